@@ -17,12 +17,14 @@ import { buildEndpoints, hostOfAssignment } from './endpoints/build.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
 import { type Encodable, Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
-import { buildClusters, buildExtensions, buildListeners, buildRoutes } from './patches/generators.ts';
+import { buildClusters, buildExtensions, buildListeners, buildRoutes, ownClusters } from './patches/generators.ts';
 import { patchStatus } from './patches/status.ts';
 import { endpointProjection, type Projection, routeProjection, secretProjection } from './projection.ts';
 import { buildRoutesAhead } from './routes/build.ts';
 import { buildSecrets } from './secrets/build.ts';
 import { subjectOfCredential } from './secrets/credential-name.ts';
+import { commonShapes } from './sharing/common-shape.ts';
+import { differingHosts } from './sharing/differing-hosts.ts';
 import { type IsUntouched, untouchedClusters, untouchedEndpoints, untouchedListeners } from './untouched.ts';
 
 export {
@@ -56,6 +58,23 @@ export interface Narrowing {
   readonly subjectOfKey: (key: ConfigKey) => string;
 }
 
+/** How lists are put together of what many shapes have, made once, and what is a shape's own. */
+export interface Sharing {
+  /** The shapes whose lists a shape's may be made from, the most common first. */
+  readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
+  /** Subjects of which the shape may have something else than the common one; undefined: of too many. */
+  readonly differing: (shape: ProxyShape, common: ProxyShape, push: PushContext) => ReadonlySet<string> | undefined;
+}
+
+/** Of a list of everything; undefined where it cannot be told apart. */
+type OwnOfAll = (
+  shape: ProxyShape,
+  common: ProxyShape,
+  push: PushContext,
+  subjects: ReadonlySet<string>,
+  memory?: Memory,
+) => { readonly resources: readonly Resource[]; readonly without: readonly string[] } | undefined;
+
 interface Untouched {
   /** What of a shape the list depends on; absent: all of it. */
   readonly projection?: Projection;
@@ -80,12 +99,15 @@ export type Generator =
   | (Untouched & {
       readonly scope: 'all';
       readonly build: (shape: ProxyShape, push: PushContext, memory?: Memory) => Resource[];
+      readonly sharing?: Sharing & { readonly own: OwnOfAll };
     })
   | (Untouched & {
       readonly scope: 'named';
       /** One for each name, or none for a name that means nothing. */
       readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
       readonly narrowing?: Narrowing;
+      /** Subjects are those of the narrowing. */
+      readonly sharing?: Sharing;
     });
 
 const byHost: Narrowing = {
@@ -93,6 +115,8 @@ const byHost: Narrowing = {
   subjectOfName: hostOfAssignment,
   subjectOfKey: ({ name }) => name,
 };
+
+const byHosts: Sharing = { commonShapes, differing: differingHosts };
 
 /** Secret and ConfigMap of one name, and with `-cacert` behind it, count as one: any of them may be what was asked for. */
 const byCredential: Narrowing = {
@@ -102,13 +126,28 @@ const byCredential: Narrowing = {
 };
 
 export const generators: ReadonlyMap<string, Generator> = new Map<string, Generator>([
-  [clusterType, { scope: 'all', build: buildClusters, isUntouched: untouchedClusters, ahead: clustersAhead }],
+  [
+    clusterType,
+    {
+      scope: 'all',
+      build: buildClusters,
+      isUntouched: untouchedClusters,
+      ahead: clustersAhead,
+      // A gateway's clusters are of its own Gateway objects as well.
+      sharing: {
+        ...byHosts,
+        own: ownClusters,
+        commonShapes: (shape, push) => (shape.type === 'router' ? [] : commonShapes(shape, push)),
+      },
+    },
+  ],
   [
     endpointType,
     {
       scope: 'named',
       build: buildEndpoints,
       narrowing: byHost,
+      sharing: byHosts,
       isUntouched: untouchedEndpoints,
       projection: endpointProjection,
     },

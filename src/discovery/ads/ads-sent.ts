@@ -7,6 +7,7 @@
  */
 import type { ResponseOrder } from '../../../machines/discovery/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/ads-types.ts';
+import { LayeredResources } from './layered-resources.ts';
 import type { EncodedResource, ResourceSet } from './resource-source.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
@@ -152,12 +153,36 @@ function compare(before: ResourceMap, after: ResourceMap): Difference {
   const changed: string[] = [];
   const removed: string[] = [];
   if (before === after) return { changed, removed };
+  if (before instanceof LayeredResources || after instanceof LayeredResources) {
+    const { difference } = stepOf(baseOf(before), baseOf(after));
+    // Whatever differs is in the difference of what they are made from, or in what is another in one of them.
+    for (const name of new Set([
+      ...difference.changed,
+      ...difference.removed,
+      ...namesBeside(before),
+      ...namesBeside(after),
+    ])) {
+      const [old, now] = [before.get(name), after.get(name)];
+      if (now === undefined) {
+        if (old !== undefined) removed.push(name);
+      } else if (old !== now && old?.version !== now.version) changed.push(name);
+    }
+    return { changed, removed };
+  }
   for (const [name, resource] of after) {
     const old = before.get(name);
     if (old !== resource && old?.version !== resource.version) changed.push(name);
   }
   for (const name of before.keys()) if (!after.has(name)) removed.push(name);
   return { changed, removed };
+}
+
+function baseOf(resources: ResourceMap): ResourceMap {
+  return resources instanceof LayeredResources ? resources.base : resources;
+}
+
+function namesBeside(resources: ResourceMap): readonly string[] {
+  return resources instanceof LayeredResources ? [...resources.own.keys(), ...resources.without] : noNames;
 }
 
 // ---- what an order leads to

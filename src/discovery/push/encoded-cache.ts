@@ -21,6 +21,7 @@ import {
   routeType,
 } from '../../networking/index.ts';
 import { frameOf } from '../ads/ads-response.ts';
+import { LayeredResources } from '../ads/layered-resources.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
 import { affectedNames, changesReach, hostsOfRules, mayTouch } from './affected-names.ts';
 import { ContextHistory } from './context-history.ts';
@@ -29,7 +30,7 @@ import type { ResourceMap } from './list-making.ts';
 import { ListMaking } from './list-making.ts';
 import { MakingAhead } from './making-ahead.ts';
 import type { PublishedContext } from './mesh-state.ts';
-import { type NameList, NameLists } from './name-list.ts';
+import { ModelLists, type NameList, NameLists } from './name-list.ts';
 import { type MemoryCounts, ResourceMemory, type ThrashingFigures } from './resource-memory.ts';
 
 export type Encode = (resource: Resource) => EncodedResource;
@@ -62,6 +63,15 @@ interface ResourceSet {
   readonly baseOf: number;
   /** A context since then has changed what is in reach of the shape. */
   readonly reachChanged: boolean;
+}
+
+type AllGenerator = Extract<Generator, { scope: 'all' }>;
+type NamedGenerator = Extract<Generator, { scope: 'named' }>;
+
+/** Whose resources a shape has, and the subjects of which it has its own. */
+interface Layer {
+  readonly common: ProxyShape;
+  readonly subjects: ReadonlySet<string>;
 }
 
 interface ResourceSets {
@@ -102,6 +112,7 @@ export class EncodedCache {
   readonly #shared = new WeakMap<PushContext, WeakValues<ResourceMap>>();
   readonly #encoded = new WeakMap<Resource, EncodedResource>();
   readonly #names = new NameLists();
+  readonly #models = new ModelLists();
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
   #lastShapeKey = 0;
   /** Sets of the latest context. */
@@ -180,7 +191,7 @@ export class EncodedCache {
       return names === '*' ? all : some(all, names);
     }
     // What is asked for by name is not listed: a proxy learns the names from other resources.
-    return names === '*' ? nothing : this.#named(context, typeUrl, shape, names, generator);
+    return names === '*' ? nothing : this.#named(context, typeUrl, shape, this.#names.of(names), generator);
   }
 
   /**
@@ -235,10 +246,23 @@ export class EncodedCache {
   ): (() => boolean) | undefined {
     const generator = this.#generators.get(typeUrl);
     if (generator?.scope !== 'named' || names === '*' || !this.#keeps(typeUrl)) return undefined;
-    const wanted = this.#names.of(names);
-    const set = this.#set(context, typeUrl, shape, wanted);
-    const making = this.#making(context, typeUrl, shape, wanted, set, generator);
+    const making = this.#makingOf(context, typeUrl, shape, this.#names.of(names), generator);
     return making?.isLong ? () => making.step() : undefined;
+  }
+
+  /** What takes long of a list: where it is made from another one, that is. */
+  #makingOf(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    wanted: NameList,
+    generator: NamedGenerator,
+  ): ListMaking | undefined {
+    const set = this.#set(context, typeUrl, shape, wanted);
+    if (set.list !== undefined) return undefined;
+    const layer = this.#layer(context, shape, generator);
+    if (layer === undefined) return this.#making(context, typeUrl, shape, wanted, set, generator);
+    return this.#makingOf(context, typeUrl, layer.common, this.#models.of(wanted).model, generator);
   }
 
   /** Takes over to a new context what it cannot have changed. */
@@ -280,14 +304,11 @@ export class EncodedCache {
     this.#shared.delete(context);
   }
 
-  #all(
-    context: PushContext,
-    typeUrl: string,
-    shape: ProxyShape,
-    generator: Extract<Generator, { scope: 'all' }>,
-  ): ResourceMap {
+  #all(context: PushContext, typeUrl: string, shape: ProxyShape, generator: AllGenerator): ResourceMap {
     const set = this.#set(context, typeUrl, shape, undefined);
     if (set.list !== undefined) return this.#hit(set.list);
+    set.list = this.#layeredOfAll(context, typeUrl, shape, generator, set.base);
+    if (set.list !== undefined) return set.list;
     const made = new Map<string, EncodedResource>();
     for (const resource of generator.build(shape, context, this.#memory)) {
       made.set(resource.name, this.#encode(resource, set.base?.get(resource.name)));
@@ -296,18 +317,79 @@ export class EncodedCache {
     return set.list;
   }
 
+  /** A shape whose resources are those of a common one, but for a few; undefined where it has a list of its own. */
+  #layer(context: PushContext, shape: ProxyShape, { sharing }: Generator): Layer | undefined {
+    for (const common of sharing?.commonShapes(shape, context) ?? []) {
+      const subjects = sharing!.differing(shape, common, context);
+      if (subjects !== undefined) return { common, subjects };
+    }
+    return undefined;
+  }
+
+  #layeredOfAll(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    generator: AllGenerator,
+    before: ResourceMap | undefined,
+  ): ResourceMap | undefined {
+    const layer = this.#keeps(typeUrl) ? this.#layer(context, shape, generator) : undefined;
+    if (layer === undefined) return undefined;
+    const { common, subjects } = layer;
+    const own = generator.sharing!.own(shape, common, context, subjects, this.#memory);
+    if (own === undefined) return undefined;
+    const base = this.#all(context, typeUrl, common, generator);
+    return this.#layered(base, own.resources, own.without, before);
+  }
+
+  #layeredOfNamed(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    wanted: NameList,
+    generator: NamedGenerator,
+    before: ResourceMap | undefined,
+  ): ResourceMap | undefined {
+    const layer = this.#keeps(typeUrl) ? this.#layer(context, shape, generator) : undefined;
+    if (layer === undefined) return undefined;
+    const { model, added, missing } = this.#models.of(wanted);
+    const { subjectOfName } = generator.narrowing!;
+    const differing = [...layer.subjects].flatMap((subject) => wanted.namesOf(subject, subjectOfName));
+    const names = [...new Set([...added, ...differing])];
+    const base = this.#named(context, typeUrl, layer.common, model, generator);
+    const own = names.length === 0 ? [] : generator.build(shape, context, names, this.#memory);
+    const made = new Set(own.map(({ name }) => name));
+    return this.#layered(base, own, [...missing, ...names.filter((name) => !made.has(name))], before);
+  }
+
+  #layered(
+    base: ResourceMap,
+    own: readonly Resource[],
+    without: readonly string[],
+    before: ResourceMap | undefined,
+  ): ResourceMap {
+    const encoded = own.map((resource) => {
+      const { name } = resource;
+      const made = this.#encode(resource, base.get(name));
+      // The same bytes may have been made for others meanwhile.
+      return [base.get(name), before?.get(name)].find((one) => one?.version === made.version) ?? made;
+    });
+    return LayeredResources.over(base, encoded, without, before);
+  }
+
   #named(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
-    names: readonly string[],
-    generator: Extract<Generator, { scope: 'named' }>,
+    wanted: NameList,
+    generator: NamedGenerator,
   ): ResourceMap {
-    const wanted = this.#names.of(names);
     const set = this.#set(context, typeUrl, shape, wanted);
-    const making = this.#making(context, typeUrl, shape, wanted, set, generator);
-    if (making === undefined) return this.#hit(set.list!);
-    set.list = making.list();
+    if (set.list !== undefined) return this.#hit(set.list);
+    set.list =
+      this.#layeredOfNamed(context, typeUrl, shape, wanted, generator, set.base) ??
+      this.#making(context, typeUrl, shape, wanted, set, generator)?.list() ??
+      this.#hit(set.list!);
     return set.list;
   }
 
@@ -318,7 +400,7 @@ export class EncodedCache {
     shape: ProxyShape,
     wanted: NameList,
     set: ResourceSet,
-    generator: Extract<Generator, { scope: 'named' }>,
+    generator: NamedGenerator,
   ): ListMaking | undefined {
     if (set.list !== undefined) return undefined;
     const projected = this.#projected(context, typeUrl, shape, wanted, generator);

@@ -510,6 +510,12 @@ function stateOf(node: MeshNode): State {
   );
 }
 
+/** What is common to many comes first, what is a proxy's own after it. */
+function inAnyOrder(state: State): State {
+  const sorted = (list: State[string]) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(Object.entries(state).map(([type, list]) => [type, sorted(list)]));
+}
+
 /** Names that are in one of them only, or have another version in the other. */
 function differing(a: State[string], b: State[string]): string[] {
   const [before, after] = [new Map(a), new Map(b)];
@@ -529,6 +535,8 @@ describe('contexts and caches that go on from the last ones', () => {
         fc.constantFrom(undefined, []),
         (start, steps, registries) => {
           const worldOf = (all: Iterable<Config>) => new GivenWorld([...all], undefined, registries);
+          // Without a cache nothing is shared: each proxy's lists are made as a whole.
+          const unsharedWorldOf = (all: Iterable<Config>) => new GivenWorld([...all], 0, registries);
           const present = new Map(start.map((object) => [configKeyText(configKeyOf(object)), object]));
           const world = worldOf(present.values());
           const nodes = connectAll(world);
@@ -570,6 +578,9 @@ describe('contexts and caches that go on from the last ones', () => {
               return now;
             });
           }
+          expect(held.map(inAnyOrder)).toEqual(
+            connectAll(unsharedWorldOf(present.values())).map((node) => inAnyOrder(stateOf(node))),
+          );
           for (const node of late) node.typesToPush(told.at(-1)!, watched);
           expect(idle.map(stateOf)).toEqual(held);
           expect(late.map(stateOf)).toEqual(held);

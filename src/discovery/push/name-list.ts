@@ -64,6 +64,69 @@ export class NameLists {
   }
 }
 
+/** Lists that a new one is compared with. */
+const maxModels = 8;
+/** So few names may differ however short the lists are; of longer ones a sixteenth. */
+const fewNames = 4;
+
+/** A list as another one with a few differences. */
+export interface ModelledList {
+  readonly model: NameList;
+  /** Names that the model has not. */
+  readonly added: readonly string[];
+  /** Names that only the model has. */
+  readonly missing: readonly string[];
+}
+
+/**
+ * Finds for a list one of those that were there before which is nearly the same: what is made of the names is made for that
+ * list, and shared by all that are like it.
+ */
+export class ModelLists {
+  readonly #modelled = new WeakMap<NameList, ModelledList>();
+  /** Latest first; held by the lists that are like them. */
+  #models: readonly WeakRef<NameList>[] = [];
+
+  /** The same each time for a list; its own model if it is like no other. */
+  of(list: NameList): ModelledList {
+    const known = this.#modelled.get(list);
+    if (known !== undefined) return known;
+    const models = this.#models.map((model) => model.deref()).filter((model) => model !== undefined);
+    const modelled = firstAlike(list, models) ?? { model: list, added: [], missing: [] };
+    const others = models.filter((model) => model !== modelled.model);
+    this.#models = [modelled.model, ...others].slice(0, maxModels).map((model) => new WeakRef(model));
+    this.#modelled.set(list, modelled);
+    return modelled;
+  }
+}
+
+function firstAlike(list: NameList, models: readonly NameList[]): ModelledList | undefined {
+  for (const model of models) {
+    const longer = Math.max(list.names.length, model.names.length);
+    const difference = nameDifference(list, model, Math.max(fewNames, longer / 16));
+    if (difference !== undefined) return { model, ...difference };
+  }
+  return undefined;
+}
+
+/** Undefined when more differ than `most`. */
+function nameDifference(list: NameList, model: NameList, most: number): Omit<ModelledList, 'model'> | undefined {
+  const [names, others] = [list.names, model.names];
+  const added: string[] = [];
+  const missing: string[] = [];
+  for (let [i, j] = [0, 0]; i < names.length || j < others.length; ) {
+    const [name, other] = [names[i], others[j]];
+    const isAdded = other === undefined || (name !== undefined && name < other);
+    const isMissing = !isAdded && (name === undefined || other < name);
+    if (isAdded) added.push(name!);
+    if (isMissing) missing.push(other);
+    if (added.length + missing.length > most) return undefined;
+    if (!isMissing) i++;
+    if (!isAdded) j++;
+  }
+  return { added, missing };
+}
+
 function isSorted(names: readonly string[]): boolean {
   return names.every((name, index) => index === 0 || names[index - 1]! <= name);
 }

@@ -111,8 +111,8 @@ describe(`a push to ${sidecars} sidecars of one shape`, () => {
     const cost = costOf(world, nodes, () => world.put(destinationRule(7, 20)));
     // The cluster, its assignment (equal again), the virtual host, the configuration and its plan (equal again).
     const shared = 3;
-    // The clusters and listeners of no service in particular: two virtual listeners, three places for other traffic.
-    const notLookedUp = 5;
+    // The listeners of no service in particular.
+    const notLookedUp = 2;
     expect(cost).toMatchObject({ made: 5, encoded: shared + notLookedUp, differing: 1 });
   });
 

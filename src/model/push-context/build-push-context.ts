@@ -268,6 +268,10 @@ class IndexedPushContext implements PushContext {
     return this.destinationRules.selecting(clientNamespace, labels);
   }
 
+  ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[] {
+    return this.destinationRules.ownHosts(clientNamespace, labels);
+  }
+
   get destinationRuleRevision(): RuleRevision {
     return this.destinationRules.revision;
   }

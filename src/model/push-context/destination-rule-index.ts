@@ -34,6 +34,7 @@ interface About {
 
 export class DestinationRuleIndex {
   private prioritised: boolean | undefined;
+  private shown: Map<string, Set<string>> | undefined;
   private named: ReadonlyMap<string, Exported> | undefined;
   private readonly rootNamespace: string;
   private readonly sources: readonly Config<DestinationRule>[];
@@ -95,6 +96,31 @@ export class DestinationRuleIndex {
     return clientNamespace === this.rootNamespace
       ? this.generalRule(this.rootNamespace, clientNamespace, service.hostname, false)
       : undefined;
+  }
+
+  /** Hosts, wildcards among them, of rules that may hold for these workloads and do not hold for all namespaces. */
+  ownHosts(namespace: string, labels: Labels): readonly string[] {
+    const chosen = [...(this.selective.get(namespace)?.values() ?? [])]
+      .flat()
+      .filter(({ config }) => isSelected(config.spec.workloadSelector!.labels, labels))
+      .map(({ config }) => config.spec.host);
+    const shown = this.shownTo().get(namespace) ?? [];
+    return [...(this.general.get(namespace)?.keys() ?? []), ...chosen, ...shown];
+  }
+
+  /** Hosts of the rules that are shown to a namespace by name. */
+  private shownTo(): ReadonlyMap<string, ReadonlySet<string>> {
+    if (this.shown === undefined) {
+      this.shown = new Map();
+      for (const { config, exportTo } of this.bySource.values()) {
+        if (isPublic(exportTo)) continue;
+        for (const namespace of exportTo) {
+          const hosts = this.shown.get(namespace) ?? new Set();
+          this.shown.set(namespace, hosts.add(config.spec.host));
+        }
+      }
+    }
+    return this.shown;
   }
 
   /** Names of the rules of a namespace that hold for chosen workloads, and choose these; empty almost everywhere. */

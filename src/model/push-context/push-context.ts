@@ -65,6 +65,11 @@ export interface PushContext {
   ): MergedDestinationRule | undefined;
   /** Names of the namespace's rules that hold for chosen workloads, and choose these: what tells workloads apart by rules. */
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
+  /**
+   * Hosts, wildcards among them, for which a namespace's workloads of these labels may have other rules than everybody: for all
+   * others {@link destinationRuleFor} gives what it gives for {@link nobodysNamespace}.
+   */
+  ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[];
   /** Says of which hosts the rules are others than in another context; the same while all rules are. */
   readonly destinationRuleRevision: RuleRevision;
   /** The host that a DestinationRule object is about, in full; undefined when there is no such object. */

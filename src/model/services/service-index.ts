@@ -5,10 +5,7 @@
 import { listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import type { Service } from './service.ts';
-import { isExportedTo, isPublic } from './visibility.ts';
-
-/** No namespace is called so: it sees what everybody sees. */
-const stranger = '\u0000';
+import { isExportedTo, isPublic, nobodysNamespace } from './visibility.ts';
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
 
@@ -107,7 +104,7 @@ export class ServiceIndex {
 
   /** The namespace that sees the same as this one: itself, or a stranger to all exports. */
   private viewOf(namespace: string): string {
-    return this.exceptions.has(namespace) ? namespace : stranger;
+    return this.exceptions.has(namespace) ? namespace : nobodysNamespace;
   }
 
   private chosen(isChosen: (service: Service) => boolean): readonly Service[] {
@@ -129,7 +126,7 @@ class SharedLists {
     let list = this.lists.get(view);
     if (list === undefined) {
       const made = make(view);
-      const alike = [this.before.get(view), view === stranger ? undefined : this.of(stranger, make)];
+      const alike = [this.before.get(view), view === nobodysNamespace ? undefined : this.of(nobodysNamespace, make)];
       list = alike.find((other) => other !== undefined && sameItems(other, made)) ?? made;
       this.lists.set(view, list);
     }

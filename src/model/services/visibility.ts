@@ -11,6 +11,9 @@ export function isExportedTo(exportTo: ReadonlySet<string>, ownNamespace: string
   return exportTo.has(namespace) || (namespace === ownNamespace && exportTo.has('.'));
 }
 
+/** No namespace is called so: it sees what everybody sees. */
+export const nobodysNamespace = '\u0000';
+
 /** Whether everybody sees it. */
 export function isPublic(exportTo: ReadonlySet<string>): boolean {
   return exportTo.size === 0 || exportTo.has('*');

@@ -1,6 +1,7 @@
 /** CDS: all clusters of a proxy (spec/discovery.md §8.2). */
 
-import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { onceFor } from '../../model/collections/once-for.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Service, serviceKey } from '../../model/services/service.ts';
@@ -20,16 +21,49 @@ import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './specia
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
-  const outbound = services.flatMap((service) =>
+  const rest = shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push, memory);
+  return withoutRepetitions([...clustersOf(services, reach, shape, push, memory), ...rest]);
+}
+
+/** A sidecar's clusters for some hosts, and those that are for no host but the workload: what its own list has beside a common one. */
+export function buildSidecarClusters(
+  shape: ProxyShape,
+  push: PushContext,
+  hosts: ReadonlySet<string>,
+  memory: Memory = noMemory,
+): Resource[] {
+  const reach = reachOf(shape, push);
+  const byHost = servicesByHost(reach.services);
+  const services = [...hosts].flatMap((host) => byHost(host));
+  return withoutRepetitions([
+    ...clustersOf(services, reach, shape, push, memory),
+    ...sidecarClusters(shape, push, memory),
+  ]);
+}
+
+function clustersOf(
+  services: readonly Service[],
+  reach: Reach,
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+): readonly Resource[] {
+  return services.flatMap((service) =>
     isAlias(service)
       ? aliasClusters(service, reach, shape, push, memory)
       : sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory),
   );
-  const rest = shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push);
+}
+
+/** Several services of a host are one for each of its addresses. */
+const servicesByHost = onceFor((services: readonly Service[]) => {
+  const byHost = Map.groupBy(services, ({ hostname }) => hostname);
+  return (host: string): readonly Service[] => byHost.get(host) ?? [];
+});
+
+function withoutRepetitions(clusters: readonly Resource[]): Resource[] {
   const byName = new Map<string, Resource>();
-  for (const resource of [...outbound, ...rest]) {
-    if (!byName.has(resource.name)) byName.set(resource.name, resource);
-  }
+  for (const cluster of clusters) if (!byName.has(cluster.name)) byName.set(cluster.name, cluster);
   return [...byName.values()];
 }
 
@@ -47,18 +81,24 @@ function aliasClusters(
   return sharedOutboundClusters(service, rule, shape, push, memory, alias);
 }
 
-function sidecarClusters(shape: ProxyShape, push: PushContext): Resource[] {
+function sidecarClusters(shape: ProxyShape, push: PushContext, memory: Memory): Resource[] {
   const { mesh } = push;
-  const redirected = shape.interceptionMode !== 'NONE';
+  const { ipFamily, interceptionMode } = shape;
   const { outboundTrafficPolicy } = push.sidecarScopeFor(shape);
+  const special = (cluster: Cluster): Resource => namedResource(ClusterSchema, cluster);
+  const specials = memory.recall('CDS', `special ${ipFamily}`, [mesh], () => ({
+    blackHole: special(blackHole(mesh)),
+    passthrough: special(passthrough(mesh)),
+    dynamicDns: special(dynamicDns(shape, mesh)),
+    inboundPassthrough: special(inboundPassthrough(mesh, ipFamily)),
+    dependsOn: [],
+  }));
   return [
-    namedResource(ClusterSchema, blackHole(mesh)),
-    namedResource(ClusterSchema, passthrough(mesh)),
-    ...(outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS'
-      ? [namedResource(ClusterSchema, dynamicDns(shape, mesh))]
-      : []),
+    specials.blackHole,
+    specials.passthrough,
+    ...(outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS' ? [specials.dynamicDns] : []),
     ...inboundClusters(shape, push),
-    ...(redirected ? [namedResource(ClusterSchema, inboundPassthrough(mesh, shape.ipFamily))] : []),
+    ...(interceptionMode === 'NONE' ? [] : [specials.inboundPassthrough]),
   ];
 }
 

@@ -24,7 +24,7 @@ export function sharedOutboundClusters(
   alias?: Service,
 ): readonly Resource[] {
   const secured = automaticMutualTlsText(service, push);
-  const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service)} ${secured} ${alias?.hostname ?? ''}`;
+  const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${secured} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   // Of endpoints that are not in the cluster, their identities are: mutual TLS expects them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);

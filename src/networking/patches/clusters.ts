@@ -18,19 +18,38 @@ export function patchedClusters(
   shape: ProxyShape,
   push: PushContext,
 ): Resource[] {
-  const all = patches.of('CLUSTER');
-  if (all.length === 0) return clusters;
-  const changing = all.filter(({ patch }) => patch.operation !== 'ADD');
-  const hostsOf = inboundHosts(shape, push);
-  const result = clusters.flatMap((cluster) => {
-    const met = changing.filter((held) => meets(held, cluster.name, shape, hostsOf));
-    return met.length === 0 ? [cluster] : patchedCluster(cluster, met, patches);
+  return withAdded(changedClusters(clusters, patches, shape, push), additions(patches), {
+    schema: ClusterSchema,
+    what: 'a cluster',
   });
-  return withAdded(
-    result,
-    all.filter(({ patch }) => patch.operation === 'ADD'),
-    { schema: ClusterSchema, what: 'a cluster' },
-  );
+}
+
+/** Without those that patches add: they are none of the clusters'. */
+export function changedClusters(
+  clusters: Resource[],
+  patches: PatchSet | undefined,
+  shape: ProxyShape,
+  push: PushContext,
+): Resource[] {
+  const changing = (patches?.of('CLUSTER') ?? []).filter(({ patch }) => patch.operation !== 'ADD');
+  if (changing.length === 0) return clusters;
+  const hostsOf = inboundHosts(shape, push);
+  return clusters.flatMap((cluster) => {
+    const met = changing.filter((held) => meets(held, cluster.name, shape, hostsOf));
+    return met.length === 0 ? [cluster] : patchedCluster(cluster, met, patches!);
+  });
+}
+
+function additions(patches: PatchSet | undefined): readonly HeldPatch[] {
+  return (patches?.of('CLUSTER') ?? []).filter(({ patch }) => patch.operation === 'ADD');
+}
+
+/** Names of the clusters that patches add, of those that can be read. */
+export function addedClusterNames(patches: PatchSet | undefined): readonly string[] {
+  return additions(patches).flatMap((held) => {
+    const { value } = held.patch;
+    return typeof value?.name === 'string' ? [value.name] : [];
+  });
 }
 
 function patchedCluster(cluster: Resource, met: readonly HeldPatch[], patches: PatchSet): readonly Resource[] {

@@ -1,17 +1,47 @@
 /** The generators of the types that EnvoyFilters patch: what is made, then patched. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { buildClusters as unpatchedClusters } from '../clusters/build.ts';
+import {
+  buildClusters as unpatchedClusters,
+  buildSidecarClusters as unpatchedSidecarClusters,
+} from '../clusters/build.ts';
 import { buildWasmPlugins } from '../extensions/build.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { buildListeners as unpatchedListeners } from '../listeners/build.ts';
 import type { Resource } from '../messages/resource.ts';
 import { withAttemptCount } from '../routes/attempt-count.ts';
 import { buildRoutes as unpatchedRoutes } from '../routes/build.ts';
+import { addedClusterNames, changedClusters } from './clusters.ts';
 import { patched } from './index.ts';
+import { haveSamePatches, patchSetOf } from './patch-set.ts';
+
+/** What of a shape's clusters is other than a common shape's. */
+export interface OwnClusters {
+  readonly resources: readonly Resource[];
+  /** Names of what the common shape has, and the shape has not. */
+  readonly without: readonly string[];
+}
 
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   return patched('CDS', unpatchedClusters(shape, push, memory), shape, push);
+}
+
+/** As {@link unpatchedSidecarClusters}; undefined where a patch adds what one of them may be in the way of: all clusters say so. */
+export function ownClusters(
+  shape: ProxyShape,
+  common: ProxyShape,
+  push: PushContext,
+  hosts: ReadonlySet<string>,
+  memory: Memory = noMemory,
+): OwnClusters | undefined {
+  const [patches, theirs] = [patchSetOf(shape, push), patchSetOf(common, push)];
+  if (!haveSamePatches(patches, theirs, 'CLUSTER')) return undefined;
+  const clusters = changedClusters(unpatchedSidecarClusters(shape, push, hosts, memory), patches, shape, push);
+  const others = changedClusters(unpatchedSidecarClusters(common, push, hosts, memory), theirs, common, push);
+  const names = new Set(clusters.map(({ name }) => name));
+  const without = others.map(({ name }) => name).filter((name) => !names.has(name));
+  const isTouched = addedClusterNames(patches).some((name) => names.has(name) || without.includes(name));
+  return isTouched ? undefined : { resources: clusters, without };
 }
 
 export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {

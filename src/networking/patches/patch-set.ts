@@ -1,6 +1,7 @@
 /** The patches that hold for a proxy, in the order in which they are applied (spec/discovery.md §8.9). */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
+import { sameItems } from '../../model/collections/same-items.ts';
 import { identityText, WeakValues } from '../../model/collections/weak-values.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import { type Re2Expression, re2Expression } from '../../model/fields/re2.ts';
@@ -43,6 +44,13 @@ export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | und
     sets.set(asked, set);
   }
   return set;
+}
+
+/** Whether what is of a target is patched by the same patches of two sets. */
+export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined, target: PatchTarget): boolean {
+  if (a === b) return true;
+  const [ofA, ofB] = [a, b].map((set) => (set?.of(target) ?? []).map(({ patch }) => patch));
+  return sameItems(ofA!, ofB!);
 }
 
 const setsOfLists = new WeakMap<readonly Config[], Map<string, PatchSet>>();

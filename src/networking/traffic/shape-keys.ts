@@ -3,6 +3,7 @@
  * resources: what is made for one is shared with the other.
  */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 import { labelsText } from '../inputs/input-text.ts';
 import type { LocalityOrdering } from './traffic-policy.ts';
@@ -27,10 +28,15 @@ export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata
  * Equal for proxies whose outbound clusters of a service are equal, given one push context and one destination rule.
  * Clusters that resolve names carry their endpoints, so all that endpoints depend on counts for them as well.
  */
-export function clusterShapeKey(shape: ClusterShape, service: Pick<Service, 'resolution'>): string {
+export function clusterShapeKey(
+  shape: ClusterShape,
+  service: Pick<Service, 'resolution'>,
+  { ordersEndpointsByLabels }: Pick<PushContext, 'ordersEndpointsByLabels'>,
+): string {
   const redirected = shape.interceptionMode !== 'NONE';
   const key = `${shape.metadata.ISTIO_EXTENSIONS}~${shape.type}~${shape.ipFamily}~${redirected}~${hasWorkloadCertificates(shape)}`;
-  return carriesEndpoints(service) ? `${key}~${shape.locality}~${labelsText(shape.labels)}` : key;
+  if (!carriesEndpoints(service)) return key;
+  return `${key}~${shape.locality}~${ordersEndpointsByLabels ? labelsText(shape.labels) : ''}`;
 }
 
 /** Whether a service's clusters resolve names, and so have their endpoints in them. */
