@@ -13,7 +13,7 @@ import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
 import { hasNoProvider } from './authorization/custom.ts';
 import { clustersAhead } from './clusters/ahead.ts';
-import { buildEndpoints, hostOfAssignment } from './endpoints/build.ts';
+import { buildEndpoints, hostOfAssignment, namesByAliases } from './endpoints/build.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
 import { type Encodable, Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
@@ -107,7 +107,10 @@ export type Generator =
       readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
       readonly narrowing?: Narrowing;
       /** Subjects are those of the narrowing. */
-      readonly sharing?: Sharing;
+      readonly sharing?: Sharing & {
+        /** Names of other subjects that are about some as well. */
+        readonly alsoAbout: (subjects: ReadonlySet<string>, names: readonly string[]) => readonly string[];
+      };
     });
 
 const byHost: Narrowing = {
@@ -147,7 +150,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       scope: 'named',
       build: buildEndpoints,
       narrowing: byHost,
-      sharing: byHosts,
+      sharing: { ...byHosts, alsoAbout: namesByAliases },
       isUntouched: untouchedEndpoints,
       projection: endpointProjection,
     },

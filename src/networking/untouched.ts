@@ -3,7 +3,6 @@
  * services route requests and nothing else, so they change no cluster and no listener.
  */
 
-import { onceFor } from '../model/collections/once-for.ts';
 import { sameItems } from '../model/collections/same-items.ts';
 import type { ConfigKey } from '../model/config/config.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
@@ -11,6 +10,7 @@ import type { PushContext } from '../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
 import { gatewayName } from './gateway/merge.ts';
+import { connectionServices, mayRuleConnections } from './listeners/ruled-connections.ts';
 
 /** Whether everything of a type is for a shape what it was before the changes; false when that is not sure. */
 export type IsUntouched = (
@@ -33,9 +33,12 @@ export const untouchedEndpoints: IsUntouched = (changes, shape, now, before) => 
   return sameItems(now.sidecarScopeFor(shape).services, before.sidecarScopeFor(shape).services);
 };
 
-/** Virtual services of requests are in no listener; those of connections are. */
+/** Virtual services and destination rules of requests are in no listener; those of connections are. */
 export const untouchedListeners: IsUntouched = (changes, shape, now, before) => {
-  if (!onlyVirtualServices(changes)) return false;
+  const rules = changes.filter(({ kind }) => kind === 'DestinationRule');
+  if (!onlyVirtualServices(changes.filter((key) => !rules.includes(key)))) return false;
+  if (shape.type === 'router' && rules.length > 0) return false;
+  if (rules.some((key) => [now, before].some((push) => mayRuleConnections(key, shape, push)))) return false;
   if (shape.type === 'router') return sameGatewayConnections(shape, now, before);
   const [here, there] = [now.sidecarScopeFor(shape), before.sidecarScopeFor(shape)];
   if (here === there) return true;
@@ -46,7 +49,7 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, before) => 
       const other = there.egressListeners[index]!;
       return (
         listener.services === other.services &&
-        sameItems(ofConnections(listener.virtualServices), ofConnections(other.virtualServices))
+        sameItems(connectionServices(listener.virtualServices), connectionServices(other.virtualServices))
       );
     })
   );
@@ -60,7 +63,7 @@ function sameGatewayConnections(shape: ProxyShape, now: PushContext, before: Pus
     const [here, there] = [now, before].map((push) =>
       push.virtualServicesFor(gatewayName(gateway), shape.configNamespace),
     ) as [readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]];
-    return here === there || sameItems(ofConnections(here), ofConnections(there));
+    return here === there || sameItems(connectionServices(here), connectionServices(there));
   });
 }
 
@@ -71,8 +74,3 @@ function onlyVirtualServices(changes: readonly ConfigKey[]): boolean {
 function sameServices(a: SidecarScope, b: SidecarScope): boolean {
   return a.sidecar === b.sidecar && sameItems(a.services, b.services);
 }
-
-/** The virtual services of a list that route connections. Many scopes share a list. */
-export const ofConnections = onceFor((services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
-  services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
-);

@@ -2,6 +2,9 @@
  * What many namespaces cost, in this process and without a network: counted operations beside processor time.
  *
  *   node test/bench/scope-cost.ts routes 1000 50      services, namespaces; 500 sidecars take what they watch
+ *   … routes 1000 50 500 private                      every tenth service is of its namespace alone
+ *   … routes 1000 50 500 sidecar                      a Sidecar object in each namespace, of everything; narrow: of its own
+ *   … routes 1000 50 500 served                       each sidecar's workload serves a service
  *   node test/bench/scope-cost.ts scopes 5000 300     one rule changes, the scopes of all namespaces are asked for
  */
 import { type Config, configKeyOf, configKeyText } from '../../src/model/config/config.ts';
@@ -13,7 +16,7 @@ import { clusterType, endpointType, listenerType, routeType } from '../../src/ne
 import { givenShape } from '../fixtures/given-mesh.ts';
 import { GivenWorld, givenObject } from '../fixtures/given-world.ts';
 
-const [what = 'routes', size = '1000', spaces = '50', sidecars = '500'] = process.argv.slice(2);
+const [what = 'routes', size = '1000', spaces = '50', sidecars = '500', variety = 'public'] = process.argv.slice(2);
 const services = Number(size);
 const namespaces = Number(spaces);
 const space = (index: number): string => `ns-${index % namespaces}`;
@@ -39,10 +42,8 @@ const destinationRule = (index: number, http2MaxRequests = 10): Config =>
     host: host(index),
     trafficPolicy: { connectionPool: { http: { http2MaxRequests } } },
   });
-const sidecar = (index: number): Config =>
-  givenObject('Sidecar', `ns-${index}`, 'default', {
-    egress: [{ hosts: ['./*', 'istio-system/*'], captureMode: 'DEFAULT' }],
-  });
+const sidecar = (index: number, hosts: readonly string[] = ['./*', 'istio-system/*']): Config =>
+  givenObject('Sidecar', `ns-${index}`, 'default', { egress: [{ hosts, captureMode: 'DEFAULT' }] });
 
 const all = Array.from({ length: services }, (_, index) => index);
 
@@ -60,10 +61,21 @@ function measured<T>(name: string, work: () => T, more: (result: T) => string = 
 }
 
 function routes(): void {
-  const objects = all.flatMap((index) => [serviceEntry(index), virtualService(index), destinationRule(index)]);
+  const isPrivate = (index: number): boolean => variety === 'private' && index % 10 === 3;
+  const imports = { sidecar: ['*/*'], narrow: ['./*', 'istio-system/*'] }[variety];
+  const objects = [
+    ...all.flatMap((index) => [
+      serviceEntry(index, isPrivate(index) ? ['.'] : undefined),
+      virtualService(index),
+      destinationRule(index),
+    ]),
+    ...Array.from({ length: imports ? namespaces : 0 }, (_, index) => sidecar(index, imports)),
+  ];
   const world = measured('world', () => new GivenWorld(objects));
   const nodes = Array.from({ length: Number(sidecars) }, (_, index) =>
-    world.connect(`10.9.${index >> 8}.${index & 255}`, { namespace: `ns-${index % namespaces}` }),
+    world.connect(`10.${variety === 'served' ? 1 : 9}.${index >> 8}.${index & 255}`, {
+      namespace: `ns-${index % namespaces}`,
+    }),
   );
   const names = all.map((index) => `outbound|8080||${host(index)}`);
   const watched = [clusterType, endpointType, listenerType, routeType];
@@ -79,6 +91,10 @@ function routes(): void {
   console.log(`heap ${heapMb().toFixed(0)} MB`);
   for (const type of watched) {
     measured(`initial ${type.split('.').at(-1)}`, () => nodes.map((node) => node.get(type, wanted(type))), spent);
+    const { rss, external } = process.memoryUsage();
+    console.log(
+      `  heap ${heapMb().toFixed(0)} MB, external ${(external / 1e6).toFixed(0)} MB, rss ${(rss / 1e6).toFixed(0)} MB`,
+    );
   }
   console.log(`heap ${heapMb().toFixed(0)} MB, rss ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB`);
   const push = (object: Config) => {

@@ -4,7 +4,8 @@
  * Two layers. A {@link ResourceMemory} keeps single things (a service's clusters, an assignment, a virtual host) across
  * contexts. Above it are whole lists: what a shape has of a type, by context. To the next context a list goes over by
  * reference when the change cannot concern it; otherwise it is the base from which the new one is made when somebody
- * asks. So publishing costs a step for each shape and type, however much is in the lists, and proxies that are served
+ * asks. A list is another one with a few differences where proxies of many namespaces have most of it in common
+ * ({@link LayeredResources}): the common one is listed, encoded and compared once. So publishing costs a step for each shape and type, however much is in the lists, and proxies that are served
  * from an older context for a moment still find theirs.
  */
 
@@ -355,7 +356,7 @@ export class EncodedCache {
     const { model, added, missing } = this.#models.of(wanted);
     const { subjectOfName } = generator.narrowing!;
     const differing = [...layer.subjects].flatMap((subject) => wanted.namesOf(subject, subjectOfName));
-    const names = [...new Set([...added, ...differing])];
+    const names = [...new Set([...added, ...differing, ...generator.sharing!.alsoAbout(layer.subjects, wanted.names)])];
     const base = this.#named(context, typeUrl, layer.common, model, generator);
     const own = names.length === 0 ? [] : generator.build(shape, context, names, this.#memory);
     const made = new Set(own.map(({ name }) => name));

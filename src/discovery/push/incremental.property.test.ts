@@ -438,6 +438,16 @@ const objects = fc.oneof(
   { weight: 4, arbitrary: httpRoute },
   { weight: 1, arbitrary: referenceGrant },
 );
+/** What makes a host mean something else to one namespace than to another. */
+const meantDifferently = fc.oneof(
+  { weight: 6, arbitrary: serviceEntry },
+  { weight: 3, arbitrary: alias },
+  { weight: 6, arbitrary: destinationRule },
+  { weight: 1, arbitrary: sidecar },
+  { weight: 1, arbitrary: virtualService },
+  { weight: 1, arbitrary: envoyFilter },
+  { weight: 1, arbitrary: peerAuthentication },
+);
 /** What happens together: puts, and removals of what is there (by place in the list of all that was ever put). */
 const step = fc.record({ puts: fc.array(objects, { maxLength: 2 }), removals: fc.array(fc.nat(20), { maxLength: 1 }) });
 
@@ -472,7 +482,8 @@ const clients = [
   },
 ] as const;
 
-const assignments = hosts.flatMap((host) =>
+/** With those of a name of its own, by what it stands for. */
+const assignments = [...hosts, 'alias.a.svc.cluster.local|x.test', 's.a.svc.cluster.local|y.test'].flatMap((host) =>
   ports.flatMap((port) => subsets.map((subset) => `outbound|${port}|${subset}|${host}`)),
 );
 const routes = [
@@ -494,8 +505,12 @@ type State = Readonly<Record<string, readonly (readonly [string, string])[]>>;
 
 /** Names and versions of all that a node has. */
 function stateOf(node: MeshNode): State {
+  return stateOfTypes(node, watched);
+}
+
+function stateOfTypes(node: MeshNode, types: readonly string[]): State {
   return Object.fromEntries(
-    watched.map((type) => {
+    types.map((type) => {
       const named: Readonly<Record<string, readonly string[]>> = {
         [endpointType]: assignments,
         [routeType]: routes,
@@ -587,6 +602,22 @@ describe('contexts and caches that go on from the last ones', () => {
         },
       ),
       { numRuns: Number(process.env.PROPERTY_RUNS ?? 60) },
+    );
+  }, 120_000);
+
+  it('give every proxy of what is common to many, and its own, what it has when all is made for it alone', () => {
+    const few = [clusterType, endpointType];
+    fc.assert(
+      fc.property(fc.array(meantDifferently, { minLength: 4, maxLength: 14 }), (all) => {
+        const states = [60_000, 0].map((maxEntries) => {
+          const world = new GivenWorld([...all], maxEntries);
+          return [...connectAll(world), world.connect('10.9.0.8', { namespace: 'b', labels: { app: 'web' } })].map(
+            (node) => inAnyOrder(stateOfTypes(node, few)),
+          );
+        });
+        expect(states[0]).toEqual(states[1]);
+      }),
+      { numRuns: 4 * Number(process.env.PROPERTY_RUNS ?? 60) },
     );
   }, 120_000);
 });

@@ -4,11 +4,12 @@ import { changedList, listDiff } from '../collections/list-diff.ts';
 import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
-import { type HostNames, isHostWithin, isShortName, isWildcard, keysAround } from '../fields/hostname.ts';
+import { type HostNames, isShortName, isWildcard, keysAround } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/traffic-policy.ts';
 import { isSelected } from '../services/label-match.ts';
 import type { Service } from '../services/service.ts';
+import { servicesWithin } from '../services/services-within.ts';
 import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
 import type { MergedDestinationRule } from './resolved-rules.ts';
 import { RuleRevision } from './rule-revision.ts';
@@ -227,18 +228,6 @@ export class DestinationRuleIndex {
 
 function nameOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): string {
   return `${namespace}/${name}`;
-}
-
-/** The wildcard that was asked for last of a list of services, which many scopes share. */
-const within = new WeakMap<readonly Service[], { readonly host: string; readonly services: readonly Service[] }>();
-
-function servicesWithin(services: readonly Service[], host: string): readonly Service[] {
-  let known = within.get(services);
-  if (known?.host !== host) {
-    known = { host, services: services.filter(({ hostname }) => isHostWithin(hostname, host)) };
-    within.set(services, known);
-  }
-  return known.services;
 }
 
 export function hasPriorities(setting: Pick<LocalityLoadBalancerSetting, 'failoverPriority'> | undefined): boolean {

@@ -4,6 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { BindConfigSchema } from '../../gen/envoy/config/core/v3/address_pb.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
 import { configKeyOf } from '../../model/config/config.ts';
 import type { IpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -16,6 +17,7 @@ import { istioMetadata, serviceMetadata } from '../messages/metadata.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { type InboundTarget, inboundOrigins, inboundTargets } from '../traffic/inbound-target.ts';
+import { peerModesInForce } from '../traffic/peer-mode.ts';
 import { inboundClusterName } from '../traffic/resource-names.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
 import { originalDestinationFields } from './discovery-type.ts';
@@ -34,7 +36,25 @@ export function inboundSource(family: IpFamily): Init<typeof BindConfigSchema> {
   };
 }
 
-export function inboundClusters(shape: ProxyShape, push: PushContext): Resource[] {
+/** The last answer for a shape, and what it was made from. */
+const lastClusters = new WeakMap<
+  ProxyShape,
+  { readonly inputs: readonly unknown[]; readonly clusters: readonly Resource[] }
+>();
+
+/** The very same as long as nothing that the workload takes in is another: hardly any change is about that. */
+export function inboundClusters(shape: ProxyShape, push: PushContext): readonly Resource[] {
+  const { configNamespace, labels, serviceTargets } = shape;
+  const rules = serviceTargets.map(({ service }) => push.destinationRuleFor(configNamespace, service, labels));
+  const inputs = [push.mesh, push.sidecarScopeFor(shape).sidecar, peerModesInForce(shape, push), ...rules];
+  const last = lastClusters.get(shape);
+  if (last !== undefined && sameItems(last.inputs, inputs)) return last.clusters;
+  const clusters = madeClusters(shape, push);
+  lastClusters.set(shape, { inputs, clusters });
+  return clusters;
+}
+
+function madeClusters(shape: ProxyShape, push: PushContext): readonly Resource[] {
   const sidecar = push.sidecarScopeFor(shape).sidecar;
   const scopeKeys = sidecar ? [configKeyOf(sidecar)] : [];
   return inboundTargets(shape, push).map((target) =>

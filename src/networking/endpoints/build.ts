@@ -1,6 +1,7 @@
 /** EDS: the endpoints of each asked cluster (spec/discovery.md §7.3, §8.3). */
 import { create } from '@bufbuild/protobuf';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -95,3 +96,14 @@ export function hostOfAssignment(name: string): string {
   const parts = parseAssignmentName(name);
   return parts?.target ?? parts?.host ?? '';
 }
+
+/** Names of assignments by another name of their service, if that name is one of the hosts: it may have a rule of its own. */
+export function namesByAliases(hosts: ReadonlySet<string>, names: readonly string[]): readonly string[] {
+  if (hosts.size === 0) return [];
+  return aliasNamesIn(names).filter((name) => hosts.has(parseAssignmentName(name)!.host));
+}
+
+/** Lists of names are asked about again and again, and hardly any name is such a one. */
+const aliasNamesIn = onceFor((names: readonly string[]) =>
+  names.filter((name) => parseAssignmentName(name)?.target !== undefined),
+);

@@ -3,13 +3,14 @@
  * endpoints of all other hosts are the same for both.
  */
 import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
-import { isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
+import { isWildcard } from '../../model/fields/hostname.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
 import { chainBehind, isAlias } from '../../model/services/service-alias.ts';
 import { byServiceAge } from '../../model/services/service-registry.ts';
+import { servicesWithin } from '../../model/services/services-within.ts';
 
 type Hosts = ReadonlySet<string>;
 
@@ -81,8 +82,7 @@ function servicesOfOwnRules(
   const wildcards = [...hosts].filter(isWildcard);
   const named = [...hosts].flatMap((host) => scope.serviceByHostname(host) ?? []);
   if (wildcards.length === 0) return named;
-  const within = scope.services.filter(({ hostname }) => wildcards.some((host) => isHostWithin(hostname, host)));
-  return new Set([...named, ...within]);
+  return new Set([...named, ...wildcards.flatMap((host) => servicesWithin(scope.services, host))]);
 }
 
 const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));

@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import type { Config } from '../../model/config/config.ts';
+import { clusterType, endpointType, listenerType } from '../../networking/index.ts';
+import type { MeshNode } from './mesh-resources.ts';
+
+const services = 120;
+const [few, many] = [6, 36];
+const watched = [clusterType, endpointType, listenerType];
+
+interface Variant {
+  /** Every tenth service is of its namespace alone. */
+  readonly isPrivate?: boolean;
+  /** Imports of the Sidecar object that each namespace has. */
+  readonly imports?: readonly string[];
+  /** Each namespace has a rule of its own for a service of another. */
+  readonly ownRules?: boolean;
+  /** Each sidecar's workload serves a service of its namespace. */
+  readonly served?: boolean;
+}
+
+/** A mesh spread over namespaces, with a sidecar in each that has all its clusters and endpoints. */
+class Mesh {
+  readonly world: GivenWorld;
+  readonly nodes: readonly MeshNode[];
+  readonly #namespaces: number;
+  readonly #variant: Variant;
+
+  constructor(namespaces: number, variant: Variant) {
+    this.#namespaces = namespaces;
+    this.#variant = variant;
+    const all = Array.from({ length: services }, (_, index) => index);
+    const spaces = Array.from({ length: namespaces }, (_, index) => index);
+    const { imports, ownRules, served } = variant;
+    this.world = new GivenWorld([
+      ...all.flatMap((index) => [this.service(index), this.rule(index, 10)]),
+      ...spaces.flatMap((space) => (imports ? [this.#sidecar(space, imports)] : [])),
+      ...spaces.flatMap((space) => (ownRules ? [this.rule(space + 1, 3, space)] : [])),
+    ]);
+    this.nodes = spaces.map((space) =>
+      this.world.connect(served ? `10.1.0.${space}` : `10.9.0.${space}`, { namespace: `ns-${space}` }),
+    );
+  }
+
+  #hostOf(index: number): string {
+    return `svc-${index}.ns-${index % this.#namespaces}.svc.cluster.local`;
+  }
+
+  #sidecar(space: number, hosts: readonly string[]): Config {
+    return givenObject('Sidecar', `ns-${space}`, 'default', { egress: [{ hosts, captureMode: 'DEFAULT' }] });
+  }
+
+  service(index: number, address = `10.1.0.${index}`): Config {
+    return givenObject('ServiceEntry', `ns-${index % this.#namespaces}`, `s${index}`, {
+      hosts: [this.#hostOf(index)],
+      addresses: [`10.250.0.${index + 1}`],
+      ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+      location: 'MESH_INTERNAL',
+      resolution: 'STATIC',
+      endpoints: [{ address }],
+      ...(this.#variant.isPrivate && index % 10 === 3 && { exportTo: ['.'] }),
+    });
+  }
+
+  rule(index: number, http2MaxRequests: number, space = index % this.#namespaces): Config {
+    const trafficPolicy = { connectionPool: { http: { http2MaxRequests } } };
+    return givenObject('DestinationRule', `ns-${space}`, `d${index}`, { host: this.#hostOf(index), trafficPolicy });
+  }
+
+  /** What all sidecars take, what is asked of the memory for it, made and encoded, and how many whole lists come of it. */
+  costOf(change: Config | undefined) {
+    const { counts } = this.world.cache;
+    const before = { ...counts, encoded: this.world.encodings };
+    const told = change && this.world.put(change);
+    const lists = this.nodes.map((node) => {
+      const types = told === undefined ? watched : node.typesToPush(told, watched);
+      return types.map(
+        (type) => [type, node.get(type, type === endpointType ? this.#assignmentsOf(node) : '*')!] as const,
+      );
+    });
+    const made = counts.misses - before.misses;
+    const asked = counts.hits - before.hits + made;
+    return { asked, made, encoded: this.world.encodings - before.encoded, lists };
+  }
+
+  /** Those of its clusters, as an Envoy asks for them. */
+  #assignmentsOf(node: MeshNode): readonly string[] {
+    return [...node.get(clusterType, '*')!.resources.keys()].filter((name) => name.startsWith('outbound|'));
+  }
+
+  versions(): unknown {
+    return this.nodes.map((node) => {
+      const all = [
+        ...node.get(clusterType, '*')!.resources,
+        ...node.get(endpointType, this.#assignmentsOf(node))!.resources,
+      ];
+      return all.map(([name, { version }]) => `${name} ${version}`).sort();
+    });
+  }
+}
+
+const variants: readonly (readonly [string, Variant])[] = [
+  ['everything is public', {}],
+  ['services are private', { isPrivate: true }],
+  ['each has a Sidecar object that imports everything', { imports: ['*/*'] }],
+  ['each has a Sidecar object that imports its own', { imports: ['./*'] }],
+  ['each has a rule of its own for another’s service', { ownRules: true }],
+  ['each workload serves', { served: true }],
+];
+
+/** What a namespace costs whatever the number of services: its own of them, what is a workload's, the lists themselves. */
+const perNamespace = 24;
+
+describe.each(variants)('of sidecars in many namespaces, of which %s, clusters and endpoints', (_name, variant) => {
+  it('are asked for and encoded once at first: a namespace more costs what is its own', () => {
+    const [small, large] = [few, many].map((namespaces) => new Mesh(namespaces, variant).costOf(undefined));
+    expect((large!.asked - small!.asked) / (many - few)).toBeLessThan(perNamespace);
+    expect((large!.encoded - small!.encoded) / (many - few)).toBeLessThan(8);
+  });
+
+  it.each([
+    ['destination rule', (mesh: Mesh) => mesh.rule(7, 20)],
+    ['private service’s destination rule', (mesh: Mesh) => mesh.rule(3, 20)],
+    ['service', (mesh: Mesh) => mesh.service(7, '10.2.0.1')],
+  ])('are looked at and encoded for a changed %s in proportion to what changed', (_kind, change) => {
+    const [small, large] = [few, many].map((namespaces) => {
+      const mesh = new Mesh(namespaces, variant);
+      mesh.costOf(undefined);
+      mesh.costOf(mesh.rule(11, 5));
+      return mesh.costOf(change(mesh));
+    });
+    expect((large!.asked - small!.asked) / (many - few)).toBeLessThan(perNamespace);
+    // A cluster and its assignment, and what takes in requests where the service is served; what is other workloads' stays.
+    expect(large!.encoded).toBeLessThanOrEqual(6);
+    expect(large!.made).toBeLessThanOrEqual(4);
+  });
+
+  it('are what somebody gets who asks for the first time', () => {
+    const [mesh, fresh] = [new Mesh(few, variant), new Mesh(few, variant)];
+    mesh.costOf(undefined);
+    for (const change of [mesh.rule(7, 20), mesh.rule(3, 20), mesh.service(7, '10.2.0.1'), mesh.rule(7, 21)]) {
+      mesh.costOf(change);
+      fresh.world.put(change);
+    }
+    for (const node of fresh.nodes) node.typesToPush({ version: '', forced: false, configs: new Set() }, watched);
+    expect(mesh.versions()).toEqual(fresh.versions());
+  });
+});
+
+it('listeners of requests stay when a destination rule changes', () => {
+  const mesh = new Mesh(few, { served: true });
+  mesh.costOf(undefined);
+  const before = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);
+  mesh.costOf(mesh.rule(7, 20));
+  const after = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);
+  // The sidecar in the rule's namespace serves other services as well, none of them service 7.
+  expect(after.map((list, index) => list === before[index])).toEqual(after.map(() => true));
+});

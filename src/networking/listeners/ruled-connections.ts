@@ -1,0 +1,45 @@
+/**
+ * Whether a destination rule says anything of a sidecar's listeners: of connections that are routed as such it does (timeouts,
+ * tunnels), and of the workload's own services; of requests nothing.
+ */
+import { onceFor } from '../../model/collections/once-for.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
+import { isWildcard } from '../../model/fields/hostname.ts';
+import { isHttp } from '../../model/fields/protocol.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
+import type { Service } from '../../model/services/service.ts';
+import { isAlias } from '../../model/services/service-alias.ts';
+import { servicesWithin } from '../../model/services/services-within.ts';
+import { carriesEndpoints } from '../traffic/shape-keys.ts';
+
+/** True where it is not sure that it says nothing. */
+export function mayRuleConnections(key: ConfigKey, shape: ProxyShape, push: PushContext): boolean {
+  const host = push.hostOfRule(key);
+  if (host === undefined) return false;
+  const scope = push.sidecarScopeFor(shape);
+  // Wherever connections are routed, a route says whose rule holds.
+  const routesConnections = scope.egressListeners.some(({ port, virtualServices }) => {
+    return (port !== undefined && !isHttp(port.protocol)) || connectionServices(virtualServices).length > 0;
+  });
+  if (routesConnections || scope.outboundTrafficPolicy.egressProxy || haveAliases(scope.services)) return true;
+  if (!isWildcard(host) && scope.serviceByHostname(host) === undefined) return false;
+  const ruled = servicesWithin(scope.services, host);
+  // A provider that logs or traces go to is left out where its cluster has no endpoint in it.
+  const providers = push.mesh.extensionProviders.length > 0;
+  return ruled.some((one) => takesConnections(one, shape) || (providers && carriesEndpoints(one)));
+}
+
+/** The virtual services of a list that route connections. Many scopes share a list. */
+export const connectionServices = onceFor(
+  (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
+    services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
+);
+
+const haveAliases = onceFor((services: readonly Service[]) => services.some(isAlias));
+
+function takesConnections({ hostname, ports, resolution }: Service, { serviceTargets }: ProxyShape): boolean {
+  if (resolution === 'DynamicDNS' || ports.some(({ protocol }) => !isHttp(protocol))) return true;
+  return serviceTargets.some(({ service }) => service.hostname === hostname);
+}
