@@ -10,7 +10,7 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 const bytes = new Uint8Array();
 const resourceOf = (name: string, version: string): EncodedResource => ({
   ...{ name, version },
-  ...{ sotwFrame: bytes, deltaFrame: bytes },
+  ...{ sotwFrame: bytes, deltaFrame: bytes, rest: [] },
 });
 const versions = fc.array(fc.tuple(fc.constantFrom(...'abcdef'), fc.constantFrom('1', '2')), { maxLength: 8 });
 const resources = versions.map((pairs) => new Map(pairs.map(([name, version]) => [name, resourceOf(name, version)])));

@@ -5,8 +5,9 @@
  * contexts. Above it are whole lists: what a shape has of a type, by context. To the next context a list goes over by
  * reference when the change cannot concern it; otherwise it is the base from which the new one is made when somebody
  * asks. A list is another one with a few differences where proxies of many namespaces have most of it in common
- * ({@link LayeredResources}): the common one is listed, encoded and compared once. So publishing costs a step for each shape and type, however much is in the lists, and proxies that are served
- * from an older context for a moment still find theirs.
+ * ({@link LayeredResources}): the common one is listed, encoded and compared once. So publishing costs a step for each
+ * shape and type, however much is in the lists, and proxies that are served from an older context for a moment still find
+ * theirs.
  */
 
 import { WeakValues } from '../../model/collections/weak-values.ts';

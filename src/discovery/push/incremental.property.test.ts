@@ -603,7 +603,7 @@ describe('contexts and caches that go on from the last ones', () => {
       ),
       { numRuns: Number(process.env.PROPERTY_RUNS ?? 60) },
     );
-  }, 120_000);
+  }, 240_000);
 
   it('give every proxy of what is common to many, and its own, what it has when all is made for it alone', () => {
     const few = [clusterType, endpointType];
@@ -617,7 +617,7 @@ describe('contexts and caches that go on from the last ones', () => {
         });
         expect(states[0]).toEqual(states[1]);
       }),
-      { numRuns: 4 * Number(process.env.PROPERTY_RUNS ?? 60) },
+      { numRuns: 2 * Number(process.env.PROPERTY_RUNS ?? 60) },
     );
-  }, 120_000);
+  }, 240_000);
 });
