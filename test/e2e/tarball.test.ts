@@ -152,7 +152,7 @@ describe('installed in an empty folder', () => {
     const drawn = await run('chartpilot', ['visualize', ...mesh.traceFiles, '--output', page]);
     expect(drawn.exitCode, drawn.all).toBe(0);
     expect(readFileSync(page, 'utf8')).toContain('<script');
-    const explored = await run('chartpilot', ['explore', '--triggers', '1', '--faults', '0', '--minutes', '1']);
+    const explored = await run('chartpilot', ['explore', '--triggers', '0', '--faults', '1', '--minutes', '1']);
     expect(explored.exitCode, explored.all).toBe(0);
   });
 

@@ -65,7 +65,7 @@ describe('the push path', () => {
   test('breaks no invariant and comes to rest, whatever happens to two proxies within two changes or a fault, to one within both', () => {
     expectComplete(exploreAll(bounds(2, 0)), 500);
     expectComplete(exploreAll(bounds(1, 1)), 300);
-    for (const client of sized({ quick: [], short: ['sotw', 'delta'], full: ['sotw', 'delta'] } as const)) {
+    for (const client of sized({ quick: [], short: ['delta'], full: ['sotw', 'delta'] } as const)) {
       expectComplete(exploreAll(bounds(2, 1), { clients: [client] }), 1_000);
     }
   }, 240_000);

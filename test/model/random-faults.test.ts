@@ -53,7 +53,7 @@ function told(finding: Finding | undefined): string {
 }
 
 const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
-const schedulesEach = sized({ quick: 1_000, short: 2_500, full: 2_500 });
+const schedulesEach = sized({ short: 1_000, full: 2_500 });
 /** As few as that find each of the machines that are broken below. */
 const enough = 500;
 
