@@ -2,8 +2,8 @@ import { availableParallelism, totalmem } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from './discovery-options.ts';
 
-const resolve = (flags: DiscoveryFlags = {}, env: NodeJS.ProcessEnv = {}) =>
-  resolveDiscoveryOptions({ registries: '', ...flags }, env);
+const resolve = (flags: DiscoveryFlags = {}, env: NodeJS.ProcessEnv = {}, openFiles = Number.POSITIVE_INFINITY) =>
+  resolveDiscoveryOptions({ registries: '', ...flags }, env, openFiles);
 
 describe('resolveDiscoveryOptions', () => {
   it('has the defaults of spec/discovery.md §1.2 and §1.4', () => {
@@ -72,7 +72,7 @@ describe('resolveDiscoveryOptions', () => {
   it('bounds what clients take of it as it is told, and never to nothing', () => {
     expect(resolve().clientLimits).toEqual({
       maxNames: 200_000,
-      strangers: { maxInWhole: 60_000, maxPerAddress: 10_000, maxIdlePerAddress: 512 },
+      strangers: { maxInWhole: 60_000, maxIdleInWhole: 4_096, maxPerAddress: 10_000, maxIdlePerAddress: 512 },
       addressPace: { perSecond: 200, most: 2_000 },
     });
     const told = resolve(
@@ -91,6 +91,19 @@ describe('resolveDiscoveryOptions', () => {
       addressPace: { perSecond: 500, most: 5_000 },
     });
     expect(told.warnings).toHaveLength(3);
+  });
+
+  it('takes no more connections than it may have files open, less some for everything else, and says so', () => {
+    const within = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
+      const { clientLimits, notes } = resolve({}, env, openFiles);
+      const { maxInWhole, maxIdleInWhole } = clientLimits.strangers ?? {};
+      return [maxInWhole, maxIdleInWhole, notes.filter((note) => note.includes('xDS connections')).length];
+    };
+    expect(within(1_048_576)).toEqual([60_000, 4_096, 0]);
+    expect(within(20_000)).toEqual([18_976, 4_096, 1]);
+    expect(within(1_024)).toEqual([512, 256, 1]);
+    expect(within(1)).toEqual([1, 1, 1]);
+    expect(within(1_024, { PILOT_XDS_MAX_CONNECTIONS: '100' })).toEqual([100, 50, 0]);
   });
 
   it('bounds files of configuration as it is told, and never to nothing', () => {

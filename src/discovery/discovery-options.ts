@@ -8,6 +8,7 @@ import { durationMsOf } from '../model/fields/duration.ts';
 import { defaultFeatures, type Features } from '../model/mesh/features.ts';
 import type { RegistryOptions } from '../model/services/service-registry.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { openFilesLimit } from '../runtime/open-files.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
 import { strangerLimits } from './ads/admission/strangers.ts';
 import { type AdsLimits, defaultMaxNames } from './ads/ads-limits.ts';
@@ -121,8 +122,15 @@ export interface DiscoveryOptions {
 
 const oneSecondMs = 1_000;
 
-/** @throws ChartpilotError FLAG_INVALID */
-export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.ProcessEnv): DiscoveryOptions {
+/**
+ * @param openFiles that the process may have at the same time
+ * @throws ChartpilotError FLAG_INVALID
+ */
+export function resolveDiscoveryOptions(
+  flags: DiscoveryFlags,
+  env: NodeJS.ProcessEnv,
+  openFiles = openFilesLimit() ?? Number.POSITIVE_INFINITY,
+): DiscoveryOptions {
   const warnings: string[] = [];
   const notes: string[] = [];
   const warn = (warning: string): void => void warnings.push(warning);
@@ -174,7 +182,7 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
     streamsPerSecond: from.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || byProcessors(),
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
-    clientLimits: clientLimitsOf(from),
+    clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),
     configLimits: configLimitsOf(from),
     cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
     cacheBytes: from.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
@@ -197,13 +205,24 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
 }
 
 /** A limit of none would be a server that serves nobody. */
-function clientLimitsOf(from: Environment): DiscoveryOptions['clientLimits'] {
-  const { maxInWhole, maxPerAddress, maxIdlePerAddress } = strangerLimits;
+function clientLimitsOf(
+  from: Environment,
+  openFiles: number,
+  note: (text: string) => void,
+): DiscoveryOptions['clientLimits'] {
+  const { maxPerAddress, maxIdlePerAddress } = strangerLimits;
+  const wanted = from.number('PILOT_XDS_MAX_CONNECTIONS', strangerLimits.maxInWhole, 1);
+  const maxInWhole = Math.min(wanted, connectionsWithin(openFiles));
+  if (maxInWhole < wanted) {
+    note(`at most ${maxInWhole} xDS connections, not ${wanted}: ${openFiles} files may be open (ulimit -n)`);
+  }
   const perSecond = from.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
   return {
     maxNames: from.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
     strangers: {
-      maxInWhole: from.number('PILOT_XDS_MAX_CONNECTIONS', maxInWhole, 1),
+      maxInWhole,
+      // Who says nothing leaves room for those who do.
+      maxIdleInWhole: Math.min(strangerLimits.maxIdleInWhole, Math.ceil(maxInWhole / 2)),
       maxPerAddress: from.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
       maxIdlePerAddress: from.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),
     },
@@ -213,6 +232,14 @@ function clientLimitsOf(from: Environment): DiscoveryOptions['clientLimits'] {
 
 /** What an address may use up at once, in seconds of what comes back to it. */
 const secondsAtOnce = addressPaceLimits.most / addressPaceLimits.perSecond;
+
+/** Files that are left for what else there is: configuration that is read, probes and debug pages, sources. */
+const otherFiles = 1_024;
+
+/** A process that has no file left to open answers no probe either, and is taken for dead. */
+function connectionsWithin(openFiles: number): number {
+  return Math.max(1, openFiles - Math.min(otherFiles, Math.ceil(openFiles / 2)));
+}
 
 function featuresOf(from: Environment): Features {
   const byDefault = defaultFeatures;

@@ -91,7 +91,7 @@ response which node it is counts as identified):
   PILOT_MAX_REQUESTS_PER_SECOND                 new streams a second, default by processors
   ISTIO_GPRC_MAXSTREAMS                         streams of one connection, default 100000
   ISTIO_GPRC_MAXRECVMSGSIZE                     bytes of a request, default 4194304
-  PILOT_XDS_MAX_CONNECTIONS                     default 60000
+  PILOT_XDS_MAX_CONNECTIONS                     default 60000, and fewer than files may be open (ulimit -n)
   PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS         default 10000; raise it where more proxies share an address (NAT)
   PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS        connections that have not said who they are, default 512
   PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS       streams a second that come to nothing, ten times as many at once, default 200

@@ -1,6 +1,7 @@
 /** The gRPC servers of an ADS server: one for ports without TLS, one for ports with it. */
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { ConnectionBounds } from '../../runtime/connection-bounds.ts';
 import { parseListenAddress } from '../listen-address.ts';
 import type { AddressPace } from './admission/address-pace.ts';
 import { createInjector, type Injector, type SessionLimits } from './admission/grpc-http2.ts';
@@ -39,6 +40,9 @@ interface Ports {
 const ordinary: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
 const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
 
+/** Connections that wait to be accepted: all proxies of a mesh come at once to a new server. The system has a limit of its own. */
+const mostUnaccepted = 65_535;
+
 export class AdsPorts {
   /** A call does not say by which port it came: each server has the ports of one sort. */
   readonly #ports: { readonly plaintext: Ports; readonly secure: Ports };
@@ -52,6 +56,8 @@ export class AdsPorts {
     { pace, known, listener }: { pace: AddressPace; known: KnownNodes; listener: RefusalListener },
   ) {
     this.#maxStreams = maxStreamsOf(limits);
+    const ofStrangers = { ...strangerLimits, ...limits.strangers };
+    const bounds = new ConnectionBounds<Socket>(ofStrangers);
     const newPorts = (security: StreamSecurity): Ports => {
       const server = new Server(channelOptions(limits));
       const handlers = xdsMethods.map(
@@ -59,7 +65,8 @@ export class AdsPorts {
       );
       server.addService(xdsService, Object.fromEntries(handlers));
       const strangers = new Strangers({
-        limits: { ...strangerLimits, ...limits.strangers },
+        limits: ofStrangers,
+        bounds,
         pace,
         known,
         isSecure: security.isSecure,
@@ -84,7 +91,7 @@ export class AdsPorts {
     const listener = createServer({ noDelay: true }, (socket) => letIn(socket, ports, injectors));
     listener.once('error', (error) => reject(bindError(address, error)));
     const { host = '', port } = parseListenAddress('address', address) ?? { port: 0 };
-    listener.listen({ port, ...(host !== '' && { host }) }, () => {
+    listener.listen({ port, backlog: mostUnaccepted, ...(host !== '' && { host }) }, () => {
       this.#listeners.add(listener);
       resolve({ port: (listener.address() as AddressInfo).port });
     });

@@ -137,7 +137,7 @@ class GrpcAdsServer implements AdsServer {
     const secure = { isSecure: true, authenticators, checksIdentity };
     const pace = new AddressPace({ ...addressPaceLimits, ...limits.addressPace }, () => performance.now());
     const listener = {
-      refused: (why: Refusal) => observer.connectionRefused?.(why),
+      refused: this.#noteRefused.bind(this),
       heldOff: this.#noteHeldOff.bind(this),
     };
     this.#lines = new RepeatedLines(logger, () => performance.now());
@@ -319,6 +319,13 @@ class GrpcAdsServer implements AdsServer {
     if (connection === undefined || !this.#unproven.delete(number)) return;
     const { peer, identity } = connection.stream;
     if (identity !== undefined) this.#known.acknowledged(groupOfPeer(peer), identity.id);
+  }
+
+  #noteRefused(why: Refusal): void {
+    this.#around.observer.connectionRefused?.(why);
+    if (why !== 'too many connections') return;
+    const clients = this.#joined.size;
+    this.#lines.warn(why, 'a connection is refused: as many are open as may be, of all or of its address', { clients });
   }
 
   #noteHeldOff(address: string, forMs: number): void {

@@ -9,7 +9,7 @@
  * instead, and those that are let in may open a few streams until a node has said by them who it is.
  */
 import type { Socket } from 'node:net';
-import { addressGroup, ConnectionBounds } from '../../../runtime/connection-bounds.ts';
+import { addressGroup, type ConnectionBounds } from '../../../runtime/connection-bounds.ts';
 import { AcceptLine, acceptLineLimits } from './accept-line.ts';
 import type { AddressPace } from './address-pace.ts';
 import type { KnownNodes } from './known-nodes.ts';
@@ -56,6 +56,8 @@ export type Refusal = 'address held off' | 'too many connections' | 'too busy';
 
 export interface StrangersOptions {
   readonly limits: StrangerLimits;
+  /** Of the connections of all ports. */
+  readonly bounds: ConnectionBounds<Socket>;
   readonly pace: AddressPace;
   readonly known: KnownNodes;
   /** Whether the port has TLS. */
@@ -90,7 +92,6 @@ interface Held {
 
 export class Strangers {
   readonly #options: StrangersOptions;
-  readonly #bounds: ConnectionBounds<Socket>;
   readonly #line = new AcceptLine<Socket>(acceptLineLimits, Math.random);
   /** By `host:port`, as a stream tells its peer. */
   readonly #held = new Map<string, Held>();
@@ -99,7 +100,6 @@ export class Strangers {
 
   constructor(options: StrangersOptions) {
     this.#options = options;
-    this.#bounds = new ConnectionBounds(options.limits);
   }
 
   /**
@@ -182,7 +182,7 @@ export class Strangers {
     held.streams++;
     held.allowance?.grow(held.streams);
     held.wasIntroduced = true;
-    this.#bounds.busy(held.socket);
+    this.#options.bounds.busy(held.socket);
   }
 
   /** Such a stream is gone. */
@@ -192,7 +192,7 @@ export class Strangers {
     held.since = performance.now();
     held.bytes = held.socket.bytesRead;
     held.paidBytes = held.bytes;
-    this.#bounds.idle(held.socket);
+    this.#options.bounds.idle(held.socket);
   }
 
   /** Closes those by which nobody has ever said who is there. @returns when all others are gone */
@@ -217,7 +217,7 @@ export class Strangers {
   }
 
   #take(socket: Socket, group: string): boolean {
-    if (!this.#bounds.admit(socket, socket.remoteAddress)) {
+    if (!this.#options.bounds.admit(socket, socket.remoteAddress)) {
       this.#options.refused('too many connections');
       return false;
     }

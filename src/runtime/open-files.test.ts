@@ -1,0 +1,27 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openFilesLimit } from './open-files.ts';
+
+const given = (line: string): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-limits-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'limits');
+  writeFileSync(file, `Limit                     Soft Limit           Hard Limit           Units     \n${line}\n`);
+  return file;
+};
+
+test('the limit of open files is the soft one; without a word of the system there is none', () => {
+  expect(openFilesLimit(given('Max open files            1024                 4096                 files     '))).toBe(
+    1_024,
+  );
+  expect(
+    openFilesLimit(given('Max open files            unlimited            unlimited            files     ')),
+  ).toBeUndefined();
+  expect(
+    openFilesLimit(given('Max pending signals       7                    7                    signals   ')),
+  ).toBeUndefined();
+  expect(openFilesLimit('/nowhere/limits')).toBeUndefined();
+  expect(openFilesLimit()).toBeGreaterThan(10);
+});

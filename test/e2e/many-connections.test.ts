@@ -1,0 +1,100 @@
+/** More connections at once than a program may have files open, or accepts in a moment. */
+import { readFileSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { AdsTestClient, typeUrls } from '../ads-client.ts';
+import { cpuTimeMs } from '../bench/cpu-time.ts';
+import { cartCluster, sidecar } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Program } from '../harness/program.ts';
+import { makeRoot } from '../load/attacked-server.ts';
+
+const openFiles = 256;
+const silentConnections = 400;
+/** More than a server that says nothing of it lets wait (511), and fewer than the system does. */
+const comingAtOnce = 700;
+
+let root: string;
+let server: Program;
+let grpc: number;
+let http: number;
+let sockets: Socket[];
+
+beforeEach(async () => {
+  root = makeRoot();
+  sockets = [];
+  [grpc, http] = (await freePorts(2)) as [number, number];
+});
+
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  server.signal('SIGCONT');
+  await server.stop({ deadlineMs: 8_000 });
+  rmSync(root, { recursive: true, force: true });
+});
+
+/** @param limit of the shell that it is started from */
+async function start(limit = ''): Promise<void> {
+  const args = ['discovery', '--registries=', '--configDir', join(root, 'config'), '--meshConfig', join(root, 'none')];
+  const ports = ['--grpcAddr', `127.0.0.1:${grpc}`, '--httpAddr', `127.0.0.1:${http}`, '--monitoringAddr', ''];
+  const script = `${limit}exec "$0" "$@"`;
+  server = Program.run('pilot-discovery', '/bin/sh', {
+    args: ['-c', script, join(packageRoot(), 'bin/pilot-discovery'), ...args, ...ports],
+    env: process.env,
+    cwd: root,
+  });
+  await eventually('the control plane is ready', isReady, { deadlineMs: 30_000, hopeless: () => server.hopeless() });
+}
+
+const isReady = async (): Promise<boolean> => {
+  const answer = await fetch(`http://127.0.0.1:${http}/ready`, { headers: { connection: 'close' } }).catch(
+    () => undefined,
+  );
+  return answer?.ok === true;
+};
+
+/** Each from an address of its own; they say nothing. @returns how many were open once, so far */
+function open(count: number): () => number {
+  let opened = 0;
+  for (let i = 0; i < count; i++) {
+    const localAddress = `127.1.${i >> 8}.${i & 255}`;
+    const socket = connect({ port: grpc, host: '127.0.0.1', localAddress }, () => void opened++);
+    socket.on('error', () => {});
+    sockets.push(socket);
+  }
+  return () => opened;
+}
+
+test('a server that may have few files open serves those who are there, and probes, and says what it refuses', async () => {
+  await start(`ulimit -n ${openFiles}; `);
+  const client = new AdsTestClient(grpc);
+  const stream = client.sotw();
+  stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
+  await stream.next();
+  const opened = open(silentConnections);
+  await eventually('all have tried', () => opened() === silentConnections);
+  await server.line(/a connection is refused: as many are open as may be/);
+  const cpuBefore = cpuTimeMs(server.pid);
+  const begun = performance.now();
+  expect(await isReady()).toBe(true);
+  stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
+  expect((await stream.next()).typeUrl).toBe(typeUrls.EDS);
+  // Nobody is let in and turned away again and again.
+  await new Promise((done) => setTimeout(done, 1_000));
+  expect(cpuTimeMs(server.pid) - cpuBefore).toBeLessThan((performance.now() - begun) / 2);
+  expect(server.output()).toMatch(/at most 128 xDS connections, not 60000: 256 files may be open/);
+  stream.cancel();
+  client.close();
+});
+
+test('a server that is busy for a moment keeps nobody out who comes meanwhile', async (context) => {
+  const systemLimit = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+  if (systemLimit < comingAtOnce) return context.skip(`the system lets ${systemLimit} wait`);
+  await start();
+  server.signal('SIGSTOP');
+  const opened = open(comingAtOnce);
+  await eventually('all are connected though nobody accepts', () => opened() === comingAtOnce, { deadlineMs: 20_000 });
+});
