@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { exitWith, print, wholeNumber } from './bench-run.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
 import { compareWithXdsload } from './push/compare-clients.ts';
+import { measureConnections } from './push/connections.ts';
 import { drawPushes } from './push/flame-run.ts';
 import { endpointsEach, type MeshFlavor, meshFlavors } from './push/mesh-files.ts';
 import { type Figure, formatFigure, goalSize, missedGoals } from './push/push-figures.ts';
@@ -11,7 +12,7 @@ import { Subjects } from './push/subjects.ts';
 import { compareCores } from './push/two-cores.ts';
 import { measureVarieties, varietyRows } from './push/varied-meshes.ts';
 
-const parts = ['delta', 'sotw', 'file', 'cold', 'scaling', 'cores', 'namespaces'] as const;
+const parts = ['delta', 'sotw', 'file', 'cold', 'scaling', 'cores', 'namespaces', 'connections'] as const;
 type Part = (typeof parts)[number];
 
 const usage = `Usage: npm run bench:push -- [--quick] [--services N] [--streams N] [--rounds N] [--only PARTS] [--rows ROWS]
@@ -25,8 +26,9 @@ everything, and from the change of a file until the last one has acknowledged it
   --services N     default 1000, with 10 endpoints each
   --streams N      sidecars, default 500
   --rounds N       each with new processes, default 5; figures are medians
-  --only PARTS     of ${parts.slice(0, 4).join(',')} (default), scaling, cores (what a second core gains) and namespaces
-                   (meshes as varied as real ones, one round unless --rounds says more)
+  --only PARTS     of ${parts.slice(0, 4).join(',')} (default), scaling, cores (what a second core gains), namespaces
+                   (meshes as varied as real ones, one round unless --rounds says more), connections (one server with a
+                   tenth, a fifth, half and all of --streams, and how all of them come back)
   --rows ROWS      of the part namespaces: ${Object.keys(varietyRows).join(',')}
                    (default all); growth is told where the row that it is told from is among them
   --scaling        as well: 100, 1,000 and 5,000 services, and 100, 500 and 1,000 sidecars (delta)
@@ -107,6 +109,7 @@ async function measureAll(programs: Programs, subjects: Subjects, settings: Sett
     ...(wants('cold') ? await measureColdStart(programs, subjects, settings) : []),
     ...(wants('scaling') ? await measureScaling(programs, subjects, settings.rounds) : []),
     ...(wants('namespaces') ? await measureVarieties(programs, subjects, settings) : []),
+    ...(wants('connections') ? await measureConnections(programs, subjects, settings) : []),
     ...(wants('cores') ? await compareCores(programs, await subjects.of(settings.services), settings) : []),
   ];
 }

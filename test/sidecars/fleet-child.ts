@@ -2,10 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../src/runtime/errors.ts';
-import { Fleet, nowMs } from './fleet.ts';
+import { Fleet, type FleetReturn, nowMs } from './fleet.ts';
 import type { FleetAnswer, FleetOrder } from './fleet-process.ts';
 
 let fleet: Fleet | undefined;
+let returned: Promise<FleetReturn> | undefined;
 let acknowledged: Promise<number> | undefined;
 
 const answer = (message: FleetAnswer): void => void process.send?.(message);
@@ -35,6 +36,14 @@ async function obey(order: FleetOrder): Promise<void> {
       break;
     case 'marked':
       answer({ type: 'acknowledged', atMs: await acknowledged! });
+      break;
+    case 'await-return':
+      returned = within(order.timeoutMs, fleet!.awaitReturn(), 'have not come back');
+      returned.catch(() => {});
+      answer({ type: 'awaiting' });
+      break;
+    case 'return':
+      answer({ type: 'returned', ...(await returned!) });
       break;
     case 'counts':
       answer({ type: 'counted', counts: fleet!.counts() });

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
-import type { FleetCounts, FleetMark, FleetPlan } from './fleet.ts';
+import type { FleetCounts, FleetMark, FleetPlan, FleetReturn } from './fleet.ts';
 import type { Kind } from './xds-types.ts';
 
 export type FleetOrder =
@@ -14,6 +14,9 @@ export type FleetOrder =
   | ({ readonly type: 'mark'; readonly timeoutMs: number } & FleetMark)
   | { readonly type: 'marked' }
   | { readonly type: 'counts' }
+  /** Before the server goes away. */
+  | { readonly type: 'await-return'; readonly timeoutMs: number }
+  | { readonly type: 'return' }
   /** Writes the first sidecar's latest responses to files of a folder, `CDS.bin` and so on. */
   | { readonly type: 'save'; readonly folder: string };
 
@@ -28,6 +31,7 @@ export type FleetAnswer =
     }
   | { readonly type: 'awaiting' }
   | { readonly type: 'acknowledged'; readonly atMs: number }
+  | ({ readonly type: 'returned' } & FleetReturn)
   | { readonly type: 'counted'; readonly counts: FleetCounts }
   | { readonly type: 'saved' }
   | { readonly type: 'failed'; readonly reason: string };
@@ -77,6 +81,13 @@ export class FleetProcess {
 
   async counts(): Promise<FleetCounts> {
     return (await this.#ask<'counted'>({ type: 'counts' })).counts;
+  }
+
+  /** Has the server go away and come back. @returns how they returned to it */
+  async returnAfter(interruption: () => Promise<void>, timeoutMs: number): Promise<FleetReturn> {
+    await this.#ask<'awaiting'>({ type: 'await-return', timeoutMs });
+    await interruption();
+    return this.#ask<'returned'>({ type: 'return' });
   }
 
   async save(folder: string): Promise<void> {

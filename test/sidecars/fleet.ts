@@ -1,5 +1,5 @@
 /** Many sidecars, and the time that passes until all of them have something. Times are of {@link nowMs}. */
-import { encodeNode, type SidecarIdentity } from './node.ts';
+import { encodeNode, loopbackOf, type SidecarIdentity } from './node.ts';
 import { ResourceBatches } from './resource-batches.ts';
 import { resourceBytes } from './resource-maps.ts';
 import { type ReceivedResponse, Sidecar } from './sidecar.ts';
@@ -18,6 +18,12 @@ export interface FleetPlan {
   readonly versions?: readonly string[];
   /** They are gateways, of this namespace. */
   readonly gatewaysOf?: string;
+  /** Where their numbers begin: fleets beside each other have different ones. Default 0. */
+  readonly firstNumber?: number;
+  /** Each comes from an address of its own, on loopback. */
+  readonly hasOwnAddresses?: boolean;
+  /** One that had everything and lost its stream comes back, as Envoy does; else that is a failure. */
+  readonly comesBack?: boolean;
 }
 
 /** Since the fleet was opened. */
@@ -41,6 +47,19 @@ export interface FleetMark {
   readonly isOfFirstNamespace?: boolean;
 }
 
+/** Of sidecars that lost their streams, when each had everything again. */
+export interface FleetReturn {
+  /** In order. */
+  readonly fullAtMs: readonly number[];
+  /** Streams that were opened for it. */
+  readonly attempts: number;
+  /** How often each reason ended a stream meanwhile. */
+  readonly reasons: Readonly<Record<string, number>>;
+}
+
+/** From one try to the next: at random below a limit that doubles (Envoy's defaults for a gRPC stream of xDS). */
+const envoyBackOffMs = { first: 500, longest: 30_000 };
+
 /** A stream that ends before it has everything is opened again after at most so long. */
 const retryDelayMs = { least: 5, most: 500 };
 
@@ -51,28 +70,36 @@ export class Fleet {
   readonly #cpuBefore = process.cpuUsage();
   #lastMessages = new Map<Kind, Buffer>();
   #resourceBytesOfOne = 0;
+  readonly #comesBack: boolean;
+  /** Tries since a sidecar had everything. */
+  readonly #tries = new Map<Sidecar, number>();
   #isClosed = false;
   #full = new Set<Sidecar>();
   #onFull: ((atMs: number) => void) | undefined;
   #onFirst: ((atMs: number) => void) | undefined;
   #onLost: (reason: string) => void;
+  #return:
+    | { fullAtMs: number[]; attempts: number; reasons: Map<string, number>; left: Set<Sidecar>; done(): void }
+    | undefined;
   #awaited:
     | { readonly kind: Kind; readonly mark: Buffer; readonly left: Set<Sidecar>; done(atMs: number): void }
     | undefined;
 
   /** @param onLost a sidecar that had everything lost its stream */
   constructor(plan: FleetPlan, onLost: (reason: string) => void) {
-    const { port, protocol, sidecars, namespaces = 1 } = plan;
+    const { port, protocol, sidecars, namespaces = 1, firstNumber = 0, hasOwnAddresses = false } = plan;
     this.#namespaces = namespaces;
+    this.#comesBack = plan.comesBack ?? false;
     const batches = new ResourceBatches(protocol === 'delta');
     this.#onLost = onLost;
     this.#sidecars = Array.from(
       { length: sidecars },
-      (_, number) =>
+      (_, index) =>
         new Sidecar({
           port,
           protocol,
-          node: encodeNode(identityOf(number, plan)),
+          node: encodeNode(identityOf(firstNumber + index, plan)),
+          ...(hasOwnAddresses && { localAddress: loopbackOf(firstNumber + index) }),
           batches,
           onResponse: (sidecar, response) => this.#note(sidecar, response),
           onFull: (sidecar) => this.#noteFull(sidecar),
@@ -106,9 +133,26 @@ export class Fleet {
     });
   }
 
-  /** How many have not acknowledged what is waited for. */
+  /** To be called before they lose their streams. @returns when all have come back and have everything */
+  awaitReturn(): Promise<FleetReturn> {
+    const { promise, resolve } = Promise.withResolvers<FleetReturn>();
+    const returning = {
+      fullAtMs: [] as number[],
+      attempts: 0,
+      reasons: new Map<string, number>(),
+      left: new Set(this.#sidecars),
+      done: () => {
+        const { fullAtMs, attempts, reasons } = returning;
+        resolve({ fullAtMs, attempts, reasons: Object.fromEntries(reasons) });
+      },
+    };
+    this.#return = returning;
+    return promise;
+  }
+
+  /** How many have not acknowledged what is waited for, or are not back. */
   get missing(): number {
-    return this.#awaited?.left.size ?? this.#sidecars.length - this.#full.size;
+    return this.#return?.left.size ?? this.#awaited?.left.size ?? this.#sidecars.length - this.#full.size;
   }
 
   counts(): FleetCounts {
@@ -159,6 +203,8 @@ export class Fleet {
 
   #noteFull(sidecar: Sidecar): void {
     this.#full.add(sidecar);
+    this.#tries.delete(sidecar);
+    this.#noteReturned(sidecar);
     if (this.#full.size < this.#sidecars.length) return;
     this.#onFull?.(nowMs());
     this.#onFull = undefined;
@@ -166,8 +212,32 @@ export class Fleet {
 
   #noteEnd(sidecar: Sidecar, reason: string): void {
     if (this.#isClosed) return;
-    if (sidecar.isFull) this.#onLost(reason);
+    if (this.#comesBack && this.#full.has(sidecar)) this.#comeBack(sidecar, reason);
+    else if (sidecar.isFull) this.#onLost(reason);
     else setTimeout(() => this.#isClosed || sidecar.open(), this.#retryAfterMs(reason));
+  }
+
+  #noteReturned(sidecar: Sidecar): void {
+    const returning = this.#return;
+    if (!returning?.left.delete(sidecar)) return;
+    returning.fullAtMs.push(nowMs());
+    if (returning.left.size > 0) return;
+    this.#return = undefined;
+    returning.done();
+  }
+
+  #comeBack(sidecar: Sidecar, reason: string): void {
+    const tries = this.#tries.get(sidecar) ?? 0;
+    this.#tries.set(sidecar, tries + 1);
+    const { first, longest } = envoyBackOffMs;
+    const ms = Math.random() * Math.min(longest, first * 2 ** tries);
+    setTimeout(() => {
+      if (this.#isClosed) return;
+      if (this.#return !== undefined) this.#return.attempts++;
+      sidecar.open();
+    }, ms);
+    const reasons = this.#return?.reasons;
+    reasons?.set(reason, (reasons.get(reason) ?? 0) + 1);
   }
 
   /** Nobody listens yet: at once; the server has too much to do: later, not all at the same time. */

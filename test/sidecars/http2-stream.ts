@@ -20,6 +20,8 @@ const received = Buffer.allocUnsafeSlow(256 * 1024);
 export interface GrpcStreamOptions {
   /** On loopback. */
   readonly port: number;
+  /** Where the connection comes from; absent: as the system chooses. */
+  readonly localAddress?: string;
   readonly path: string;
   /** A whole message; it may be kept. */
   onMessage(message: Buffer): void;
@@ -52,6 +54,7 @@ export class GrpcStream {
     this.#socket = connect({
       host: '127.0.0.1',
       port: options.port,
+      ...(options.localAddress !== undefined && { localAddress: options.localAddress }),
       noDelay: true,
       onread: { buffer: received, callback: (length, bytes) => this.#onBytes(bytes as Buffer, length) },
     });

@@ -16,6 +16,9 @@ export interface SidecarIdentity {
 export const addressOf = (number: number): string =>
   `10.${128 + Math.floor(number / 62_500)}.${Math.floor(number / 250) % 250}.${(number % 250) + 1}`;
 
+/** As many addresses of loopback: where a server is to see that sidecars are not all of one host. */
+export const loopbackOf = (number: number): string => addressOf(number).replace(/^10\./, '127.');
+
 /** An encoded Node as an istio-proxy of 1.28 sends it. */
 export function encodeNode({
   number,

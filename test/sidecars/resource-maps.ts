@@ -46,6 +46,12 @@ export const areEqual = remember(
     a.size === b.size && [...a.values()].every((facts) => isSame(b.get(facts.name), facts)),
 );
 
+/** Names of resources that one of two maps has and the other has not, or not so. */
+export const differing = remember((before: ResourceMap, after: ResourceMap): readonly string[] => [
+  ...[...after.values()].filter((facts) => !isSame(before.get(facts.name), facts)).map(({ name }) => name),
+  ...[...before.keys()].filter((name) => !after.has(name)),
+]);
+
 /** The map without resources of these names; the same map when it has none of them. Give it {@link sameList | same lists}. */
 export const without = remember((map: ResourceMap, names: readonly string[]): ResourceMap => {
   if (!names.some((name) => map.has(name))) return map;

@@ -6,6 +6,7 @@ import {
   areEqual,
   changeOf,
   covers,
+  differing,
   type NameList,
   namesIn,
   noNames,
@@ -28,10 +29,14 @@ export interface ReceivedResponse {
   readonly rejected: boolean;
   /** False: the proxy had all of it already. */
   readonly isNews: boolean;
+  /** What the proxy has because of it, or has not any more; by name. */
+  readonly news: readonly string[];
 }
 
 export interface SidecarOptions {
   readonly port: number;
+  /** See GrpcStreamOptions. */
+  readonly localAddress?: string;
   readonly protocol: Protocol;
   /** An encoded envoy.config.core.v3.Node. */
   readonly node: Buffer;
@@ -93,12 +98,13 @@ export class Sidecar {
 
   /** Opens a stream. What the proxy has from an earlier one, it keeps, and says so. */
   open(): void {
-    const { port, protocol } = this.#options;
+    const { port, protocol, localAddress } = this.#options;
     this.isFull = false;
     this.#hasSentNode = false;
     for (const kind of kinds) Object.assign(this.#watches[kind], { nonce: '', asked: false, answered: false });
     const stream = new GrpcStream({
       port,
+      ...(localAddress !== undefined && { localAddress }),
       path: methodPath[protocol],
       onMessage: (message) => this.#onMessage(message),
       onEnd: (reason) => {
@@ -156,6 +162,7 @@ export class Sidecar {
       removed: response.removed,
       rejected,
       isNews,
+      news: differing(before, watch.resources),
     });
     if (isWildcard(kind)) this.#follow(followedBy[kind], namesIn(watch.resources));
     this.#goOn();

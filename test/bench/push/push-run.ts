@@ -45,8 +45,10 @@ export interface PushSample {
 
 /** After an event: what is still on its way through both ends. */
 export const settleMs = 500;
-const kindOfChange = { endpoint: 'EDS', route: 'RDS' } as const;
+export const kindOfChange = { endpoint: 'EDS', route: 'RDS' } as const;
 let marks = 0;
+/** Another one each time. */
+export const nextMark = (): string => markOf(marks++);
 
 /** Starts a server, measures it and stops it. */
 export async function runPushes(programs: Programs, start: StartServer, plan: PushPlan): Promise<PushSample> {
@@ -104,7 +106,7 @@ export async function changeOnce(
   change: MeshChange,
   isOfFirstNamespace = false,
 ): Promise<ChangeSample> {
-  const mark = markOf(marks++);
+  const mark = nextMark();
   const before = await readings(server, fleet);
   let changedAtMs = nowMs();
   const atMs = await fleet.acknowledge({ kind: kindOfChange[change], mark, isOfFirstNamespace }, async () => {

@@ -37,6 +37,10 @@ export interface PilotOptions {
   readonly executable?: string | undefined;
   /** Runs it on these cores only, as taskset writes them. */
   readonly cores?: string;
+  /** More flags. */
+  readonly args?: readonly string[];
+  /** For gRPC, HTTP and monitoring; absent: free ones. */
+  readonly ports?: readonly number[];
 }
 
 /** A directory that pilot-discovery serves, and what may change in it. */
@@ -49,12 +53,13 @@ export interface PilotServer extends PushServer {
 }
 
 export async function startPilot(programs: Programs, mesh: ServedMesh, options: PilotOptions): Promise<PilotServer> {
-  const [grpc, http, monitoring] = await freePorts(3);
+  const [grpc, http, monitoring] = options.ports ?? (await freePorts(3));
   const address = (port: number | undefined): string => `127.0.0.1:${port}`;
   const args = [
     options.executable ?? join(packageRoot(), 'bin/pilot-discovery'),
     ...['discovery', '--registries=', '--configDir', mesh.configDirectory, '--meshConfig', mesh.meshConfigFile],
     ...['--grpcAddr', address(grpc), '--httpAddr', address(http), '--monitoringAddr', address(monitoring)],
+    ...(options.args ?? []),
   ];
   const command = options.cores === undefined ? args : ['taskset', '-c', options.cores, ...args];
   const startedAtMs = nowMs();

@@ -1,0 +1,199 @@
+/** What a connection costs: one replica with more and more sidecars, each from an address of its own, and all at once after a restart. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePorts } from '../../harness/free-ports.ts';
+import { Inspector } from '../../harness/inspector.ts';
+import { print } from '../bench-run.ts';
+import { cpuTimeMs } from '../cpu-time.ts';
+import { memoryOf } from '../memory-usage.ts';
+import type { Programs } from '../programs.ts';
+import { medianOf, quantileOf } from '../statistics.ts';
+import { Crowd } from './crowd.ts';
+import type { MeshChange } from './mesh-files.ts';
+import { type Figure, figure } from './push-figures.ts';
+import { nextMark, settleMs } from './push-run.ts';
+import { type PushServer, waitForPort } from './servers.ts';
+import type { Subjects } from './subjects.ts';
+
+/** How many of all are there at each step. */
+const shares = [0.1, 0.2, 0.5, 1] as const;
+const changesAStep = 3;
+
+export interface ConnectionsPlan {
+  readonly services: number;
+  /** In the end. */
+  readonly sidecars: number;
+}
+
+/** Of the server, after a collection. */
+interface ServerMemory {
+  readonly heapMib: number;
+  /** What array buffers hold outside of the heap. */
+  readonly buffersMib: number;
+  readonly rssMib: number;
+}
+
+/** The server with so many connections. */
+export interface ConnectionsStep {
+  readonly connections: number;
+  /** Of those that it has more than at the step before. */
+  readonly opened: { readonly connections: number; readonly ms: number; readonly cpuMs: number };
+  readonly memory: ServerMemory;
+  readonly endpoint: readonly ChangeCost[];
+  readonly route: readonly ChangeCost[];
+}
+
+interface ChangeCost {
+  readonly ackMs: number;
+  readonly cpuMs: number;
+}
+
+/** All of them came back at once. Times are from the moment in which the new server listened. */
+export interface Herd {
+  /** What the server let in. */
+  readonly limit: string;
+  readonly connections: number;
+  readonly halfMs: number;
+  readonly allMs: number;
+  readonly cpuMs: number;
+  /** Streams that were opened. */
+  readonly attempts: number;
+  readonly messageBytes: number;
+}
+
+/** New streams a second that the server lets in to which they come back. */
+const herdLimits: Readonly<Record<string, NodeJS.ProcessEnv>> = {
+  'without a limit': {},
+  'the default limit': { PILOT_MAX_REQUESTS_PER_SECOND: undefined },
+};
+
+/** Steps of one server; then it is killed, and all come to the next one. */
+export async function measureConnections(
+  programs: Programs,
+  subjects: Subjects,
+  { services, sidecars }: ConnectionsPlan,
+): Promise<Figure[]> {
+  const { startPilot } = await subjects.of(services);
+  const [inspectorPort, ...ports] = await freePorts(4);
+  const start = (env: NodeJS.ProcessEnv): Promise<PushServer> =>
+    startPilot({ debounce: '1ms', ports, env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`, ...env } });
+  let server = await start({});
+  await waitForPort(server);
+  const crowd = new Crowd(programs, server.port);
+  const inspector = await Inspector.attach(inspectorPort!);
+  const steps: ConnectionsStep[] = [];
+  for (const share of shares) {
+    const step = await grow(server, crowd, inspector, Math.round(sidecars * share));
+    tellStep(step);
+    steps.push(step);
+  }
+  inspector.close();
+  const herds: Herd[] = [];
+  for (const [limit, env] of Object.entries(herdLimits)) {
+    const bytesBefore = await crowd.messageBytes();
+    let listensAtMs = 0;
+    const { fullAtMs, attempts, reasons } = await crowd.returnAfter(async () => {
+      process.kill(server.pid, 'SIGKILL');
+      await server.stop();
+      server = await start(env);
+      await waitForPort(server);
+      listensAtMs = Number(process.hrtime.bigint()) / 1e6;
+    });
+    const messageBytes = (await crowd.messageBytes()) - bytesBefore;
+    const cpuMs = cpuTimeMs(server.pid);
+    const halfMs = quantileOf(fullAtMs, 0.5) - listensAtMs;
+    const allMs = fullAtMs.at(-1)! - listensAtMs;
+    herds.push({ limit, connections: crowd.size, halfMs, allMs, cpuMs, attempts, messageBytes });
+    print(`  ${JSON.stringify({ ...herds.at(-1), reasons })}`);
+  }
+  await crowd.end();
+  await server.stop();
+  return connectionFigures(steps, herds);
+}
+
+async function grow(
+  server: PushServer,
+  crowd: Crowd,
+  inspector: Inspector,
+  connections: number,
+): Promise<ConnectionsStep> {
+  const opening = connections - crowd.size;
+  const cpuBefore = cpuTimeMs(server.pid);
+  const ms = await crowd.grow(opening);
+  await sleep(settleMs);
+  const opened = { connections: opening, ms, cpuMs: cpuTimeMs(server.pid) - cpuBefore };
+  const endpoint = await changeOften(server, crowd, 'endpoint');
+  const route = await changeOften(server, crowd, 'route');
+  return { connections, opened, endpoint, route, memory: await serverMemory(server, inspector) };
+}
+
+/** The first one is not measured: the code is not warm. */
+async function changeOften(server: PushServer, crowd: Crowd, change: MeshChange): Promise<ChangeCost[]> {
+  const costs: ChangeCost[] = [];
+  for (let i = 0; i <= changesAStep; i++) {
+    const cpuBefore = cpuTimeMs(server.pid);
+    const ackMs = await crowd.acknowledge(server, change, nextMark());
+    await sleep(settleMs);
+    if (i > 0) costs.push({ ackMs, cpuMs: cpuTimeMs(server.pid) - cpuBefore });
+  }
+  return costs;
+}
+
+async function serverMemory({ pid }: PushServer, inspector: Inspector): Promise<ServerMemory> {
+  // What a first collection finds dead holds buffers that the second one frees.
+  for (let i = 0; i < 2; i++) await inspector.call('HeapProfiler.collectGarbage');
+  const { usedSize, backingStorageSize } = (await inspector.call('Runtime.getHeapUsage')) as {
+    usedSize: number;
+    backingStorageSize: number;
+  };
+  const mib = (bytes: number): number => bytes / 1024 ** 2;
+  return { heapMib: mib(usedSize), buffersMib: mib(backingStorageSize), rssMib: memoryOf(pid).rssMib };
+}
+
+/** What each has more for a connection more, in KiB: from the first step to the last. */
+export function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'connections' | 'memory'>[]): {
+  readonly heapKib: number;
+  readonly buffersKib: number;
+  readonly rssKib: number;
+} {
+  const [first, last] = [steps[0]!, steps.at(-1)!];
+  const each = (of: (memory: ServerMemory) => number): number =>
+    ((of(last.memory) - of(first.memory)) * 1024) / (last.connections - first.connections);
+  return {
+    heapKib: each(({ heapMib }) => heapMib),
+    buffersKib: each(({ buffersMib }) => buffersMib),
+    rssKib: each(({ rssMib }) => rssMib),
+  };
+}
+
+function connectionFigures(steps: readonly ConnectionsStep[], herds: readonly Herd[]): Figure[] {
+  const { heapKib, buffersKib, rssKib } = memoryPerConnection(steps);
+  const ofMemory = { heap: heapKib, 'buffers outside of it': buffersKib, resident: rssKib };
+  return [
+    ...Object.entries(ofMemory).map(([name, kib]) =>
+      figure({ name: `a connection: ${name}`, unit: 'KiB', ours: [kib] }),
+    ),
+    ...steps.flatMap(({ connections, opened, endpoint, route, memory }) => [
+      figure({ name: `${connections}: CPU to open one`, unit: 'ms', ours: [opened.cpuMs / opened.connections] }),
+      figure({ name: `${connections}: resident`, unit: 'MiB', ours: [memory.rssMib] }),
+      ...Object.entries({ endpoint, route }).flatMap(([change, costs]) => [
+        figure({ name: `${connections}: ${change} → last ACK`, unit: 'ms', ours: costs.map(({ ackMs }) => ackMs) }),
+        figure({ name: `${connections}: ${change} CPU`, unit: 's', ours: costs.map(({ cpuMs }) => cpuMs / 1_000) }),
+      ]),
+    ]),
+    ...herds.flatMap(({ limit, connections, halfMs, allMs, cpuMs }) => [
+      figure({ name: `${connections} back, ${limit}: half`, unit: 's', ours: [halfMs / 1_000] }),
+      figure({ name: `${connections} back, ${limit}: all`, unit: 's', ours: [allMs / 1_000] }),
+      figure({ name: `${connections} back, ${limit}: CPU`, unit: 's', ours: [cpuMs / 1_000] }),
+    ]),
+  ];
+}
+
+function tellStep({ connections, opened, endpoint, route, memory }: ConnectionsStep): void {
+  const costs = (all: readonly ChangeCost[]): string =>
+    `${medianOf(all.map(({ ackMs }) => ackMs)).toFixed(0)}/${medianOf(all.map(({ cpuMs }) => cpuMs)).toFixed(0)}`;
+  print(
+    `  ${connections}: ${opened.connections} opened in ${opened.ms.toFixed(0)}/${opened.cpuMs.toFixed(0)}, endpoint ` +
+      `${costs(endpoint)}, route ${costs(route)} ms/ms CPU; heap ${memory.heapMib.toFixed(1)}, buffers ` +
+      `${memory.buffersMib.toFixed(1)}, resident ${memory.rssMib.toFixed(0)} MiB`,
+  );
+}

@@ -1,0 +1,97 @@
+/** Sidecars in several processes, which come one after the other to the same server. */
+import type { FleetPlan, FleetReturn } from '../../sidecars/fleet.ts';
+import { FleetProcess } from '../../sidecars/fleet-process.ts';
+import type { Programs } from '../programs.ts';
+import type { MeshChange } from './mesh-files.ts';
+import { kindOfChange } from './push-run.ts';
+import type { PushServer } from './servers.ts';
+
+const openTimeoutMs = 600_000;
+const returnTimeoutMs = 900_000;
+
+export class Crowd {
+  readonly #programs: Programs;
+  readonly #port: number;
+  readonly #plan: Partial<FleetPlan>;
+  readonly #fleets: FleetProcess[] = [];
+  #size = 0;
+
+  /** @param plan what else is to be said of them */
+  constructor(programs: Programs, port: number, plan: Partial<FleetPlan> = {}) {
+    this.#programs = programs;
+    this.#port = port;
+    this.#plan = plan;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Lets so many more come, each from an address of its own. @returns when each of them had everything: after so long */
+  async grow(sidecars: number): Promise<number> {
+    const fleet = new FleetProcess(this.#programs.env);
+    this.#programs.onEnd(() => fleet.end());
+    await fleet.ready();
+    const { openedAtMs, fullAtMs } = await fleet.open(
+      {
+        port: this.#port,
+        protocol: 'delta',
+        sidecars,
+        firstNumber: this.#size,
+        hasOwnAddresses: true,
+        comesBack: true,
+        ...this.#plan,
+      },
+      openTimeoutMs,
+    );
+    this.#fleets.push(fleet);
+    this.#size += sidecars;
+    return fullAtMs - openedAtMs;
+  }
+
+  /** @returns how long it took until the last one had acknowledged it */
+  async acknowledge(server: PushServer, change: MeshChange, mark: string): Promise<number> {
+    const awaited = { kind: kindOfChange[change], mark };
+    const changed = Promise.withResolvers<number>();
+    let left = this.#fleets.length;
+    const all = this.#fleets.map((fleet) =>
+      fleet.acknowledge(awaited, async () => {
+        // All of them listen now.
+        if (--left === 0) changed.resolve(server.change(change, mark));
+        await changed.promise;
+      }),
+    );
+    return Math.max(...(await Promise.all(all))) - (await changed.promise);
+  }
+
+  async messageBytes(): Promise<number> {
+    const counts = await Promise.all(this.#fleets.map((fleet) => fleet.counts()));
+    return counts.reduce((sum, { messageBytes }) => sum + messageBytes, 0);
+  }
+
+  /** Has the server go away and come back. @returns how they returned to it */
+  async returnAfter(interruption: () => Promise<void>): Promise<FleetReturn> {
+    const begun = Promise.withResolvers<void>();
+    let left = this.#fleets.length;
+    const all = this.#fleets.map((fleet) =>
+      fleet.returnAfter(async () => {
+        if (--left === 0) begun.resolve(interruption());
+        await begun.promise;
+      }, returnTimeoutMs),
+    );
+    const returns = await Promise.all(all);
+    const reasons: Record<string, number> = {};
+    for (const each of returns) {
+      for (const [reason, count] of Object.entries(each.reasons)) reasons[reason] = (reasons[reason] ?? 0) + count;
+    }
+    return {
+      fullAtMs: returns.flatMap(({ fullAtMs }) => fullAtMs).toSorted((a, b) => a - b),
+      attempts: returns.reduce((sum, { attempts }) => sum + attempts, 0),
+      reasons,
+    };
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#fleets.map((fleet) => fleet.end()));
+  }
+}
