@@ -1,5 +1,6 @@
-import { and, assign, sendParent, sendTo, setup, stateIn } from 'xstate';
+import { and, assign, enqueueActions, sendParent, sendTo, setup, stateIn } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { directoryWatchMachine } from './directory-watch.machine.ts';
 import { peer } from './peers.ts';
 import type {
   ConfigChanged,
@@ -50,13 +51,12 @@ export const certWatcherMachine = setup({
     context: {} as WatchContext,
     input: {} as WatchSettings,
     events: {} as WatchStart | FilesAwaited | FilesChanged,
-    children: {} as { wait: 'waitForFiles'; files: 'watchFiles'; digest: 'digestFiles' },
+    children: {} as { [directory: `directory-${number}`]: 'directory'; wait: 'waitForFiles'; digest: 'digestFiles' },
   },
   actors: {
     /** Says which files are missing: at once, and whenever that changes. */
     waitForFiles: callbackEffect<{ type: never }, { files: string[] }>('waitForFiles'),
-    /** Watches directories, also those that do not exist yet. */
-    watchFiles: callbackEffect<{ type: never }, { directories: string[] }>('watchFiles'),
+    directory: directoryWatchMachine,
     /**
      * SHA-256 over the contents of the directories' certificate files. A file that cannot be read adds nothing. `judge`: Envoy
      * itself says whether it takes them.
@@ -82,6 +82,11 @@ export const certWatcherMachine = setup({
       context.filesInForce !== null && (problems.length > 0 || (files.length === 0 && context.filesInForce > 0)),
   },
   actions: {
+    watchDirectories: enqueueActions(({ context, enqueue }) => {
+      for (const [index, directory] of [...new Set(context.directories)].entries()) {
+        enqueue.spawnChild('directory', { id: `directory-${index}`, input: { directory } });
+      }
+    }),
     rememberMissing: assign({ missing: (_, { missing }: FilesAwaited) => missing }),
     countWait: assign({ waitedMs: ({ context }) => context.waitedMs * 2 + firstNoticeMs }),
     tellWaiting: sendParent(
@@ -156,8 +161,12 @@ export const certWatcherMachine = setup({
     missing: input.requiredFiles,
     waitedMs: 0,
   }),
-  // Begins once.
-  on: { 'watch.start': {} },
+  on: {
+    // Begins once.
+    'watch.start': {},
+    // Nobody watches before the first reading, which finds what is there then.
+    'files.changed': {},
+  },
   initial: 'idle',
   states: {
     idle: {
@@ -201,11 +210,7 @@ export const certWatcherMachine = setup({
     },
     watching: {
       description: 'Directories are watched, not files: Kubernetes replaces files by switching a symbolic link.',
-      invoke: {
-        id: 'files',
-        src: 'watchFiles',
-        input: ({ context }) => ({ directories: context.directories }),
-      },
+      entry: 'watchDirectories',
       initial: 'reading',
       states: {
         reading: {
@@ -267,7 +272,10 @@ export const certWatcherMachine = setup({
           initial: 'current',
           states: {
             current: { on: { 'files.changed': 'outdated' } },
-            outdated: { description: 'Files changed while they were read: they are read again.' },
+            outdated: {
+              description: 'Files changed while they were read: they are read again.',
+              on: { 'files.changed': {} },
+            },
           },
         },
         quiet: {

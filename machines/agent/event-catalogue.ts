@@ -9,6 +9,7 @@ type Diagram =
   | 'signals'
   | 'status'
   | 'watch'
+  | 'directory'
   | 'restart'
   | 'one-restart'
   | 'decision'
@@ -56,8 +57,17 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer notice', from: 'cert-watcher', to: 'cert-watcher', diagram: 'startup', seeds: [] },
   { type: 'files.missing', from: 'cert-watcher', to: 'agent', diagram: 'startup', seeds: [] },
   { type: 'timer requiredFilesLimit', from: 'cert-watcher', to: 'cert-watcher', diagram: 'startup', seeds: [] },
-  { type: 'spawn', from: 'cert-watcher', to: 'cert-watcher/files', diagram: 'startup', seeds: ['12.1 #7'] },
-  { type: 'files.changed', from: 'cert-watcher/files', to: 'cert-watcher', diagram: 'watch', seeds: ['12.1 #8'] },
+  { type: 'spawn', from: 'cert-watcher', to: 'directory-N', diagram: 'directory', seeds: [] },
+  { type: 'spawn', from: 'directory-N', to: 'directory-N/watch', diagram: 'directory', seeds: ['12.1 #7'] },
+  { type: 'watch.began', from: 'directory-N/watch', to: 'directory-N', diagram: 'directory', seeds: [] },
+  { type: 'watch.failed', from: 'directory-N/watch', to: 'directory-N', diagram: 'directory', seeds: [] },
+  { type: 'directory.missing', from: 'directory-N/watch', to: 'directory-N', diagram: 'directory', seeds: [] },
+  { type: 'directory.found', from: 'directory-N/watch', to: 'directory-N', diagram: 'directory', seeds: [] },
+  { type: 'files.changed', from: 'directory-N/watch', to: 'directory-N', diagram: 'directory', seeds: ['12.1 #8'] },
+  { type: 'files.changed', from: 'directory-N', to: 'cert-watcher', diagram: 'directory', seeds: [] },
+  { type: 'timer setUpLimit', from: 'directory-N', to: 'directory-N', diagram: 'directory', seeds: [] },
+  { type: 'timer trial', from: 'directory-N', to: 'directory-N', diagram: 'directory', seeds: [] },
+  { type: 'timer pause', from: 'directory-N', to: 'directory-N', diagram: 'directory', seeds: [] },
   { type: 'timer watchDelay', from: 'cert-watcher', to: 'cert-watcher', diagram: 'watch', seeds: ['12.1 #9'] },
   { type: 'timer askAgain', from: 'cert-watcher', to: 'cert-watcher', diagram: 'watch', seeds: [] },
   { type: 'spawn', from: 'cert-watcher', to: 'cert-watcher/digest', diagram: 'watch', seeds: ['12.1 #10'] },

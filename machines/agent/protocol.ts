@@ -257,8 +257,17 @@ export type HandoverEnded = { type: 'handover.ended' };
  * never be seen, with why. Told at once, and whenever that changes.
  */
 export type FilesAwaited = { type: 'files.awaited'; missing: string[]; unreachable: string[] };
-/** cert-watcher/files → cert-watcher. Something happened in a watched directory. */
+/** directory-N/watch → directory-N → cert-watcher. Something happened in a watched directory. */
 export type FilesChanged = { type: 'files.changed'; path: string };
+
+/** directory-N/watch → directory-N. The kernel tells of changes from now on. */
+export type WatchBegan = { type: 'watch.began' };
+/** directory-N/watch → directory-N. The directory cannot be watched. `seen`: what was there last, as a hash; null: not known. */
+export type WatchFailed = { type: 'watch.failed'; reason: string; seen: string | null };
+/** directory-N/watch → directory-N. There is no directory at the path. */
+export type DirectoryMissing = { type: 'directory.missing' };
+/** directory-N/watch → directory-N. There is one again, or another one than before. Nobody watches it yet. */
+export type DirectoryFound = { type: 'directory.found' };
 
 /** epoch-N → epoch-N/process. Send Envoy this signal. */
 export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' };

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
@@ -29,7 +30,7 @@ import { buildNode } from './bootstrap/node-metadata.ts';
 import { type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
-import { watchDirectories } from './certificates/certificate-watch.ts';
+import { watchDirectory } from './certificates/certificate-watch.ts';
 import { BaseIdTable } from './envoy/base-id-table.ts';
 import type { EnvoyFlags } from './envoy/envoy-args.ts';
 import { envoyProcess } from './envoy/envoy-process.ts';
@@ -192,7 +193,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       certWatcher: certWatcherMachine.provide({
         actors: {
           waitForFiles,
-          watchFiles: watchDirectories(log.scope('cert-watcher')),
+          directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
           digestFiles: readCertificates(certificateJudge({ binary: program.binary, guard }), log.scope('cert-watcher')),
         },
       }),

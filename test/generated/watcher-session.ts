@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AnyActorRef, fromCallback, fromPromise } from 'xstate';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
 import { type CertificateReading, digestDirectories } from '../../src/agent/certificates/certificate-files.ts';
-import { watchDirectories } from '../../src/agent/certificates/certificate-watch.ts';
+import { watchDirectory } from '../../src/agent/certificates/certificate-watch.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
-import { silentLogger } from '../../src/runtime/log.ts';
 import { createServerCertificates, renewServerCertificate } from '../certs/issued-certificates.ts';
 import { type Driver, NotShown } from './driver.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
@@ -34,7 +34,6 @@ export const watcherWithScriptedFiles = driver('scripted effects', async () => (
     actors: {
       waitForFiles: fromCallback(() => {}),
       digestFiles: scriptedPromise(() => {}),
-      watchFiles: fromCallback(() => {}),
     },
   }),
   directories: [],
@@ -67,7 +66,7 @@ export const watcherWithRealFiles = driver('real files', async () => {
           const { digest, files, problems } = await digestDirectories(input.directories);
           return { digest, files, problems, ...(notJudged !== undefined && { notJudged }) };
         }),
-        watchFiles: watchDirectories(silentLogger),
+        directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
       },
     }),
     directories: [certificates.directory],

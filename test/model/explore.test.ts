@@ -5,6 +5,7 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { newestOf } from '../../machines/agent/epoch-record.ts';
 import { restartMachine } from '../../machines/agent/restart.machine.ts';
@@ -112,6 +113,45 @@ describe('files that the first start needs', () => {
     const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
     const { found } = findShortest(() => agent.begin());
     expect(found).toMatchObject({ path: [], violations: [{ invariant: whatIsWantedIsReached }] });
+  });
+});
+
+describe('a watched directory', () => {
+  const watchFails = { watchFails: true } as const;
+
+  test('may fail to be watched, be replaced, go and come: every change is applied at last, and nothing else goes wrong', () => {
+    expectComplete(explore(() => exploreAgent(bounds(0, 1, 1), watchFails).beginChecked()));
+  }, 120_000);
+
+  const forgetful = directoryWatchMachine.provide({
+    actions: { rememberSeen: assign({ seen: null }) },
+    guards: { nothingIsKnown: () => false },
+  });
+  test.each([
+    ['a pause that does not remember what was there before it', 'unseen', forgetful],
+    [
+      'a failed watch that nobody sets up again',
+      'unseen',
+      chartWithout(directoryWatchMachine, 'pausing', 'after', 'pause'),
+    ],
+    [
+      'a kernel that is waited for without a limit',
+      'replace',
+      chartWithout(directoryWatchMachine, 'watching.setting up', 'after', 'setUpLimit'),
+    ],
+  ])('%s is noticed: a change is never applied', (_, fault, directoryWatch) => {
+    const machines = { directoryWatch };
+    const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: [fault], machines, invariants: [] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found).toMatchObject({ path: ['prepared:0', fault], violations: [{ invariant: whatIsWantedIsReached }] });
+  });
+
+  test('that was missing and is not noted as found is noticed: it has no limit when it is not watched in time', () => {
+    const machines = { directoryWatch: chartWithout(directoryWatchMachine, 'watching', 'on', 'directory.found') };
+    const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: ['away'], machines, invariants: [] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found).toMatchObject({ violations: [{ invariant: whatIsWantedIsReached }] });
+    expect(found?.path.at(-1)).toBe('back:hung');
   });
 });
 

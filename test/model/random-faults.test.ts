@@ -14,7 +14,7 @@ import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { openTrace } from '../../src/debugger/trace/read-trace.ts';
 import type { TraceSink } from '../../src/runtime/trace/trace.ts';
 import { traceFile } from '../../src/runtime/trace/trace-file.ts';
-import type { AgentMachines } from '../../src/simulation/agent/exploration-effects.ts';
+import { type AgentMachines, agentMachines } from '../../src/simulation/agent/exploration-effects.ts';
 import { givingUpPasses, noChartFails, triggersAreApplied } from '../../src/simulation/agent/invariants/converging.ts';
 import { agentEndsForAReason } from '../../src/simulation/agent/invariants/ending.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
@@ -30,7 +30,9 @@ import { randomAgent } from '../simulation/random-effects.ts';
 import { run } from '../simulation/random-run.ts';
 import { schedules } from '../simulation/random-schedule.ts';
 import { type Finding, formatFinding, search, writeRandomTrace } from '../simulation/random-search.ts';
+import { watchIsSpared } from '../simulation/random-world.ts';
 import { SearchThread } from '../soak/search-thread.ts';
+import { chartWithout } from './chart.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
 beforeAll(() => {
@@ -237,6 +239,27 @@ const broken: Record<string, Broken> = {
     machines: supervisor({ actions: { forgetEpoch: assign({ epochs: [] }) } }),
   },
 };
+
+describe('a watch of the certificate directory that is broken on purpose is caught by a short schedule:', () => {
+  const { directoryWatch } = agentMachines;
+  test.each([
+    ['pauses that do not double', watchIsSpared, directoryWatch.provide({ delays: { pause: 500 } })],
+    [
+      'a kernel that is waited for without a limit',
+      triggersAreApplied.name,
+      chartWithout(directoryWatch, 'watching.setting up', 'after', 'setUpLimit'),
+    ],
+  ])(
+    '%s',
+    (_, finds, broken) => {
+      const agent = randomAgent({ directoryWatch: broken });
+      const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
+      expect(finding?.violations[0]?.invariant).toBe(finds);
+      expect(figures.schedules).toBeLessThan(enough);
+    },
+    120_000,
+  );
+});
 
 describe('caught by a short schedule:', () => {
   test.each(Object.entries(broken))(

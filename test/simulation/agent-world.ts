@@ -5,8 +5,19 @@
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { epochMachine, type Prepared, type PrepareOrder } from '../../machines/agent/epoch.machine.ts';
-import type { EnvoyAnswered, EnvoyAsk, ProbeLook, ProcessSignal, Signal } from '../../machines/agent/protocol.ts';
+import type {
+  DirectoryFound,
+  DirectoryMissing,
+  EnvoyAnswered,
+  EnvoyAsk,
+  ProbeLook,
+  ProcessSignal,
+  Signal,
+  WatchBegan,
+  WatchFailed,
+} from '../../machines/agent/protocol.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
@@ -40,6 +51,9 @@ interface ProcessEnd {
   tookOverWithinMs: number;
 }
 
+/** One certificate directory, as most proxies have. */
+export const oneDirectory = { ...defaultSettings.watch, directories: ['/certs'] };
+
 /** Base ids of a scripted agent: the first one, and the one to fall back to. */
 export const scriptedBaseIds = [7, 8];
 
@@ -67,6 +81,10 @@ export class AgentWorld {
   breakNextProcess = false;
   /** A child is not started with other files than those that it was ordered for. */
   looksAtCertificates = false;
+  /** What a watch of the directory says at its start; undefined: nothing. */
+  watchAnswer: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
+  /** Each watch of the directory, with what it was told. */
+  readonly watches: { directory: string; seen: string | null }[] = [];
   /** Files that the first start needs never come. */
   filesMissing = false;
   /** Whose bootstrap files were removed, in order. */
@@ -146,7 +164,7 @@ export class AgentWorld {
     recorder.observe((record) => this.records.push(record));
     this.agent = startRoot(this.#machine(), {
       id: 'agent',
-      input: { settings: { ...defaultSettings, ...settings } },
+      input: { settings: { ...defaultSettings, watch: oneDirectory, ...settings } },
       recorder,
       clock: this.clock as never,
       onError: (error) => {
@@ -234,6 +252,11 @@ export class AgentWorld {
   /** What is seen of the files that the first start needs. */
   filesAre(missing: string[], unreachable: string[] = []): void {
     this.#sendAwaited({ type: 'files.awaited', missing, unreachable });
+  }
+
+  /** The watch of the directory says so. */
+  watch(event: WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound): void {
+    this.#sendFiles(event);
   }
 
   async ask(): Promise<{ ready: boolean; reason: string }> {
@@ -361,8 +384,22 @@ export class AgentWorld {
           this.#sendAwaited = sendBack;
           this.filesAre(this.filesMissing ? ['/certs/tls.crt'] : []);
         }),
-        watchFiles: fromCallback(({ sendBack }) => {
-          this.#sendFiles = sendBack;
+        directory: directoryWatchMachine.provide({
+          actors: {
+            watchDirectory: fromCallback<{ type: never }, { directory: string; seen: string | null }>(
+              ({ input, sendBack }) => {
+                this.watches.push(input);
+                this.#sendFiles = sendBack;
+                if (this.watchAnswer !== undefined) sendBack({ type: this.watchAnswer, reason: 'ENOSPC', seen: null });
+                if (input.seen !== null && input.seen !== this.digest) {
+                  sendBack({ type: 'files.changed', path: 'tls.crt' });
+                }
+                return () => {
+                  this.#sendFiles = () => {};
+                };
+              },
+            ),
+          },
         }),
         digestFiles: fromPromise<
           { digest: string; files: string[]; problems: string[]; notJudged?: string },

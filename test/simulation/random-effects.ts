@@ -1,8 +1,6 @@
 /** The agent's machines for random runs: as for the explorer, with the effects that may be slow or fail here and not there. */
 import type { AnyActorRef } from 'xstate';
-import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import type { EnvoyAsk } from '../../machines/agent/protocol.ts';
-import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   type AgentMachines,
@@ -10,6 +8,7 @@ import {
   type EffectWorld,
   type ScriptedAgent,
   scriptedAgent,
+  scriptedWatch,
   worldOf,
 } from '../../src/simulation/agent/exploration-effects.ts';
 
@@ -26,7 +25,7 @@ const world = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(s
 
 /** Made once for a set of machines: `provide` forgets what XState memorized. */
 export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgent {
-  const { certWatcher = certWatcherMachine, status = statusMachine } = machines;
+  const { certWatcher, directoryWatch, status } = { ...agentMachines, ...machines };
   return scriptedAgent({ ...agentMachines, ...machines }).provide({
     actors: {
       claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>((call) =>
@@ -38,10 +37,7 @@ export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgen
             start: (effect) => world(effect).waitingForFiles(effect.self, true),
             stop: (effect) => world(effect).waitingForFiles(effect.self, false),
           }),
-          watchFiles: scriptedCallback<{ type: never }, { directories: string[] }>({
-            start: (effect) => world(effect).listening('files', effect.self),
-            stop: (effect) => world(effect).listening('files', undefined),
-          }),
+          directory: scriptedWatch(directoryWatch),
           digestFiles: scriptedPromise<
             { digest: string; files: string[]; problems: string[] },
             { directories: string[]; judge: boolean }

@@ -14,7 +14,7 @@ import { agentEndsForAReason } from '../../src/simulation/agent/invariants/endin
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import { doomedIsReplaced, replacedHasItsTime, servingIsKept } from '../../src/simulation/agent/invariants/keeping.ts';
 import { take } from './random-happening.ts';
-import { type Schedule, type SinkFault, settingsKinds } from './random-schedule.ts';
+import { type Schedule, type SinkFault, settingsKinds, type WatchStep } from './random-schedule.ts';
 import { RandomSinks, type SinkParts } from './random-sinks.ts';
 import { RandomWorld } from './random-world.ts';
 
@@ -63,10 +63,13 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   });
   for (const [i, step] of schedule.steps.entries()) {
     if (world.isOver) break;
-    if (sinks !== undefined) for (const fault of faultsBefore(i, schedule)) sinks.begin(fault);
+    if (sinks !== undefined) for (const fault of faultsBefore(i, schedule.sinkFaults, schedule)) sinks.begin(fault);
+    beginWatchFaults(i, schedule, world);
     take(step, world);
   }
-  if (sinks !== undefined) for (const fault of faultsBefore(schedule.steps.length, schedule)) sinks.begin(fault);
+  const { length } = schedule.steps;
+  if (sinks !== undefined) for (const fault of faultsBefore(length, schedule.sinkFaults, schedule)) sinks.begin(fault);
+  beginWatchFaults(length, schedule, world);
   if (schedule.ending === 'in peace') endInPeace(world);
   endByStop(world);
   sinks?.end();
@@ -81,8 +84,18 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
 }
 
 /** A schedule that was made shorter has all its faults, at other steps. */
-function faultsBefore(step: number, { steps, sinkFaults = [] }: Schedule): readonly SinkFault[] {
-  return sinkFaults.filter(({ beforeStep }) => beforeStep % (steps.length + 1) === step);
+function faultsBefore<Fault extends SinkFault | WatchStep>(
+  step: number,
+  faults: readonly Fault[] = [],
+  { steps }: Schedule,
+): readonly Fault[] {
+  return faults.filter(({ beforeStep }) => beforeStep % (steps.length + 1) === step);
+}
+
+function beginWatchFaults(step: number, schedule: Schedule, world: RandomWorld): void {
+  for (const { what, forMs } of faultsBefore(step, schedule.watchFaults, schedule)) {
+    if (!world.isOver) world.act(() => world.beginWatchFault(what, forMs));
+  }
 }
 
 /** The settings may want what is forbidden otherwise; and a clock may be too wrong for what has to be known. */

@@ -4,18 +4,22 @@
  */
 import fc from 'fast-check';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
+import type { WatchFault } from './random-watch.ts';
+
+/** With a directory to watch. */
+const shipped: AgentSettings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
 
 /** Settings that change what the agent has to do. All counters are those of production. */
 export const settingsKinds = {
-  'as shipped': defaultSettings,
+  'as shipped': shipped,
   'short times': {
-    ...defaultSettings,
+    ...shipped,
     drainMs: 1_000,
     parentShutdownMs: 4_000,
-    watch: { ...defaultSettings.watch, delayMs: 500 },
+    watch: { ...shipped.watch, delayMs: 500 },
   },
-  'restartPolicy exit': { ...defaultSettings, restartPolicy: 'exit' },
-  'hotRestart off': { ...defaultSettings, hotRestart: false },
+  'restartPolicy exit': { ...shipped, restartPolicy: 'exit' },
+  'hotRestart off': { ...shipped, hotRestart: false },
 } satisfies Record<string, AgentSettings>;
 
 /** Which process is meant, of those that live then. */
@@ -81,6 +85,14 @@ export type SinkFault = {
   | { readonly what: 'moved away' }
 );
 
+/** What becomes of the watch of the certificate directory. */
+export interface WatchStep {
+  readonly what: WatchFault;
+  readonly forMs: number;
+  /** It begins right before this step; counted anew from the first one where there are fewer. */
+  readonly beforeStep: number;
+}
+
 export interface Schedule {
   readonly settings: keyof typeof settingsKinds;
   readonly beginning: 'in order' | 'one base id' | 'no files' | 'half written' | 'no base id' | 'status port taken';
@@ -91,6 +103,8 @@ export interface Schedule {
   readonly ending: 'in peace' | 'in trouble';
   /** Apart from the steps: without them the run must be the same. */
   readonly sinkFaults?: readonly SinkFault[];
+  /** Apart from the steps, as well. */
+  readonly watchFaults?: readonly WatchStep[];
 }
 
 const plain = <What extends string>(...whats: What[]) => fc.constantFrom(...whats).map((what) => ({ what }));
@@ -155,6 +169,12 @@ const steps = fc.oneof(
   { weight: 1, arbitrary: fc.array(step, { maxLength: 120, size: 'max' }) },
 );
 
+const watchStep: fc.Arbitrary<WatchStep> = fc.record({
+  what: fc.constantFrom('watch fails' as const, 'watch hangs' as const, 'directory gone' as const),
+  forMs: fc.oneof(fc.integer({ min: 1, max: 5_000 }), fc.integer({ min: 1, max: 300_000 })),
+  beforeStep: fc.nat({ max: 120 }),
+});
+
 const sinkOf = { of: fc.constantFrom('log' as const, 'trace' as const), beforeStep: fc.nat({ max: 120 }) };
 
 const sinkFault: fc.Arbitrary<SinkFault> = fc.oneof(
@@ -188,12 +208,24 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
     { weight: 4, arbitrary: fc.constant('in peace' as const) },
     { weight: 1, arbitrary: fc.constant('in trouble' as const) },
   ),
-  // The last one drawn: all else is the same for a seed, with them and without.
+  // The last ones drawn: all else is the same for a seed, with them and without.
   sinkFaults: fc.array(sinkFault, { maxLength: 6, size: 'max' }),
+  watchFaults: fc.oneof(
+    { weight: 5, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(watchStep, { minLength: 1, maxLength: 3, size: 'max' }) },
+  ),
 });
 
 /** A schedule for people: a line a step. */
-export function formatSchedule({ settings, beginning, nature, steps, ending, sinkFaults = [] }: Schedule): string {
+export function formatSchedule({
+  settings,
+  beginning,
+  nature,
+  steps,
+  ending,
+  sinkFaults = [],
+  watchFaults = [],
+}: Schedule): string {
   return [
     `settings: ${settings}; beginning: ${beginning}; nature ${nature}`,
     ...steps.map(
@@ -203,6 +235,7 @@ export function formatSchedule({ settings, beginning, nature, steps, ending, sin
     ...sinkFaults.map(
       ({ of, beforeStep, ...fault }) => `  ${of}, before step ${beforeStep + 1}: ${formatHappening(fault)}`,
     ),
+    ...watchFaults.map(({ what, beforeStep, forMs }) => `  before step ${beforeStep + 1}: ${what}, forMs ${forMs}`),
   ].join('\n');
 }
 

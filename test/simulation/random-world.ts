@@ -8,7 +8,12 @@ import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.
 import type { EnvoyAsk, ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
-import { allFilesAreThere, type ScriptedAgent, worldOf } from '../../src/simulation/agent/exploration-effects.ts';
+import {
+  allFilesAreThere,
+  type ScriptedAgent,
+  type WatchOrder,
+  worldOf,
+} from '../../src/simulation/agent/exploration-effects.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import { SimulatedHost } from '../../src/simulation/agent/simulated-host.ts';
 import { ConcreteSystem } from './concrete-system.ts';
@@ -20,6 +25,7 @@ import { EnvoyTimes } from './random-envoys.ts';
 import { CertificateFiles } from './random-files.ts';
 import { type AgentSnapshot, Ledger } from './random-ledger.ts';
 import { type Lasting, type Schedule, settingsKinds } from './random-schedule.ts';
+import { RandomWatch, type WatchFault } from './random-watch.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface RandomWorldOptions {
@@ -41,6 +47,8 @@ const noRoom = {
   'no room for pipes': 'EACCES: permission denied',
 } satisfies Partial<Record<Lasting, string>>;
 const noRoomForAny = ['folder full', 'folder read-only', 'folder gone'] as const;
+/** Of a watch that fails again and again. */
+export const watchIsSpared = 'a watch that fails is set up ever more seldom';
 /** src/agent/admin/live-probe.ts */
 const complaintMs = { first: 5_000, next: 30_000 };
 
@@ -63,13 +71,13 @@ export class RandomWorld implements RandomEffectWorld {
   readonly #lasting = new Set<Lasting>();
   readonly #calls = new Calls(this.clock);
   readonly #files = new CertificateFiles();
+  readonly #watch: RandomWatch;
   readonly #times: EnvoyTimes;
   readonly #preparing = new Set<AnyActorRef>();
   readonly #probes = new Map<string, AnyActorRef>();
   readonly #slow = new Map<number, number>();
   readonly #occasions = new Map<string, number>();
   #signals: AnyActorRef | undefined;
-  #watch: AnyActorRef | undefined;
   #http: AnyActorRef | undefined;
   #waiting: AnyActorRef | undefined;
   #releasing: AnyActorRef | undefined;
@@ -94,6 +102,7 @@ export class RandomWorld implements RandomEffectWorld {
       preparing: this.#preparing.size,
     }));
     this.host = new SimulatedHost(this.#envoys, this.ledger.watch(), settings.parentShutdownMs);
+    this.#watch = new RandomWatch(() => this.#contents, this.paced.now);
     this.#times = new EnvoyTimes({
       host: this.host,
       clock: this.clock,
@@ -184,7 +193,7 @@ export class RandomWorld implements RandomEffectWorld {
   changeFiles(to: Parameters<CertificateFiles['change']>[0]): void {
     this.#files.change(to, Math.max(0, ...this.host.processes.map(({ generation }) => generation.files)));
     this.ledger.content = this.#files.content;
-    if (this.#watch !== undefined) report(this.#watch, { type: 'files.changed', path: 'tls.crt' });
+    this.#watch.changed();
     if (to !== 'missing' && this.#waiting !== undefined) this.#tellFilesAreThere(this.#waiting);
   }
 
@@ -193,11 +202,27 @@ export class RandomWorld implements RandomEffectWorld {
     this.clock.setTimeout(() => this.#lasting.delete(fault), forMs);
   }
 
+  get #contents(): string {
+    return `${this.#files.read().digest} ${this.#files.state}`;
+  }
+
+  beginWatchFault(fault: WatchFault, forMs: number): void {
+    if (fault === 'directory gone') this.changeFiles('missing');
+    this.#watch.begin(fault);
+    this.clock.setTimeout(() => this.#endWatchFault(fault), forMs);
+  }
+
+  #endWatchFault(fault: WatchFault): void {
+    this.#watch.end(fault);
+    if (fault === 'directory gone' && this.#files.state === 'missing') this.changeFiles('fine');
+  }
+
   /** Every fault is over, for good. */
   cease(): void {
     this.refusals = 0;
     this.slowerMs = 0;
     this.#lasting.clear();
+    for (const fault of ['watch fails', 'watch hangs', 'directory gone'] as const) this.#endWatchFault(fault);
     this.paced.setPace(1);
     if (this.#files.state !== 'fine') this.changeFiles('fine');
   }
@@ -212,9 +237,22 @@ export class RandomWorld implements RandomEffectWorld {
     this.#calls.answer(call, result, this.#nature.upTo(longest.claimMs, 'claim'));
   }
 
-  listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void {
-    if (effect === 'signals') this.#signals = self;
-    else this.#watch = self;
+  listening(self: AnyActorRef | undefined): void {
+    this.#signals = self;
+  }
+
+  watching({ self, input }: Running<WatchOrder>, on: boolean): void {
+    if (!on) {
+      this.#calls.forget(self);
+      this.#watch.stop(self);
+      return;
+    }
+    // What a look at the directory finds is never there at once; what has changed since it was ordered is told.
+    const seen = input.seen ?? this.#contents;
+    this.#calls.later(self, 0, () => {
+      const tooOften = this.#watch.start(self, seen);
+      if (tooOften !== undefined) this.ledger.accuse(watchIsSpared, tooOften);
+    });
   }
 
   serveStatus(http: AnyActorRef, on: boolean): void {

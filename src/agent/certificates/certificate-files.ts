@@ -34,7 +34,7 @@ interface DirectoriesRead extends CertificateReading {
 }
 
 /** A directory of more is none of certificates alone. */
-const mostFiles = 1_000;
+export const mostFiles = 1_000;
 const mostBytes = 64 * 1024 * 1024;
 
 /**

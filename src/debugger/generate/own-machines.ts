@@ -217,6 +217,17 @@ const certWatcherSamples: Samples = {
   },
 };
 
+const directorySamples: Samples = {
+  input: { directory: 'certs' },
+  events: {
+    'files.changed': [{ path: 'certs/tls.crt' }],
+    'watch.failed': [
+      { reason: 'ENOSPC', seen: null },
+      { reason: 'ENOSPC', seen: 'digest-1' },
+    ],
+  },
+};
+
 const statusSamples: Samples = {
   inputs: [{ port: 15_020 }, { port: 0 }],
   events: {
@@ -296,6 +307,13 @@ export const ownMachines: readonly OwnMachine[] = [
     export: 'certWatcherMachine',
     samples: certWatcherSamples,
     load: async () => (await import('../../../machines/agent/cert-watcher.machine.ts')).certWatcherMachine,
+  },
+  {
+    name: 'directory-watch',
+    file: 'machines/agent/directory-watch.machine.ts',
+    export: 'directoryWatchMachine',
+    samples: directorySamples,
+    load: async () => (await import('../../../machines/agent/directory-watch.machine.ts')).directoryWatchMachine,
   },
   {
     name: 'start-limiter',

@@ -27,6 +27,8 @@ export interface ExplorationOptions {
   readonly exactTimes?: boolean;
   /** Files that the first start needs come late, or never. */
   readonly filesLate?: boolean;
+  /** The watch of the certificate directory may fail or hang, and the directory may go and come. */
+  readonly watchFails?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
   /** Keeps count of the time that must have passed: for traces. */
   readonly timed?: boolean;
@@ -37,6 +39,7 @@ export const explorationBaseIds: readonly number[] = [7, 8];
 /** As in production, but for counters: a bucket of one token, and a budget of one retry. */
 export const explorationSettings: AgentSettings = {
   ...defaultSettings,
+  watch: { ...defaultSettings.watch, directories: ['certs'] },
   retry: { ...defaultSettings.retry, budget: 1 },
   starts: { ...defaultSettings.starts, burst: 1 },
 };

@@ -9,6 +9,8 @@ export interface Situation {
   readonly state: WorldState;
   readonly host: SimulatedHost;
   readonly zone: Zone;
+  /** The watch of the certificate directory may fail or hang, and the directory may go and come. */
+  readonly watchFails: boolean;
   /** Nothing is asked any more of an agent that is past the point of no return. */
   readonly agentEnds: boolean;
 }
@@ -19,11 +21,14 @@ export const isTrigger = (name: string): boolean => name === 'cert' || name === 
 const free = (name: string): Choice => ({ name, free: true });
 const bounded = (name: string): Choice => ({ name, free: false });
 
-export function* choicesIn({ state: s, host, zone, agentEnds }: Situation): Generator<Choice> {
+export function* choicesIn({ state: s, host, zone, watchFails, agentEnds }: Situation): Generator<Choice> {
+  // Also during a pause of the watch, which finds it afterwards.
+  const mayChange = (watchFails || s.watch !== undefined) && !s.away;
   if (s.stop === 'not ordered' && !agentEnds) {
-    if (s.triggers > 0 && s.watch !== undefined) yield bounded('cert');
+    if (s.triggers > 0 && mayChange) yield bounded('cert');
     if (s.triggers > 0) yield bounded('hup');
-    if (s.faults > 0 && s.watch !== undefined && !s.spoiled) yield bounded('spoil');
+    if (s.faults > 0 && mayChange && !s.spoiled) yield bounded('spoil');
+    if (watchFails) yield* ofDirectory(s);
   }
   if (s.stops > 0) yield bounded('term');
   // They may as well never come.
@@ -44,6 +49,17 @@ export function* choicesIn({ state: s, host, zone, agentEnds }: Situation): Gene
   for (const process of host.processes) yield* ofProcess(process, s, host);
   // A configuration that was given up is tried again once a minute, for ever: no circle to be afraid of.
   for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
+}
+
+function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<Choice> {
+  // It may as well never come again.
+  if (away) for (const name of ['back', 'back:hung']) yield { name, free: true, fair: false };
+  if (faults === 0 || watch === undefined) return;
+  yield bounded('unwatch');
+  if (away) return;
+  yield bounded('unseen');
+  yield bounded('away');
+  if (!hung) yield bounded('replace');
 }
 
 function* ofProcess(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<Choice> {

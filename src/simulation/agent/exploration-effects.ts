@@ -2,6 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../../machines/agent/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
 import { epochMachine, type Prepared, type PrepareOrder } from '../../../machines/agent/epoch.machine.ts';
 import type {
   AdminUse,
@@ -24,10 +25,15 @@ import {
 } from '../../debugger/explore/scripted-effect.ts';
 
 type EpochRun = { epoch: number; baseId: number };
+/** `seen`: what was there when it was watched last. */
+export type WatchOrder = { directory: string; seen: string | null };
 
 /** What the effects ask of the world that they are in. */
 export interface EffectWorld {
-  listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void;
+  /** Signals are heard, or no more. */
+  listening(self: AnyActorRef | undefined): void;
+  /** A directory is watched, or no more. */
+  watching(watch: Running<WatchOrder>, on: boolean): void;
   /** Files that the first start needs are waited for, or no more. Absent: they are there. */
   waitingForFiles?(call: AnyActorRef, on: boolean): void;
   /** What the watched files hash to. */
@@ -68,6 +74,7 @@ export interface AgentMachines {
   supervisor: typeof supervisorMachine;
   epoch: typeof epochMachine;
   certWatcher: typeof certWatcherMachine;
+  directoryWatch: typeof directoryWatchMachine;
   status: typeof statusMachine;
   restart: typeof restartMachine;
   shutdown: typeof shutdownMachine;
@@ -78,6 +85,7 @@ export const agentMachines: AgentMachines = {
   supervisor: supervisorMachine,
   epoch: epochMachine,
   certWatcher: certWatcherMachine,
+  directoryWatch: directoryWatchMachine,
   status: statusMachine,
   restart: restartMachine,
   shutdown: shutdownMachine,
@@ -89,8 +97,8 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
   return machines.agent.provide({
     actors: {
       signals: scriptedCallback<{ type: never }, undefined>({
-        start: (effect) => world(effect).listening('signals', effect.self),
-        stop: (effect) => world(effect).listening('signals', undefined),
+        start: (effect) => world(effect).listening(effect.self),
+        stop: (effect) => world(effect).listening(undefined),
       }),
       claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>(({ self }) =>
         settle(self, { value: { baseIds, sweptFiles: [] } }),
@@ -109,7 +117,7 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
           }),
         },
       }),
-      certWatcher: scriptedWatcher(machines.certWatcher),
+      certWatcher: scriptedWatcher(machines),
       supervisor: machines.supervisor.provide({
         actors: {
           epoch: scriptedEpoch(machines.epoch),
@@ -129,7 +137,19 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
 /** What the wait for files says when it is over. */
 export const allFilesAreThere: FilesAwaited = { type: 'files.awaited', missing: [], unreachable: [] };
 
-function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWatcherMachine {
+/** A watch of one directory, as the world has it. */
+export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typeof directoryWatchMachine {
+  return directoryWatch.provide({
+    actors: {
+      watchDirectory: scriptedCallback<{ type: never }, WatchOrder>({
+        start: (watch) => world(watch).watching(watch, true),
+        stop: (watch) => world(watch).watching(watch, false),
+      }),
+    },
+  });
+}
+
+function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof certWatcherMachine {
   return certWatcher.provide({
     actors: {
       waitForFiles: scriptedCallback<{ type: never }, { files: string[] }>({
@@ -140,10 +160,7 @@ function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWat
         },
         stop: (effect) => world(effect).waitingForFiles?.(effect.self, false),
       }),
-      watchFiles: scriptedCallback<{ type: never }, { directories: string[] }>({
-        start: (effect) => world(effect).listening('files', effect.self),
-        stop: (effect) => world(effect).listening('files', undefined),
-      }),
+      directory: scriptedWatch(directoryWatch),
       digestFiles: scriptedPromise<
         { digest: string; files: string[]; problems: string[] },
         { directories: string[]; judge: boolean }

@@ -39,6 +39,10 @@ export interface WorldState {
   readonly releasing: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
+  /** It hears nothing: it is yet to be set up, and never will be. */
+  readonly hung: boolean;
+  /** There is no directory at the watched path. */
+  readonly away: boolean;
   /** Files that the first start needs are waited for. */
   readonly waiting: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
@@ -70,6 +74,8 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     releasing: undefined,
     signals: undefined,
     watch: undefined,
+    hung: false,
+    away: false,
     waiting: undefined,
     http: undefined,
     adminOf: { baseId: undefined, lacks: false },
@@ -95,14 +101,24 @@ export function keyOfState(s: WorldState, mostFailures: number): string {
   const failures = Math.min(s.failures, mostFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
   // What nobody will be started with any more is of no consequence.
+  const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
   const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
   const refused = isThere ? `lacking f${s.refused};` : '';
-  return `${s.triggers} ${s.faults} ${s.stops}|${files}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
+  return `${s.triggers} ${s.faults} ${s.stops}|${files}${watch}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
 }
 
 /** What is constant, or says only how things came to be. */
 const settled = ['settings', 'baseIds', 'parentShutdownMs', 'parentGraceMs', 'healthyMs', 'drainMs', 'validate'];
-const watched = ['directories', 'delayMs', 'requiredFiles', 'requiredFilesLimitMs', 'port', 'burst', 'refillMs'];
+const watched = [
+  'directories',
+  'directory',
+  'delayMs',
+  'requiredFiles',
+  'requiredFilesLimitMs',
+  'port',
+  'burst',
+  'refillMs',
+];
 const limits = [
   'startLimitMs',
   'outdatedLimitMs',

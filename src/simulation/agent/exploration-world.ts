@@ -11,7 +11,13 @@ import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
 import { answers, choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
-import { allFilesAreThere, type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';
+import {
+  allFilesAreThere,
+  type EffectWorld,
+  type ScriptedAgent,
+  type WatchOrder,
+  worldOf,
+} from './exploration-effects.ts';
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
 import { byRank, filesThatAreRead, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
@@ -38,6 +44,7 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #exactTimes: boolean;
   readonly #faults: readonly string[] | undefined;
   readonly #filesLate: boolean;
+  readonly #watchFails: boolean;
   readonly #mostFailures: number;
   #state: WorldState;
   readonly #asked = new Set<string>();
@@ -48,6 +55,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#exactTimes = options.exactTimes ?? false;
     this.#faults = options.faults;
     this.#filesLate = options.filesLate ?? false;
+    this.#watchFails = options.watchFails ?? false;
     this.#firstBaseId = baseIds[0];
     this.#mostFailures = settings.retry.budget + 1;
     this.#state = firstState(bounds);
@@ -130,8 +138,19 @@ export class ExplorationWorld implements World, EffectWorld {
 
   // ---- what the effects ask
 
-  listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void {
-    this.#set(effect === 'signals' ? { signals: self } : { watch: self });
+  listening(self: AnyActorRef | undefined): void {
+    this.#set({ signals: self });
+  }
+
+  watching({ self, input: { seen } }: Running<WatchOrder>, on: boolean): void {
+    this.#set({ watch: on ? self : undefined, hung: false });
+    if (!on) return;
+    if (this.#state.away) {
+      report(self, { type: 'directory.missing' });
+      return;
+    }
+    report(self, { type: 'watch.began' });
+    if (seen !== null && seen !== this.#contents) this.#tellChanged();
   }
 
   waitingForFiles(call: AnyActorRef, on: boolean): void {
@@ -142,9 +161,8 @@ export class ExplorationWorld implements World, EffectWorld {
 
   readFiles(): string {
     const { files, filesRead, spoiled } = this.#state;
-    if (spoiled) return 'unusable';
-    if (files !== filesRead) this.#set({ filesRead: files, failures: 0 });
-    return `files-${files}`;
+    if (!spoiled && files !== filesRead) this.#set({ filesRead: files, failures: 0 });
+    return this.#contents;
   }
 
   fileProblems(): string[] {
@@ -248,6 +266,13 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'spoil':
         this.#changeFiles(kind === 'spoil');
         return;
+      case 'unwatch':
+      case 'unseen':
+      case 'replace':
+      case 'away':
+      case 'back':
+        this.#changeDirectory(kind, subject === 'hung');
+        return;
       case 'hup':
         this.#demandRestart();
         return;
@@ -323,15 +348,52 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** Unusable files put an end to a change that was not read before; what was read last goes on being wanted. */
   #changeFiles(spoiled: boolean): void {
-    const { watch, wanted } = this.#state;
+    const { wanted } = this.#state;
     if (spoiled) {
       this.#spendFault();
       this.#set({ spoiled, wanted: { ...wanted, files: this.#state.filesRead } });
     } else {
-      const files = this.#state.files + 1;
-      this.#set({ triggers: this.#state.triggers - 1, files, spoiled, wanted: { ...wanted, files } });
+      this.#set({ triggers: this.#state.triggers - 1 });
+      this.#putOtherFiles();
     }
-    if (watch !== undefined) report(watch, { type: 'files.changed', path: 'tls.crt' });
+    this.#tellChanged();
+  }
+
+  /** What the watched files hold. */
+  get #contents(): string {
+    return this.#state.spoiled ? 'unusable' : `files-${this.#state.files}`;
+  }
+
+  /** If anybody hears it. */
+  #tellChanged(): void {
+    const { watch, hung } = this.#state;
+    if (watch !== undefined && !hung) report(watch, { type: 'files.changed', path: 'tls.crt' });
+  }
+
+  /**
+   * The watch fails, and files may change before it is set up again; another directory is there, with other files, and nothing is
+   * heard of it; there is none; there is one again, with other files, of which nothing may be heard.
+   */
+  #changeDirectory(how: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
+    const { watch, filesRead, wanted } = this.#state;
+    const seen = this.#contents;
+    if (how !== 'back') this.#spendFault();
+    const hung = how === 'replace' || hangs;
+    this.#set({ hung, away: how === 'away' });
+    if (how === 'away') this.#set({ spoiled: true, wanted: { ...wanted, files: filesRead } });
+    else if (how !== 'unwatch') this.#putOtherFiles();
+    if (watch === undefined) return;
+    if (how === 'unwatch' || how === 'unseen') report(watch, { type: 'watch.failed', reason: 'EIO', seen });
+    if (how === 'away') report(watch, { type: 'directory.missing' });
+    if (how === 'replace' || how === 'back') report(watch, { type: 'directory.found' });
+    if (how === 'back' && !hung) report(watch, { type: 'watch.began' });
+    if (how === 'away' || how === 'back') this.#tellChanged();
+  }
+
+  #putOtherFiles(): void {
+    const { wanted } = this.#state;
+    const files = this.#state.files + 1;
+    this.#set({ files, spoiled: false, wanted: { ...wanted, files } });
   }
 
   #demandRestart(): void {
@@ -450,6 +512,7 @@ export class ExplorationWorld implements World, EffectWorld {
       state: this.#state,
       host: this.#host,
       zone: this.#system.zone,
+      watchFails: this.#watchFails,
       agentEnds: this.#oversight.agentEnds,
     };
   }

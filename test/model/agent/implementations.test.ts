@@ -3,12 +3,20 @@ import { describe, expect, test } from 'vitest';
 import { type AnyActorLogic, type AnyStateMachine, createActor, StateMachine } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../../machines/agent/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
 import { epochMachine } from '../../../machines/agent/epoch.machine.ts';
 import { defaultSettings } from '../../../machines/agent/settings.ts';
 import { statusMachine } from '../../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../../machines/agent/supervisor.machine.ts';
 
-const machines: AnyStateMachine[] = [agentMachine, supervisorMachine, epochMachine, certWatcherMachine, statusMachine];
+const machines: AnyStateMachine[] = [
+  agentMachine,
+  supervisorMachine,
+  epochMachine,
+  certWatcherMachine,
+  directoryWatchMachine,
+  statusMachine,
+];
 
 describe.each(machines.map((machine) => [machine.id, machine] as const))('%s', (_, machine) => {
   const effects = Object.entries(machine.implementations.actors as Record<string, AnyActorLogic>).filter(

@@ -1,7 +1,7 @@
 /** Something newer is wanted while an Envoy starts with nobody serving: one that waits for ever must not keep it away. */
 import { describe, expect, test } from 'vitest';
 import { defaultSettings } from '../../../machines/agent/settings.ts';
-import { AgentWorld } from '../../simulation/agent-world.ts';
+import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
 import { checkEveryWorld, crashed, ends, goesLive, handedOver, killed, namesStarted, tainted } from './scenes.ts';
 
 checkEveryWorld();
@@ -149,7 +149,7 @@ test('where news never cease, each start has twice the time of the one before: o
 });
 
 test('a change that is taken back calls nothing off', async () => {
-  const world = new AgentWorld({ watch: { ...defaultSettings.watch, delayMs: 1_000 } });
+  const world = new AgentWorld({ watch: { ...oneDirectory, delayMs: 1_000 } });
   await world.settle();
   world.changeFiles('digest-1');
   await world.pass(1_000);

@@ -3,8 +3,7 @@
  * purpose; where there is none, we do the same.
  */
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../../machines/agent/settings.ts';
-import { AgentWorld } from '../../simulation/agent-world.ts';
+import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
 import {
   checkEveryWorld,
   crashed,
@@ -306,7 +305,7 @@ test('S19: a parent that takes no child: repair, then the second base id, then a
 });
 
 test('S20: A waits, B and C arrive: only C is started', async () => {
-  const world = new AgentWorld({ watch: { ...defaultSettings.watch, delayMs: 1_000 } });
+  const world = new AgentWorld({ watch: { ...oneDirectory, delayMs: 1_000 } });
   await world.settle();
   for (const digest of ['A', 'B', 'C']) {
     world.changeFiles(digest);

@@ -1,0 +1,148 @@
+/** A watch of a certificate directory that fails, and a directory that goes and comes. */
+import { expect, test } from 'vitest';
+import { createActor, fromCallback, setup } from 'xstate';
+import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { VirtualClock } from '../../simulation/virtual-clock.ts';
+import { checkEveryWorld, epochsStarted } from './scenes.ts';
+
+checkEveryWorld();
+
+const dayMs = 24 * 60 * 60_000;
+const fails = (seen: string | null) => ({ type: 'watch.failed', reason: 'ENOSPC', seen }) as const;
+
+/** When the pauses of the trace began to be over, in milliseconds. */
+const pausesOver = (world: AgentWorld): number[] =>
+  world.records.flatMap((record) =>
+    record.kind === 'transition' && record.actor === 'directory-0' && record.from === 'pausing' ? [record.t] : [],
+  );
+
+const gaps = (times: readonly number[]): number[] => times.map((t, index) => t - (times[index - 1] ?? 0));
+
+test('a watch that fails again and again is tried after pauses that double to a minute, and costs no Envoy', async () => {
+  const world = new AgentWorld();
+  world.watchAnswer = 'watch.failed';
+  await world.pass(400_000);
+  expect(gaps(pausesOver(world)).slice(0, 10)).toEqual([
+    500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000,
+  ]);
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('config.rejected')).toEqual([]);
+});
+
+test('a watch that is set up and fails at once each time does not begin with short pauses again; one that lasts does', async () => {
+  const world = await AgentWorld.serving();
+  for (const pauseMs of [500, 1_000, 2_000, 4_000]) {
+    world.watch(fails('digest-0'));
+    await world.pass(pauseMs);
+  }
+  expect(world.watches).toHaveLength(5);
+  await world.pass(59_999);
+  world.watch(fails('digest-0'));
+  await world.pass(7_999);
+  expect(world.watches).toHaveLength(5);
+  await world.pass(1);
+  expect(world.watches).toHaveLength(6);
+  await world.pass(60_000);
+  world.watch(fails('digest-0'));
+  await world.pass(500);
+  expect(world.watches).toHaveLength(7);
+});
+
+test('a change during the pause is not lost', async () => {
+  const world = await AgentWorld.serving();
+  world.watch(fails('digest-0'));
+  world.changeFiles('digest-1');
+  await world.pass(500);
+  expect(world.watches.at(-1)).toEqual({ directory: '/certs', seen: 'digest-0' });
+  await world.pass(10_000);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+test('after a pause without a change nothing is read again; where nobody knows what was there, it is', async () => {
+  const world = await AgentWorld.serving();
+  world.watch(fails('digest-0'));
+  await world.pass(20_000);
+  expect(world.judgements).toHaveLength(1);
+  world.watch(fails(null));
+  await world.pass(20_000);
+  expect(world.judgements).toHaveLength(2);
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+test('a kernel that does not answer is asked again after a limit, and what changed meanwhile is found', async () => {
+  const world = new AgentWorld();
+  world.watchAnswer = undefined;
+  await world.settle();
+  world.newest().live();
+  world.digest = 'digest-1';
+  await world.pass(10_499);
+  expect(world.watches).toHaveLength(1);
+  await world.pass(1);
+  expect(world.watches).toHaveLength(2);
+  await world.pass(10_000);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+test('a directory that is gone for a day is waited for without a failure, and watched when it is back', async () => {
+  const world = await AgentWorld.serving();
+  world.watch({ type: 'directory.missing' });
+  const before = world.records.length;
+  await world.pass(dayMs);
+  // Epoch 0 becomes healthy; nothing else is to be told of such a day.
+  expect(world.records.length - before).toBeLessThan(10);
+  expect(world.watches).toHaveLength(1);
+  world.watch({ type: 'directory.found' });
+  world.watch({ type: 'watch.began' });
+  await world.certificate('digest-1');
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+test('a directory that is found and cannot be watched then is tried again', async () => {
+  const world = await AgentWorld.serving();
+  world.watch({ type: 'directory.missing' });
+  world.watch({ type: 'directory.found' });
+  await world.pass(10_500);
+  expect(world.watches).toHaveLength(2);
+});
+
+test('a watch that ends with an error that nobody foresaw is set up again like one that fails', () => {
+  const clock = new VirtualClock();
+  const starts: number[] = [];
+  const changes: number[] = [];
+  const watchDirectory = fromCallback<{ type: never }, { directory: string; seen: string | null }>(() => {
+    starts.push(clock.now());
+    throw new Error('no such function');
+  });
+  const watcher = setup({
+    actors: { directory: directoryWatchMachine.provide({ actors: { watchDirectory } }) },
+    actions: { note: () => void changes.push(clock.now()) },
+  }).createMachine({
+    invoke: { src: 'directory', input: { directory: '/certs' } },
+    on: { 'files.changed': { actions: 'note' } },
+  });
+  const actor = createActor(watcher, { clock: clock as never }).start();
+  clock.advance(3_600);
+  expect(starts).toEqual([0, 500, 1_500, 3_500]);
+  // What changed meanwhile nobody knows.
+  expect(changes).toEqual([500, 1_500, 3_500]);
+  actor.stop();
+});
+
+test('another directory that is not watched in time is asked for again, be it that one was watched before', async () => {
+  const world = await AgentWorld.serving();
+  world.watch({ type: 'directory.found' });
+  await world.pass(9_999);
+  expect(world.watches).toHaveLength(1);
+  // Who comes after it has no time of its own.
+  world.watch({ type: 'directory.found' });
+  await world.pass(501);
+  expect(world.watches).toHaveLength(2);
+});
+
+test('each directory has a watch of its own; one that is named twice has one', async () => {
+  const watch = { directories: ['/a', '/b', '/a'], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 0 };
+  const world = new AgentWorld({ watch });
+  await world.settle();
+  expect(world.watches.map(({ directory }) => directory)).toEqual(['/a', '/b']);
+});

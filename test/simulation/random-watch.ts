@@ -1,0 +1,87 @@
+/** The watch of the certificate directory in a random run: it may fail or hang, and there may be nothing to watch. */
+import type { AnyActorRef } from 'xstate';
+import { report } from '../../src/debugger/explore/scripted-effect.ts';
+
+/** `fails`: at once, and whenever it is set up. `hangs`: another directory is there, and the kernel never answers who asks now. */
+export type WatchFault = 'watch fails' | 'watch hangs' | 'directory gone';
+
+const minuteMs = 60_000;
+/** Of pauses that double from half a second. */
+const mostSetUpsAMinute = 8;
+
+interface Watch {
+  readonly self: AnyActorRef;
+  /** What was there when it was compared last. */
+  seen: string | null;
+  /** It hears of changes. */
+  holds: boolean;
+}
+
+export class RandomWatch {
+  readonly #contents: () => string;
+  readonly #now: () => number;
+  readonly #faults = new Set<WatchFault>();
+  #watch: Watch | undefined;
+  #setUps: number[] = [];
+
+  /** @param now the agent's own time */
+  constructor(contents: () => string, now: () => number) {
+    this.#contents = contents;
+    this.#now = now;
+  }
+
+  /** @returns what is wrong with that it is set up now */
+  start(self: AnyActorRef, seen: string | null): string | undefined {
+    this.#watch = { self, seen, holds: false };
+    if (this.#faults.has('directory gone')) report(self, { type: 'directory.missing' });
+    else this.#setUp(this.#watch);
+    const since = this.#now() - minuteMs;
+    this.#setUps = [...this.#setUps.filter((at) => at > since), this.#now()];
+    const { length } = this.#setUps;
+    return length > mostSetUpsAMinute ? `it was set up ${length} times within a minute` : undefined;
+  }
+
+  stop(self: AnyActorRef): void {
+    if (this.#watch?.self === self) this.#watch = undefined;
+  }
+
+  /** The files have changed; it may be that nobody hears of it. */
+  changed(): void {
+    if (this.#watch?.holds === true) report(this.#watch.self, { type: 'files.changed', path: 'tls.crt' });
+  }
+
+  begin(fault: WatchFault): void {
+    this.#faults.add(fault);
+    const watch = this.#watch;
+    if (watch === undefined) return;
+    if (fault === 'directory gone') report(watch.self, { type: 'directory.missing' });
+    else if (!watch.holds) return;
+    else if (fault === 'watch fails') this.#fail(watch);
+    else report(watch.self, { type: 'directory.found' });
+    watch.holds = false;
+  }
+
+  end(fault: WatchFault): void {
+    if (!this.#faults.delete(fault) || this.#watch === undefined || this.#watch.holds) return;
+    // A kernel that has not answered so far never will: that is for the chart's limit.
+    if (fault !== 'directory gone') return;
+    report(this.#watch.self, { type: 'directory.found' });
+    report(this.#watch.self, { type: 'files.changed', path: 'certs' });
+    this.#setUp(this.#watch);
+  }
+
+  #setUp(watch: Watch): void {
+    if (this.#faults.has('watch hangs')) return;
+    const { seen } = watch;
+    watch.seen = this.#contents();
+    const isOther = seen !== null && seen !== watch.seen;
+    if (isOther) report(watch.self, { type: 'files.changed', path: 'certs' });
+    watch.holds = !this.#faults.has('watch fails');
+    if (watch.holds) report(watch.self, { type: 'watch.began' });
+    else this.#fail(watch);
+  }
+
+  #fail({ self }: Watch): void {
+    report(self, { type: 'watch.failed', reason: 'ENOSPC', seen: this.#contents() });
+  }
+}
