@@ -424,7 +424,7 @@ const objects = fc.oneof(
   { weight: 2, arbitrary: nearSlice },
   { weight: 4, arbitrary: virtualService },
   { weight: 4, arbitrary: destinationRule },
-  { weight: 2, arbitrary: sidecar },
+  { weight: 5, arbitrary: sidecar },
   { weight: 1, arbitrary: gateway },
   { weight: 1, arbitrary: gatewayOfServices },
   { weight: 2, arbitrary: credential },
