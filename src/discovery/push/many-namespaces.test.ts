@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
@@ -130,6 +131,8 @@ describe('routes of sidecars in many namespaces', () => {
   it('are made once for all namespaces: each has its configuration, and what it is put together of is shared', () => {
     const perNamespace = (atFirst.large.made - atFirst.small.made) / (many - few);
     expect(perNamespace).toBeLessThanOrEqual(2);
+    // Those of its own services, and what the others' are made from once more.
+    expect((atFirst.large.asked - atFirst.small.asked) / (many - few)).toBeLessThan(12);
     expect(atFirst.large.encoded).toBe(many);
     // A virtual host's routes, and two things a namespace.
     expect(large.world.cache.size).toBeLessThanOrEqual(fewServices + 2 * many + 1);
@@ -162,5 +165,87 @@ describe('routes of sidecars in many namespaces', () => {
       return node.get(routeType, ['8080'])!.resources.get('8080');
     });
     expect(bytes[0]).toBe(bytes[1]);
+  });
+});
+
+describe('routes that are made after those of another namespace', () => {
+  const spaces = ['a', 'b', 'c'];
+  const hosts = spaces.flatMap((space) => [`x.${space}.svc.cluster.local`, `y.${space}.svc.cluster.local`]);
+  // What clients of a namespace call its services, taken by others.
+  const shortNames = ['x', 'x.a', 'y.b', 'x.c.svc'];
+  const anySpace = fc.constantFrom(...spaces, 'istio-system');
+  const anyHost = fc.constantFrom(...hosts, ...shortNames);
+  const exportTo = fc.constantFrom(['*'], ['.'], ['a'], ['b', 'c']);
+  const object = (kind: string, spec: fc.Arbitrary<object>) =>
+    fc
+      .tuple(anySpace, fc.constantFrom('one', 'two', 'three'), spec, fc.nat({ max: 3 }))
+      .map(([space, name, made, age]) => givenObject(kind, space, name, made, age));
+  const service = object(
+    'ServiceEntry',
+    fc.record({ host: anyHost, exportTo }).map((made) => ({
+      hosts: [made.host],
+      exportTo: made.exportTo,
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      location: 'MESH_INTERNAL',
+      resolution: 'STATIC',
+      endpoints: [{ address: '10.1.0.1' }],
+    })),
+  );
+  const virtualService = object(
+    'VirtualService',
+    fc
+      .record({
+        host: fc.oneof(anyHost, fc.constant('unknown.test')),
+        to: anyHost,
+        from: fc.constantFrom('', 'a', 'b'),
+      })
+      .map(({ host, to, from }) => ({
+        hosts: [host],
+        http: [
+          { ...(from && { match: [{ sourceNamespace: from }] }), timeoutMs: 7, route: [{ destination: { host: to } }] },
+        ],
+      })),
+  );
+  const rule = object(
+    'DestinationRule',
+    fc.record({ host: anyHost, exportTo, cookie: fc.constantFrom('k', 'l') }).map((made) => ({
+      host: made.host,
+      exportTo: made.exportTo,
+      trafficPolicy: { loadBalancer: { consistentHash: { httpHeaderName: made.cookie } } },
+    })),
+  );
+  const objects = fc
+    .tuple(
+      fc.uniqueArray(fc.constantFrom(...hosts, 'x', 'y'), { minLength: 2 }),
+      fc.array(fc.oneof(service, virtualService, rule), { maxLength: 8 }),
+    )
+    .map(([known, more]) => [
+      ...known.map((host, index) =>
+        givenObject('ServiceEntry', host.split('.')[1] ?? 'c', `s${index}`, {
+          hosts: [host],
+          ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+          location: 'MESH_INTERNAL',
+          resolution: 'STATIC',
+          endpoints: [{ address: `10.1.0.${index}` }],
+        }),
+      ),
+      ...new Map(more.map((one) => [`${one.kind}/${one.namespace}/${one.name}`, one])).values(),
+    ]);
+  const routesOf = (world: GivenWorld, namespace: string): string => {
+    const node = world.connect('10.9.0.1', { namespace });
+    const frames = [...node.get(routeType, ['80'])!.resources.values()].flatMap((one) => frameOf(one, true));
+    return Buffer.concat(frames).toString('latin1');
+  };
+
+  it('are those that the namespace gets when it asks first', () => {
+    fc.assert(
+      fc.property(objects, fc.shuffledSubarray(spaces, { minLength: 3 }), (given, inTurn) => {
+        const shared = new GivenWorld(given);
+        for (const namespace of inTurn) {
+          expect(routesOf(shared, namespace)).toBe(routesOf(new GivenWorld(given), namespace));
+        }
+      }),
+      { numRuns: 150 },
+    );
   });
 });

@@ -4,10 +4,12 @@
  */
 
 import { listDiff } from '../../model/collections/list-diff.ts';
-import { onceForPair } from '../../model/collections/once-for.ts';
+import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
+import { setBounded } from '../../model/collections/set-bounded.ts';
 import { type ConfigKey, compareText } from '../../model/config/config.ts';
 import { isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { RuleRevision } from '../../model/push-context/rule-revision.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
@@ -19,6 +21,7 @@ import { aliasesOf, namedBy, virtualServiceOver } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
 import {
+  isSameFor,
   type MadeVirtualHost,
   makeVirtualHost,
   type RouteSelection,
@@ -68,6 +71,8 @@ interface Claimed {
   readonly sorted: Int32Array;
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
   readonly takesAll: boolean;
+  /** No two hosts want one domain. */
+  readonly allHaveTheirs: boolean;
 }
 
 /** Number of `virtual_hosts` in a RouteConfiguration. */
@@ -89,8 +94,10 @@ export function routePlan(key: string, around: Surroundings): RoutePlan {
  * @returns what there is to encode of each
  */
 export function* routePlanAhead(key: string, around: Surroundings): Generator<Encodable | undefined> {
-  const made = yield* makingAll(undefined, around);
-  recalled(key, around, (before) => (before === undefined ? planOf(made, around) : nextPlan(before, around)));
+  const made = yield* makingAll(undefined, around, false);
+  recalled(key, around, (before) =>
+    before === undefined ? withModel(planOf(made, around), around) : nextPlan(before, around),
+  );
 }
 
 function recalled(
@@ -103,8 +110,47 @@ function recalled(
   return memory.recall('RDS', `plan ${key}`, inputs, make);
 }
 
-function nextPlan(before: RoutePlan | undefined, around: Surroundings): RoutePlan {
-  const made = makeAll(before?.made, around);
+/** The plan of any client that has the same services under the same names: of most virtual hosts all have the very same. */
+interface Model {
+  readonly plan: RoutePlan;
+  readonly mesh: PushContext['mesh'];
+}
+
+const models = onceFor((_: readonly ServiceGroup[]) => new Map<string, Model>());
+/** Configurations of the same services that differ in more than the client. */
+const maxModels = 16;
+
+function modelKey({ selection, push }: Surroundings): string {
+  return `${selection.port} ${selection.listenerPort} ${push.features.absoluteNames}`;
+}
+
+function modelFor(around: Surroundings): RoutePlan | undefined {
+  const model = models(groupsOf(around)).get(modelKey(around));
+  // Settings are in all routes.
+  return model?.mesh === around.push.mesh ? model.plan : undefined;
+}
+
+function withModel(plan: RoutePlan, around: Surroundings): RoutePlan {
+  const { mesh } = around.push;
+  setBounded(models(groupsOf(around)), modelKey(around), { plan, mesh }, maxModels);
+  return plan;
+}
+
+function nextPlan(own: RoutePlan | undefined, around: Surroundings): RoutePlan {
+  if (around.selection.host !== undefined) return planFrom(undefined, around, false);
+  const others = modelFor(around);
+  const plan = planFrom(own ?? others, around, own === undefined);
+  return others === undefined || differs(others.made, plan.made) ? withModel(plan, around) : plan;
+}
+
+/** What comes later is less like it. */
+function differs(one: Made, other: Made): boolean {
+  return one.over !== other.over || one.rules !== other.rules || one.services !== other.services;
+}
+
+/** @param isOthers the plan before is that of another client */
+function planFrom(before: RoutePlan | undefined, around: Surroundings, isOthers: boolean): RoutePlan {
+  const made = makeAll(before?.made, around, isOthers);
   if (before !== undefined && before.made.hosts === made.hosts) return { ...before, made };
   return planOf(made, around, before && claimedAgain(before.claimed, before.made.hosts, made));
 }
@@ -139,8 +185,12 @@ function touches({ names, wildcards }: Touched, { routes: { leadsTo } }: MadeVir
   return leadsTo.some((host) => names.has(host) || wildcards.some((one) => isHostWithin(host, one)));
 }
 
-function makeAll(before: Made | undefined, around: Surroundings): Made {
-  const making = makingAll(before, around);
+function groupsOf({ selection, shape, push }: Surroundings): readonly ServiceGroup[] {
+  return serviceGroups(selection.egress.services, selection, shape, push);
+}
+
+function makeAll(before: Made | undefined, around: Surroundings, isOthers: boolean): Made {
+  const making = makingAll(before, around, isOthers);
   for (;;) {
     const { done, value } = making.next();
     if (done) return value;
@@ -148,21 +198,26 @@ function makeAll(before: Made | undefined, around: Surroundings): Made {
 }
 
 /** A virtual host at a time. */
-function* makingAll(before: Made | undefined, around: Surroundings): Generator<Encodable | undefined, Made> {
-  const { selection, scope, shape, push, reach } = around;
+function* makingAll(
+  before: Made | undefined,
+  around: Surroundings,
+  isOthers: boolean,
+): Generator<Encodable | undefined, Made> {
+  const { selection, scope, push, reach } = around;
   const { egress } = selection;
   const { services } = scope;
   const rules = push.destinationRuleRevision;
-  const groups = serviceGroups(egress.services, selection, shape, push);
+  const groups = groupsOf(around);
   const byHost = oldestByHost(egress.virtualServices);
   const over = virtualServicesOver(groups, byHost);
   const aliases = aliasesOf(egress, reach);
   const unknown = unknownHosts(selection, groups, byHost, scope);
   const touched = before && touchedSince(before, services, rules);
   const inputs: Inputs = { groups, over, unknown, services, rules, hasNames: aliases.size > 0 };
-  const old = touched === undefined ? undefined : before;
-  const again = old && madeAgain(old, touched!, inputs, around);
+  const known = touched === undefined ? undefined : before;
+  const again = known && madeAgain(known, touched!, inputs, around, isOthers);
   if (again !== undefined) return again;
+  const old = isOthers ? undefined : known;
   const oldPlaces =
     old === undefined || old.groups === groups ? undefined : new Map(old.groups.map((group, place) => [group, place]));
   const ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] = [];
@@ -194,7 +249,13 @@ const differingPlaces = onceForPair((before: readonly unknown[], now: readonly u
 );
 
 /** With the same services in the same order: a change costs what it touches. Undefined: it has to be made as a whole. */
-function madeAgain(before: Made, touched: Touched, inputs: Inputs, around: Surroundings): Made | undefined {
+function madeAgain(
+  before: Made,
+  touched: Touched,
+  inputs: Inputs,
+  around: Surroundings,
+  isOthers: boolean,
+): Made | undefined {
   const { groups, over, unknown, hasNames } = inputs;
   if (before.groups !== groups || before.hasNames || hasNames) return undefined;
   if (unknown.length !== before.ofUnknown.size) return undefined;
@@ -202,10 +263,12 @@ function madeAgain(before: Made, touched: Touched, inputs: Inputs, around: Surro
   const changed: number[] = [];
   let ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] | undefined;
   let hosts: MadeVirtualHost[] | undefined;
+  const isAsBefore = (one: MadeVirtualHost, place: number): boolean =>
+    isKept(one, over[place], touched) && (!isOthers || isSameFor(one, groups[place]!.service.hostname, around));
   const places =
-    touched.names.size === 0
+    touched.names.size === 0 && !isOthers
       ? differingPlaces(before.over, over)
-      : [...groups.keys()].filter((place) => !isKept(before.hosts[place]!, over[place], touched));
+      : [...groups.keys()].filter((place) => !isAsBefore(before.hosts[place]!, place));
   const change = (place: number, made: MadeVirtualHost): void => {
     if (made === before.hosts[place]) return;
     hosts ??= before.hosts.slice();
@@ -221,7 +284,7 @@ function madeAgain(before: Made, touched: Touched, inputs: Inputs, around: Surro
   const oldNames = before.ofUnknown.keys();
   for (const [index, one] of unknown.entries()) {
     if (oldNames.next().value !== one.hostname) return undefined;
-    const made = ofUnknownHost(one, before, touched, inputs, around);
+    const made = ofUnknownHost(one, isOthers ? undefined : before, touched, inputs, around);
     ofUnknown.set(one.hostname, made);
     change(groups.length + index, made);
   }
@@ -305,11 +368,13 @@ function inOrder({ ofGroups, ofUnknown }: Pick<Made, 'ofGroups' | 'ofUnknown'>):
   return hosts;
 }
 
-/** When all claim what those before them did, each has the same; undefined: they do not. */
+/** When all claim what those before them did, or nobody else's, each has what it wants; undefined: it takes a look at all. */
 function claimedAgain(before: Claimed, was: readonly MadeVirtualHost[], { hosts, changed }: Made): Claimed | undefined {
   if (was.length !== hosts.length) return undefined;
   const places = changed ?? differingPlaces(was, hosts);
-  if (!places.every((place) => wantTheSame(was[place]!, hosts[place]!))) return undefined;
+  if (!places.every((place) => isInPlaceOf(was[place]!, hosts[place]!))) return undefined;
+  const moved = places.filter((place) => was[place]!.domains.text !== hosts[place]!.domains.text);
+  if (moved.length > 0 && !(before.allHaveTheirs && areFree(moved, was, hosts))) return undefined;
   const parts = before.parts.slice();
   const byBlock = new ChangedBlocks(before.blocks);
   for (const place of places) {
@@ -323,9 +388,38 @@ function claimedAgain(before: Claimed, was: readonly MadeVirtualHost[], { hosts,
   return { ...before, parts, blocks: byBlock.blocks() };
 }
 
-function wantTheSame(was: MadeVirtualHost, host: MadeVirtualHost): boolean {
-  const isThere = (was.part === undefined) === (host.part === undefined);
-  return isThere && was.name === host.name && was.domains.text === host.domains.text;
+function isInPlaceOf(was: MadeVirtualHost, host: MadeVirtualHost): boolean {
+  return (was.part === undefined) === (host.part === undefined) && was.name === host.name;
+}
+
+/** Which host has which domain, where no two want one. */
+const ownersOf = onceFor((hosts: readonly MadeVirtualHost[]): ReadonlyMap<string, number> => {
+  const owners = new Map<string, number>();
+  for (const [place, { part, domains }] of hosts.entries()) {
+    if (part !== undefined) for (const domain of domains.all) owners.set(domain, place);
+  }
+  return owners;
+});
+
+/** Whether the domains that these hosts want now are nobody else's; who takes all is for all to say. */
+function areFree(
+  moved: readonly number[],
+  was: readonly MadeVirtualHost[],
+  hosts: readonly MadeVirtualHost[],
+): boolean {
+  const owners = ownersOf(was);
+  const givers = new Set(moved);
+  const taken = new Set<string>();
+  return moved.every((place) => {
+    const { all } = hosts[place]!.domains;
+    if (all.includes('*') || was[place]!.domains.all.includes('*')) return false;
+    return all.every((domain) => {
+      const owner = owners.get(domain);
+      if ((owner !== undefined && !givers.has(owner)) || taken.has(domain)) return false;
+      taken.add(domain);
+      return true;
+    });
+  });
 }
 
 /** Blocks of which some parts come to be others of the same names: those blocks alone are put together again. */
@@ -357,12 +451,14 @@ class ChangedBlocks {
 function claim(hosts: readonly MadeVirtualHost[], sorts: boolean): Claimed {
   const claimed = new Set<string>();
   let takesAll = false;
+  let allHaveTheirs = true;
   const parts = hosts.map((host) => {
     if (host.part === undefined) return undefined;
     const wanted = host.domains.all;
     const free = wanted.every((domain) => !claimed.has(domain))
       ? wanted
       : wanted.filter((domain) => !claimed.has(domain));
+    allHaveTheirs &&= free === wanted;
     if (free.length === 0) return undefined;
     for (const domain of free) claimed.add(domain);
     takesAll ||= free.includes('*');
@@ -378,7 +474,7 @@ function claim(hosts: readonly MadeVirtualHost[], sorts: boolean): Claimed {
       places.map((place) => parts[place]!),
     ),
   );
-  return { parts, sorted, blocks, takesAll };
+  return { parts, sorted, blocks, takesAll, allHaveTheirs };
 }
 
 interface UnknownHost {

@@ -15,6 +15,8 @@ import { type DomainOptions, domainsOf, type NamedService, sharedLabels } from '
 export interface Domains {
   readonly all: readonly string[];
   readonly text: string;
+  /** Labels that the host has in common with the client's search domain; absent where more than that counts. */
+  readonly shared?: number;
 }
 
 export interface ServiceGroup {
@@ -77,7 +79,8 @@ export function domainsOfGroup(group: ServiceGroup, aliases: readonly string[], 
   let domains = group.domains.get(key);
   if (domains === undefined) {
     const { service, addresses } = group;
-    domains = textedDomains({ hostname, headless: isHeadless(service), addresses, aliases }, options);
+    const texted = textedDomains({ hostname, headless: isHeadless(service), addresses, aliases }, options);
+    domains = aliases.length === 0 ? { ...texted, shared: labels[0]! } : texted;
     setBounded(group.domains, key, domains, maxForms);
   }
   return domains;

@@ -4,7 +4,7 @@ import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
+import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { EgressListenerScope, SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { type Port, type Service, serviceKey } from '../../model/services/service.ts';
 import type { Memory } from '../inputs/generator-memory.ts';
@@ -14,7 +14,7 @@ import type { Encodable } from '../messages/resource.ts';
 import { namedBy } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
-import type { DomainOptions } from './domains.ts';
+import { type DomainOptions, sharedLabels } from './domains.ts';
 import { defaultRoute, type RouteContext, virtualServiceRoutes } from './route.ts';
 import { type Domains, domainsOfGroup, type ServiceGroup, textedDomains } from './service-groups.ts';
 import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
@@ -72,7 +72,18 @@ export interface MadeRoutes {
   readonly dependsOn: readonly ConfigKey[];
   /** The hosts that the routes lead to: what those mean, and their destination rules, are in them. */
   readonly leadsTo: readonly string[];
+  /** By the text of their domains. */
   readonly hosts: Map<string, MadeVirtualHost>;
+  /** What of the client they depend on besides what hosts mean to it. */
+  readonly client: string;
+  /** What each host that they lead to meant; absent where one is another name for a service. */
+  readonly meant: readonly Meaning[] | undefined;
+}
+
+interface Meaning {
+  readonly host: string;
+  readonly service: Service | undefined;
+  readonly rule: MergedDestinationRule | undefined;
 }
 
 /** Ways to say domains for the same routes; few clients differ. */
@@ -82,14 +93,30 @@ export function makeVirtualHost(wanted: Wanted, around: Surroundings): MadeVirtu
   const routes = makeRoutes(wanted, around);
   const domains = wantedDomains(wanted, around);
   const name = virtualHostName(wanted.hostname, wanted.port);
-  const key = `${name} ${domains.text}`;
-  let made = routes.hosts.get(key);
+  let made = routes.hosts.get(domains.text);
   if (made === undefined) {
     const part = routes.part && new VirtualHostPart(name, domains.all, routes.part);
     made = { name, domains, over: wanted.over, routes, part };
-    setBounded(routes.hosts, key, made, maxHosts);
+    setBounded(routes.hosts, domains.text, made, maxHosts);
   }
   return made;
+}
+
+/** Whether a client gets the very same virtual host that was made for another of the same mesh and configuration. */
+export function isSameFor({ over, domains, routes }: MadeVirtualHost, hostname: string, around: Surroundings): boolean {
+  const { shape, reach } = around;
+  const { client, meant } = routes;
+  if (meant === undefined || domains.shared === undefined) return false;
+  if (client !== clientText(over, shape) || domains.shared !== sharedLabels(hostname, shape.dnsDomain)) return false;
+  return meant.every(
+    ({ host, service, rule }) =>
+      reach.serviceByHostname(host) === service &&
+      (service === undefined || reach.destinationRuleFor(service) === rule),
+  );
+}
+
+function clientText(over: ResolvedVirtualService | undefined, shape: ProxyShape): string {
+  return `${shapeTextFor(over, shape)} ${namespaceTextFor(over, shape.configNamespace)}`;
 }
 
 const narrowed = onceFor((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
@@ -128,10 +155,16 @@ function makeRoutes(wanted: Wanted, { shape, push, memory, reach }: Surroundings
   const inputs: unknown[] = [...services, ...aliasServices, alias, over, push.mesh];
   const hosts = over === undefined ? [hostname] : destinationsOf(over);
   const leadsTo = new Set(hosts);
+  const meanings: Meaning[] = [];
   let rules = '';
   for (const host of hosts) {
+    const { chain } = namedBy(host, reach);
+    const [first] = chain;
+    if (chain.length <= 1) {
+      meanings.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
+    }
     // What the name stands for, step by step, and the rule for each.
-    for (const one of namedBy(host, reach).chain) {
+    for (const one of chain) {
       const rule = reach.destinationRuleFor(one);
       inputs.push(one, rule);
       rules += ` ${serviceText(one)}=${ruleText(rule)}`;
@@ -141,7 +174,8 @@ function makeRoutes(wanted: Wanted, { shape, push, memory, reach }: Surroundings
     rules += ';';
   }
   const named = `${group?.text ?? hostname} ${aliasServices.map((one) => one.hostname).join()} ${alias?.hostname ?? ''}`;
-  const client = `${shapeTextFor(over, shape)} ${namespaceTextFor(over, shape.configNamespace)}`;
+  const client = clientText(over, shape);
+  const meant = meanings.length === hosts.length ? meanings : undefined;
   const key = `${named} ${port} ${listenerPort} ${ruleText(over)} ${client}${rules}`;
   return memory.recall('RDS', key, inputs, (): MadeRoutes => {
     const others = alias === undefined ? aliasServices : [alias];
@@ -160,6 +194,6 @@ function makeRoutes(wanted: Wanted, { shape, push, memory, reach }: Surroundings
         : virtualServiceRoutes(over, context);
     const origins = [...[...services, ...others].flatMap(serviceOrigin), ...virtualServiceOrigins(over)];
     const part = routes.length === 0 ? undefined : routesPart(routes, origins);
-    return { part, dependsOn, leadsTo: [...leadsTo], hosts: new Map() };
+    return { part, dependsOn, leadsTo: [...leadsTo], hosts: new Map(), client, meant };
   });
 }
