@@ -1,17 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import {
-  activeNamespaces,
-  busyNamespaces,
-  Changes,
-  filesOf,
-  initialFiles,
-  quietNamespaces,
-  turnMs,
-} from './churn-mesh.ts';
+import { activeNamespaces, Changes, filesOf, initialFiles, turnMs } from './churn-mesh.ts';
+import { busyNamespaces, changeKinds, hostOf, namespaces, quietNamespaces } from './churn-model.ts';
 
 const many = (seed: number): ReturnType<Changes['next']>[] => {
   const changes = new Changes(seed, 20);
-  return Array.from({ length: 2_000 }, (_, i) => changes.next(i * 50));
+  return Array.from({ length: 4_000 }, (_, i) => changes.next(i * 50));
 };
 
 describe('changes', () => {
@@ -20,39 +13,59 @@ describe('changes', () => {
     expect(many(8)).not.toEqual(many(7));
   });
 
-  test('are of all kinds, in all busy namespaces, in no quiet one', () => {
-    expect(new Set(many(1).map(({ kind }) => kind))).toEqual(
-      new Set(['endpoints', 'route', 'rule', 'leave', 'return']),
-    );
-    expect(new Set(many(1).map(({ namespace }) => namespace))).toEqual(new Set(busyNamespaces));
-    expect(quietNamespaces.some((namespace) => activeNamespaces(0).includes(namespace))).toBe(false);
+  test('are of all kinds, in all busy namespaces, and concern no quiet one', () => {
+    const changes = many(1);
+    expect(new Set(changes.map(({ kind }) => kind))).toEqual(new Set(changeKinds));
+    expect(new Set(changes.map(({ namespace }) => namespace))).toEqual(new Set(busyNamespaces));
+    const concerned = new Set(changes.flatMap(({ concern }) => [...concern.namespaces]));
+    expect(quietNamespaces.filter((namespace) => concerned.has(namespace))).toEqual([]);
   });
 
-  test('touch only services that are there; only those that left return', () => {
+  test('touch only services that are there, but for the gateway; only those that left return', () => {
     const gone = new Set<string>();
-    for (const { kind, namespace, service } of many(3)) {
-      const name = `${namespace}/${service}`;
+    for (const change of many(3)) {
+      const { kind } = change;
+      if (kind === 'gateway route' || kind === 'sidecar') continue;
+      const name = hostOf(change);
       expect(gone.has(name)).toBe(kind === 'return');
       if (kind === 'leave') gone.add(name);
       if (kind === 'return') gone.delete(name);
     }
   });
+
+  test('of what a service is exported to leave everything else of it as it was', () => {
+    const changes = new Changes(1, 20);
+    const before = changes.nextIn('ns-1', 'endpoints')!;
+    for (;;) {
+      const next = changes.nextIn('ns-1', 'export')!;
+      if (next.service !== before.service) continue;
+      const [was, is] = [before, next].map((change) => Object.values(filesOf(change))[0]!);
+      expect(is!.replace("  exportTo: ['.']\n", '')).toBe(was!.replace("  exportTo: ['.']\n", ''));
+      expect(is).not.toBe(was);
+      return;
+    }
+  });
 });
 
 test('half of the busy namespaces change at a time, each of them rests for a while', () => {
-  for (let turn = 0; turn < 16; turn++) expect(activeNamespaces(turn * turnMs)).toHaveLength(busyNamespaces.length / 2);
-  const rested = busyNamespaces.filter((namespace) =>
-    Array.from({ length: 8 }, (_, turn) => activeNamespaces(turn * turnMs)).some(
-      (active) => !active.includes(namespace),
-    ),
-  );
+  const turns = Array.from({ length: 20 }, (_, turn) => activeNamespaces(turn * turnMs));
+  for (const active of turns) expect(active).toHaveLength(busyNamespaces.length / 2);
+  const rested = busyNamespaces.filter((namespace) => turns.some((active) => !active.includes(namespace)));
   expect(rested).toEqual(busyNamespaces);
 });
 
 test('a change of revision is a change of content', () => {
-  const change = { namespace: 'busy-1', service: 3 };
-  for (const kind of ['endpoints', 'route', 'rule'] as const) {
+  const change = { namespace: 'ns-1', service: 3, isPrivate: false, sidecarTurn: 0 };
+  for (const kind of ['endpoints', 'route', 'rule', 'gateway route'] as const) {
     expect(filesOf({ ...change, kind, revision: 1 })).not.toEqual(filesOf({ ...change, kind, revision: 2 }));
   }
-  expect(Object.keys(initialFiles(2))).toHaveLength(10 * (1 + 2 * 3));
+});
+
+test('each service has three files at first; every fourth one a route of the gateway, and most namespaces a Sidecar object', () => {
+  const files = Object.keys(initialFiles(4));
+  expect(files.filter((name) => /-(entry|route|rule)\.yaml$/.test(name) && !/gateway/.test(name))).toHaveLength(
+    namespaces.length * 4 * 3,
+  );
+  expect(files.filter((name) => name.endsWith('-gateway-route.yaml'))).toHaveLength(namespaces.length);
+  expect(files.filter((name) => name.endsWith('-sidecar.yaml')).length).toBeGreaterThan(namespaces.length * 0.9);
 });

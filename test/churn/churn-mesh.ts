@@ -1,41 +1,59 @@
 /** The mesh that changes all the time: texts of files, and what happens to them next. One seed drives all. Pure but for {@link ChurnMesh}. */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import {
+  busyNamespaces,
+  type ChangeKind,
+  ChurnModel,
+  type Concern,
+  edgeNamespace,
+  hostOf,
+  isOnGateway,
+  isPrivateAtFirst,
+  isRoutePrivate,
+  isRulePrivate,
+  namedService,
+  namespaces,
+  type ServiceId,
+  shapeOf,
+  turningNamespaces,
+} from './churn-model.ts';
 
-/** Namespaces with services; in those called quiet nothing ever changes. */
-export const busyNamespaces = Array.from({ length: 8 }, (_, i) => `busy-${i}`);
-export const quietNamespaces = ['quiet-0', 'quiet-1'];
-export const namespaces = [...busyNamespaces, ...quietNamespaces];
-/** Of proxies that see all services. */
-export const wideNamespace = 'wide';
-
-export const changeKinds = ['endpoints', 'route', 'rule', 'leave', 'return'] as const;
-export type ChangeKind = (typeof changeKinds)[number];
-
-export interface Change {
+export interface Change extends ServiceId {
   readonly kind: ChangeKind;
-  readonly namespace: string;
-  /** Of the namespace; from 0. */
-  readonly service: number;
   readonly revision: number;
+  /** Whether the service is of its own namespace alone. */
+  readonly isPrivate: boolean;
+  /** How often the namespace's Sidecar object was changed. */
+  readonly sidecarTurn: number;
+  readonly concern: Concern;
 }
+
+/** What files are made of. */
+export type FileChange = Omit<Change, 'concern'>;
 
 /** How often each kind comes, in percent. Services that leave and come are half as many each as routes. */
 const shares: readonly (readonly [ChangeKind, number])[] = [
-  ['endpoints', 50],
-  ['route', 20],
-  ['rule', 14],
-  ['leave', 8],
-  ['return', 8],
+  ['endpoints', 46],
+  ['route', 17],
+  ['rule', 11],
+  ['leave', 7],
+  ['return', 7],
+  ['export', 4],
+  ['gateway route', 6],
+  ['sidecar', 2],
 ];
 
 /** Namespaces take turns in this time: half of the busy ones change, the others rest. */
 export const turnMs = 5_000;
 
+/** So many begin to change, and as many begin to rest. */
+const turnStep = 5;
+
 /** Which namespaces change at a time after the start. */
 export function activeNamespaces(elapsedMs: number): string[] {
   const turn = Math.floor(elapsedMs / turnMs);
-  return busyNamespaces.filter((_, i) => (i + turn) % busyNamespaces.length < busyNamespaces.length / 2);
+  return busyNamespaces.filter((_, i) => (i + turn * turnStep) % busyNamespaces.length < busyNamespaces.length / 2);
 }
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
@@ -52,44 +70,70 @@ export function randomOf(seed: number): () => number {
 
 /** What changes next, given what is gone. */
 export class Changes {
+  readonly model: ChurnModel;
   readonly #random: () => number;
   readonly #servicesEach: number;
-  readonly #gone = new Map<string, Set<number>>(namespaces.map((namespace) => [namespace, new Set()]));
+  /** Of what the entries of services say, by host. */
+  readonly #entries = new Map<string, number>();
   #revision = 0;
 
   constructor(seed: number, servicesEach: number) {
     this.#random = randomOf(seed);
     this.#servicesEach = servicesEach;
+    this.model = new ChurnModel(servicesEach);
   }
 
   next(elapsedMs: number): Change {
     const active = activeNamespaces(elapsedMs);
     const namespace = active[this.#below(active.length)]!;
-    return this.#change(namespace, this.#kind(this.#gone.get(namespace)!));
+    return this.#change(namespace, this.#kind(namespace));
   }
 
-  /** A change of this kind; undefined when nobody is away who could return. */
+  /** A change of this kind; undefined when there is nothing there that could change so. */
   nextIn(namespace: string, kind: ChangeKind): Change | undefined {
-    return kind === 'return' && this.#gone.get(namespace)!.size === 0 ? undefined : this.#change(namespace, kind);
+    return this.#isPossible(namespace, kind) ? this.#change(namespace, kind) : undefined;
   }
 
   #change(namespace: string, kind: ChangeKind): Change {
-    const gone = this.#gone.get(namespace)!;
-    const service = kind === 'return' ? [...gone][this.#below(gone.size)]! : this.#present(gone);
-    if (kind === 'leave') gone.add(service);
-    if (kind === 'return') gone.delete(service);
-    return { kind, namespace, service, revision: ++this.#revision };
+    const service = this.#serviceFor(namespace, kind);
+    const id = { namespace, service };
+    const concern = this.model.apply(kind, id);
+    const host = hostOf(id);
+    const revision = ++this.#revision;
+    if (kind === 'endpoints' || kind === 'return') this.#entries.set(host, revision);
+    return {
+      ...id,
+      kind,
+      // Who sees it changes, and nothing else of it.
+      revision: kind === 'export' ? (this.#entries.get(host) ?? 0) : revision,
+      isPrivate: this.model.isPrivate(id),
+      sidecarTurn: this.model.sidecarTurn(namespace),
+      concern,
+    };
   }
 
-  /** Nobody returns who has not left, and a tenth may be away at the most. */
-  #kind(gone: ReadonlySet<number>): ChangeKind {
+  #kind(namespace: string): ChangeKind {
     let at = this.#random() * 100;
     const kind = shares.find(([, share]) => {
       at -= share;
       return at < 0;
     })![0];
-    if (kind === 'return' && gone.size === 0) return 'endpoints';
-    return kind === 'leave' && gone.size >= this.#servicesEach / 10 ? 'endpoints' : kind;
+    return this.#isPossible(namespace, kind) ? kind : 'endpoints';
+  }
+
+  /** Nobody returns who has not left, and a tenth may be away at the most. */
+  #isPossible(namespace: string, kind: ChangeKind): boolean {
+    const gone = this.model.gone(namespace);
+    if (kind === 'return') return gone.size > 0;
+    if (kind === 'leave') return gone.size < this.#servicesEach / 10;
+    return kind !== 'sidecar' || turningNamespaces.includes(namespace);
+  }
+
+  #serviceFor(namespace: string, kind: ChangeKind): number {
+    const gone = this.model.gone(namespace);
+    if (kind === 'return') return [...gone][this.#below(gone.size)]!;
+    if (kind === 'gateway route') return 4 * this.#below(Math.ceil(this.#servicesEach / 4));
+    return this.#present(gone);
   }
 
   #present(gone: ReadonlySet<number>): number {
@@ -104,33 +148,42 @@ export class Changes {
   }
 }
 
-const hostOf = (namespace: string, service: number): string => `svc-${service}.${namespace}.svc.cluster.local`;
-
-/** Files of one service by name; the revision makes their content another. */
-export function filesOf({ kind, namespace, service, revision }: Change): Record<string, string | undefined> {
+/** Files of one service by name, or of its namespace; the revision makes their content another. */
+export function filesOf(change: FileChange): Record<string, string | undefined> {
+  const { kind, namespace, service, sidecarTurn } = change;
   const file = (what: string): string => `${namespace}-${service}-${what}.yaml`;
   switch (kind) {
     case 'leave':
       return { [file('entry')]: undefined };
     case 'return':
     case 'endpoints':
-      return { [file('entry')]: serviceEntry(namespace, service, revision) };
+    case 'export':
+      return { [file('entry')]: serviceEntry(change) };
     case 'route':
-      return { [file('route')]: virtualService(namespace, service, revision) };
+      return { [file('route')]: virtualService(change) };
     case 'rule':
-      return { [file('rule')]: destinationRule(namespace, service, revision) };
+      return { [file('rule')]: destinationRule(change) };
+    case 'gateway route':
+      return { [file('gateway-route')]: gatewayRoute(change) };
+    case 'sidecar': {
+      const text = sidecarOf(namespace, sidecarTurn);
+      return text === undefined ? {} : { [`${namespace}-sidecar.yaml`]: text };
+    }
   }
 }
 
 /** All files of the beginning. */
 export function initialFiles(servicesEach: number): Record<string, string> {
-  const files: Record<string, string> = {};
+  const files: Record<string, string> = { 'gateway.yaml': gateway };
   for (const namespace of namespaces) {
-    files[`${namespace}-sidecar.yaml`] = sidecarOf(namespace);
     for (let service = 0; service < servicesEach; service++) {
-      for (const kind of ['endpoints', 'route', 'rule'] as const) {
-        Object.assign(files, filesOf({ kind, namespace, service, revision: 0 }));
-      }
+      const first = { namespace, service, revision: 0, sidecarTurn: 0, isPrivate: isPrivateAtFirst(service) };
+      const kinds = [
+        ...(['endpoints', 'route', 'rule'] as const),
+        ...(isOnGateway(service) ? (['gateway route'] as const) : []),
+        ...(service === 0 ? (['sidecar'] as const) : []),
+      ];
+      for (const kind of kinds) Object.assign(files, filesOf({ ...first, kind }));
     }
   }
   return files;
@@ -139,37 +192,67 @@ export function initialFiles(servicesEach: number): Record<string, string> {
 const header = (kind: string, name: string, namespace: string): string =>
   `apiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\n`;
 
-/** Proxies of the namespace see its own services and nothing else. */
-const sidecarOf = (namespace: string): string =>
-  `${header('Sidecar', 'default', namespace)}spec:\n  egress:\n  - hosts: ["./*"]\n`;
+const ofOwnNamespace = "  exportTo: ['.']\n";
 
-function serviceEntry(namespace: string, service: number, revision: number): string {
+/** Undefined: namespaces that see everything do so with an object and without one. */
+function sidecarOf(namespace: string, turn: number): string | undefined {
+  const shape = shapeOf(namespace, turn);
+  const hosts = {
+    all: () => ['*/*'],
+    own: () => ['./*'],
+    neighbour: (of: number) => ['./*', `${namespaces[of]}/*`],
+    'one service': (of: number) => [
+      './*',
+      `${namespaces[of]}/${hostOf({ namespace: namespaces[of]!, service: namedService })}`,
+    ],
+  }[shape.sees]('of' in shape ? shape.of : 0);
+  if (shape.sees === 'all' && namespaces.indexOf(namespace) % 2 === 0) return undefined;
+  return `${header('Sidecar', 'default', namespace)}spec:\n  egress:\n  - hosts: ${JSON.stringify(hosts)}\n`;
+}
+
+const gateway = `${header('Gateway', 'front', edgeNamespace)}spec:
+  selector: {app: app}
+  servers:
+  - port: {number: 8080, name: http, protocol: HTTP}
+    hosts: ["*/*.example.com"]
+`;
+
+function serviceEntry({ namespace, service, revision, isPrivate }: FileChange): string {
   const number = namespaces.indexOf(namespace);
   // Two endpoints to five: some come, some go, the last one moves.
   const endpoints = Array.from({ length: 2 + (revision % 4) }, (_, i) => `10.${number + 1}.${service % 250}.${i + 1}`);
-  const moving = `10.${number + 20}.${Math.floor(revision / 250) % 250}.${(revision % 250) + 1}`;
+  const moving = `10.${number + 60}.${Math.floor(revision / 250) % 250}.${(revision % 250) + 1}`;
   return `${header('ServiceEntry', `svc-${service}`, namespace)}spec:
-  hosts: ["${hostOf(namespace, service)}"]
+  hosts: ["${hostOf({ namespace, service })}"]
   addresses: ["10.${200 + number}.${Math.floor(service / 250)}.${(service % 250) + 1}"]
   ports: [{number: 8080, name: http, protocol: HTTP}]
   location: MESH_INTERNAL
   resolution: STATIC
-  endpoints: [${[...endpoints, moving].map((address) => `{address: ${address}}`).join(', ')}]
+${isPrivate ? ofOwnNamespace : ''}  endpoints: [${[...endpoints, moving].map((address) => `{address: ${address}}`).join(', ')}]
 `;
 }
 
-const virtualService = (namespace: string, service: number, revision: number): string =>
+const virtualService = ({ namespace, service, revision }: FileChange): string =>
   `${header('VirtualService', `svc-${service}`, namespace)}spec:
-  hosts: ["${hostOf(namespace, service)}"]
-  http:
+  hosts: ["${hostOf({ namespace, service })}"]
+${isRoutePrivate(service) ? ofOwnNamespace : ''}  http:
   - timeout: ${10 + revision}s
-    route: [{destination: {host: ${hostOf(namespace, service)}}}]
+    route: [{destination: {host: ${hostOf({ namespace, service })}}}]
 `;
 
-const destinationRule = (namespace: string, service: number, revision: number): string =>
+const destinationRule = ({ namespace, service, revision }: FileChange): string =>
   `${header('DestinationRule', `svc-${service}`, namespace)}spec:
-  host: ${hostOf(namespace, service)}
-  trafficPolicy: {connectionPool: {http: {http2MaxRequests: ${1_000 + revision}}}}
+  host: ${hostOf({ namespace, service })}
+${isRulePrivate(service) ? ofOwnNamespace : ''}  trafficPolicy: {connectionPool: {http: {http2MaxRequests: ${1_000 + revision}}}}
+`;
+
+const gatewayRoute = ({ namespace, service, revision }: FileChange): string =>
+  `${header('VirtualService', `front-${service}`, namespace)}spec:
+  hosts: ["front-${service}-${namespace}.example.com"]
+  gateways: [${edgeNamespace}/front]
+  http:
+  - timeout: ${10 + revision}s
+    route: [{destination: {host: ${hostOf({ namespace, service })}, port: {number: 8080}}}]
 `;
 
 export class ChurnMesh {
@@ -188,7 +271,7 @@ export class ChurnMesh {
     }
   }
 
-  apply(change: Change): void {
+  apply(change: FileChange): void {
     for (const [name, text] of Object.entries(filesOf(change))) {
       const file = join(this.configDirectory, name);
       if (text === undefined) rmSync(file);

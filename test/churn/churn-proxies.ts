@@ -3,7 +3,8 @@ import { encodeNode } from '../sidecars/node.ts';
 import { ResourceBatches } from '../sidecars/resource-batches.ts';
 import { type ReceivedResponse, Sidecar } from '../sidecars/sidecar.ts';
 import { kinds, type Protocol } from '../sidecars/xds-types.ts';
-import { namespaces, wideNamespace } from './churn-mesh.ts';
+import { edgeNamespace, namespaces, wideNamespace } from './churn-model.ts';
+import { lateMs, type Oracle } from './oracle.ts';
 import { differences, type Holdings } from './verdict.ts';
 
 export interface ChurnProxy {
@@ -14,10 +15,14 @@ export interface ChurnProxy {
   readonly sidecar: Sidecar;
   /** Since when only a change may make the server send it something; Infinity while that is not so. */
   quietSinceMs: number;
+  /** When it was sent something new of each resource last, by kind and name. */
+  readonly newsAtMs: Map<string, number>;
   /** What happens to it just now. */
   trouble: 'none' | 'away' | 'stalled';
   lastResponseMs: number;
-  lastNewsMs: number;
+  /** When clusters were sent to it last, and how often without their endpoints having been sent again: Envoy warms new ones. */
+  clustersAtMs: number;
+  clustersToWarm: number;
   /** What happened to it last, for a reader of a failure. */
   lastTrouble: { readonly what: string; readonly atMs: number };
 }
@@ -34,21 +39,22 @@ export interface ChurnCounts {
   readonly unconcerned: readonly string[];
   /** New, but long after the change. */
   readonly late: readonly string[];
+  /** What changes brought to proxies, and how many of these it was looked for by itself. */
+  readonly missed: readonly string[];
+  readonly judged: number;
 }
 
 /** After it came, read on or answered with an error: how long the server may still be sending because of that. */
 export const settlingMs = 2_500;
-/** A change of a namespace explains what its proxies are sent for so long. */
-export const explainedMs = 4_000;
-/** An update that comes later than this after the last change of its namespace is one that nearly was missed. */
-export const lateMs = 10_000;
-/** The share of proxies that see all services. */
-const wideShare = 0.2;
+/** The shares of proxies that have no Sidecar object, and of gateways. */
+const wideShare = 0.15;
+const edgeShare = 0.05;
 
 export class ChurnProxies {
   readonly all: readonly ChurnProxy[];
   readonly #port: number;
-  readonly #lastChangeMs: (namespace: string) => number;
+  readonly #oracle: Oracle;
+  readonly #now: () => number;
   readonly #batches = { sotw: new ResourceBatches(false), delta: new ResourceBatches(true) };
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #counts = {
@@ -60,16 +66,23 @@ export class ChurnProxies {
     lost: [] as string[],
     unconcerned: [] as string[],
     late: [] as string[],
+    missed: [] as string[],
+    judged: 0,
   };
 
-  /** @param lastChangeMs when something of the namespace changed last */
-  constructor(port: number, count: number, lastChangeMs: (namespace: string) => number) {
+  /**
+   * @param oracle knows whom each change concerns
+   * @param now the time that changes and what comes of them are held against each other by
+   */
+  constructor(port: number, count: number, oracle: Oracle, now: () => number) {
     this.#port = port;
-    this.#lastChangeMs = lastChangeMs;
+    this.#now = now;
+    this.#oracle = oracle;
     const wide = Math.round(count * wideShare);
-    this.all = Array.from({ length: count }, (_, number) =>
-      this.#proxy(number, number < wide ? wideNamespace : namespaces[number % namespaces.length]!),
-    );
+    const edge = wide + Math.ceil(count * edgeShare);
+    const namespaceOf = (number: number): string =>
+      number < wide ? wideNamespace : number < edge ? edgeNamespace : namespaces[number % namespaces.length]!;
+    this.all = Array.from({ length: count }, (_, number) => this.#proxy(number, namespaceOf(number)));
   }
 
   get counts(): ChurnCounts {
@@ -84,8 +97,20 @@ export class ChurnProxies {
   isQuiet(ms: number): boolean {
     return this.all.every(
       ({ sidecar, trouble, lastResponseMs }) =>
-        sidecar.isFull && trouble === 'none' && performance.now() - lastResponseMs > ms,
+        sidecar.isFull && trouble === 'none' && this.#now() - lastResponseMs > ms,
     );
+  }
+
+  /** Whether what changes bring has come to all whom they concern: to those to whom nothing happened in the meantime. */
+  judgeNews(ofAll = false): void {
+    for (const { sinceMs, kind, name, namespaces: concerned } of this.#oracle.takeDue(this.#now(), ofAll)) {
+      for (const { name: who, namespace, quietSinceMs, newsAtMs } of this.all) {
+        if (!concerned.has(namespace) || quietSinceMs > sinceMs) continue;
+        this.#counts.judged++;
+        const atMs = newsAtMs.get(`${kind} ${name}`) ?? Number.NEGATIVE_INFINITY;
+        if (atMs < sinceMs) this.#counts.missed.push(`${who} was not sent ${kind} ${name} within ${seconds(lateMs)}`);
+      }
+    }
   }
 
   leave(proxy: ChurnProxy, ms: number): void {
@@ -103,8 +128,8 @@ export class ChurnProxies {
     proxy.sidecar.stall();
     this.#after(ms, () => {
       proxy.trouble = 'none';
-      proxy.quietSinceMs = performance.now() + settlingMs;
-      note(proxy, 'it read on');
+      proxy.quietSinceMs = this.#now() + settlingMs;
+      note(proxy, 'it read on', this.#now());
       proxy.sidecar.resume();
     });
   }
@@ -125,9 +150,9 @@ export class ChurnProxies {
   /** Opens a proxy of the same name beside it and says what the two do not have in common. */
   async compareWithFresh(proxy: ChurnProxy, timeoutMs: number): Promise<string[]> {
     const fresh = this.#proxy(proxy.number, proxy.namespace, proxy.protocol);
-    const deadline = performance.now() + timeoutMs;
+    const deadline = this.#now() + timeoutMs;
     this.#open(fresh);
-    while (!fresh.sidecar.isFull && performance.now() < deadline) await new Promise((done) => setTimeout(done, 5));
+    while (!fresh.sidecar.isFull && this.#now() < deadline) await new Promise((done) => setTimeout(done, 5));
     const found = fresh.sidecar.isFull
       ? differences(holdingsOf(proxy.sidecar), holdingsOf(fresh.sidecar))
       : [`a fresh proxy has not everything after ${timeoutMs} ms`];
@@ -148,11 +173,11 @@ export class ChurnProxies {
     const sidecar = new Sidecar({
       port: this.#port,
       protocol,
-      node: encodeNode({ number, namespace }),
+      node: encodeNode({ number, namespace, type: namespace === edgeNamespace ? 'router' : 'sidecar' }),
       batches: this.#batches[protocol],
       onResponse: (_, response) => this.#note(proxy, response),
       onFull: () => {
-        proxy.quietSinceMs = performance.now() + settlingMs;
+        proxy.quietSinceMs = this.#now() + settlingMs;
       },
       onEnd: (_, reason) => this.#lost(proxy, reason),
     });
@@ -165,8 +190,10 @@ export class ChurnProxies {
       quietSinceMs: Number.POSITIVE_INFINITY,
       trouble: 'none',
       lastResponseMs: 0,
-      lastNewsMs: 0,
-      lastTrouble: { what: 'it was made', atMs: performance.now() },
+      clustersAtMs: Number.NEGATIVE_INFINITY,
+      clustersToWarm: 0,
+      newsAtMs: new Map(),
+      lastTrouble: { what: 'it was made', atMs: this.#now() },
     };
     return proxy;
   }
@@ -174,35 +201,43 @@ export class ChurnProxies {
   #open(proxy: ChurnProxy): void {
     proxy.trouble = 'none';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
-    note(proxy, 'it came');
+    note(proxy, 'it came', this.#now());
     proxy.sidecar.open();
   }
 
-  #note(proxy: ChurnProxy, { kind, batch, removed, rejected, isNews }: ReceivedResponse): void {
-    const now = performance.now();
+  #note(proxy: ChurnProxy, { kind, batch, rejected, isNews, news }: ReceivedResponse): void {
+    const now = this.#now();
     proxy.lastResponseMs = now;
     this.#counts.responses++;
-    if (isNews) proxy.lastNewsMs = now;
-    else this.#counts.redundant++;
+    if (!isNews) this.#counts.redundant++;
+    for (const name of news) proxy.newsAtMs.set(`${kind} ${name}`, now);
+    if (kind === 'CDS') {
+      proxy.clustersToWarm = now - proxy.clustersAtMs < lateMs ? proxy.clustersToWarm + 1 : 1;
+      proxy.clustersAtMs = now;
+    }
+    const isWarming = kind === 'EDS' && !isNews && proxy.clustersToWarm > 0 && now - proxy.clustersAtMs < lateMs;
+    if (isWarming) proxy.clustersToWarm--;
     if (rejected) {
       this.#counts.rejected++;
-      note(proxy, 'it rejected a response');
+      note(proxy, 'it rejected a response', this.#now());
       proxy.quietSinceMs = now + settlingMs;
     }
-    // A proxy that sees everything is concerned by every change.
-    if (proxy.namespace === wideNamespace || now < proxy.quietSinceMs) return;
-    const sinceMs = now - this.#lastChangeMs(proxy.namespace);
-    // What it did not have was for it, and late; in a namespace that never changes nothing can be.
-    const isLate = isNews && Number.isFinite(sinceMs);
-    if (sinceMs < (isLate ? lateMs : explainedMs)) return;
-    // A cluster that is new has its endpoints sent again: Envoy warms it with them.
-    if (!isNews && Number.isFinite(sinceMs) && now - proxy.lastNewsMs < settlingMs) return;
-    const what = [...batch.keys(), ...removed].slice(0, 3).join(', ');
-    this.#counts[isLate ? 'late' : 'unconcerned'].push(
-      `${proxy.name} was sent ${kind} (${batch.size} resources${isNews ? '' : ' that it had'}: ${what}), ` +
-        (Number.isFinite(sinceMs) ? `${seconds(sinceMs)} after the last change` : 'though nothing ever changes') +
-        ` in its namespace; ${proxy.lastTrouble.what} ${seconds(now - proxy.lastTrouble.atMs)} before`,
-    );
+    if (now < proxy.quietSinceMs) return;
+    if (!isNews) {
+      if (isWarming) return;
+      this.#tell('unconcerned', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
+      return;
+    }
+    const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, news, now);
+    if (unexplained.length > 0)
+      this.#tell('unconcerned', proxy, `${kind} that no change explains: ${few(unexplained)}`);
+    if (late.length > 0) this.#tell('late', proxy, `${kind} long after the change: ${few(late)}`);
+  }
+
+  #tell(what: 'unconcerned' | 'late', proxy: ChurnProxy, sent: string): void {
+    const { name, lastTrouble } = proxy;
+    const ago = seconds(this.#now() - lastTrouble.atMs);
+    this.#counts[what].push(`${name} was sent ${sent}; ${lastTrouble.what} ${ago} before`);
   }
 
   #lost(proxy: ChurnProxy, reason: string): void {
@@ -221,14 +256,16 @@ export class ChurnProxies {
   }
 }
 
+const few = (names: readonly string[]): string =>
+  `${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
-function note(proxy: ChurnProxy, what: string): void {
-  proxy.lastTrouble = { what, atMs: performance.now() };
+function note(proxy: ChurnProxy, what: string, atMs: number): void {
+  proxy.lastTrouble = { what, atMs };
 }
 
 /** What a proxy has, of what it asks for. */
-function holdingsOf(sidecar: Sidecar): Holdings {
+export function holdingsOf(sidecar: Sidecar): Holdings {
   return Object.fromEntries(
     kinds.map((kind) => {
       const { names } = sidecar.names(kind);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { differences, growthProblems, type MemorySample } from './verdict.ts';
+import { differences, growthProblems, hostDifferences, type MemorySample } from './verdict.ts';
 
 test('differences between two proxies are named by kind and resource', () => {
   const has = {
@@ -64,4 +64,10 @@ describe('growth of memory', () => {
       'memory was not sampled in the second minute and in the last quarter',
     ]);
   });
+});
+
+test('services that a proxy sees and should not, or should and does not, are named by its clusters', () => {
+  const clusters = ['outbound|8080||a.x', 'outbound|8080|v1|b.x', 'BlackHoleCluster', 'inbound|80||'];
+  expect(hostDifferences(clusters, ['a.x', 'b.x'])).toEqual([]);
+  expect(hostDifferences(clusters, ['a.x', 'c.x'])).toEqual(['it should see c.x', 'it should not see b.x']);
 });

@@ -19,6 +19,16 @@ export function differences(has: Holdings, should: Holdings): string[] {
   });
 }
 
+/** Services whose clusters a proxy has and should not see, or sees and has no cluster of; one line each. */
+export function hostDifferences(clusters: Iterable<string>, hosts: readonly string[]): string[] {
+  const has = new Set([...clusters].flatMap((name) => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(name)?.[1] ?? []));
+  const should = new Set(hosts);
+  return [
+    ...[...should].filter((host) => !has.has(host)).map((host) => `it should see ${host}`),
+    ...[...has].filter((host) => !should.has(host)).map((host) => `it should not see ${host}`),
+  ];
+}
+
 export interface MemorySample {
   /** Since the start of the churn. */
   readonly atMs: number;

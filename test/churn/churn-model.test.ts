@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import { ChurnModel, edgeNamespace, namespaces, shapeOf, wideNamespace } from './churn-model.ts';
+
+/** `ns-0` sees `ns-1` beside its own, `ns-3` one service of `ns-5`, `ns-5` everything, `ns-1` nothing beside its own. */
+const told = (...concern: Parameters<ChurnModel['apply']>): string[] => [
+  ...new ChurnModel(20).apply(...concern).namespaces,
+];
+const seeingAll = [
+  ...namespaces.filter((namespace) => shapeOf(namespace).sees === 'all'),
+  wideNamespace,
+  edgeNamespace,
+];
+
+describe('a change concerns', () => {
+  test('those who see the service, by their Sidecar objects', () => {
+    expect(new Set(told('endpoints', { namespace: 'ns-1', service: 0 }))).toEqual(
+      new Set(['ns-0', 'ns-1', ...seeingAll]),
+    );
+    expect(told('endpoints', { namespace: 'ns-5', service: 0 })).toContain('ns-3');
+    expect(told('endpoints', { namespace: 'ns-5', service: 1 })).not.toContain('ns-3');
+  });
+
+  test('its own namespace alone, when the service, or the rule, is private', () => {
+    expect(told('endpoints', { namespace: 'ns-1', service: 4 })).toEqual(['ns-1']);
+    expect(told('route', { namespace: 'ns-1', service: 2 })).toEqual(['ns-1']);
+    expect(told('rule', { namespace: 'ns-1', service: 1 })).toEqual(['ns-1']);
+  });
+
+  test('gateways, but not with routes of the mesh', () => {
+    expect(told('rule', { namespace: 'ns-1', service: 0 })).toContain(edgeNamespace);
+    expect(told('route', { namespace: 'ns-1', service: 0 })).not.toContain(edgeNamespace);
+    expect(told('gateway route', { namespace: 'ns-1', service: 0 })).toEqual([edgeNamespace]);
+  });
+
+  test('of an export, those who see the service before or after, and not both', () => {
+    const others = told('export', { namespace: 'ns-1', service: 0 });
+    expect(new Set(others)).toEqual(new Set(['ns-0', ...seeingAll]));
+    const model = new ChurnModel(20);
+    model.apply('export', { namespace: 'ns-1', service: 0 });
+    expect([...model.apply('endpoints', { namespace: 'ns-1', service: 0 }).namespaces]).toEqual(['ns-1']);
+  });
+});
+
+test('a Sidecar object that changes shows another neighbour', () => {
+  const model = new ChurnModel(1);
+  expect(model.hostsSeen('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local', 'svc-0.ns-1.svc.cluster.local']);
+  expect([...model.apply('sidecar', { namespace: 'ns-0', service: 0 }).namespaces]).toEqual(['ns-0']);
+  expect(model.hostsSeen('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local', 'svc-0.ns-2.svc.cluster.local']);
+  model.apply('leave', { namespace: 'ns-2', service: 0 });
+  expect(model.hostsSeen('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local']);
+});

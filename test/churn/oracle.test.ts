@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest';
+import { ChurnModel } from './churn-model.ts';
+import { lateMs, Oracle } from './oracle.ts';
+
+const id = { namespace: 'ns-1', service: 0 };
+const cluster = 'outbound|8080||svc-0.ns-1.svc.cluster.local';
+
+function given() {
+  const model = new ChurnModel(20);
+  const oracle = new Oracle();
+  const change = (kind: Parameters<ChurnModel['apply']>[0], atMs: number) =>
+    oracle.changed(model.apply(kind, id), atMs);
+  return { oracle, change };
+}
+
+describe('what a proxy is sent', () => {
+  test('is explained by a change of that service that concerns its namespace and that kind', () => {
+    const { oracle, change } = given();
+    change('endpoints', 0);
+    const none = { unexplained: [], late: [] };
+    expect(oracle.explain('ns-0', 'EDS', [cluster], 100)).toEqual(none);
+    expect(oracle.explain('ns-2', 'EDS', [cluster], 100)).toEqual({ unexplained: [cluster], late: [] });
+    expect(oracle.explain('ns-0', 'CDS', [cluster], 100)).toEqual({ unexplained: [cluster], late: [] });
+    expect(oracle.explain('ns-0', 'EDS', [`${cluster}x`], 100)).toEqual({ unexplained: [`${cluster}x`], late: [] });
+    expect(oracle.explain('ns-0', 'EDS', [cluster], lateMs + 1)).toEqual({ unexplained: [], late: [cluster] });
+  });
+
+  test('of routes, by any change that concerns its routes; of everything, by its Sidecar object', () => {
+    const { oracle, change } = given();
+    change('route', 0);
+    expect(oracle.explain('ns-0', 'RDS', ['8080'], 100).unexplained).toEqual([]);
+    expect(oracle.explain('ns-2', 'RDS', ['8080'], 100).unexplained).toEqual(['8080']);
+    oracle.changed(new ChurnModel(1).apply('sidecar', { namespace: 'ns-6', service: 0 }), 0);
+    expect(oracle.explain('ns-6', 'CDS', [cluster], 100).unexplained).toEqual([]);
+  });
+});
+
+describe('what a change brings', () => {
+  test('must have come after a while, or when all is over', () => {
+    const { oracle, change } = given();
+    change('endpoints', 0);
+    expect(oracle.takeDue(lateMs - 1, false)).toEqual([]);
+    const [due] = oracle.takeDue(lateMs, false);
+    expect(due).toMatchObject({ sinceMs: 0, kind: 'EDS', name: cluster });
+    expect(due!.namespaces.has('ns-0')).toBe(true);
+    expect(oracle.takeDue(lateMs, true)).toEqual([]);
+    change('endpoints', lateMs);
+    expect(oracle.takeDue(lateMs, true)).toHaveLength(1);
+  });
+
+  test('is not sure when the service came or went about then', () => {
+    const { oracle, change } = given();
+    change('leave', 0);
+    change('return', 100);
+    expect(oracle.takeDue(100, true)).toEqual([]);
+    change('endpoints', 3 * lateMs);
+    change('rule', 3 * lateMs + 100);
+    expect(oracle.takeDue(4 * lateMs, true)).toHaveLength(2);
+  });
+
+  test('is not sure for a namespace whose Sidecar object changed about then', () => {
+    const { oracle, change } = given();
+    change('endpoints', 0);
+    oracle.changed(new ChurnModel(1).apply('sidecar', { namespace: 'ns-0', service: 0 }), 100);
+    const [due] = oracle.takeDue(100, true);
+    expect([due!.namespaces.has('ns-0'), due!.namespaces.has('ns-1')]).toEqual([false, true]);
+  });
+});

@@ -1,0 +1,101 @@
+/**
+ * Which proxies each change concerns, and whether they were told: what a proxy is sent must be explained by a change that
+ * concerns it, and what a change brings must have come to each proxy that it concerns. Pure; times are the caller's.
+ */
+import type { Kind } from '../sidecars/xds-types.ts';
+import type { Concern } from './churn-model.ts';
+
+/** What comes so long after the change that explains it is late. */
+export const lateMs = 10_000;
+/** How long changes are kept in mind. */
+const rememberedMs = 4 * lateMs;
+
+interface Happened {
+  readonly atMs: number;
+  readonly concern: Concern;
+}
+
+/** What each proxy that a change concerns must have been sent by now. */
+export interface DueNews {
+  /** When the change was made. */
+  readonly sinceMs: number;
+  readonly kind: Kind;
+  readonly name: string;
+  readonly namespaces: ReadonlySet<string>;
+}
+
+export interface Explanation {
+  /** Names that no change explains to this proxy. */
+  readonly unexplained: readonly string[];
+  /** Names whose last change is long ago. */
+  readonly late: readonly string[];
+}
+
+/** The host in a cluster's name; undefined: it is not about one service. */
+const hostIn = (name: string): string | undefined => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(name)?.[1];
+const ofMany = '';
+
+export class Oracle {
+  /** By host, oldest first. */
+  readonly #changes = new Map<string, Happened[]>();
+  #due: (Happened & { readonly brings: NonNullable<Concern['brings']> })[] = [];
+
+  /** A change is made now. */
+  changed(concern: Concern, atMs: number): void {
+    const key = concern.host ?? ofMany;
+    const known = (this.#changes.get(key) ?? []).filter((other) => atMs - other.atMs < rememberedMs);
+    this.#changes.set(key, [...known, { atMs, concern }]);
+    const { brings } = concern;
+    if (brings !== undefined) this.#due.push({ atMs, concern, brings });
+  }
+
+  /** Why a proxy of the namespace was sent these. */
+  explain(namespace: string, kind: Kind, news: readonly string[], nowMs: number): Explanation {
+    const unexplained: string[] = [];
+    const late: string[] = [];
+    for (const name of news) {
+      const atMs = this.#lastOf(namespace, kind, hostIn(name));
+      if (atMs === undefined) unexplained.push(name);
+      else if (nowMs - atMs > lateMs) late.push(name);
+    }
+    return { unexplained, late };
+  }
+
+  /**
+   * Takes out what must have come by now: of changes as old as `lateMs`, or of all of them. Changes that are near to one of
+   * the same service that may have undone them are left out: to the server both may be one.
+   */
+  takeDue(nowMs: number, ofAll: boolean): DueNews[] {
+    const isRipe = ({ atMs }: Happened): boolean => ofAll || nowMs - atMs >= lateMs;
+    const ripe = this.#due.filter(isRipe);
+    this.#due = this.#due.filter((change) => !isRipe(change));
+    return ripe.flatMap((change) => {
+      const { atMs, concern, brings } = change;
+      if (this.#nearTo(change, concern.host ?? ofMany).length > 0) return [];
+      const blurred = new Set(this.#nearTo(change, ofMany).flatMap((other) => [...other.concern.namespaces]));
+      const namespaces = new Set([...concern.namespaces].filter((namespace) => !blurred.has(namespace)));
+      return [{ sinceMs: atMs, ...brings, namespaces }];
+    });
+  }
+
+  #nearTo({ atMs, concern }: Happened, key: string): Happened[] {
+    return (this.#changes.get(key) ?? []).filter(
+      (other) =>
+        other.concern !== concern &&
+        !(other.concern.isSteady && concern.isSteady) &&
+        Math.abs(other.atMs - atMs) <= lateMs,
+    );
+  }
+
+  /** Of a name that is not about one service any change may be the reason. */
+  #lastOf(namespace: string, kind: Kind, host: string | undefined): number | undefined {
+    const changes =
+      host === undefined
+        ? [...this.#changes.values()].flat()
+        : [...(this.#changes.get(host) ?? []), ...(this.#changes.get(ofMany) ?? [])];
+    const times = changes
+      .filter(({ concern }) => concern.namespaces.has(namespace) && concern.kinds.has(kind))
+      .map(({ atMs }) => atMs);
+    return times.length === 0 ? undefined : Math.max(...times);
+  }
+}
