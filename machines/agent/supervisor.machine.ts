@@ -1,8 +1,9 @@
 import { and, type ErrorActorEvent, not } from 'xstate';
 import { servingOf } from './epoch-record.ts';
-import { restartInputOf, type Setback, shutdownInputOf, supervisorSetup } from './supervisor.setup.ts';
+import { supervisorSetup } from './supervisor.setup.ts';
+import { restartInputOf, type Setback, shutdownInputOf } from './supervisor-context.ts';
 
-export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor.setup.ts';
+export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor-context.ts';
 
 /** The epoch that served is gone. */
 const servingLost = [

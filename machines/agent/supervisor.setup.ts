@@ -1,83 +1,31 @@
 import { assign, enqueueActions, sendTo, setup } from 'xstate';
 import { promiseEffect, reasonOf } from '../effect.ts';
 import { epochMachine } from './epoch.machine.ts';
-import {
-  type BaseIds,
-  baseIdOfNext,
-  type Desired,
-  type EpochRecord,
-  type Epochs,
-  isBlocked,
-  isOfUse,
-  newestOf,
-  nextEpoch,
-  servingOf,
-  without,
-  withPhase,
-} from './epoch-record.ts';
+import { isBlocked, isOfUse, newestOf, nextEpoch, servingOf, without, withPhase } from './epoch-record.ts';
 import { peer } from './peers.ts';
-import type {
-  ConfigChanged,
-  ConfigRejected,
-  EpochFailed,
-  EpochReport,
-  LogsReopen,
-  PhaseOrder,
-  RestartDecided,
-  RestartEnded,
-  RestartFact,
-  RestartOutcome,
-  RestartReason,
-  ServingReport,
-  StartGranted,
-  SupervisorRestart,
-  SupervisorStart,
-  SupervisorStop,
-  SupervisorStopNow,
-} from './protocol.ts';
-import { type RestartInput, type RestartOutput, restartMachine } from './restart.machine.ts';
-import type { AgentSettings } from './settings.ts';
-import { type ShutdownInput, shutdownMachine } from './shutdown.machine.ts';
+import type { RestartEnded, RestartFact, ServingReport } from './protocol.ts';
+import { type RestartOutput, restartMachine } from './restart.machine.ts';
+import { attemptOf, lossOf, outcomeOf, reasonAfter, reasonToGoOn, unlessFirst } from './restart-outcome.ts';
+import { shutdownMachine } from './shutdown.machine.ts';
 import { startLimiterMachine } from './start-limiter.machine.ts';
-
-export interface SupervisorInput {
-  baseIds: BaseIds;
-  settings: AgentSettings;
-}
-
-export interface SupervisorContext extends SupervisorInput {
-  desired: Desired;
-  epochs: EpochRecord[];
-  /** Failures since the retry budget was last renewed. */
-  failures: number;
-  /** Why each of the last tries ended, oldest first: the report of an agent that gives up. */
-  attempts: string[];
-  /** What was done, or is to be done, about a parent that refuses its child; forgotten when a child is live. */
-  recovery: 'none' | 'repair' | 'replace';
-  /** What the last try came to; `none` as soon as it has been weighed. */
-  setback: Setback | 'none';
-  /** Why an Envoy is, or was last, to be started. The first start keeps its reason until one is live. */
-  reason: RestartReason;
-  /** The start that is under way; undefined between starts. */
-  restart: Omit<RestartDecided, 'type'> | undefined;
-  /** Starts that were called off since an Envoy was live, because what was wanted had changed. */
-  calledOff: number;
-  /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
-  provenDigest: string;
-}
-
-/**
- * `refused`: the parent refuses every child, and has not been repaired. `no room`: neither a child nor a replacement comes up
- * beside the epoch that serves.
- */
-export type Setback = 'failed' | 'refused' | 'no room';
-
-export interface SupervisorOutput {
-  /** Ended because it was told to, or with an Envoy that ended by itself where that is the policy. */
-  ordered: boolean;
-  /** What was tried and why each try ended; empty after an ordered end. */
-  attempts: string[];
-}
+import {
+  baseIdLeft,
+  isCurrent,
+  isNamed,
+  isOfNewcomer,
+  isOfNewest,
+  isOutdated,
+  isRefused,
+  leftOf,
+  mustBeReplaced,
+  parentOf,
+  type Setback,
+  type SupervisorContext,
+  type SupervisorEvent,
+  type SupervisorInput,
+  type SupervisorOutput,
+  takesNoChild,
+} from './supervisor-context.ts';
 
 /** What the supervisor is at, whatever its charts call it: for whoever shows it, and for tests. */
 export type SupervisorTag =
@@ -93,18 +41,6 @@ export type SupervisorTag =
   | 'given up'
   | 'stopping';
 
-type SupervisorEvent =
-  | SupervisorStart
-  | SupervisorRestart
-  | SupervisorStop
-  | SupervisorStopNow
-  | LogsReopen
-  | ConfigChanged
-  | ConfigRejected
-  | StartGranted
-  | PhaseOrder
-  | EpochReport;
-
 /** A doomed child has this long before its main thread blocks on its dead parent (spec/envoy-hot-restart.md fact 4). */
 const longestRecyclingDrainMs = 4_500;
 /** Blocked, its workers serve on for 10 s, then it aborts. It is killed before that. */
@@ -112,67 +48,6 @@ const longestDoomedLingerMs = 8_500;
 const attemptsKept = 20;
 /** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
 const repairLimitMs = 20_000;
-/** An Envoy that has all that it waits for is live in a third of this (spec/envoy-hot-restart.md §1). */
-const firstOutdatedLimitMs = 5_000;
-
-/** The serving epoch takes no child: it refuses them, or it will not live long. */
-const takesNoChild = ({ epochs, recovery }: SupervisorContext): boolean =>
-  recovery === 'replace' || servingOf(epochs)?.doomed === true;
-
-/** Hot restart from the serving epoch is impossible: also where somebody who cannot be killed has the names of its child. */
-const mustBeReplaced = (context: SupervisorContext): boolean => {
-  const serving = servingOf(context.epochs);
-  return takesNoChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
-};
-
-const baseIdLeft = (context: SupervisorContext): number | undefined =>
-  baseIdOfNext(context.epochs, context.baseIds, mustBeReplaced(context));
-
-/** What the newest epoch was started for is what is wanted now. */
-const isCurrent = ({ epochs, desired }: SupervisorContext): boolean => {
-  const newest = newestOf(epochs);
-  return newest?.digest === desired.digest && newest.orders === desired.orders;
-};
-
-/** Another start would be for something newer, and nobody would miss this one. */
-const isOutdated = (context: SupervisorContext): boolean =>
-  newestOf(context.epochs)?.epoch === 0 && !isCurrent(context);
-
-export const restartInputOf = (context: SupervisorContext): RestartInput => {
-  const { epochs, settings, calledOff } = context;
-  return {
-    beside: servingOf(epochs) !== undefined,
-    needsNobody: newestOf(epochs)?.epoch === 0,
-    isOutdated: isOutdated(context),
-    startLimitMs: settings.startLimitMs,
-    // Longer each time: where news never cease, an Envoy that is slow to start becomes live at last.
-    outdatedLimitMs: Math.min(settings.retry.maxDelayMs, firstOutdatedLimitMs * 2 ** calledOff),
-  };
-};
-
-const leftOf = ({ epochs }: SupervisorContext): Pick<ShutdownInput, 'nothingToDrain' | 'baseId'> => ({
-  nothingToDrain: epochs.filter(isOfUse).every((e) => e.phase === 'starting'),
-  // A child that was killed when the drain began may not be gone yet.
-  baseId: (servingOf(epochs) ?? newestOf(epochs))?.baseId ?? 0,
-});
-
-export const shutdownInputOf = (context: SupervisorContext, now: boolean): ShutdownInput => {
-  const { exitOnZeroActiveConnections, terminationDrainMs, minimumDrainMs, stopLimitMs } = context.settings;
-  const waitsForRequests = exitOnZeroActiveConnections;
-  return { ...leftOf(context), now, waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs };
-};
-
-const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
-
-const isOfNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
-  isNamed(event) && event.name === newestOf(epochs)?.name;
-
-/** It started beside an epoch that serves, and goes on serving. */
-const isOfNewcomer = (event: SupervisorEvent, context: SupervisorContext): boolean =>
-  isOfNewest(event, context) && servingOf(context.epochs) !== undefined;
-
-const isRefused = (event: SupervisorEvent, context: SupervisorContext): boolean =>
-  event.type === 'epoch.failed' && event.refusedByParent && isOfNewcomer(event, context);
 
 /** The words that the supervisor's chart is written in: its types, actors, delays, guards and actions. */
 export const supervisorSetup = setup({
@@ -451,65 +326,3 @@ export const supervisorSetup = setup({
     tellHandoverEnded: sendTo(peer('status'), (): ServingReport => ({ type: 'handover.ended' })),
   },
 });
-
-/** The epoch that Envoy will end because its child, of the same base id, serves. */
-function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {
-  return epochs.find((e) => e.phase === 'leaving' && e.baseId === child?.baseId);
-}
-
-/** What started Envoy first stays the reason until one is live. */
-function unlessFirst({ provenDigest, reason }: SupervisorContext, news: RestartReason): RestartReason {
-  return provenDigest === '' ? reason : news;
-}
-
-/** What a live epoch lacks is why there will be another one: it came while this one was being started. */
-function reasonToGoOn({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
-  const live = epochs.find((e) => isNamed(event) && e.name === event.name);
-  if (live === undefined) return reason;
-  if (live.digest !== desired.digest) return 'configuration changed';
-  return live.orders === desired.orders ? reason : 'ordered';
-}
-
-function reasonAfter(event: SupervisorEvent): RestartReason | undefined {
-  if (event.type !== 'epoch.failed') return undefined;
-  if (event.outOfMemory) return 'out of memory';
-  return event.code === 0 ? 'Envoy ended' : 'Envoy crashed';
-}
-
-/** What came of a start, from the event that ended the supervisor's waiting for it. */
-function outcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: string): RestartOutcome {
-  switch (event.type) {
-    case 'epoch.live':
-      return 'live';
-    case 'epoch.exited':
-    case 'epoch.overdue':
-      return 'parent lost';
-    case 'epoch.failed':
-      if (event.name !== name) return 'parent lost';
-      if (event.refusedByParent) return 'refused by the parent';
-      return outcomeOfPreparing[event.during] ?? 'died';
-    case 'supervisor.stop':
-    case 'supervisor.stop-now':
-      return 'called off';
-    default:
-      if (servingOf(epochs) !== undefined) return 'not live in time';
-      // With nobody serving there is time; it ends for news, or with a parent that hangs.
-      return newestOf(epochs)?.epoch === 0 ? 'called off' : 'parent lost';
-  }
-}
-
-/** Nothing has died then: there was no process yet. */
-const outcomeOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
-  preparing: 'bootstrap refused',
-  'reading the certificates': 'certificates changed',
-  'writing the bootstrap': 'folder not writable',
-  'reaching the control plane': 'control plane unreachable',
-};
-
-const lossOf = ({ name, baseId }: EpochRecord): string =>
-  `${name}: SIGKILL does not end it, so no other Envoy can have base id ${baseId}`;
-
-function attemptOf(event: SupervisorEvent, { epochs }: SupervisorContext): string {
-  if (event.type === 'epoch.failed') return `${event.name}, ${event.during}: ${event.reason}`;
-  return `${newestOf(epochs)?.name}: its parent left first`;
-}
