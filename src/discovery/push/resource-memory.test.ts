@@ -109,6 +109,33 @@ describe('a memory of resources', () => {
     expect(memory.bytes).toBe(0);
   });
 
+  it('may drop what it is about to replace while that is being made', () => {
+    const memory = new ResourceMemory({ maxEntries: 3 });
+    const make = (key: string): unknown => memory.recall('RDS', key, [], () => thing(`ServiceEntry/n/${key}`));
+    const whole = (input: object): unknown =>
+      memory.recall('RDS', 'whole', [input], () => {
+        for (const key of ['a', 'b', 'c', 'd']) make(key);
+        return thing('ServiceEntry/n/whole');
+      });
+    for (let round = 0; round < 3; round++) {
+      whole({});
+      memory.forget([]);
+      expect([memory.size, memory.dependentConfigs]).toEqual([3, 3]);
+    }
+    for (const key of ['e', 'f', 'g', 'h']) make(key);
+    expect([memory.size, memory.dependentConfigs]).toEqual([3, 3]);
+    memory.forget(['f', 'g', 'h'].map((key) => `ServiceEntry/n/${key}`));
+    expect([memory.size, memory.bytes]).toEqual([0, 0]);
+  });
+
+  it('may drop the very thing that was made last, where there is room for none', () => {
+    const memory = new ResourceMemory({ maxEntries: 10_000, maxBytes: 1 });
+    for (let index = 0; index < 10_000; index++) memory.recall('EDS', `${index}`, [], () => thing('ServiceEntry/n/s'));
+    expect(memory.size).toBeLessThan(2_000);
+    memory.forget(['ServiceEntry/n/s']);
+    expect([memory.size, memory.bytes, memory.dependentConfigs]).toEqual([0, 0, 0]);
+  });
+
   it('counts what was dropped and is asked for again, and says that it is too small', () => {
     const said: object[] = [];
     const thrashing = (figures: object): void => void said.push(figures);

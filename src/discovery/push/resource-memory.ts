@@ -1,5 +1,6 @@
 /** What generators made, kept for all contexts as long as it is of use (spec/discovery.md §6.7). */
 
+import { type Linked, LinkedQueue } from '../../model/collections/linked-queue.ts';
 import { hashOf } from '../../model/collections/persistent-map.ts';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Memory, RememberedType } from '../../networking/index.ts';
@@ -36,12 +37,13 @@ export interface MemoryCounts {
 const entryBytes = 300;
 /** Entries that wait to be measured: their resources are encoded after they were made. */
 const maxUnmeasured = 8_192;
-/** Dropped things of which is known that they were there. */
-const maxDropped = 65_536;
+/** Dropped things of which is known that they were there: so many, and up to as many again that were dropped before them. */
+const maxDropped = 32_768;
 /** Before so much was made again nobody is told. */
 const fewRemade = 1_000;
 
-interface Entry {
+interface Entry extends Linked<Entry> {
+  readonly id: string;
   readonly inputs: readonly unknown[];
   readonly value: unknown;
   readonly dependsOn: readonly string[];
@@ -67,23 +69,18 @@ interface SharedBytes {
 export class ResourceMemory implements Memory {
   readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, remade: 0 };
   readonly #options: ResourceMemoryOptions;
-  /** In the order in which they come up for eviction. */
   readonly #entries = new Map<string, Entry>();
-  /**
-   * Where eviction has got to: all that is left is after it. One that began anew each time would pass by all that was deleted
-   * before it, which costs as much as there are entries.
-   */
-  #hand = this.#entries.entries();
+  /** In the order in which they come up for eviction. */
+  readonly #queue = new LinkedQueue<Entry>();
   /** Keys of entries by the object that they depend on. */
   readonly #dependants = new Map<string, Set<string>>();
 
   #bytes = 0;
   readonly #blocks = new Map<PartBlock, SharedBytes>();
   #unmeasured: Entry[] = [];
-  /** Hashes of the keys of what was dropped, oldest first. */
-  readonly #dropped = new Set<number>();
-  /** As {@link #hand}. */
-  #oldestDropped = this.#dropped.values();
+  /** Hashes of the keys of what was dropped lately. */
+  #dropped = new Set<number>();
+  #droppedBefore = new Set<number>();
   #toldAt = 0;
   #tellFrom = fewRemade;
 
@@ -121,16 +118,21 @@ export class ResourceMemory implements Memory {
       return known.value as T;
     }
     this.counts.misses++;
-    if (known === undefined && this.#dropped.size > 0 && this.#dropped.delete(hashOf(id))) this.counts.remade++;
+    if (known === undefined && this.#wasDropped(id)) this.counts.remade++;
     const value = make(known?.value as T | undefined);
-    if (known !== undefined) this.#remove(id, known);
-    this.#add(id, {
+    // What was made on the way may have taken its place, or its room.
+    const there = this.#entries.get(id);
+    if (there !== undefined) this.#remove(there);
+    this.#add({
+      id,
       inputs,
       value,
       dependsOn: value.dependsOn.map(configKeyText),
       used: false,
       bytes: 0,
       blocks: none,
+      older: undefined,
+      newer: undefined,
     });
     return value;
   }
@@ -140,16 +142,16 @@ export class ResourceMemory implements Memory {
     this.#measure();
     this.#tell();
     for (const key of changed) {
-      for (const id of this.#dependants.get(key) ?? []) this.#remove(id, this.#entries.get(id)!);
+      for (const id of this.#dependants.get(key) ?? []) this.#remove(this.#entries.get(id)!);
     }
   }
 
   clear(): void {
     this.#entries.clear();
-    this.#hand = this.#entries.entries();
+    this.#queue.clear();
     this.#dependants.clear();
     this.#dropped.clear();
-    this.#oldestDropped = this.#dropped.values();
+    this.#droppedBefore.clear();
     this.#unmeasured = [];
     this.#blocks.clear();
     this.#bytes = 0;
@@ -195,35 +197,49 @@ export class ResourceMemory implements Memory {
     this.#options.thrashing?.({ remade, entries: this.size, bytes: this.bytes });
   }
 
-  #add(id: string, entry: Entry): void {
+  #add(entry: Entry): void {
+    const { id } = entry;
     this.#entries.set(id, entry);
+    this.#queue.add(entry);
     this.#unmeasured.push(entry);
-    if (this.#unmeasured.length >= maxUnmeasured) this.#measure();
     for (const key of entry.dependsOn) {
       const ids = this.#dependants.get(key);
       if (ids === undefined) this.#dependants.set(key, new Set([id]));
       else ids.add(id);
     }
+    // From here on it may go again.
+    if (this.#unmeasured.length >= maxUnmeasured) this.#measure();
     while (this.#entries.size > this.#options.maxEntries) this.#evict();
   }
 
   /** The second time that eviction comes to an entry that nobody asked for meanwhile, it goes. */
   #evict(): void {
-    const [id, entry] = this.#hand.next().value!;
+    const entry = this.#queue.oldest!;
     if (entry.used) {
       entry.used = false;
-      this.#entries.delete(id);
-      this.#entries.set(id, entry);
+      this.#queue.remove(entry);
+      this.#queue.add(entry);
       return;
     }
     this.counts.evictions++;
-    this.#remove(id, entry);
-    this.#dropped.add(hashOf(id));
-    if (this.#dropped.size > maxDropped) this.#dropped.delete(this.#oldestDropped.next().value!);
+    this.#remove(entry);
+    this.#dropped.add(hashOf(entry.id));
+    if (this.#dropped.size < maxDropped) return;
+    this.#droppedBefore = this.#dropped;
+    this.#dropped = new Set();
   }
 
-  #remove(id: string, entry: Entry): void {
+  /** It is there again now. */
+  #wasDropped(id: string): boolean {
+    if (this.#dropped.size === 0 && this.#droppedBefore.size === 0) return false;
+    const hash = hashOf(id);
+    return this.#dropped.delete(hash) || this.#droppedBefore.delete(hash);
+  }
+
+  #remove(entry: Entry): void {
+    const { id } = entry;
     this.#entries.delete(id);
+    this.#queue.remove(entry);
     this.#bytes -= entry.bytes;
     entry.bytes = -1;
     for (const block of entry.blocks) this.#release(block);
