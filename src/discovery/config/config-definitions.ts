@@ -29,7 +29,7 @@ export class ConfigDefinitions {
   readonly #repeated = new Set<string>();
   /** Files with problems of their own, and what they are sorted by. */
   readonly #troubled = new Map<string, string>();
-  /** Keys whose last good object is in force although no file has a good one. */
+  /** Keys that no file has anything for, in force with what they had: the last good object, or what stood in for one. */
   #kept: ReadonlySet<string> = new Set();
   #touched = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
@@ -201,12 +201,12 @@ export class ConfigDefinitions {
 
   /**
    * Whether an object that was refused is in force all the same: as a valid one of another place, or as an earlier version.
-   * Where nobody can tell which object it was, it may be one of the same file and kind that is kept.
+   * Where nobody can tell which object it was, it may be one of the same file and kind that is kept. What stands in for
+   * one, and is kept from before, is no version of any.
    */
   #presence(kept: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
-    const ofFiles = new Set(
-      [...kept].map((key) => this.#snapshot.byKey.get(key)!).map(({ kind, source }) => `${kind} ${source?.file}`),
-    );
+    const versions = [...kept].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
+    const ofFiles = new Set(versions.map(({ kind, source }) => `${kind} ${source?.file}`));
     return ({ kind, key }, file) => {
       if (key === undefined) return ofFiles.has(`${kind} ${file}`);
       const text = configKeyText(key);

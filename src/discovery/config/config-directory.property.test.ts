@@ -225,6 +225,11 @@ it('reads single files to the same end as everything', async () => {
           expect(told.map((one) => one.replace(/:(\d+): /, ': ')).sort()).toEqual(
             withoutColumn.map((one) => one.replace(/:(\d+): /, ': ')).sort(),
           );
+          const { snapshot } = directory;
+          const again = await directory.read();
+          expect(again).toMatchObject({ outcome: 'read', version: reading.version, problems: [], recovered: [] });
+          expect(again).toHaveProperty('changes', []);
+          expect(new Map(directory.snapshot.byKey)).toEqual(new Map(snapshot.byKey));
         }
       } finally {
         rmSync(root, { recursive: true, force: true });

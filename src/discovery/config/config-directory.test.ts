@@ -183,4 +183,28 @@ describe('ConfigDirectory', () => {
     expect(changes).toEqual([{ key: 'VirtualService/shop/r8', event: 'update' }]);
     expect(directory.snapshot.byKey.get('VirtualService/shop/r7')).toBe(before);
   }, 60_000);
+
+  // Found by the property: what stood in for x was taken for an earlier version of y, for b/c.yaml has had both.
+  it('keeps attributing a refused object to its first file when nothing changes', async () => {
+    const brokenPolicy = (name: string): string =>
+      `spec: [apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}}\n`;
+    const filesInForce = (): unknown[] =>
+      [...directory.snapshot.byKey].map(([key, { source }]) => [key.replace(/ .*/, ''), source?.file]).sort();
+    write('b/c.yaml', brokenPolicy('x'));
+    write('b-x.yaml', brokenPolicy('y'));
+    await read();
+    write('b/c.yaml', brokenPolicy('y'));
+    await read();
+    const { snapshot } = directory;
+    expect(filesInForce()).toEqual([
+      ['AuthorizationPolicy//x', join(root, 'b/c.yaml')],
+      ['AuthorizationPolicy//y', join(root, 'b/c.yaml')],
+    ]);
+    expect((await read()).changes).toEqual([]);
+    expect(filesInForce()).toEqual([
+      ['AuthorizationPolicy//x', join(root, 'b/c.yaml')],
+      ['AuthorizationPolicy//y', join(root, 'b/c.yaml')],
+    ]);
+    expect(directory.snapshot).toBe(snapshot);
+  });
 });
