@@ -42,7 +42,7 @@ export function epochDriver(
       const company = new Company(machine, name, epochInput);
       return sessionOf(company, test, {
         ...waysOf(company, host),
-        timeoutMs: kind.timeoutMs,
+        limit: kind.limit,
         end: () => host.close(),
       });
     },

@@ -1,9 +1,9 @@
 /** Where a session's Envoys are: scripted, or processes. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import type { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import type { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { NotShown } from './driver.ts';
+import { foundWithin, type Limit } from './limit.ts';
 
 type EffectsOf<Machine> = Machine extends { provide(implementations: { actors?: infer Actors }): unknown }
   ? NonNullable<Actors>
@@ -68,7 +68,7 @@ export interface Host {
 export interface HostKind {
   readonly name: string;
   /** How long what a test brings about may take here. */
-  readonly timeoutMs: number;
+  readonly limit: Limit;
   open(plan: HostPlan): Promise<Host>;
 }
 
@@ -76,11 +76,8 @@ export const epochName = ({ epoch, baseId }: { epoch: number; baseId: number }, 
   `epoch-${epoch}${baseId === baseIds[1] ? 'b' : ''}`;
 
 /** Waits for something that may never come here: then the test cannot be shown. */
-export async function awaited<Value>(what: string, look: () => Value | undefined, timeoutMs: number): Promise<Value> {
-  const deadline = performance.now() + timeoutMs;
-  for (let found = look(); performance.now() < deadline; found = look()) {
-    if (found !== undefined) return found;
-    await sleep(2);
-  }
-  throw new NotShown(`there is no ${what}`);
+export async function awaited<Value>(what: string, look: () => Value | undefined, limit: Limit): Promise<Value> {
+  const found = await foundWithin(limit, look);
+  if (found === undefined) throw new NotShown(`there is no ${what}`);
+  return found;
 }

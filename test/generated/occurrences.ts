@@ -3,6 +3,7 @@ import type { AnyEventObject } from 'xstate';
 import type { Recorder } from '../../src/runtime/trace/recorder.ts';
 import { timerName } from '../../src/runtime/trace/statechart.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { foundWithin, type Limit } from './limit.ts';
 
 /** An event or a timer that a machine took. */
 export interface Occurrence {
@@ -40,14 +41,15 @@ export class Occurrences {
     return this.#list.slice(0, index + 1).findLast(({ state }) => state !== undefined)?.state ?? this.#initial;
   }
 
-  /** Resolves in the very turn in which the next one comes, or when the time is over. */
-  next(limitMs: number): Promise<void> {
+  /** Resolves in the very turn in which the next one comes, or when the limit is over. */
+  next(limit: Limit): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, limitMs);
+      let hasCome: true | undefined;
       this.#waiting.push(() => {
-        clearTimeout(timer);
+        hasCome = true;
         resolve();
       });
+      void foundWithin(limit, () => hasCome).then(() => resolve());
     });
   }
 

@@ -22,6 +22,7 @@ import { freePorts } from '../harness/free-ports.ts';
 import { Control, type StandInProcess, standInBinary } from '../stand-in/control.ts';
 import { NotShown } from './driver.ts';
 import { awaited, type End, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
+import type { Limit } from './limit.ts';
 
 /** What differs between the two binaries. */
 interface Kind {
@@ -35,16 +36,16 @@ interface Kind {
 const standInParentShutdownMs = 60_000;
 const complaintMs = 60;
 /** A process starts in half a second, on a busy machine in two; an admin interface that does not answer is given 5 s. */
-const timeoutMs = { obedient: 6_000, real: 8_000 };
+const limits = { obedient: { ms: 6_000 }, real: { ms: 8_000 } };
 const never = 3_600_000;
 
-const timeoutOf = ({ obeys }: Kind): number => (obeys ? timeoutMs.obedient : timeoutMs.real);
+const limitOf = ({ obeys }: Kind): Limit => (obeys ? limits.obedient : limits.real);
 
 export const standInHost = hostKind({ name: 'the stand-in process', binary: () => standInBinary, obeys: true });
 export const realHost = hostKind({ name: 'the real Envoy', binary: envoyBinary, obeys: false });
 
 function hostKind(kind: Kind): HostKind {
-  return { name: kind.name, timeoutMs: timeoutOf(kind), open: (plan) => ProcessHost.open(kind, plan) };
+  return { name: kind.name, limit: limitOf(kind), open: (plan) => ProcessHost.open(kind, plan) };
 }
 
 class ProcessHost implements Host {
@@ -230,7 +231,7 @@ class ProcessHost implements Host {
       this.#requests.push(request);
     }
     const arrived = (): true | undefined => (this.#arrived >= count ? true : undefined);
-    await awaited('way of a request through Envoy', arrived, timeoutMs.real);
+    await awaited('way of a request through Envoy', arrived, limits.real);
   }
 
   /** Sets the mark of an initializing epoch (spec/envoy-hot-restart.md fact 2), where a repair finds it; or makes it unfindable. */
@@ -280,7 +281,7 @@ class ProcessHost implements Host {
   }
 
   async #standIn(name: string): Promise<StandInProcess> {
-    return awaited('stand-in of that epoch', () => this.#known(name), timeoutMs.obedient);
+    return awaited('stand-in of that epoch', () => this.#known(name), limits.obedient);
   }
 
   #known(name: string): StandInProcess | undefined {
@@ -289,7 +290,7 @@ class ProcessHost implements Host {
 
   #running(name: string): Promise<{ pid: number; epoch: number; baseId: number }> {
     const find = () => this.#table.list().find((running) => epochName(running, this.baseIds) === name);
-    return awaited('process of that epoch', find, timeoutOf(this.#kind));
+    return awaited('process of that epoch', find, limitOf(this.#kind));
   }
 
   #isRunning(name: string): boolean {

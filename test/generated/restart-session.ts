@@ -5,7 +5,7 @@ import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
 import type { HostKind } from './host.ts';
 import { sessionOf, type Ways } from './session.ts';
-import { busyMs, Supervised } from './supervised.ts';
+import { Supervised } from './supervised.ts';
 
 /** Longer than a parent may stay. */
 const parentOverdueMs = 120_000;
@@ -20,7 +20,7 @@ export function restartDriver(kind: HostKind): Driver {
       const { company, host } = supervised;
       return sessionOf(company, test, {
         ...waysOf(supervised),
-        timeoutMs: Math.max(kind.timeoutMs, busyMs),
+        limit: kind.limit,
         end: () => host.close(),
       });
     },

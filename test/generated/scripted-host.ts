@@ -12,10 +12,10 @@ interface EpochRun {
 }
 
 const baseIds = [7, 8];
-/** Everything answers in the next turn. */
-const timeoutMs = 50;
+/** Everything answers in the next turn, or the one after; an answer may lead to a question. */
+const limit = { turns: 50 };
 
-export const scriptedHost: HostKind = { name: 'scripted effects', timeoutMs, open: async (plan) => open(plan) };
+export const scriptedHost: HostKind = { name: 'scripted effects', limit, open: async (plan) => open(plan) };
 
 function open(plan: HostPlan): Host {
   const processes = new Map<string, AnyActorRef>();
@@ -30,8 +30,7 @@ function open(plan: HostPlan): Host {
   let repairable = true;
   let inFlight: number | undefined = 0;
 
-  const probe = (name: string): Promise<AnyActorRef> =>
-    awaited('probe of that epoch', () => probes.get(name), timeoutMs);
+  const probe = (name: string): Promise<AnyActorRef> => awaited('probe of that epoch', () => probes.get(name), limit);
   const end = (
     name: string,
     how: { code: number | null; signal: string | null; tookOverWithinMs?: number },

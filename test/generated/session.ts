@@ -9,12 +9,13 @@ import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder, type Recorder } from '../../src/runtime/trace/recorder.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { NotShown, type Session } from './driver.ts';
+import type { Limit } from './limit.ts';
 import { type Occurrence, Occurrences } from './occurrences.ts';
 
 /** How the steps of a machine come about in some company. */
 export interface Ways {
   /** How long what was brought about may take to arrive. */
-  readonly timeoutMs: number;
+  readonly limit: Limit;
   /** Makes a step happen; nothing to do for what happens by itself. */
   bring(step: Step, rest: readonly Step[]): void | Promise<void>;
   /** What may come before a step, since that step or its company brings it along. */
@@ -98,7 +99,7 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Se
           brought = true;
           await ways.bring(step, rest);
         } else {
-          await occurrences.next(ways.timeoutMs);
+          await occurrences.next(ways.limit);
           if (occurrences.at(cursor) === undefined) throw nothingCame(step);
         }
         continue;

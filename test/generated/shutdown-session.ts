@@ -4,7 +4,7 @@ import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/gen
 import type { Driver } from './driver.ts';
 import type { HostKind } from './host.ts';
 import { sessionOf, type Ways } from './session.ts';
-import { busyMs, Supervised } from './supervised.ts';
+import { Supervised } from './supervised.ts';
 
 /** The first base id and the other one, as samples have them. */
 const sampledBaseIds = [7, 8];
@@ -22,7 +22,7 @@ export function shutdownDriver(kind: HostKind): Driver {
       await beginEnd(supervised, test, wanted);
       const session = sessionOf(company, test, {
         ...waysOf(supervised),
-        timeoutMs: Math.max(kind.timeoutMs, busyMs),
+        limit: kind.limit,
         end: () => host.close(),
       });
       return { ...session, take: (step) => session.take(withBaseIds(step, host.baseIds)) };

@@ -1,5 +1,4 @@
 /** A supervisor with real epoch machines below it, brought to where a chart that it invokes begins. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ActorRefFrom } from 'xstate';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { type EpochRecord, newestOf, servingOf } from '../../machines/agent/epoch-record.ts';
@@ -9,10 +8,8 @@ import type { SupervisorContext, SupervisorInput } from '../../machines/agent/su
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { End, Host, HostKind } from './host.ts';
+import { foundWithin, type Limit } from './limit.ts';
 import { Company } from './session.ts';
-
-/** All that these tests wait for comes at last, on a busy machine too. */
-export const busyMs = 5_000;
 
 /** A supervisor's machine, whose epochs and whose end have the effects of a host. */
 export function supervisorWith(host: Host) {
@@ -28,13 +25,13 @@ export function supervisorWith(host: Host) {
 export class Supervised {
   readonly company: Company;
   readonly host: Host;
-  readonly #timeoutMs: number;
+  readonly #limit: Limit;
   #digests = 0;
 
-  private constructor(company: Company, host: Host, timeoutMs: number) {
+  private constructor(company: Company, host: Host, limit: Limit) {
     this.company = company;
     this.host = host;
-    this.#timeoutMs = timeoutMs;
+    this.#limit = limit;
   }
 
   static async open(kind: HostKind, settings: Partial<AgentSettings> = {}): Promise<Supervised> {
@@ -43,7 +40,7 @@ export class Supervised {
     await host.prepare();
     const input: SupervisorInput = { baseIds: [...host.baseIds], settings: { ...defaultSettings, ...settings } };
     const company = new Company(supervisorWith(host), 'supervisor', input, ['status']);
-    return new Supervised(company, host, kind.timeoutMs);
+    return new Supervised(company, host, kind.limit);
   }
 
   get epochs(): readonly EpochRecord[] {
@@ -107,9 +104,8 @@ export class Supervised {
   /** Whether these processes go, in their own time: that of the charts stands still. */
   async areGone(names: readonly string[], how: End): Promise<boolean> {
     for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, how);
-    for (const deadline = performance.now() + this.#timeoutMs; performance.now() < deadline; await sleep(2)) {
-      if (!names.some((name) => this.host.running().includes(name))) return true;
-    }
-    return false;
+    const areGone = (): true | undefined =>
+      names.some((name) => this.host.running().includes(name)) ? undefined : true;
+    return (await foundWithin(this.#limit, areGone)) ?? false;
   }
 }

@@ -22,7 +22,7 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
       const company = new Company(supervisorWith(host), 'supervisor', supervisorInput, ['status']);
       return sessionOf(company, test, {
         ...waysOf(company, host),
-        timeoutMs: kind.timeoutMs,
+        limit: kind.limit,
         end: () => host.close(),
       });
     },

@@ -15,7 +15,7 @@ import { type Driver, NotShown } from './driver.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 
 /** A change is noticed within milliseconds. */
-const timeoutMs = 2_000;
+const limit = { ms: 2_000 };
 
 /** Where the files are. */
 interface Files {
@@ -77,7 +77,7 @@ export const watcherWithRealFiles = driver('real files', async () => {
       if (reading.problems.length === 0) return;
       await writeFile(key, 'no key');
       // That is a change, too: the batch that is under way swallows it.
-      await company.occurrences.next(timeoutMs);
+      await company.occurrences.next(limit);
     },
     settle(step) {
       if (step.kind === 'error') throw new NotShown('what cannot be read counts as empty');
@@ -103,7 +103,7 @@ function driver(name: string, open: () => Promise<Files>): Driver {
 
 function waysOf(company: Company, files: Files): Ways {
   return {
-    timeoutMs,
+    limit,
     async bring(step, rest) {
       const reading = rest.find((next) => 'effect' in next);
       // Whoever reads next begins in this very step.
