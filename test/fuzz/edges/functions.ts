@@ -61,7 +61,7 @@ class FunctionsSubject implements Subject {
   readonly edges: readonly Edge[];
   readonly #folder: string;
 
-  private constructor(folder: string) {
+  private constructor(folder: string, trace: readonly string[]) {
     this.#folder = folder;
     const documents = yamlValues(
       [join(packageRoot(), 'examples'), join(packageRoot(), 'test/networking/cases')],
@@ -118,7 +118,7 @@ class FunctionsSubject implements Subject {
         return lines.join('\n');
       }),
       edge('admin-answer', 'pilot-agent', adminAnswer),
-      edge('trace-file', 'chartpilot', (draw) => this.#trace(draw)),
+      edge('trace-file', 'chartpilot', (draw) => this.#trace(draw, trace)),
       edge('diagram', 'chartpilot', (draw) => {
         const text = mutatedBytes(draw, diagram, 20).toString('utf8');
         thinking(text, () => parseDiagram(text, 'odd.mmd'));
@@ -128,7 +128,9 @@ class FunctionsSubject implements Subject {
   }
 
   static async start(): Promise<FunctionsSubject> {
-    return new FunctionsSubject(await mkdtemp(join(tmpdir(), 'chartpilot-fuzz-')));
+    // Before the attacks: a real agent's start, restart and end may take longer than one of them may.
+    const trace = await recordedTrace();
+    return new FunctionsSubject(await mkdtemp(join(tmpdir(), 'chartpilot-fuzz-')), trace);
   }
 
   judge(): Promise<string[]> {
@@ -139,8 +141,8 @@ class FunctionsSubject implements Subject {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  async #trace(draw: Draw): Promise<string> {
-    const bytes = randomTrace(draw, await recordedTrace());
+  async #trace(draw: Draw, recorded: readonly string[]): Promise<string> {
+    const bytes = randomTrace(draw, recorded);
     const file = join(this.#folder, 'odd.trace');
     writeFileSync(file, bytes);
     const reading = await openTrace(file);
