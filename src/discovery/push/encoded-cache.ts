@@ -10,6 +10,7 @@
  * theirs.
  */
 
+import { HeldKeys } from '../../model/collections/held-keys.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import { configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -120,7 +121,7 @@ export class EncodedCache {
   /** Sets of the latest context. */
   #latest: WeakRef<ResourceSets> | undefined;
   /** Sets of shapes and names that nobody has any more, by key: their lists may be large. */
-  readonly #unused = new FinalizationRegistry<string>((key) => {
+  readonly #holders = new HeldKeys((key) => {
     const byKey = this.#latest?.deref()?.byKey;
     const set = byKey?.get(key);
     // Another may have come in its place.
@@ -474,8 +475,7 @@ export class EncodedCache {
     };
     if (!this.#keeps(typeUrl)) return set;
     keep(sets, key, set);
-    this.#unused.register(shape, key);
-    if (names !== undefined) this.#unused.register(names, key);
+    this.#holders.hold(key, names === undefined ? [shape] : [shape, names]);
     return set;
   }
 

@@ -1,0 +1,53 @@
+import { getHeapStatistics } from 'node:v8';
+import { expect, test } from 'vitest';
+import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { HeldKeys } from './held-keys.ts';
+
+class Holder {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+test('a key is told of when any of its holders is gone, and then the others know nothing of it', async () => {
+  const gone: string[] = [];
+  const keys = new HeldKeys((key) => void gone.push(key));
+  const shape = new Holder('shape');
+  const stays = new Holder('stays');
+  (() => {
+    const goes = new Holder('goes');
+    keys.hold('both', [shape, goes]);
+    keys.hold('again', [shape, goes]);
+    keys.hold('stays', [shape, stays]);
+    // Equal names, of another client.
+    keys.hold('again', [shape, stays]);
+  })();
+  await eventually('both keys of the holder that went are told of', async () => {
+    await collectGarbage();
+    return gone.length === 2;
+  });
+  expect(gone.toSorted()).toEqual(['again', 'both']);
+  expect([keys.countOf(shape), keys.countOf(stays)]).toEqual([2, 2]);
+});
+
+test('a holder that stays gathers nothing of those that come and go', async () => {
+  const keys = new HeldKeys(() => {});
+  const shape = new Holder('shape');
+  const rounds = async (times: number): Promise<number> => {
+    for (let round = 0; round < times; round++) {
+      for (let at = 0; at < 1_000; at++) keys.hold(`${'key '.repeat(50)}${round} ${at}`, [shape, new Holder('names')]);
+      await collectGarbage();
+    }
+    await eventually('all that went are forgotten', async () => {
+      await collectGarbage();
+      return keys.countOf(shape) === 0;
+    });
+    return getHeapStatistics().used_heap_size / 1e6;
+  };
+  const before = await rounds(5);
+  // Their keys are 6 MB.
+  expect((await rounds(30)) - before).toBeLessThan(2);
+});
