@@ -23,7 +23,7 @@ export class ConfigDefinitions {
   readonly #byKey = new Map<string, readonly Config[]>();
   /** What is to stand in force where there is no valid object, and no earlier one: by key, in the order of the files. */
   readonly #standIns = new Map<string, readonly Config[]>();
-  /** The same by the keys of the objects that they stand for. */
+  /** The same by the keys of the objects that they stand for, in the order of the files. */
   readonly #standInsOf = new Map<string, readonly Config[]>();
   /** Keys with more than one object. */
   readonly #repeated = new Set<string>();
@@ -96,7 +96,7 @@ export class ConfigDefinitions {
     for (const object of new Set([...old, ...now].map(objectOf))) {
       if (object === undefined) continue;
       const elsewhere = (this.#standInsOf.get(object) ?? []).filter(({ source }) => source?.file !== file);
-      const all = [...elsewhere, ...now.filter((config) => objectOf(config) === object)];
+      const all = [...elsewhere, ...now.filter((config) => objectOf(config) === object)].sort(bySource);
       if (all.length === 0) this.#standInsOf.delete(object);
       else this.#standInsOf.set(object, all);
       this.#touched.add(object);

@@ -207,4 +207,18 @@ describe('ConfigDirectory', () => {
     ]);
     expect(directory.snapshot).toBe(snapshot);
   });
+
+  // Found by the property: the first in the order of reading was named.
+  it('says that the first refused definition in the order of the files counts, whichever was read first', async () => {
+    const policy = (rules: string): string =>
+      `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: x}\nspec: {rules: ${rules}}\n`;
+    write('b.yaml', policy('"?"'));
+    await read();
+    write('a.yaml', policy('"?"'));
+    await read();
+    write('c.yaml', policy('[]'));
+    const { problems } = await read();
+    const [repetition] = problems.filter(({ message }) => message.includes('twice'));
+    expect(repetition?.message).toContain(join(root, 'a.yaml:1 counts'));
+  });
 });
