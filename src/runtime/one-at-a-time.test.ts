@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { uncaughtErrors } from '../../test/harness/uncaught-errors.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 
 test('what comes of taking one waits until that one has been taken, in the order in which it came', () => {
@@ -13,15 +14,18 @@ test('what comes of taking one waits until that one has been taken, in the order
   expect(seen).toEqual(['1', '1 taken', '2', '2 taken', '3', '3 taken', '4', '4 taken']);
 });
 
-test('one that cannot be taken takes with it what has come of it, and nothing later', () => {
+test('one that cannot be taken takes nothing else with it, and is told of when the others were taken', async () => {
+  const caught = uncaughtErrors();
   const seen: number[] = [];
   const line: OneAtATime<number> = new OneAtATime((item) => {
     seen.push(item);
-    if (item !== 1) return;
-    line.add(2);
-    throw new Error('not this one');
+    if (item === 1) for (const next of [2, 3, 4]) line.add(next);
+    if (item === 1 || item === 3) throw new Error(`not ${item}`);
   });
-  expect(() => line.add(1)).toThrow('not this one');
-  line.add(3);
-  expect(seen).toEqual([1, 3]);
+  expect(() => line.add(1)).toThrow('not 1');
+  expect(seen).toEqual([1, 2, 3, 4]);
+  await Promise.resolve();
+  expect(caught.map(({ error }) => String(error))).toEqual(['Error: not 3']);
+  line.add(5);
+  expect(seen.at(-1)).toBe(5);
 });

@@ -1,25 +1,33 @@
+import { letEscape } from './uncaught.ts';
+
 /** Takes what comes one after the other: what comes of taking one waits until that one has been taken. */
 export class OneAtATime<Item> {
   readonly #take: (item: Item) => void;
   #waiting: Item[] | undefined;
 
-  /** @param take when it throws, what has come of it meanwhile is dropped */
   constructor(take: (item: Item) => void) {
     this.#take = take;
   }
 
+  /** @throws the first error of taking it or what has come of it, when all of that was taken; others go to the last fence */
   add(item: Item): void {
     if (this.#waiting !== undefined) {
       this.#waiting.push(item);
       return;
     }
-    this.#waiting = [];
-    try {
-      this.#take(item);
-      // It grows while it is gone through.
-      for (const next of this.#waiting) this.#take(next);
-    } finally {
-      this.#waiting = undefined;
+    this.#waiting = [item];
+    const errors: unknown[] = [];
+    // It grows while it is gone through.
+    for (const next of this.#waiting) {
+      try {
+        this.#take(next);
+      } catch (error) {
+        errors.push(error);
+      }
     }
+    this.#waiting = undefined;
+    if (errors.length === 0) return;
+    for (const error of errors.slice(1)) letEscape(error);
+    throw errors[0];
   }
 }

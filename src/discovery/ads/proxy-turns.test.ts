@@ -1,6 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
 import { ProxyTurns } from './proxy-turns.ts';
 import type { ResourceChange } from './resource-source.ts';
 
@@ -53,6 +55,32 @@ describe('the turns of proxies', () => {
     turns.take(order([1, 2]));
     await turn();
     expect(told).toEqual(['1 Error: a bug', '2', 'served 1,2']);
+  });
+
+  test('go on when nobody could be told of those that are over, or of one that failed', async () => {
+    const caught = uncaughtErrors();
+    const told: string[] = [];
+    const turns = new ProxyTurns({
+      serve(connection) {
+        if (connection === 2) throw new Error('a bug');
+        told.push(`${connection}`);
+      },
+      failed() {
+        throw new Error('no log');
+      },
+      served({ connections }) {
+        if (connections.includes(1)) throw new Error('no queue');
+        told.push(`served ${connections}`);
+      },
+    });
+    turns.take(order([1, 2]));
+    turns.take(order([3]));
+    await eventually('the second order is served', () => told.includes('served 3'));
+    await turn();
+    expect(told).toEqual(['1', '3', 'served 3']);
+    expect(caught.map(({ error }) => String(error))).toEqual(['Error: no log', 'Error: no queue']);
+    turns.take(order([4]));
+    await eventually('the next one, too', () => told.includes('served 4'));
   });
 
   test('that come of turns that are over go on in the same slice', async () => {

@@ -1,5 +1,6 @@
 /** Brings proxies up to date in the order in which the push queue gives them their turns, in slices of the event loop. */
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
+import { letEscape } from '../../runtime/uncaught.ts';
 import type { ResourceChange } from './resource-source.ts';
 import { Slices } from './slices.ts';
 
@@ -17,7 +18,7 @@ export class ProxyTurns {
   readonly #orders: ProxiesServe[] = [];
   /** What the first order is about, and how many of its connections were served. */
   #current: { readonly change: ResourceChange; served: number } | undefined;
-  readonly #slices = new Slices(() => this.#serveOne(this.#orders[0]!));
+  readonly #slices = new Slices(() => this.#orders[0] !== undefined && this.#serveOne(this.#orders[0]));
 
   constructor(options: ProxyTurnsOptions) {
     this.#options = options;
@@ -53,7 +54,11 @@ export class ProxyTurns {
     try {
       this.#options.serve(connection, change, order);
     } catch (error) {
-      this.#options.failed?.(connection, error);
+      try {
+        this.#options.failed?.(connection, error);
+      } catch (unsaid) {
+        letEscape(unsaid);
+      }
     }
   }
 }

@@ -1,5 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
 import { joinChanges, PushRounds } from './push-rounds.ts';
 import type { ResourceChange } from './resource-source.ts';
 
@@ -15,6 +17,31 @@ function busy(ms: number): void {
 }
 
 describe('a round of pushes', () => {
+  test('goes on when a client cannot be served, or nobody can say who is to be', async () => {
+    const caught = uncaughtErrors();
+    const served: string[] = [];
+    let isBroken = true;
+    const rounds = new PushRounds({
+      clients: () => {
+        if (isBroken) throw new Error('no list');
+        return [1, 2, 3];
+      },
+      serve(client, { version }) {
+        if (client !== 2) throw new Error(`not ${client}`);
+        served.push(`${client} ${version}`);
+      },
+      finished: (_, clients) => void served.push(`finished ${clients}`),
+    });
+    rounds.push(change('v1', 'a'));
+    await eventually('that is told of', () => caught.length === 1);
+    isBroken = false;
+    rounds.push(change('v2', 'b'));
+    await eventually('the round is over', () => served.length === 2);
+    expect(served).toEqual(['2 v2', 'finished 3']);
+    await turn();
+    expect(caught.map(({ error }) => String(error))).toEqual(['Error: no list', 'Error: not 1', 'Error: not 3']);
+  });
+
   test('serves every client in a later turn, and says when it is over', async () => {
     const served: string[] = [];
     const finished: number[] = [];

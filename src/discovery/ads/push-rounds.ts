@@ -1,11 +1,12 @@
 /** Serves all clients of a server that has no push queue of its own (the conformance target), in slices of the event loop. */
+import { letEscape } from '../../runtime/uncaught.ts';
 import type { ResourceChange } from './resource-source.ts';
 import { Slices } from './slices.ts';
 
 export interface PushRoundsOptions {
   /** Who is to be served when a round begins. */
   readonly clients: () => Iterable<number>;
-  /** Must not throw. */
+  /** What it throws is told to the last fence: whoever comes next has its turn all the same. */
   readonly serve: (client: number, change: ResourceChange) => void;
   /** A round has served everybody: milliseconds since it began. */
   readonly finished?: (durationMs: number, clients: number) => void;
@@ -39,12 +40,21 @@ export class PushRounds {
   #serveOne(): boolean {
     const { clients, serve, finished } = this.#options;
     if (this.#round === undefined) {
-      this.#round = { change: this.#next!, clients: [...clients()], served: 0, startedAt: performance.now() };
+      const change = this.#next;
+      if (change === undefined) return false;
       this.#next = undefined;
+      this.#round = { change, clients: [...clients()], served: 0, startedAt: performance.now() };
     }
     const round = this.#round;
     // A round may have nobody to serve.
-    if (round.clients.length > 0) serve(round.clients[round.served++]!, round.change);
+    if (round.clients.length > 0) {
+      const client = round.clients[round.served++]!;
+      try {
+        serve(client, round.change);
+      } catch (error) {
+        letEscape(error);
+      }
+    }
     // Serving may have brought the end of the server.
     if (round !== this.#round) return false;
     if (round.served < round.clients.length) return true;

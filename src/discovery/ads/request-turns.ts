@@ -1,4 +1,6 @@
 /** Shares out the time that requests take: however many there are and however large, others get their turns in between. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { letEscape } from '../../runtime/uncaught.ts';
 import { Slices } from './slices.ts';
 
 /** What requests may take of one turn of the event loop before the next ones wait for a later turn. */
@@ -8,15 +10,15 @@ const restFactor = 3;
 /** A request of more bytes than this waits for a turn in any case: it may take long by itself. */
 const largeBytes = 32 * 1024;
 
-/** Work that is done piece by piece: each call does a little, and says whether there is more to do. Must not throw. */
+/** Work that is done piece by piece: each call does a little, and says whether there is more to do. What throws is over. */
 export type Piecework = () => boolean;
 
 /** When work that clients bring about is done. */
 export interface Turns {
   /**
-   * Does it at once when it is small and there is time; else in its turn. Must not throw.
+   * Does it at once when it is small and there is time; else in its turn. What it throws is told to the last fence.
    *
-   * @param next called when whoever brought it about may bring about more: later when it took long
+   * @param next called, whatever was thrown, when whoever brought it about may bring about more: later when it took long
    */
   run(work: () => void, bytes: number, next?: () => void): void;
   /** Does it piece by piece; others have their pieces in between. */
@@ -45,7 +47,9 @@ export class RequestTurns implements Turns {
   }
 
   begin(work: Piecework): void {
-    this.#next.push(work);
+    // In the name of whom it is for, not of whoever happened to begin the turns: what escapes costs its owner.
+    const inOwnName = AsyncLocalStorage.snapshot();
+    this.#next.push(() => inOwnName(fenced, work));
     this.#slices.begin();
   }
 
@@ -83,9 +87,22 @@ export class RequestTurns implements Turns {
   }
 }
 
+function fenced(work: Piecework): boolean {
+  try {
+    return work();
+  } catch (error) {
+    letEscape(error);
+    return false;
+  }
+}
+
 function doAndRest(work: () => void, next: (() => void) | undefined): void {
   const started = performance.now();
-  work();
+  try {
+    work();
+  } catch (error) {
+    letEscape(error);
+  }
   const tookMs = performance.now() - started;
   if (next === undefined) return;
   if (tookMs <= turnMs) next();

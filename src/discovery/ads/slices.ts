@@ -1,3 +1,5 @@
+import { letEscape } from '../../runtime/uncaught.ts';
+
 /** Longest time for which work goes on before others get their turn: requests, acknowledgements, health checks. */
 export const sliceMs = 5;
 
@@ -6,7 +8,10 @@ export class Slices {
   readonly #piece: () => boolean;
   #scheduled: NodeJS.Immediate | undefined;
 
-  /** @param piece does a little, and says whether there is more to do. Must not throw. */
+  /**
+   * @param piece does a little, and says whether there is more to do: when there is nothing, too. It should not throw; when
+   *   it does that is told of, and what is left is gone on with.
+   */
   constructor(piece: () => boolean) {
     this.#piece = piece;
   }
@@ -24,9 +29,14 @@ export class Slices {
   #slice(): void {
     const scheduled = this.#scheduled;
     const until = performance.now() + sliceMs;
-    let more: boolean;
-    do more = this.#piece();
-    while (more && this.#scheduled === scheduled && performance.now() < until);
+    let more = true;
+    try {
+      do more = this.#piece();
+      while (more && this.#scheduled === scheduled && performance.now() < until);
+    } catch (error) {
+      // There may be more. It waits for a later turn: what throws every time keeps nobody else from theirs.
+      letEscape(error);
+    }
     // A piece may have brought the end of the work.
     if (this.#scheduled === scheduled) this.#scheduled = more ? setImmediate(() => this.#slice()) : undefined;
   }

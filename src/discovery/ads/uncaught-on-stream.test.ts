@@ -1,36 +1,16 @@
 /** What is done for a stream later (a timer, a promise) and fails where nobody catches it costs that stream alone. */
-import { test as base, expect, onTestFinished } from 'vitest';
+import { test as base, expect } from 'vitest';
 import { clusterType } from '../../../machines/discovery/ads-types.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
-import { faultOwner } from '../../runtime/fault-owner.ts';
-import { catchUncaught } from '../../runtime/uncaught.ts';
+import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
-
-/** In the place of the test runner's own. */
-function caught(): (string | undefined)[] {
-  const owners: (string | undefined)[] = [];
-  const events = ['uncaughtException', 'unhandledRejection'] as const;
-  const before = events.map((event) => process.listeners(event as 'exit'));
-  for (const event of events) process.removeAllListeners(event);
-  const undo = catchUncaught((error) => {
-    owners.push(faultOwner()?.name);
-    faultOwner()?.fail(error);
-  });
-  onTestFinished(() => {
-    undo();
-    events.forEach((event, i) => {
-      for (const listener of before[i]!) process.on(event as 'exit', listener);
-    });
-  });
-  return owners;
-}
 
 test.for<[string, () => void]>([
   ['timer', () => void setTimeout(() => fail())],
   ['promise', () => void Promise.resolve().then(fail)],
 ])('an error of a %s ends the stream that it was for', async ([, later], { start }) => {
-  const owners = caught();
+  const caught = uncaughtErrors();
   const { source, client } = await start();
   const other = await subscribed(client());
   const { open } = source;
@@ -47,7 +27,7 @@ test.for<[string, () => void]>([
   const stream = client().sotw();
   stream.send({ node: givenNode, typeUrl: clusterType });
   expect((await stream.ended).details).toBe('internal error');
-  expect(owners).toEqual(['ads-connection-2']);
+  expect(caught.map(({ owner }) => owner)).toEqual(['ads-connection-2']);
   source.open = open;
   other.send({ typeUrl: clusterType, resourceNames: ['a'], responseNonce: other.responses[0]!.nonce });
   await other.next();

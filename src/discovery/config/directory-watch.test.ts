@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
 import { ConfigDirectory } from './config-directory.ts';
+import { defaultConfigLimits } from './config-limits.ts';
 import { watchDirectory } from './directory-watch.ts';
 import type { StopWatching } from './file-watch.ts';
 
@@ -234,4 +237,24 @@ describe('directories and links', () => {
     write('a.yaml', entry('10.0.0.2'));
     await until(() => address() === '10.0.0.2');
   });
+});
+
+it('goes on with the rest of a tree when somebody could not be told of a part of it', async () => {
+  const caught = uncaughtErrors();
+  for (let i = 0; i < 5; i++) mkdirSync(join(root, `${i}`));
+  told = [];
+  const failed = (): never => {
+    throw new Error('no log');
+  };
+  stop = watchDirectory(
+    root,
+    { changed: (path) => void told.push(path), failed },
+    { ...defaultConfigLimits, maxEntries: 3 },
+  );
+  for (let i = 0; i < 5; i++) write(`${i}/a.yaml`, entry('10.0.0.1'));
+  await eventually(
+    'what is below the first names is told',
+    () => told.filter((path) => /\d.a.yaml$/.test(path)).length >= 3,
+  );
+  expect(caught.map(({ error }) => String(error))).toContain('Error: no log');
 });

@@ -6,6 +6,7 @@ import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync,
 import { basename, dirname, join, resolve } from 'node:path';
 import { isSystemError } from '../../runtime/errors.ts';
 import type { Steps } from '../../runtime/turns.ts';
+import { letEscape } from '../../runtime/uncaught.ts';
 import { isOfTheKernel } from './bounded-file.ts';
 import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
@@ -192,7 +193,13 @@ class TreeWatch {
         }
         this.#underWay = this.#watching(place);
       }
-      if (this.#underWay.next().done) this.#underWay = undefined;
+      try {
+        if (this.#underWay.next().done) this.#underWay = undefined;
+      } catch (error) {
+        // What is left is watched all the same.
+        this.#underWay = undefined;
+        letEscape(error);
+      }
     }
     this.#isLate = true;
     this.#next = setImmediate(() => {

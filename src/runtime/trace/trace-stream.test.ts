@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { header } from '../../../test/fixtures/random-records.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
 import type { TraceLine } from './trace.ts';
 import { TraceRing } from './trace-ring.ts';
 import { TraceStream, type TraceStreamOptions } from './trace-stream.ts';
@@ -297,4 +298,19 @@ test('who leaves the trace unread does not keep the place of somebody who would 
   await reader.has(15_002);
   expect(reader.numbers.at(-1)).toBe(15_001);
   socket.destroy();
+});
+
+test('a record that cannot be written down costs those who watch the trace then, and no place', async () => {
+  const caught = uncaughtErrors();
+  const program = await Program.start({ maxViewers: 1 });
+  program.record();
+  const view = await program.view();
+  await view.has(2);
+  const endless: { itself?: unknown } = {};
+  endless.itself = endless;
+  program.ring.write({ seq: 2, t: 2, kind: 'log', actor: 'a', level: 'info', text: endless as never });
+  await view.ended();
+  expect(view.over).toBe('broken off');
+  await eventually('there is room for another', () => program.stream.hasRoom);
+  expect(String(caught[0]?.error)).toContain('circular');
 });

@@ -4,6 +4,7 @@
  * ring is cut off. So the program neither waits for a viewer nor keeps anything for it.
  */
 import type { ServerResponse } from 'node:http';
+import { letEscape } from '../uncaught.ts';
 import { formatTraceLine } from './trace.ts';
 import type { TraceRing } from './trace-ring.ts';
 
@@ -146,6 +147,16 @@ class Viewer {
 
   /** Writes the next records, if there are any. */
   #give(): void {
+    try {
+      this.#giveBatch();
+    } catch (error) {
+      // Nothing would wake it again, and it has the place of somebody else.
+      this.cutOff();
+      letEscape(error);
+    }
+  }
+
+  #giveBatch(): void {
     if (this.#response.destroyed || this.#response.writableEnded) return;
     if (this.#position >= this.#until) {
       this.#response.end();

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { AcceptLine, acceptLineLimits } from './accept-line.ts';
 
 beforeEach(() => {
@@ -25,9 +26,9 @@ function given(limits: Partial<ConstructorParameters<typeof AcceptLine>[0]> = {}
     () => (randoms.length > 1 ? randoms.shift()! : randoms[0]!),
   );
   const begun: string[] = [];
-  const add = (name: string, group = 'here') => {
+  const add = (name: string, group = 'here', begin = () => void begun.push(name)) => {
     const connection = new Connection();
-    const hasRoom = line.add(group, connection, () => void begun.push(name));
+    const hasRoom = line.add(group, connection, begin);
     return { connection, hasRoom };
   };
   return { line, begun, add };
@@ -90,4 +91,20 @@ test('who waits when it ends is closed', () => {
   expect(add('b').hasRoom).toBe(true);
   vi.advanceTimersByTime(20);
   expect(begun).toEqual(['b']);
+});
+
+test('one that cannot be let in is told of, and keeps nobody from having a turn', async () => {
+  const caught = uncaughtErrors();
+  const { begun, add } = given();
+  add('broken', 'here', () => {
+    throw new Error('a bug');
+  });
+  add('a');
+  add('x', 'elsewhere');
+  vi.advanceTimersByTime(20);
+  expect(begun).toEqual(['x']);
+  vi.advanceTimersByTime(20);
+  expect(begun).toEqual(['x', 'a']);
+  await Promise.resolve();
+  expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
 });

@@ -8,6 +8,7 @@
  * something else, fewer are for a while.
  */
 
+import { letEscape } from '../../../runtime/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptLineLimits {
@@ -110,7 +111,13 @@ export class AcceptLine<C extends WaitingConnection> {
     for (const [group, [first]] of [...this.#lines]) {
       if (first === undefined || (!isTurnOfSlow && this.#isSlow(group))) continue;
       this.#leave(group, first.connection);
-      if (!first.connection.destroyed) first.begin();
+      if (first.connection.destroyed) continue;
+      try {
+        first.begin();
+      } catch (error) {
+        // The others wait for the next turn.
+        letEscape(error);
+      }
     }
     if (this.#count > 0) this.#wake();
   }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { createAdmission, groupOfPeer } from './ads-admission.ts';
 import { KnownNodes } from './known-nodes.ts';
 
@@ -245,4 +246,23 @@ test('who waits when it ends is refused', () => {
   admission.stop();
   vi.advanceTimersByTime(5_000);
   expect(told).toEqual(['a at 0', 'b refused at 0']);
+});
+
+test('a stream that cannot be begun is told of, and keeps nobody from having a turn', async () => {
+  const caught = uncaughtErrors();
+  const { admission, ask, told } = given(10);
+  ask('a');
+  admission.ask(
+    me,
+    () => {
+      throw new Error('a bug');
+    },
+    () => {},
+    () => {},
+  );
+  ask('b');
+  vi.advanceTimersByTime(1_000);
+  expect(told).toEqual(['a at 0', 'b at 200']);
+  await Promise.resolve();
+  expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
 });

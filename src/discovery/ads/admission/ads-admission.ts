@@ -16,6 +16,7 @@
  */
 
 import { addressGroup } from '../../../runtime/connection-bounds.ts';
+import { letEscape } from '../../../runtime/uncaught.ts';
 import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
 
@@ -252,7 +253,13 @@ class FairAdmission implements Admission {
     this.#refused.delete(peer);
     this.#silentOf.set(peer, (this.#silentOf.get(peer) ?? 0) + 1);
     this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
-    begin();
+    try {
+      begin();
+    } catch (error) {
+      // Nobody has come, and others wait for their turn.
+      this.left(peer);
+      letEscape(error);
+    }
   }
 
   #wake(): void {
