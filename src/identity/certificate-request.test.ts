@@ -1,0 +1,88 @@
+/** Requests that OpenSSL agrees with, and those of strangers. */
+import { execFileSync } from 'node:child_process';
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { makeRequest, RequestError, verifyRequest } from './certificate-request.ts';
+import { pemBlocks, pemOf } from './pem.ts';
+
+const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
+const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+
+function openssl(input: string, ...parts: string[]): string {
+  return execFileSync('openssl', parts, { input, encoding: 'utf8', stdio: 'pipe' });
+}
+
+const spki = (key: KeyObject): string => createPublicKey(key).export({ format: 'pem', type: 'spki' }) as string;
+
+describe('makeRequest', () => {
+  it.each([
+    ['P-256', ec],
+    ['RSA', rsa],
+  ])('makes one of %s that OpenSSL verifies, with an empty subject and the name', (_, key) => {
+    const text = openssl(makeRequest(key, [uri]), 'req', '-verify', '-text', '-noout');
+    expect(text).toMatch(/Subject: *\n/);
+    expect(text).toContain(`URI:${uri}`);
+    expect(text).toMatch(/Subject Alternative Name: critical/);
+  });
+
+  it('makes one that is verified here', () => {
+    for (const key of [ec, rsa]) {
+      const verified = verifyRequest(makeRequest(key, [uri]));
+      expect(verified.export({ format: 'pem', type: 'spki' })).toBe(spki(key));
+    }
+  });
+});
+
+describe('verifyRequest', () => {
+  it('takes one of OpenSSL, with the older name of the block, too', () => {
+    const request = makeUnchecked('rsa:2048');
+    const theirs = openssl(request, 'req', '-pubkey', '-noout');
+    expect(verifyRequest(request).export({ format: 'pem', type: 'spki' })).toBe(theirs);
+    expect(() => verifyRequest(request.replaceAll('CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'))).not.toThrow();
+  });
+
+  const good = makeRequest(ec, [uri]);
+  const der = pemBlocks(good)[0]!.der;
+
+  it.each<[string, string, string]>([
+    ['nothing', '', 'has 0 blocks'],
+    ['two requests', good + good, 'has 2 blocks'],
+    ['bytes after the end', pemOf('CERTIFICATE REQUEST', new Uint8Array([...der, 0])), 'bytes after its end'],
+    ['a megabyte', pemOf('CERTIFICATE REQUEST', new Uint8Array(1_000_000)), 'more than'],
+    ['a short RSA key', makeUnchecked('rsa:1024'), '1024 bits'],
+    ['a long RSA key', makeUnchecked('rsa:8192'), '8192 bits'],
+    ['a key on another curve', makeUnchecked('ec', '-pkeyopt', 'ec_paramgen_curve:secp256k1'), 'secp256k1'],
+    ['a key of another kind', makeUnchecked('ed25519'), 'type ed25519'],
+  ])('refuses %s', (_, request, problem) => {
+    expect(() => verifyRequest(request)).toThrow(problem);
+  });
+
+  // Only the part that the key has signed counts: around it are bits that no reader looks at.
+  it('answers no other key when any byte is another, and never breaks', () => {
+    const answers = { same: 0, refused: 0 };
+    fc.assert(
+      fc.property(fc.nat(der.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
+        const changed = new Uint8Array(der);
+        changed[at]! ^= flip;
+        try {
+          expect(verifyRequest(pemOf('CERTIFICATE REQUEST', changed)).export({ format: 'pem', type: 'spki' })).toBe(
+            spki(ec),
+          );
+          answers.same++;
+        } catch (error) {
+          expect(error).toBeInstanceOf(RequestError);
+          answers.refused++;
+        }
+      }),
+      { numRuns: 1500 },
+    );
+    expect(answers.refused).toBeGreaterThan(20 * answers.same);
+  });
+});
+
+/** One that `makeRequest` would not make. */
+function makeUnchecked(kind: string, ...options: string[]): string {
+  return openssl('', 'req', '-new', '-newkey', kind, ...options, '-nodes', '-keyout', '/dev/null', '-subj', '/');
+}

@@ -1,0 +1,99 @@
+/** Certificate requests (PKCS #10, RFC 2986): the agent makes one, the authority sees that it is signed by the key in it. */
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { Attributes, CertificationRequest, CertificationRequestInfo } from '@peculiar/asn1-csr';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { Attribute, Extension, Extensions, Name, SubjectPublicKeyInfo } from '@peculiar/asn1-x509';
+import { messageOf } from '../runtime/errors.ts';
+import { alternativeNamesExtension } from './extensions.ts';
+import { pemBlocks, pemOf } from './pem.ts';
+import { algorithmOf, identifierOf, isSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
+
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+}
+
+/** A request with an RSA key of 4,096 bits and some names has 2 KB. */
+const mostBytes = 16 * 1024;
+/** id-ExtensionReq. */
+const extensionRequest = '1.2.840.113549.1.9.14';
+
+/**
+ * A request with an empty subject for a key of one's own.
+ *
+ * @param uris wanted as alternative names; an authority of ours does not look at them, others do
+ */
+export function makeRequest(privateKey: KeyObject, uris: readonly string[]): string {
+  const spki = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });
+  const names = new Extensions([new Extension(alternativeNamesExtension({ uris, dns: [], ips: [] }, true))]);
+  const info = new CertificationRequestInfo({
+    subject: new Name(),
+    subjectPKInfo: AsnConvert.parse(spki, SubjectPublicKeyInfo),
+    attributes: new Attributes([new Attribute({ type: extensionRequest, values: [AsnConvert.serialize(names)] })]),
+  });
+  const request = new CertificationRequest({
+    certificationRequestInfo: info,
+    signatureAlgorithm: identifierOf(algorithmOf(privateKey)),
+    signature: arrayBufferOf(signatureOf(new Uint8Array(AsnConvert.serialize(info)), privateKey)),
+  });
+  return pemOf('CERTIFICATE REQUEST', new Uint8Array(AsnConvert.serialize(request)));
+}
+
+/**
+ * The key that a request is for. Nothing else of it counts: names come from who the caller is, never from what it asks
+ * (spec/discovery.md §11). The signature is verified over the bytes as they came, and the key that verified it is the one
+ * that is certified: nobody reads the message twice.
+ *
+ * @throws RequestError
+ */
+export function verifyRequest(pem: string): KeyObject {
+  if (pem.length > 2 * mostBytes) throw new RequestError(`has more than ${mostBytes} bytes`);
+  const { request, key } = parsed(pem);
+  const problem = keyProblem(key);
+  if (problem !== undefined) throw new RequestError(problem);
+  const { certificationRequestInfoRaw: raw, signatureAlgorithm, signature } = request;
+  if (
+    raw === undefined ||
+    !isSigned(new Uint8Array(raw), signatureAlgorithm.algorithm, key, new Uint8Array(signature))
+  ) {
+    throw new RequestError('is not signed by the key in it');
+  }
+  return key;
+}
+
+function parsed(pem: string): { request: CertificationRequest; key: KeyObject } {
+  try {
+    const blocks = pemBlocks(pem).filter(({ label }) => /^(NEW )?CERTIFICATE REQUEST$/.test(label));
+    if (blocks.length !== 1)
+      throw new RequestError(`has ${blocks.length} blocks CERTIFICATE REQUEST; it must have one`);
+    const { der } = blocks[0]!;
+    const request = AsnConvert.parse(der, CertificationRequest);
+    if (lengthOf(der) !== der.length) throw new RequestError('has bytes after its end');
+    const spki = Buffer.from(AsnConvert.serialize(request.certificationRequestInfo.subjectPKInfo));
+    return { request, key: createPublicKey({ key: spki, format: 'der', type: 'spki' }) };
+  } catch (error) {
+    if (error instanceof RequestError) throw error;
+    throw new RequestError(`is not a certificate request: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function isSigned(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
+  try {
+    return isSignature(data, algorithm, key, signature);
+  } catch {
+    return false;
+  }
+}
+
+/** Of the first structure with its header: the reader passes over what follows it. */
+function lengthOf(der: Uint8Array): number {
+  const first = der[1] ?? 0;
+  if (first < 0x80) return 2 + first;
+  const bytes = first & 0x7f;
+  let length = 0;
+  for (let at = 2; at < 2 + bytes; at++) length = length * 256 + (der[at] ?? 0);
+  return 2 + bytes + length;
+}
+
+function arrayBufferOf(bytes: Uint8Array): ArrayBuffer {
+  return new Uint8Array(bytes).buffer;
+}

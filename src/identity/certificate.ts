@@ -1,0 +1,181 @@
+/** One certificate with everything that a judge needs: node:crypto shows neither criticality nor key usage (spec/identity.md §7). */
+import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import {
+  AuthorityKeyIdentifier,
+  BasicConstraints,
+  Certificate as CertificateStructure,
+  ExtendedKeyUsage,
+  type Extension,
+  id_ce_authorityKeyIdentifier,
+  id_ce_basicConstraints,
+  id_ce_extKeyUsage,
+  id_ce_keyUsage,
+  id_ce_subjectAltName,
+  id_ce_subjectKeyIdentifier,
+  KeyUsage,
+  KeyUsageFlags,
+  SubjectAlternativeName,
+  SubjectKeyIdentifier,
+} from '@peculiar/asn1-x509';
+import { messageOf } from '../runtime/errors.ts';
+import { pemBlocks, pemOf } from './pem.ts';
+
+export interface Certificate {
+  readonly der: Uint8Array;
+  readonly pem: string;
+  /** Of the DER, in hexadecimal: two certificates with the same one are the same. */
+  readonly sha256: string;
+  readonly x509: X509Certificate;
+  readonly publicKey: KeyObject;
+  /** In hexadecimal, upper case, as OpenSSL writes it. */
+  readonly serialNumber: string;
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+  /** DER of the names: equal bytes are equal names. */
+  readonly subject: Uint8Array;
+  readonly issuer: Uint8Array;
+  readonly isSubjectEmpty: boolean;
+  /** In hexadecimal; undefined: the certificate has none. */
+  readonly subjectKeyId: string | undefined;
+  readonly authorityKeyId: string | undefined;
+  readonly basicConstraints: { readonly isCa: boolean; readonly pathLength: number | undefined } | undefined;
+  readonly keyUsage: { readonly flags: ReadonlySet<KeyUsageName>; readonly isCritical: boolean } | undefined;
+  /** Object identifiers. */
+  readonly extendedKeyUsage: readonly string[] | undefined;
+  readonly alternativeNames: AlternativeNames | undefined;
+  /** Object identifiers of critical extensions that nothing here looks at: whoever does not understand one must refuse. */
+  readonly unknownCritical: readonly string[];
+}
+
+export type KeyUsageName = keyof typeof KeyUsageFlags;
+
+export interface AlternativeNames {
+  readonly isCritical: boolean;
+  readonly uris: readonly string[];
+  readonly dns: readonly string[];
+  readonly ips: readonly string[];
+  /** Names of kinds that are none of these. */
+  readonly others: number;
+}
+
+export class CertificateError extends Error {
+  override readonly name = 'CertificateError';
+}
+
+/** Extensions that are looked at here. Name constraints are none of them: a chain with critical ones is refused. */
+const understood: ReadonlySet<string> = new Set([
+  id_ce_basicConstraints,
+  id_ce_keyUsage,
+  id_ce_extKeyUsage,
+  id_ce_subjectAltName,
+  id_ce_subjectKeyIdentifier,
+  id_ce_authorityKeyIdentifier,
+]);
+
+/** More than a workload's certificate or an authority's ever has. */
+const mostBytes = 64 * 1024;
+
+/**
+ * Reads one certificate.
+ *
+ * @throws CertificateError for what is none, has two of one extension, or has bytes after its end
+ */
+export function readCertificate(der: Uint8Array): Certificate {
+  if (der.length > mostBytes) throw new CertificateError(`has ${der.length} bytes; at most ${mostBytes} are read`);
+  try {
+    const x509 = new X509Certificate(der);
+    // OpenSSL reads the first structure and passes over what follows it.
+    if (x509.raw.length !== der.length) throw new CertificateError('has bytes after its end');
+    return certificateOf(x509, AsnConvert.parse(der, CertificateStructure));
+  } catch (error) {
+    if (error instanceof CertificateError) throw error;
+    throw new CertificateError(`is not a certificate: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/**
+ * All certificates of a PEM text, in their order.
+ *
+ * @throws CertificateError or PemError; for a text without any, too
+ */
+export function readCertificates(pem: string): Certificate[] {
+  const blocks = pemBlocks(pem).filter(({ label }) => label === 'CERTIFICATE');
+  if (blocks.length === 0) throw new CertificateError('there is no block CERTIFICATE');
+  return blocks.map(({ der }, index) => {
+    try {
+      return readCertificate(der);
+    } catch (error) {
+      throw new CertificateError(`certificate ${index + 1} ${messageOf(error)}`, { cause: error });
+    }
+  });
+}
+
+function certificateOf(x509: X509Certificate, { tbsCertificate }: CertificateStructure): Certificate {
+  const extensions = new Map<string, Extension>();
+  for (const extension of tbsCertificate.extensions ?? []) {
+    if (extensions.has(extension.extnID)) throw new CertificateError(`has extension ${extension.extnID} twice`);
+    extensions.set(extension.extnID, extension);
+  }
+  const der = new Uint8Array(x509.raw);
+  const constraints = valueOf(extensions, id_ce_basicConstraints, BasicConstraints);
+  const usage = valueOf(extensions, id_ce_keyUsage, KeyUsage);
+  const extended = valueOf(extensions, id_ce_extKeyUsage, ExtendedKeyUsage);
+  const names = valueOf(extensions, id_ce_subjectAltName, SubjectAlternativeName);
+  const subjectKey = valueOf(extensions, id_ce_subjectKeyIdentifier, SubjectKeyIdentifier);
+  const authorityKey = valueOf(extensions, id_ce_authorityKeyIdentifier, AuthorityKeyIdentifier);
+  return {
+    der,
+    pem: pemOf('CERTIFICATE', der),
+    sha256: createHash('sha256').update(der).digest('hex'),
+    x509,
+    publicKey: x509.publicKey,
+    serialNumber: x509.serialNumber,
+    notBefore: x509.validFromDate,
+    notAfter: x509.validToDate,
+    subject: new Uint8Array(AsnConvert.serialize(tbsCertificate.subject)),
+    issuer: new Uint8Array(AsnConvert.serialize(tbsCertificate.issuer)),
+    isSubjectEmpty: tbsCertificate.subject.length === 0,
+    subjectKeyId: subjectKey && hexOf(subjectKey),
+    authorityKeyId: authorityKey?.keyIdentifier && hexOf(authorityKey.keyIdentifier),
+    basicConstraints: constraints && { isCa: constraints.cA, pathLength: constraints.pathLenConstraint },
+    keyUsage: usage && { flags: flagsOf(usage.toNumber()), isCritical: isCritical(extensions, id_ce_keyUsage) },
+    extendedKeyUsage: extended && [...extended],
+    alternativeNames: names && alternativeNamesOf(names, isCritical(extensions, id_ce_subjectAltName)),
+    unknownCritical: [...extensions.values()]
+      .filter(({ critical, extnID }) => critical && !understood.has(extnID))
+      .map(({ extnID }) => extnID),
+  };
+}
+
+function valueOf<T>(extensions: ReadonlyMap<string, Extension>, id: string, structure: new () => T): T | undefined {
+  const extension = extensions.get(id);
+  return extension && AsnConvert.parse(extension.extnValue.buffer, structure);
+}
+
+function isCritical(extensions: ReadonlyMap<string, Extension>, id: string): boolean {
+  return extensions.get(id)?.critical === true;
+}
+
+function flagsOf(bits: number): ReadonlySet<KeyUsageName> {
+  const names = Object.keys(KeyUsageFlags).filter((name) => Number.isNaN(Number(name))) as KeyUsageName[];
+  return new Set(names.filter((name) => (bits & KeyUsageFlags[name]) !== 0));
+}
+
+function alternativeNamesOf(names: SubjectAlternativeName, critical: boolean): AlternativeNames {
+  const uris: string[] = [];
+  const dns: string[] = [];
+  const ips: string[] = [];
+  let others = 0;
+  for (const { uniformResourceIdentifier: uri, dNSName, iPAddress } of names) {
+    if (uri !== undefined) uris.push(uri);
+    else if (dNSName !== undefined) dns.push(dNSName);
+    else if (iPAddress !== undefined) ips.push(iPAddress);
+    else others++;
+  }
+  return { isCritical: critical, uris, dns, ips, others };
+}
+
+function hexOf({ buffer }: { readonly buffer: ArrayBuffer }): string {
+  return Buffer.from(buffer).toString('hex');
+}

@@ -1,0 +1,84 @@
+/** The extensions that certificates of ours have (RFC 5280 §4.2). */
+import { createHash, type KeyObject } from 'node:crypto';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import {
+  AuthorityKeyIdentifier,
+  BasicConstraints,
+  ExtendedKeyUsage,
+  type Extension,
+  GeneralName,
+  id_ce_authorityKeyIdentifier,
+  id_ce_basicConstraints,
+  id_ce_extKeyUsage,
+  id_ce_keyUsage,
+  id_ce_subjectAltName,
+  id_ce_subjectKeyIdentifier,
+  id_kp_clientAuth,
+  id_kp_serverAuth,
+  KeyIdentifier,
+  KeyUsage,
+  KeyUsageFlags,
+  SubjectAlternativeName,
+  SubjectKeyIdentifier,
+  SubjectPublicKeyInfo,
+} from '@peculiar/asn1-x509';
+
+/** What the class Extension is made of. */
+export type ExtensionValue = Pick<Extension, 'extnID' | 'critical' | 'extnValue'>;
+
+export interface Names {
+  readonly uris: readonly string[];
+  readonly dns: readonly string[];
+  readonly ips: readonly string[];
+}
+
+/** @param isCritical must be true where the subject is empty */
+export function alternativeNamesExtension({ uris, dns, ips }: Names, isCritical: boolean): ExtensionValue {
+  const names = [
+    ...uris.map((uniformResourceIdentifier) => new GeneralName({ uniformResourceIdentifier })),
+    ...dns.map((dNSName) => new GeneralName({ dNSName })),
+    ...ips.map((iPAddress) => new GeneralName({ iPAddress })),
+  ];
+  return extension(id_ce_subjectAltName, isCritical, new SubjectAlternativeName(names));
+}
+
+/** Usages of a leaf: encipherment of keys only for RSA, which alone can do it (spec/identity.md §3). */
+export function leafExtensions(key: KeyObject): ExtensionValue[] {
+  const encipherment = key.asymmetricKeyType === 'rsa' ? KeyUsageFlags.keyEncipherment : 0;
+  return [
+    extension(id_ce_keyUsage, true, new KeyUsage(KeyUsageFlags.digitalSignature | encipherment)),
+    extension(id_ce_extKeyUsage, false, new ExtendedKeyUsage([id_kp_serverAuth, id_kp_clientAuth])),
+    extension(id_ce_basicConstraints, true, new BasicConstraints({ cA: false })),
+  ];
+}
+
+/** @param pathLength authorities that may stand below this one; undefined: any number */
+export function authorityExtensions(pathLength: number | undefined): ExtensionValue[] {
+  const constraints = { cA: true, ...(pathLength !== undefined && { pathLenConstraint: pathLength }) };
+  return [
+    extension(id_ce_keyUsage, true, new KeyUsage(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign)),
+    extension(id_ce_basicConstraints, true, new BasicConstraints(constraints)),
+  ];
+}
+
+export function subjectKeyExtension(keyId: Uint8Array): ExtensionValue {
+  return extension(id_ce_subjectKeyIdentifier, false, new SubjectKeyIdentifier(keyId));
+}
+
+export function authorityKeyExtension(keyId: Uint8Array): ExtensionValue {
+  return extension(
+    id_ce_authorityKeyIdentifier,
+    false,
+    new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(keyId) }),
+  );
+}
+
+/** The first 20 bytes of a SHA-256 over the key (RFC 7093 §2 method 1), so that two roots of one name can be told apart. */
+export function keyIdOf(publicKey: KeyObject): Uint8Array {
+  const spki = AsnConvert.parse(publicKey.export({ format: 'der', type: 'spki' }), SubjectPublicKeyInfo);
+  return new Uint8Array(createHash('sha256').update(Buffer.from(spki.subjectPublicKey)).digest().subarray(0, 20));
+}
+
+export function extension(extnID: string, critical: boolean, value: unknown): ExtensionValue {
+  return { extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) };
+}

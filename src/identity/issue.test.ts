@@ -1,0 +1,226 @@
+/** What is issued here is held against OpenSSL's strictest rules, and against our own judge. */
+import { execFileSync } from 'node:child_process';
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Certificate, readCertificate } from './certificate.ts';
+import { endOf, findPath } from './certificate-path.ts';
+import { type Issuer, issueIntermediate, issueLeaf, issueRevocationList, issueRoot } from './issue.ts';
+import { TrustBundle } from './trust-bundle.ts';
+import { svidOf, svidProblems } from './x509-svid.ts';
+
+const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
+const now = new Date(Math.floor(Date.now() / 1000) * 1000);
+const hours = (count: number): Date => new Date(now.getTime() + count * 3_600_000);
+const life = (to: number, from = -1) => ({ notBefore: hours(from), notAfter: hours(to) });
+
+function keyOf(type: 'ec' | 'rsa'): KeyObject {
+  return type === 'ec'
+    ? generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+    : generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+}
+
+function rootOf(commonName: string, type: 'ec' | 'rsa' = 'ec', lifetime = life(1000)): Issuer {
+  const privateKey = keyOf(type);
+  return {
+    privateKey,
+    certificate: readCertificate(issueRoot(privateKey, { organization: 'cluster.local', commonName }, lifetime)),
+  };
+}
+
+function below(issuer: Issuer, lifetime = life(500), commonName = 'intermediate'): Issuer {
+  const privateKey = keyOf('ec');
+  const subject = { organization: 'cluster.local', commonName };
+  const der = issueIntermediate(issuer, createPublicKey(privateKey), subject, lifetime);
+  return { privateKey, certificate: readCertificate(der) };
+}
+
+function leafOf(issuer: Issuer, lifetime = life(24), key = keyOf('ec')): Certificate {
+  return readCertificate(issueLeaf(issuer, createPublicKey(key), { uris: [uri], dns: [], ips: [] }, lifetime));
+}
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'identity-'));
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+function openssl(...parts: string[]): string {
+  return execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' });
+}
+
+function fileOf(name: string, content: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+function verified(leaf: Certificate, roots: string, intermediates = ''): string {
+  const files = ['-CAfile', fileOf('roots.pem', roots)];
+  if (intermediates !== '') files.push('-untrusted', fileOf('intermediates.pem', intermediates));
+  return openssl('verify', '-x509_strict', '-purpose', 'sslserver', ...files, fileOf('leaf.pem', leaf.pem));
+}
+
+describe('what is issued', () => {
+  it.each(['ec', 'rsa'] as const)('passes the strictest verification of OpenSSL, with %s keys', (type) => {
+    const root = rootOf('root', type);
+    const leaf = leafOf(root, life(24), keyOf(type));
+    expect(verified(leaf, root.certificate.pem)).toContain('OK');
+    expect(svidProblems(leaf)).toEqual([]);
+    expect(svidOf(leaf)).toEqual({ trustDomain: 'cluster.local', path: '/ns/shop/sa/cart' });
+    expect(leaf.isSubjectEmpty).toBe(true);
+    expect(leaf.alternativeNames).toEqual({ isCritical: true, uris: [uri], dns: [], ips: [], others: 0 });
+    expect(leaf.keyUsage?.flags.has('keyEncipherment')).toBe(type === 'rsa');
+  });
+
+  it('goes over an intermediate, and ends with the shortest of its chain', () => {
+    const root = rootOf('root');
+    const intermediate = below(root, life(2));
+    const leaf = leafOf(intermediate, life(24));
+    expect(verified(leaf, root.certificate.pem, intermediate.certificate.pem)).toContain('OK');
+    const answer = findPath({
+      certificate: leaf,
+      intermediates: [intermediate.certificate],
+      roots: [root.certificate],
+      at: now,
+    });
+    expect(answer).toEqual({ path: [leaf, intermediate.certificate, root.certificate] });
+    expect(endOf([leaf, intermediate.certificate, root.certificate])).toEqual(hours(2));
+  });
+
+  // spec/identity.md §1 #4: without key ids, one order of the bundle refuses everybody.
+  it('is told apart from that of another root with the same subject, in each order of the bundle', () => {
+    const [old, fresh] = [rootOf('root'), rootOf('root')];
+    for (const issuer of [old, fresh]) {
+      const leaf = leafOf(issuer);
+      expect(verified(leaf, old.certificate.pem + fresh.certificate.pem)).toContain('OK');
+      expect(verified(leaf, fresh.certificate.pem + old.certificate.pem)).toContain('OK');
+      const roots = [old.certificate, fresh.certificate];
+      const path = [leaf, issuer.certificate];
+      expect(findPath({ certificate: leaf, intermediates: [], roots, at: now })).toEqual({ path });
+      expect(findPath({ certificate: leaf, intermediates: [], roots: roots.reverse(), at: now })).toEqual({ path });
+    }
+  });
+
+  it('has serial numbers that differ, positive and of 128 bits', () => {
+    const root = rootOf('root');
+    const numbers = Array.from({ length: 20 }, () => leafOf(root).serialNumber);
+    expect(new Set(numbers).size).toBe(20);
+    for (const number of numbers) expect(number).toMatch(/^[4-7][0-9A-F]{31}$/);
+  });
+
+  it('keeps dates beyond 2050', () => {
+    const lifetime = { notBefore: now, notAfter: new Date('2060-01-02T03:04:05Z') };
+    const root = rootOf('root', 'ec', lifetime);
+    expect(root.certificate.notAfter).toEqual(lifetime.notAfter);
+    expect(verified(leafOf(root), root.certificate.pem)).toContain('OK');
+  });
+});
+
+describe('a revocation list', () => {
+  const list = (issuer: Issuer, revoked: string[]): string =>
+    issueRevocationList(issuer, {
+      number: 7,
+      thisUpdate: hours(-1),
+      nextUpdate: hours(24),
+      revoked: revoked.map((serialNumber) => ({ serialNumber, at: now })),
+    });
+
+  it('revokes what it names and nothing else, beside an empty one of another root', () => {
+    const [old, fresh] = [rootOf('old'), rootOf('fresh')];
+    const [revoked, kept, other] = [leafOf(old), leafOf(old), leafOf(fresh)];
+    const lists = fileOf('lists.pem', list(old, [revoked.serialNumber]) + list(fresh, []));
+    const roots = fileOf('both.pem', old.certificate.pem + fresh.certificate.pem);
+    const check = (leaf: Certificate): string =>
+      openssl('verify', '-crl_check', '-CAfile', roots, '-CRLfile', lists, fileOf('leaf.pem', leaf.pem));
+    expect(check(kept)).toContain('OK');
+    expect(check(other)).toContain('OK');
+    expect(() => check(revoked)).toThrow('certificate revoked');
+  });
+});
+
+describe('findPath', () => {
+  const root = rootOf('root');
+  const ask = (certificate: Certificate, intermediates: Certificate[], roots: Certificate[], at = now) =>
+    findPath({ certificate, intermediates, roots, at });
+
+  it.each<[string, () => ReturnType<typeof findPath>, string]>([
+    ['no root at all', () => ask(leafOf(root), [], []), 'no root or intermediate has the name'],
+    ['another root of the same name', () => ask(leafOf(root), [], [rootOf('root').certificate]), 'no root or'],
+    ['a leaf that has ended', () => ask(leafOf(root, life(-1, -2)), [], [root.certificate]), 'has ended on'],
+    ['a leaf of the future', () => ask(leafOf(root, life(2, 1)), [], [root.certificate]), 'is not valid before'],
+    [
+      'a root that has ended',
+      () => {
+        const ended = rootOf('ended', 'ec', life(-1, -9));
+        return ask(leafOf(ended), [], [ended.certificate]);
+      },
+      'the issuer CN=ended has ended',
+    ],
+    [
+      'a leaf that signs',
+      () => {
+        const key = keyOf('ec');
+        const signer = { privateKey: key, certificate: leafOf(root, life(24), key) };
+        return ask(leafOf(signer), [signer.certificate], [root.certificate]);
+      },
+      'no root or intermediate',
+    ],
+    [
+      'an authority below one that allows none',
+      () => {
+        const first = below(root);
+        const second = below(first, life(500), 'second');
+        return ask(leafOf(second), [first.certificate, second.certificate], [root.certificate]);
+      },
+      'allows 0 authorities below it, and has 1',
+    ],
+  ])('refuses %s', (_, question, problem) => {
+    expect(question()).toEqual({ problem: expect.stringContaining(problem) });
+  });
+
+  it('tries a bounded number of certificates of one name', () => {
+    const many = Array.from({ length: 40 }, () => below(root).certificate);
+    const privateKey = keyOf('ec');
+    // Names no key: every authority of the name might be its issuer.
+    const withoutKeyId = { privateKey, certificate: { ...below(root).certificate, subjectKeyId: undefined } };
+    const begin = performance.now();
+    expect(ask(leafOf(withoutKeyId), [...many, ...many.map((one) => ({ ...one }))], [root.certificate])).toHaveProperty(
+      'problem',
+    );
+    expect(performance.now() - begin).toBeLessThan(5_000);
+  });
+});
+
+describe('TrustBundle', () => {
+  const [one, other] = [rootOf('one').certificate, rootOf('other').certificate];
+
+  it('is the same whatever the order, the line ends and the comments are', () => {
+    const bundle = TrustBundle.fromPem('cluster.local', one.pem + other.pem);
+    const text = `# comment\r\n${(other.pem + one.pem + other.pem).replaceAll('\n', '\r\n')}`;
+    const again = TrustBundle.fromPem('cluster.local', text);
+    expect(again.hash).toBe(bundle.hash);
+    expect(again.pem).toBe(bundle.pem);
+    expect(again.roots).toHaveLength(2);
+  });
+
+  it('is another with another root', () => {
+    const bundle = new TrustBundle('cluster.local', [one]);
+    expect(bundle.with(other).hash).not.toBe(bundle.hash);
+    expect(bundle.with(other).without(one).roots).toEqual([other]);
+    expect(bundle.with(other).includes(bundle)).toBe(true);
+    expect(bundle.includes(bundle.with(other))).toBe(false);
+    expect(new TrustBundle('other.domain', [one]).includes(bundle)).toBe(false);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['a leaf', leafOf(rootOf('root')).pem],
+    ['half a certificate', one.pem.slice(0, 300)],
+    ['a certificate with a part cut out', one.pem.replace(/\n.{64}\n/, '\n')],
+  ])('is not made of %s', (_, pem) => {
+    expect(() => TrustBundle.fromPem('cluster.local', pem)).toThrow();
+  });
+});

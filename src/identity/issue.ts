@@ -1,0 +1,197 @@
+/** Certificates and revocation lists are made here, and nowhere else (spec/discovery.md §11). */
+import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import {
+  AttributeTypeAndValue,
+  AttributeValue,
+  CertificateList,
+  Certificate as CertificateStructure,
+  CRLNumber,
+  Extension,
+  Extensions,
+  id_ce_cRLNumber,
+  Name,
+  RelativeDistinguishedName,
+  RevokedCertificate,
+  SubjectPublicKeyInfo,
+  TBSCertificate,
+  TBSCertList,
+  Time,
+  Validity,
+  Version,
+} from '@peculiar/asn1-x509';
+import type { Certificate } from './certificate.ts';
+import {
+  alternativeNamesExtension,
+  authorityExtensions,
+  authorityKeyExtension,
+  type ExtensionValue,
+  extension,
+  keyIdOf,
+  leafExtensions,
+  type Names,
+  subjectKeyExtension,
+} from './extensions.ts';
+import { pemOf } from './pem.ts';
+import { algorithmOf, identifierOf, signatureOf } from './signature-algorithm.ts';
+
+/** From when until when, in whole seconds. */
+export interface Lifetime {
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+}
+
+export interface Issuer {
+  readonly certificate: Certificate;
+  readonly privateKey: KeyObject;
+}
+
+const commonName = '2.5.4.3';
+const organization = '2.5.4.10';
+
+export interface RootSubject {
+  readonly organization: string;
+  /** Of this root alone: two roots of one name break each other (spec/identity.md §1 #4). */
+  readonly commonName: string;
+}
+
+/** A root that signs itself. DER. */
+export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime: Lifetime): Uint8Array {
+  const publicKey = createPublicKey(privateKey);
+  const name = AsnConvert.serialize(nameOf(subject));
+  const keyId = keyIdOf(publicKey);
+  return signed(privateKey, {
+    issuer: name,
+    subject: name,
+    publicKey,
+    lifetime,
+    extensions: [...authorityExtensions(undefined), subjectKeyExtension(keyId), authorityKeyExtension(keyId)],
+  });
+}
+
+/** An authority below another, which signs leaves only. DER. */
+export function issueIntermediate(
+  issuer: Issuer,
+  publicKey: KeyObject,
+  subject: RootSubject,
+  lifetime: Lifetime,
+): Uint8Array {
+  return signed(issuer.privateKey, {
+    issuer: issuer.certificate.subject,
+    subject: AsnConvert.serialize(nameOf(subject)),
+    publicKey,
+    lifetime,
+    extensions: [...authorityExtensions(0), subjectKeyExtension(keyIdOf(publicKey)), ...keyOfIssuer(issuer)],
+  });
+}
+
+/** The certificate of a workload, or of a server when it has names of hosts: an empty subject, and the names. DER. */
+export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: Lifetime): Uint8Array {
+  return signed(issuer.privateKey, {
+    issuer: issuer.certificate.subject,
+    subject: AsnConvert.serialize(new Name()),
+    publicKey,
+    lifetime,
+    extensions: [
+      ...leafExtensions(publicKey),
+      alternativeNamesExtension(names, true),
+      subjectKeyExtension(keyIdOf(publicKey)),
+      ...keyOfIssuer(issuer),
+    ],
+  });
+}
+
+export interface Revocations {
+  /** Grows from list to list of one issuer. */
+  readonly number: number;
+  readonly thisUpdate: Date;
+  readonly nextUpdate: Date;
+  readonly revoked: readonly { readonly serialNumber: string; readonly at: Date }[];
+}
+
+/** A revocation list, maybe empty: beside one of another root there must be one of each (spec/identity.md §1 #5). PEM. */
+export function issueRevocationList(issuer: Issuer, list: Revocations): string {
+  const algorithm = identifierOf(algorithmOf(issuer.privateKey));
+  const tbs = new TBSCertList({
+    version: Version.v2,
+    signature: algorithm,
+    issuer: AsnConvert.parse(issuer.certificate.subject, Name),
+    thisUpdate: new Time(list.thisUpdate),
+    nextUpdate: new Time(list.nextUpdate),
+    ...(list.revoked.length > 0 && {
+      revokedCertificates: list.revoked.map(
+        ({ serialNumber, at }) =>
+          new RevokedCertificate({
+            userCertificate: arrayBufferOf(positive(Buffer.from(serialNumber, 'hex'))),
+            revocationDate: new Time(at),
+          }),
+      ),
+    }),
+    crlExtensions: [...keyOfIssuer(issuer), extension(id_ce_cRLNumber, false, new CRLNumber(list.number))].map(
+      (value) => new Extension(value),
+    ),
+  });
+  const der = new CertificateList({
+    tbsCertList: tbs,
+    signatureAlgorithm: algorithm,
+    signature: arrayBufferOf(signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), issuer.privateKey)),
+  });
+  return pemOf('X509 CRL', new Uint8Array(AsnConvert.serialize(der)));
+}
+
+interface Contents {
+  /** DER of the names. */
+  readonly issuer: ArrayBuffer | Uint8Array;
+  readonly subject: ArrayBuffer | Uint8Array;
+  readonly publicKey: KeyObject;
+  readonly lifetime: Lifetime;
+  readonly extensions: readonly ExtensionValue[];
+}
+
+function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensions }: Contents): Uint8Array {
+  const algorithm = identifierOf(algorithmOf(key));
+  const tbs = new TBSCertificate({
+    version: Version.v3,
+    serialNumber: arrayBufferOf(freshSerialNumber()),
+    signature: algorithm,
+    issuer: AsnConvert.parse(issuer, Name),
+    validity: new Validity({ notBefore: lifetime.notBefore, notAfter: lifetime.notAfter }),
+    subject: AsnConvert.parse(subject, Name),
+    subjectPublicKeyInfo: AsnConvert.parse(publicKey.export({ format: 'der', type: 'spki' }), SubjectPublicKeyInfo),
+    extensions: new Extensions(extensions.map((value) => new Extension(value))),
+  });
+  const certificate = new CertificateStructure({
+    tbsCertificate: tbs,
+    signatureAlgorithm: algorithm,
+    signatureValue: arrayBufferOf(signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), key)),
+  });
+  return new Uint8Array(AsnConvert.serialize(certificate));
+}
+
+/** Names the issuer's key, as the issuer does: of two issuers of one name only one fits. */
+function keyOfIssuer({ certificate }: Issuer): ExtensionValue[] {
+  const { subjectKeyId } = certificate;
+  return subjectKeyId === undefined ? [] : [authorityKeyExtension(new Uint8Array(Buffer.from(subjectKeyId, 'hex')))];
+}
+
+function nameOf(subject: RootSubject): Name {
+  const part = (type: string, utf8String: string): RelativeDistinguishedName =>
+    new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value: new AttributeValue({ utf8String }) })]);
+  return new Name([part(organization, subject.organization), part(commonName, subject.commonName)]);
+}
+
+/** 127 bits that nobody can guess, positive and not zero (RFC 5280 §4.1.2.2). */
+function freshSerialNumber(): Uint8Array {
+  const bytes = new Uint8Array(randomBytes(16));
+  bytes[0] = (bytes[0]! & 0x7f) | 0x40;
+  return bytes;
+}
+
+/** As an integer of ASN.1: a leading zero where the first bit would make it negative. */
+function positive(bytes: Uint8Array): Uint8Array {
+  return bytes.length === 0 || bytes[0]! >= 0x80 ? new Uint8Array([0, ...bytes]) : new Uint8Array(bytes);
+}
+
+function arrayBufferOf(bytes: Uint8Array): ArrayBuffer {
+  return new Uint8Array(bytes).buffer;
+}

@@ -1,0 +1,50 @@
+/** Blocks of PEM (RFC 7468), as many as a bound allows. */
+
+export interface PemBlock {
+  /** `CERTIFICATE`, `PRIVATE KEY`, … */
+  readonly label: string;
+  readonly der: Uint8Array;
+  /** The block alone, from its first dash to its last, with a newline. */
+  readonly text: string;
+}
+
+export class PemError extends Error {
+  override readonly name = 'PemError';
+}
+
+/** More than any chain or bundle of a mesh has. */
+const mostBlocks = 1000;
+
+/**
+ * All blocks of a text, in their order; what stands between them is commentary.
+ *
+ * @throws PemError for a block that does not end, is not base64, or is one of too many
+ */
+export function pemBlocks(text: string): PemBlock[] {
+  const blocks: PemBlock[] = [];
+  const begin = /^-----BEGIN ([A-Z0-9 ]{1,60})-----[ \t]*\r?$/gm;
+  for (let match = begin.exec(text); match !== null; match = begin.exec(text)) {
+    const label = match[1]!;
+    const footer = `-----END ${label}-----`;
+    const end = text.indexOf(footer, begin.lastIndex);
+    if (end < 0) throw new PemError(`a block ${label} has no end`);
+    if (blocks.length === mostBlocks) throw new PemError(`there are more than ${mostBlocks} blocks`);
+    const body = text.slice(begin.lastIndex, end).replaceAll(/\s+/g, '');
+    if (!/^[A-Za-z0-9+/]+={0,2}$/.test(body) || body.length % 4 !== 0) {
+      throw new PemError(`a block ${label} is not base64`);
+    }
+    const der = new Uint8Array(Buffer.from(body, 'base64'));
+    blocks.push({ label, der, text: pemOf(label, der) });
+    begin.lastIndex = end + footer.length;
+  }
+  return blocks;
+}
+
+/** One block, 64 characters a line, with a newline at its end. */
+export function pemOf(label: string, der: Uint8Array): string {
+  const lines =
+    Buffer.from(der)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+}

@@ -1,0 +1,74 @@
+/** Which algorithm a key signs with, as X.509 names it (RFC 5480, RFC 4055, RFC 8410). */
+import { type KeyObject, sign, verify } from 'node:crypto';
+import { AlgorithmIdentifier } from '@peculiar/asn1-x509';
+
+interface Algorithm {
+  readonly id: string;
+  /** RSA's algorithms have a NULL where the others have nothing. */
+  readonly hasNull: boolean;
+  readonly digest: 'sha256' | 'sha384' | 'sha512';
+}
+
+const ecdsaOfCurve: ReadonlyMap<string, Algorithm> = new Map([
+  ['prime256v1', { id: '1.2.840.10045.4.3.2', hasNull: false, digest: 'sha256' }],
+  ['secp384r1', { id: '1.2.840.10045.4.3.3', hasNull: false, digest: 'sha384' }],
+]);
+
+const rsa: readonly Algorithm[] = [
+  { id: '1.2.840.113549.1.1.11', hasNull: true, digest: 'sha256' },
+  { id: '1.2.840.113549.1.1.12', hasNull: true, digest: 'sha384' },
+  { id: '1.2.840.113549.1.1.13', hasNull: true, digest: 'sha512' },
+];
+
+const ecdsa: readonly Algorithm[] = [
+  ...ecdsaOfCurve.values(),
+  { id: '1.2.840.10045.4.3.4', hasNull: false, digest: 'sha512' },
+];
+
+const derNull = new Uint8Array([5, 0]).buffer;
+const shortestRsa = 2048;
+/** A longer one takes a processor for tens of milliseconds: whoever asks must not choose how long. */
+const longestRsa = 4096;
+/** A public exponent of the key's own length makes each verification as dear as a signature. */
+const mostOfExponent = 2n ** 32n;
+
+/** Why nothing is certified for a key: Envoy would not take it, or it costs too much. */
+export function keyProblem(key: KeyObject): string | undefined {
+  const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
+  switch (key.asymmetricKeyType) {
+    case 'ec':
+      return ecdsaOfCurve.has(namedCurve) ? undefined : `has a key on ${namedCurve}; P-256 and P-384 are taken`;
+    case 'rsa':
+      if (modulusLength < shortestRsa || modulusLength > longestRsa) {
+        return `has an RSA key of ${modulusLength} bits; ${shortestRsa} to ${longestRsa} are taken`;
+      }
+      return publicExponent < 3n || publicExponent >= mostOfExponent || publicExponent % 2n === 0n
+        ? 'has an RSA key with an exponent that nobody uses'
+        : undefined;
+    default:
+      return `has a key of type ${key.asymmetricKeyType}; EC and RSA are taken`;
+  }
+}
+
+/**
+ * @throws RangeError for a key that {@link keyProblem} refuses
+ */
+export function algorithmOf(key: KeyObject): Algorithm {
+  const problem = keyProblem(key);
+  if (problem !== undefined) throw new RangeError(problem);
+  return key.asymmetricKeyType === 'rsa' ? rsa[0]! : ecdsaOfCurve.get(key.asymmetricKeyDetails!.namedCurve!)!;
+}
+
+export function identifierOf({ id, hasNull }: Algorithm): AlgorithmIdentifier {
+  return new AlgorithmIdentifier({ algorithm: id, ...(hasNull && { parameters: derNull }) });
+}
+
+export function signatureOf(data: Uint8Array, key: KeyObject): Buffer {
+  return sign(algorithmOf(key).digest, data, key);
+}
+
+/** Whether a signature is good; false, too, where algorithm and key do not belong together. */
+export function isSignature(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
+  const known = (key.asymmetricKeyType === 'rsa' ? rsa : ecdsa).find(({ id }) => id === algorithm);
+  return known !== undefined && verify(known.digest, data, key, signature);
+}

@@ -1,0 +1,75 @@
+/** SPIFFE ids (SPIFFE-ID standard §2; spec/identity.md §3), and those that Istio gives to workloads. */
+
+export interface SpiffeId {
+  readonly trustDomain: string;
+  /** Begins with a slash, or is empty: then it names the trust domain. */
+  readonly path: string;
+}
+
+/** Who a workload is: its service account, in its namespace. */
+export interface WorkloadIdentity {
+  readonly trustDomain: string;
+  readonly namespace: string;
+  readonly serviceAccount: string;
+}
+
+const scheme = 'spiffe://';
+const mostBytes = 2048;
+const mostBytesOfTrustDomain = 255;
+
+/** As go-spiffe reads one: no percent, port, query, user; nothing is normalised. */
+export function parseSpiffeId(text: string): SpiffeId | { readonly problem: string } {
+  if (!text.startsWith(scheme)) return { problem: 'does not begin with spiffe://' };
+  if (Buffer.byteLength(text) > mostBytes) return { problem: `has more than ${mostBytes} bytes` };
+  const rest = text.slice(scheme.length);
+  const slash = rest.indexOf('/');
+  const trustDomain = slash < 0 ? rest : rest.slice(0, slash);
+  const path = slash < 0 ? '' : rest.slice(slash);
+  const problem = trustDomainProblem(trustDomain) ?? pathProblem(path);
+  return problem === undefined ? { trustDomain, path } : { problem };
+}
+
+/** What is wrong with a trust domain's name, if anything is. */
+export function trustDomainProblem(text: string): string | undefined {
+  if (text === '') return 'has an empty trust domain';
+  if (text.length > mostBytesOfTrustDomain) return `has a trust domain of more than ${mostBytesOfTrustDomain} bytes`;
+  return /^[a-z0-9._-]+$/.test(text)
+    ? undefined
+    : 'has a trust domain with something else than lower-case letters, digits, dots, dashes and underscores';
+}
+
+function pathProblem(path: string): string | undefined {
+  if (path === '') return undefined;
+  for (const segment of path.slice(1).split('/')) {
+    if (segment === '') return 'has an empty segment in its path';
+    if (segment === '.' || segment === '..') return 'has a relative segment in its path';
+    if (!/^[a-zA-Z0-9._-]+$/.test(segment)) {
+      return 'has something else than letters, digits, dots, dashes and underscores in its path';
+    }
+  }
+  return undefined;
+}
+
+/** The identity in a URI, or undefined for one that is no workload's. */
+export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
+  const id = parseSpiffeId(uri);
+  if ('problem' in id) return undefined;
+  const [, namespace, serviceAccount] = /^\/ns\/([^/]+)\/sa\/([^/]+)$/.exec(id.path) ?? [];
+  if (namespace === undefined || serviceAccount === undefined) return undefined;
+  return { trustDomain: id.trustDomain, namespace, serviceAccount };
+}
+
+/**
+ * The URI of an identity.
+ *
+ * @throws RangeError for names that no SPIFFE id can have: whoever made the identity has not looked
+ */
+export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: WorkloadIdentity): string {
+  const uri = `${scheme}${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
+  const read = workloadIdentityOf(uri);
+  // A slash in a name would make another identity of it.
+  if (read?.trustDomain === trustDomain && read.namespace === namespace && read.serviceAccount === serviceAccount) {
+    return uri;
+  }
+  throw new RangeError(`${JSON.stringify(uri)} is no SPIFFE id`);
+}
