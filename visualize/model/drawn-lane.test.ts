@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { barsOf, clustersOf, clusterTitle, lanesIn, stepsOf } from './drawn-lane.ts';
+import { barsOf, clustersOf, clusterTitle, labelsOf, lanesIn, stepsOf } from './drawn-lane.ts';
 import type { Lane, Mark, Span } from './lanes.ts';
+import { FoldedClock, TimeAxis } from './time-axis.ts';
 
 const lane = (parts: Partial<Lane>): Lane => ({
   name: 'epoch-0',
@@ -10,7 +11,7 @@ const lane = (parts: Partial<Lane>): Lane => ({
   counts: [],
   ...parts,
 });
-const view = { from: 0, to: 1_000 };
+const axis = new TimeAxis(new FoldedClock([], 0), { from: 0, to: 1_000 }, 500);
 
 test('a bar is as long as its phase, and is cut at the ends of the view', () => {
   const spans: Span[] = [
@@ -19,7 +20,7 @@ test('a bar is as long as its phase, and is cut at the ends of the view', () => 
     { from: 300, phase: 'draining', index: 2 },
     { from: 2_000, to: 2_100, phase: 'live', index: 3 },
   ];
-  expect(barsOf(lane({ spans }), view, 500, 800).map(({ x, width, phase }) => [x, width, phase])).toEqual([
+  expect(barsOf(lane({ spans }), axis, 800).map(({ x, width, phase }) => [x, width, phase])).toEqual([
     [0, 50, 'starting'],
     [50, 100, 'live'],
     [150, 250, 'draining'],
@@ -31,7 +32,7 @@ test('there are never more bars than pixels, and a pixel has the colour of most 
     const from = Math.floor(i / 2) * 0.04 + (i % 2) * 0.01;
     return { from, to: i % 2 === 0 ? from + 0.01 : from + 0.03, phase: i % 2 === 0 ? 'starting' : 'live', index: i };
   });
-  const bars = barsOf(lane({ spans }), view, 500, 1_000);
+  const bars = barsOf(lane({ spans }), axis, 1_000);
   expect(bars.length).toBeLessThanOrEqual(501);
   expect(bars.every(({ phase }) => phase === 'live')).toBe(true);
   expect(bars.reduce((sum, { merged }) => sum + merged, 0)).toBe(50_000);
@@ -46,13 +47,13 @@ test('marks that are too near become one of the worst kind, with all titles that
     mark(500, 'signal'),
     mark(1_500, 'signal'),
   ];
-  const clusters = clustersOf(lane({ marks }), view, 500);
+  const clusters = clustersOf(lane({ marks }), axis);
   expect(clusters.map(({ kind, marks: own }) => [kind, own.length])).toEqual([
     ['failure', 3],
     ['signal', 1],
   ]);
   expect(clusterTitle(clusters[0]!, String)).toBe('10  restart 10\n11  failure 11\n12  change 12');
-  const many = clustersOf(lane({ marks: Array.from({ length: 1_000 }, () => mark(5, 'push')) }), view, 500);
+  const many = clustersOf(lane({ marks: Array.from({ length: 1_000 }, () => mark(5, 'push')) }), axis);
   expect(clusterTitle(many[0]!, String).split('\n')).toHaveLength(9);
 });
 
@@ -64,7 +65,7 @@ test('counts begin with what there was before the view, and show the most of eac
     { t: 100.2, n: 9 },
     { t: 2_000, n: 0 },
   ];
-  expect(stepsOf(lane({ counts }), view, 500)).toEqual([
+  expect(stepsOf(lane({ counts }), axis)).toEqual([
     { x: 0, n: 5 },
     { x: 50, n: 20 },
   ]);
@@ -80,4 +81,28 @@ test('of a hundred epochs those are shown that have something in the view; of a 
   const marked = lane({ name: 'signals', marks: [{ t: 1_100, index: 1, kind: 'signal', title: 'SIGHUP' }] });
   expect(names(lanesIn([...epochs, marked], { from: 1_090, to: 1_120 }))).toContain('signals');
   expect(names(lanesIn([...epochs, marked], { from: 1_110, to: 1_120 }))).not.toContain('signals');
+});
+
+test('a mark has its words beside it where they fit: not on the next mark, not on a bar, never cut', () => {
+  const mark = (t: number): Mark => ({
+    t,
+    index: t,
+    kind: 'restart',
+    title: 'Hot restart of epoch-1: configuration changed',
+  });
+  const labels = (marks: readonly Mark[], spans: Span[] = []): string[] => {
+    const drawn = lane({ marks: [...marks], spans });
+    return labelsOf(clustersOf(drawn, axis), barsOf(drawn, axis, 1_000), 500).map(({ text }) => text);
+  };
+  expect(labels([mark(0)])).toEqual(['Hot restart of epoch-1: configuration changed']);
+  expect(labels([mark(0), mark(400)])).toEqual([
+    'Hot restart of epoch-1',
+    'Hot restart of epoch-1: configuration changed',
+  ]);
+  expect(labels([mark(0), mark(2), mark(200)])).toEqual([
+    'Hot restart +1',
+    'Hot restart of epoch-1: configuration changed',
+  ]);
+  expect(labels([mark(950)])).toEqual([]);
+  expect(labels([mark(0)], [{ from: 100, to: 300, phase: 'live', index: 0 }])).toEqual([]);
 });

@@ -1,7 +1,9 @@
 /** What of a lane is drawn: never more than its pixels, however long the trace is. */
+import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import type { View } from './axis.ts';
 import type { Lane, Mark, MarkKind, Phase } from './lanes.ts';
 import { firstAfter } from './sorted.ts';
+import type { TimeAxis } from './time-axis.ts';
 
 export interface Bar {
   readonly x: number;
@@ -51,16 +53,15 @@ export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly La
 /**
  * @param end time at which what still goes on is cut off: the last record's
  */
-export function barsOf({ spans }: Lane, view: View, width: number, end: number): Bar[] {
-  const scale = width / (view.to - view.from);
+export function barsOf({ spans }: Lane, axis: TimeAxis, end: number): Bar[] {
   const bars: Bar[] = [];
   /** How long the phases of the last bar were, when it is one of merged ones. */
   let lengths = new Map<Phase, number>();
-  for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= view.from); i < spans.length; i++) {
+  for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= axis.from); i < spans.length; i++) {
     const { from, to, phase, index } = spans[i]!;
-    if (from > view.to) break;
-    const x = (Math.max(from, view.from) - view.from) * scale;
-    const right = (Math.min(to ?? end, view.to) - view.from) * scale;
+    if (from > axis.to) break;
+    const x = axis.xOf(Math.max(from, axis.from));
+    const right = axis.xOf(Math.min(to ?? end, axis.to));
     const length = (to ?? end) - from;
     const last = bars.at(-1);
     // A bar that is thinner than a pixel goes into the thin one before it: no more bars than pixels, in the colour of most of it.
@@ -79,12 +80,11 @@ function longest(lengths: ReadonlyMap<Phase, number>): Phase {
   return [...lengths].reduce((most, next) => (next[1] > most[1] ? next : most))[0];
 }
 
-export function clustersOf({ marks }: Lane, view: View, width: number): Cluster[] {
-  const scale = width / (view.to - view.from);
+export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
   const clusters: { x: number; kind: MarkKind; marks: Mark[] }[] = [];
-  for (let i = firstAfter(marks, ({ t }) => t >= view.from); i < marks.length && marks[i]!.t <= view.to; i++) {
+  for (let i = firstAfter(marks, ({ t }) => t >= axis.from); i < marks.length && marks[i]!.t <= axis.to; i++) {
     const mark = marks[i]!;
-    const x = (mark.t - view.from) * scale;
+    const x = axis.xOf(mark.t);
     const last = clusters.at(-1);
     if (last === undefined || x - last.x >= markPixels) {
       clusters.push({ x, kind: mark.kind, marks: [mark] });
@@ -97,12 +97,11 @@ export function clustersOf({ marks }: Lane, view: View, width: number): Cluster[
 }
 
 /** The most there were at a time, for each pixel where the number changes: points of a line of steps. */
-export function stepsOf({ counts }: Lane, view: View, width: number): { readonly x: number; readonly n: number }[] {
-  const scale = width / (view.to - view.from);
-  const first = firstAfter(counts, ({ t }) => t > view.from);
+export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number; readonly n: number }[] {
+  const first = firstAfter(counts, ({ t }) => t > axis.from);
   const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
-  for (let i = first; i < counts.length && counts[i]!.t <= view.to; i++) {
-    const x = Math.floor((counts[i]!.t - view.from) * scale);
+  for (let i = first; i < counts.length && counts[i]!.t <= axis.to; i++) {
+    const x = Math.floor(axis.xOf(counts[i]!.t));
     const last = points.at(-1)!;
     if (last.x === x) last.n = Math.max(last.n, counts[i]!.n);
     else points.push({ x, n: counts[i]!.n });
@@ -114,4 +113,29 @@ export function stepsOf({ counts }: Lane, view: View, width: number): { readonly
 export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string): string {
   const lines = marks.slice(0, 8).map(({ t, title }) => `${timeText(t)}  ${title}`);
   return marks.length > 8 ? [...lines, `… and ${marks.length - 8} more: zoom in`].join('\n') : lines.join('\n');
+}
+
+export interface MarkLabel {
+  readonly x: number;
+  readonly text: string;
+}
+
+export const labelFont = { size: 10.5 };
+const besideMark = 10;
+
+/** The words of those marks that have room for them: between two marks, and not on a bar. */
+export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], width: number): MarkLabel[] {
+  return clusters.flatMap(({ x, kind, marks }, i) => {
+    const from = x + besideMark;
+    const to = Math.min(width, (clusters[i + 1]?.x ?? Number.POSITIVE_INFINITY) - besideMark);
+    const others = marks.length > 1 ? ` +${marks.length - 1}` : '';
+    const { title } = marks.find((mark) => mark.kind === kind)!;
+    const found = [title, title.split(': ')[0]!, title.split(/: | of /)[0]!]
+      .map((words) => words + others)
+      .find((words) => {
+        const end = from + textWidth(words, labelFont);
+        return end <= to && !bars.some((bar) => bar.x < end && bar.x + bar.width > from);
+      });
+    return found === undefined ? [] : [{ x: from, text: found }];
+  });
 }

@@ -2,6 +2,7 @@ import { type Departure, TraceChecker } from '../../src/debugger/check/check.ts'
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
+import { IdleTimes } from './idle-time.ts';
 import { Lanes } from './lanes.ts';
 import { firstAfter } from './sorted.ts';
 
@@ -32,6 +33,8 @@ export class Recording {
   readonly diagrams: readonly Diagram[];
   /** The trace as bars and marks over time. */
   readonly lanes: Lanes;
+  /** When nothing on them changed for long. */
+  readonly idle = new IdleTimes();
   readonly #records: TraceRecord[] = [];
   /** The state before record 0, 500, 1000, … */
   readonly #checkpoints: TraceState[];
@@ -89,12 +92,14 @@ export class Recording {
       const index = this.#records.push(record) - 1;
       this.#newest.apply(record);
       if ((index + 1) % checkpointEvery === 0) this.#checkpoints.push(this.#newest.copy());
+      const drawn = this.lanes.version;
       this.lanes.feed(record, index);
       this.#note(record, index);
       for (const departure of this.#checker.feed(record)) {
         this.#departures.push({ index, departure });
         this.lanes.depart(departure, index);
       }
+      if (index === 0 || this.lanes.version !== drawn) this.idle.note(record.t);
     }
   }
 

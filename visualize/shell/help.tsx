@@ -62,7 +62,8 @@ export function Help(): JSX.Element {
         <h2>Mouse</h2>
         <p>
           On the timeline: drag to go through time, Shift + drag to choose a range for exports, wheel to zoom, click a
-          mark to go there. Drag the borders between panes; a double click puts them back.
+          mark to go there, click a folded time to open it. Drag the borders between panes; a double click puts them
+          back.
         </p>
         <h2>Marks on the timeline</h2>
         <ul class="legend">

@@ -1,37 +1,32 @@
 import type { JSX } from 'preact';
 import { memo } from 'preact/compat';
-import { ticks, tickText } from '../model/axis.ts';
-import { type Bar, barsOf, type Cluster, clustersOf, clusterTitle, stepsOf } from '../model/drawn-lane.ts';
+import { type Bar, barsOf, type Cluster, clustersOf, clusterTitle, labelsOf, stepsOf } from '../model/drawn-lane.ts';
 import type { Lane } from '../model/lanes.ts';
 import { jumpTo, recording } from '../model/place.ts';
-import { clockText, durationInWords, wallClockTicks } from '../model/words.ts';
+import { axisTicks } from '../model/time-axis.ts';
+import { clockText, durationInWords } from '../model/words.ts';
 import { markShapes } from '../parts/mark-shape.tsx';
-import { end, view, width } from './timeline-view.ts';
+import { axisHeight, laneHeight } from './timeline-scroll.tsx';
+import { axis, end, width } from './timeline-view.ts';
 
-const laneHeight = 24;
 const barHeight = 15;
 
 /** Round times since the program's start, and the wall clock of the same moments. */
 export function Axis(): JSX.Element {
-  const { step, times } = ticks(view.value, width.value);
-  const scale = width.value / (view.value.to - view.value.from);
-  const wall = wallClockTicks(recording.value?.header.startedAt ?? '', times, step);
+  const ticks = axisTicks(axis.value, recording.value?.header.startedAt ?? '');
   return (
-    <svg class="axis" width={width.value} height={30} aria-hidden="true">
-      {times.map((t, i) => {
-        const x = (t - view.value.from) * scale;
-        return (
-          <g key={t} transform={`translate(${x.toFixed(1)} 0)`}>
-            <path d="M0.5 0v30" />
-            <text x={4} y={11}>
-              {tickText(t, step)}
-            </text>
-            <text class="wall" x={4} y={24}>
-              {wall[i]}
-            </text>
-          </g>
-        );
-      })}
+    <svg class="axis" width={width.value} height={axisHeight} aria-hidden="true">
+      {ticks.map(({ t, x, text, wall, wallX }) => (
+        <g key={t} transform={`translate(${x.toFixed(1)} 0)`}>
+          <path d="M0.5 0v30" />
+          <text x={4} y={11}>
+            {text}
+          </text>
+          <text class="wall" x={wallX - x} y={24}>
+            {wall}
+          </text>
+        </g>
+      ))}
     </svg>
   );
 }
@@ -44,8 +39,8 @@ interface LaneRowProps {
 
 /** One lane. Drawn anew when it, the view or the width changes; a step changes none of them. */
 export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Element {
-  const bars = barsOf(lane, view.value, width.value, end.value);
-  const clusters = clustersOf(lane, view.value, width.value);
+  const bars = barsOf(lane, axis.value, end.value);
+  const clusters = clustersOf(lane, axis.value);
   return (
     <svg
       class="lane"
@@ -58,6 +53,11 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
       {lane.counts.length > 0 && <Counts lane={lane} />}
       {bars.map((bar) => (
         <BarShape key={`${bar.index} ${bar.from}`} bar={bar} lane={lane} />
+      ))}
+      {labelsOf(clusters, bars, width.value).map(({ x, text }) => (
+        <text key={x} class="mark-label" x={x} y={laneHeight / 2 + 4}>
+          {text}
+        </text>
       ))}
       {clusters.map((cluster) => (
         <MarkShape key={cluster.marks[0]!.index} cluster={cluster} />
@@ -106,7 +106,7 @@ function MarkShape({ cluster }: { readonly cluster: Cluster }): JSX.Element {
 }
 
 function Counts({ lane }: { readonly lane: Lane }): JSX.Element {
-  const points = stepsOf(lane, view.value, width.value);
+  const points = stepsOf(lane, axis.value);
   const most = Math.max(1, ...points.map(({ n }) => n));
   const y = (n: number): number => laneHeight - 2 - (n / most) * (laneHeight - 6);
   const line = points.map(({ x, n }, i) => `${i === 0 ? `M${x} ${y(n)}` : `H${x}V${y(n)}`}`).join('');

@@ -1,9 +1,11 @@
 /** What part of the timeline is shown, and how wide it is drawn. */
-import { computed, effect, signal, untracked } from '@preact/signals';
+import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { fitting, moved, showing, type View, zoomed } from '../model/axis.ts';
 import { connection } from '../model/connection.ts';
+import { foldsOf } from '../model/idle-time.ts';
 import { place, recording, size } from '../model/place.ts';
 import { programTime } from '../model/program-clock.ts';
+import { foldedClock, TimeAxis } from '../model/time-axis.ts';
 
 /** Pixels of the part where time runs. */
 export const width = signal(800);
@@ -21,9 +23,34 @@ export const end = computed(() => {
   return connection.value.kind === 'live' ? Math.max(last, reached.value) : last;
 });
 
-const whole = computed<View>(() => fitting(recording.value?.timeAt(0) ?? 0, end.value));
+/** Whether idle times are folded; those that somebody opened are not, by their beginnings. */
+export const foldsIdle = signal(true);
+const opened = signal<ReadonlySet<number>>(new Set());
+
+/** All that could be folded, whether it is or not. */
+const foldable = computed(() => {
+  const begin = recording.value?.timeAt(0) ?? 0;
+  const idle = size.value > 0 ? (recording.value?.idle.until(end.value) ?? []) : [];
+  return foldsOf(idle, { from: begin, to: end.value }, width.value);
+});
+
+export const hasIdle = computed(() => foldable.value.folds.length > 0);
+
+/** The trace's clock, its idle times cut short. The view is a part of it. */
+const clock = computed(() => {
+  const { folds, pixels } = foldable.value;
+  const folded = foldsIdle.value ? folds.filter(({ from }) => !opened.value.has(from)) : [];
+  return foldedClock(folded, pixels, { from: recording.value?.timeAt(0) ?? 0, to: end.value }, width.value);
+});
+
+const whole = computed<View>(() =>
+  fitting(clock.value.shown(recording.value?.timeAt(0) ?? 0), clock.value.shown(end.value)),
+);
 
 export const view = computed<View>(() => zoom.value ?? whole.value);
+
+/** What is shown of it, as it lies on the screen. */
+export const axis = computed(() => new TimeAxis(clock.value, view.value, width.value));
 
 export const isZoomed = computed(() => zoom.value !== undefined);
 
@@ -35,8 +62,45 @@ export function pan(by: number): void {
   if (zoom.value !== undefined) set(moved(view.value, by, whole.value));
 }
 
+/** Shows what happened between two times of the trace. */
 export function zoomTo(from: number, to: number): void {
-  set(zoomed({ from, to }, (from + to) / 2, 1, whole.value));
+  const next = { from: clock.value.shown(from), to: clock.value.shown(to) };
+  set(zoomed(next, (next.from + next.to) / 2, 1, whole.value));
+}
+
+/** Zooms with the time under a point of the screen staying there. */
+export function zoomAt(x: number, factor: number): void {
+  const { from, to } = view.value;
+  zoomBy(factor, from + (x / width.value) * (to - from));
+}
+
+/** Opens the fold that begins at a time. */
+export function unfold(from: number): void {
+  keepingView(() => {
+    opened.value = new Set([...opened.value, from]);
+  });
+}
+
+/** Folds all idle times, or opens all. */
+export function toggleIdle(): void {
+  keepingView(() => {
+    const isAll = foldsIdle.value && opened.value.size === 0;
+    foldsIdle.value = !isAll;
+    opened.value = new Set();
+  });
+}
+
+/** Whether every idle time is folded. */
+export const foldsAll = computed(() => foldsIdle.value && opened.value.size === 0);
+
+/** What is in view stays there while the clock becomes another. */
+function keepingView(change: () => void): void {
+  const { from, to } = axis.peek();
+  const wasZoomed = isZoomed.peek();
+  batch(() => {
+    change();
+    if (wasZoomed) zoomTo(from, to);
+  });
 }
 
 export function fit(): void {
@@ -44,13 +108,11 @@ export function fit(): void {
 }
 
 export function timeOf(x: number): number {
-  const { from, to } = view.value;
-  return from + (x / width.value) * (to - from);
+  return axis.value.timeOf(x);
 }
 
 export function xOf(t: number): number {
-  const { from, to } = view.value;
-  return ((t - from) / (to - from)) * width.value;
+  return axis.value.xOf(t);
 }
 
 /** From now on the place stays in view, and another trace is shown as a whole. */
@@ -58,25 +120,32 @@ export function keepInView(): void {
   effect(() => {
     recording.value;
     zoom.value = undefined;
+    opened.value = new Set();
   });
   effect(() => {
     const open = recording.value;
     const shown = zoom.peek();
     if (open === undefined || shown === undefined || connection.peek().kind === 'opening') return;
-    zoom.value = showing(shown, open.timeAt(place.value), whole.peek());
+    zoom.value = showing(shown, clock.peek().shown(open.timeAt(place.value)), whole.peek());
   });
 }
 
 /** From now on the timeline of a live program grows with its time. It is drawn anew when it is a pixel longer. */
 export function keepGrowing(): void {
   effect(() => {
-    recording.value;
+    const open = recording.value;
     reached.value = 0;
     if (connection.value.kind !== 'live') return undefined;
     const grow = (): void => {
       const now = programTime() ?? 0;
       const { from, to } = whole.peek();
-      if (now - untracked(() => end.value) > (to - from) / width.peek()) reached.value = now;
+      const shownEnd = untracked(() => end.value);
+      const last = open?.timeAt(open.length - 1) ?? 0;
+      // A fold that grows looks as before: what its words tell is exact to a part in fifty.
+      const least = hasIdle.peek()
+        ? Math.max((to - from) / width.peek(), (shownEnd - last) / 50)
+        : (to - from) / width.peek();
+      if (now - shownEnd > least) reached.value = now;
     };
     grow();
     const timer = setInterval(grow, tickMs);

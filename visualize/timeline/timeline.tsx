@@ -7,14 +7,19 @@ import { range, recording, size } from '../model/place.ts';
 import { durationInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
+import { Folds, IdleSwitch } from './timeline-folds.tsx';
 import { Axis, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
-import { end, fit, isZoomed, pan, timeOf, view, width, zoomBy } from './timeline-view.ts';
+import { HiddenLanes, useLanesInView } from './timeline-scroll.tsx';
+import { axis, end, fit, isZoomed, pan, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
 /** Lanes over time: drag to go through it, with Shift to choose a range; the wheel zooms. */
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
+  const scroller = useRef<HTMLDivElement>(null);
+  const lanes = useLanes();
+  const onScroll = useLanesInView(scroller, lanes);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(([entry]) => {
       width.value = Math.max(50, Math.floor(entry!.contentRect.width));
@@ -23,24 +28,27 @@ export function Timeline(): JSX.Element {
     return () => observer.disconnect();
   }, []);
   return (
-    <section class="pane timeline" aria-labelledby="timeline-heading">
+    <section class="pane timeline" aria-labelledby="timeline-heading" style={{ '--lanes': lanes.value.length }}>
       <header class="pane-head">
         <h2 id="timeline-heading">Timeline</h2>
         <Length />
         <Legend />
         <span class="grow" />
         <RangeText />
+        <IdleSwitch />
         <ZoomButtons />
       </header>
-      <div class="lanes scroll">
-        <Names />
+      <div class="lanes scroll" ref={scroller} onScroll={onScroll}>
+        <Names lanes={lanes.value} />
         <div class="track" ref={track} {...trackGestures()}>
           <Axis />
-          <Rows />
+          <Folds />
+          <Rows lanes={lanes.value} />
           <RangeShade />
           <Playhead />
         </div>
       </div>
+      <HiddenLanes scroller={scroller} lanes={lanes.value} />
     </section>
   );
 }
@@ -72,29 +80,27 @@ function trackGestures(): {
       // Lanes that do not fit are scrolled with the wheel over their names.
       wheel.preventDefault();
       if (sideways !== 0) pan(((view.value.to - view.value.from) * sideways) / width.value);
-      else zoomBy(1.0018 ** wheel.deltaY, timeUnder(wheel, track));
+      else zoomAt(wheel.clientX - track.getBoundingClientRect().left, 1.0018 ** wheel.deltaY);
     },
   };
 }
 
-function Names(): JSX.Element {
-  const names = useLanes();
+function Names({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
   return (
     <ul class="lane-names" aria-label="Lanes">
       <li class="axis-name">time</li>
-      {names.value.map(({ name, title }) => (
+      {lanes.map(({ name, title }) => (
         <li key={name}>{title}</li>
       ))}
     </ul>
   );
 }
 
-function Rows(): JSX.Element {
-  const lanes = useLanes();
+function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
   size.value;
   return (
     <>
-      {lanes.value.map((lane) => (
+      {lanes.map((lane) => (
         <LaneRow key={lane.name} lane={lane} version={recording.value?.lanes.version ?? 0} />
       ))}
     </>
@@ -105,7 +111,7 @@ function useLanes(): { readonly value: readonly Lane[] } {
   return useComputed(() => {
     // Lanes grow in place: the size of the trace tells that there may be more of them.
     size.value;
-    return lanesIn(recording.value?.lanes.lanes ?? [], view.value);
+    return lanesIn(recording.value?.lanes.lanes ?? [], axis.value);
   });
 }
 

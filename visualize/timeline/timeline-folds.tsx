@@ -1,0 +1,52 @@
+import type { JSX } from 'preact';
+import { textWidth } from '../../src/debugger/statechart/text-width.ts';
+import { recording } from '../model/place.ts';
+import { durationInWords, wallClockText } from '../model/words.ts';
+import { axis, foldsAll, hasIdle, toggleIdle, unfold } from './timeline-view.ts';
+
+/** Idle times, cut short: how long each was, and the way to open it. */
+export function Folds(): JSX.Element {
+  const startedAt = recording.value?.header.startedAt ?? '';
+  return (
+    <>
+      {axis.value.folds.map(({ from, to, x, width }) => {
+        const words = durationInWords(to - from);
+        return (
+          <div key={from} class="idle" data-idle={from} style={{ left: `${x}px`, width: `${width}px` }}>
+            <button
+              type="button"
+              title={`Nothing changed for ${words}, from ${wallClockText(startedAt, from)} to ${wallClockText(startedAt, to)}: show it`}
+              aria-label={`Nothing changed for ${words}: show it`}
+              onPointerDown={(event) => event.stopPropagation()}
+              onClick={() => unfold(from)}
+            >
+              {[words, inShort(to - from)].find((one) => textWidth(one, { size: 10 }) + 4 <= width) ?? ''}
+            </button>
+          </div>
+        );
+      })}
+    </>
+  );
+}
+
+/** `12 h`, `3 d`: where there is no room for more. */
+function inShort(ms: number): string {
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
+  return ms < 36 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
+}
+
+/** Folds the idle times, or shows the axis as long as time is. */
+export function IdleSwitch(): JSX.Element | null {
+  if (!hasIdle.value) return null;
+  return (
+    <button
+      type="button"
+      class="idle-switch"
+      aria-pressed={foldsAll.value}
+      title="Cut times in which nothing changes short"
+      onClick={toggleIdle}
+    >
+      Fold idle time
+    </button>
+  );
+}

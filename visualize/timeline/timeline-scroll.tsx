@@ -1,0 +1,113 @@
+/** Lanes that do not fit: those that a place is about come into view, and what is bad beyond the border is said. */
+import { signal, useSignalEffect } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { badBetween, badLaneAt, laneOf } from '../model/lane-at.ts';
+import type { Lane } from '../model/lanes.ts';
+import { place, recording } from '../model/place.ts';
+import { axis } from './timeline-view.ts';
+
+export const laneHeight = 24;
+export const axisHeight = 30;
+
+/** What of the lanes is seen, in pixels from the first lane's top. */
+const seen = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
+
+type Scroller = { readonly current: HTMLDivElement | null };
+
+/** Keeps the lanes of the place in view, and knows which are. */
+export function useLanesInView(scroller: Scroller, lanes: { readonly value: readonly Lane[] }): () => void {
+  const before = useRef(Number.NEGATIVE_INFINITY);
+  const look = (): void => {
+    const element = scroller.current;
+    if (element === null) return;
+    const { scrollTop, clientHeight } = element;
+    const next = { top: scrollTop, bottom: scrollTop + clientHeight - axisHeight };
+    if (next.top !== seen.peek().top || next.bottom !== seen.peek().bottom) seen.value = next;
+  };
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(look);
+    observer.observe(scroller.current!);
+    return () => observer.disconnect();
+  }, []);
+  useSignalEffect(() => {
+    const at = place.value;
+    const shown = lanes.value;
+    const record = recording.value?.records[at];
+    const isJump = Math.abs(at - before.current) > 1;
+    before.current = at;
+    // A step goes from lane to lane; a jump asks what went wrong there. The last one that is shown is seen for certain.
+    const wanted = [laneOf(shown, record, at), ...(isJump ? [badLaneAt(shown, at)] : [])];
+    for (const name of wanted) {
+      const row = shown.findIndex((lane) => lane.name === name);
+      if (row >= 0) showRow(scroller.current, row);
+    }
+    look();
+  });
+  return look;
+}
+
+function showRow(element: HTMLElement | null, row: number): void {
+  if (element === null) return;
+  const top = row * laneHeight;
+  const room = element.clientHeight - axisHeight;
+  if (top < element.scrollTop) element.scrollTop = top;
+  else if (top + laneHeight > element.scrollTop + room) element.scrollTop = top + laneHeight - room + 2;
+}
+
+/** `↓ 3 lanes, 2 bad marks`: goes to the first of those that are marked. */
+export function HiddenLanes({
+  scroller,
+  lanes,
+}: {
+  readonly scroller: Scroller;
+  readonly lanes: readonly Lane[];
+}): JSX.Element {
+  const { top, bottom } = seen.value;
+  const isAbove = (row: number): boolean => row * laneHeight + laneHeight / 2 < top;
+  const isBelow = (row: number): boolean => row * laneHeight + laneHeight / 2 > bottom;
+  return (
+    <>
+      <Hint
+        way="above"
+        rows={lanes.flatMap((lane, row) => (isAbove(row) ? [{ lane, row }] : []))}
+        scroller={scroller}
+      />
+      <Hint
+        way="below"
+        rows={lanes.flatMap((lane, row) => (isBelow(row) ? [{ lane, row }] : []))}
+        scroller={scroller}
+      />
+    </>
+  );
+}
+
+interface HintProps {
+  readonly way: 'above' | 'below';
+  readonly rows: readonly { readonly lane: Lane; readonly row: number }[];
+  readonly scroller: Scroller;
+}
+
+function Hint({ way, rows, scroller }: HintProps): JSX.Element | null {
+  const { from, to } = axis.value;
+  const counted = rows.map(({ lane, row }) => ({ row, bad: badBetween(lane, from, to) }));
+  const bad = counted.reduce((sum, each) => sum + each.bad, 0);
+  if (rows.length === 0) return null;
+  const wanted =
+    (way === 'above' ? counted.findLast((each) => each.bad > 0) : counted.find((each) => each.bad > 0)) ??
+    (way === 'above' ? counted.at(-1) : counted[0]);
+  const arrow = way === 'above' ? '↑' : '↓';
+  const words = `${rows.length} ${rows.length === 1 ? 'lane' : 'lanes'}`;
+  return (
+    <button
+      type="button"
+      class={`lanes-hint ${way}`}
+      data-bad={bad || undefined}
+      aria-label={`${words} ${way}${bad > 0 ? `, ${bad} of their marks bad` : ''}: scroll there`}
+      onClick={() => showRow(scroller.current, wanted!.row)}
+    >
+      {arrow} {words}
+      {bad > 0 && `, ✕ ${bad}`}
+    </button>
+  );
+}
