@@ -14,6 +14,7 @@ import type {
 import type { AgentSettings } from './settings.ts';
 import { statusMachine } from './status.machine.ts';
 import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
+import { agentTimeline } from './timeline.ts';
 
 export interface AgentInput {
   settings: AgentSettings;
@@ -103,6 +104,7 @@ export const agentMachine = setup({
 }).createMachine({
   id: 'agent',
   description: 'The process that keeps Envoy running.',
+  meta: { timeline: agentTimeline },
   context: ({ input }) => ({ ...input, baseIds: [], trouble: [] }),
   invoke: { id: 'signals', src: 'signals' },
   on: {

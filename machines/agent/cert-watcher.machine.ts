@@ -11,6 +11,7 @@ import type {
   WatchStart,
 } from './protocol.ts';
 import type { AgentSettings } from './settings.ts';
+import { certWatcherTimeline } from './timeline.ts';
 
 type WatchSettings = AgentSettings['watch'];
 
@@ -154,6 +155,7 @@ export const certWatcherMachine = setup({
 }).createMachine({
   id: 'cert-watcher',
   description: 'Watches certificate directories.',
+  meta: { timeline: certWatcherTimeline },
   context: ({ input }) => ({
     ...input,
     filesInForce: null,

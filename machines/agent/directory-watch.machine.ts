@@ -1,6 +1,7 @@
 import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect } from '../effect.ts';
 import type { DirectoryFound, DirectoryMissing, FilesChanged, WatchBegan, WatchFailed } from './protocol.ts';
+import { noLane } from './timeline.ts';
 
 interface DirectoryInput {
   directory: string;
@@ -54,6 +55,7 @@ export const directoryWatchMachine = setup({
 }).createMachine({
   id: 'directory-watch',
   description: 'Keeps one certificate directory watched.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, seen: null, pauseMs: 0 }),
   initial: 'watching',
   states: {

@@ -12,6 +12,7 @@ import type {
   ProcessSignal,
   ProcessSpawned,
 } from './protocol.ts';
+import { epochTimeline } from './timeline.ts';
 
 export interface EpochInput {
   /** Of this actor: it goes into every report. */
@@ -182,6 +183,7 @@ export const epochMachine = setup({
 }).createMachine({
   id: 'epoch',
   description: 'One Envoy process.',
+  meta: { timeline: epochTimeline },
   context: ({ input }) => ({ ...input, configFile: '', lingerMs: 0, doomed: false }),
   on: {
     // Orders for a live epoch or a draining parent; they may cross with its end on the way, and are ignored then.

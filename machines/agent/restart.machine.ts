@@ -1,5 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import type { ChildAbort, RestartFact } from './protocol.ts';
+import { noLane } from './timeline.ts';
 
 export interface RestartInput {
   /** An epoch serves: it goes on serving if the newcomer is never live. */
@@ -62,6 +63,7 @@ export const restartMachine = setup({
 }).createMachine({
   id: 'restart',
   description: 'One Envoy is on its way to live.',
+  meta: { timeline: noLane },
   context: ({ input }) => input,
   initial: 'starting',
   on: { 'wanted.changed': { actions: 'note' } },

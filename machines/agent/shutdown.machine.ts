@@ -1,6 +1,7 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../effect.ts';
 import type { EpochsChanged, StopHurry } from './protocol.ts';
+import { noLane } from './timeline.ts';
 
 export interface ShutdownInput {
   /** Nobody waits for the end of any request: everything is to go. */
@@ -68,6 +69,7 @@ export const shutdownMachine = setup({
 }).createMachine({
   id: 'shutdown',
   description: 'Every Envoy is to end.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, miscounts: 0 }),
   initial: 'choosing',
   on: {

@@ -1,5 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import type { StartRequest, StartWithdraw } from './protocol.ts';
+import { noLane } from './timeline.ts';
 
 /**
  * Paces the starts of Envoy: a bucket of tokens that refills one at a time (spec/agent.md §2.2). One asker, one
@@ -24,6 +25,7 @@ export const startLimiterMachine = setup({
 }).createMachine({
   id: 'start-limiter',
   description: 'Lets Envoy start ten times at once, then once a second.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ tokens: input.burst, burst: input.burst, refillMs: input.refillMs }),
   initial: 'full',
   states: {

@@ -15,6 +15,7 @@ import type {
   StatusDrain,
   StatusStart,
 } from './protocol.ts';
+import { noLane } from './timeline.ts';
 
 export interface StatusInput {
   /** 0: no server. */
@@ -110,6 +111,7 @@ const answeredAlready = { guard: not('isOpen') } as const;
 export const statusMachine = statusSetup.createMachine({
   id: 'status',
   description: 'Readiness of this proxy.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, reason: 'no Envoy has served yet', question: null }),
   initial: 'idle',
   on: {

@@ -2,6 +2,7 @@ import { and, type ErrorActorEvent, not } from 'xstate';
 import { servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
 import { restartInputOf, type Setback, shutdownInputOf } from './supervisor-context.ts';
+import { supervisorTimeline } from './timeline.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor-context.ts';
 
@@ -36,6 +37,7 @@ const parentLost = [
 export const supervisorMachine = supervisorSetup.createMachine({
   id: 'supervisor',
   description: 'Keeps one Envoy serving the newest configuration.',
+  meta: { timeline: supervisorTimeline },
   context: ({ input }) => ({
     ...input,
     desired: { digest: '', orders: 0 },

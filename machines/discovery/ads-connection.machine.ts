@@ -17,6 +17,7 @@ import type { AdsRequest, DrainOrder, PushToClient, StreamOrder, StreamReport } 
 import { healthType, isAskedOnce } from './ads-types.ts';
 import type { Watch } from './ads-watch.ts';
 import { noNames } from './name-lists.ts';
+import { adsConnectionTimeline } from './timeline.ts';
 
 type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
 
@@ -84,6 +85,7 @@ export const adsConnectionMachine = setup({
 }).createMachine({
   id: 'ads-connection',
   description: 'One xDS stream of one client.',
+  meta: { timeline: adsConnectionTimeline },
   context: ({ input }) => ({
     ...input,
     identities: noNames,

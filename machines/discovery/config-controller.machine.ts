@@ -23,6 +23,7 @@ import type {
   SourcesRefused,
 } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
+import { configControllerTimeline } from './timeline.ts';
 
 export interface ConfigControllerInput {
   /** From the first event of a batch in a source to its reading (spec/discovery.md §4.3: 20 ms). */
@@ -239,6 +240,7 @@ export const configControllerMachine = setup({
 }).createMachine({
   id: 'config-controller',
   description: 'The sources of configuration.',
+  meta: { timeline: configControllerTimeline },
   context: ({ input }) => ({ ...input, sources: [], started: 0, version: '', outdated: false, failures: 0 }),
   initial: 'idle',
   invoke: {

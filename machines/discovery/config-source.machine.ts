@@ -2,6 +2,7 @@ import { assign, raise, sendParent, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import type { SourceFailed, SourceMissing, SourceMoved, SourceRead } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
+import { noLane } from './timeline.ts';
 
 export interface ConfigSourceInput {
   /** Which one: its address, `fs:///etc/mesh`. */
@@ -107,6 +108,7 @@ export const configSourceMachine = setup({
 }).createMachine({
   id: 'config-source',
   description: 'One source of configuration: a directory, a cluster, another control plane.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, places: [], everywhere: true, failures: 0 }),
   invoke: {
     id: 'watch',

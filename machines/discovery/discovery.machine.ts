@@ -1,5 +1,6 @@
 import { reasonOf } from '../effect.ts';
 import { discoverySetup, type Preparation } from './discovery.setup.ts';
+import { discoveryTimeline } from './timeline.ts';
 
 export type { DiscoveryInput, DiscoveryOutput, Preparation } from './discovery.setup.ts';
 
@@ -10,6 +11,7 @@ export type { DiscoveryInput, DiscoveryOutput, Preparation } from './discovery.s
 export const discoveryMachine = discoverySetup.createMachine({
   id: 'discovery',
   description: 'The control plane.',
+  meta: { timeline: discoveryTimeline },
   context: ({ input }) => ({ ...input, trouble: [] }),
   invoke: { id: 'signals', src: 'signals' },
   initial: 'preparing environment',

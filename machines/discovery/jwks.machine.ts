@@ -12,6 +12,7 @@ import type {
   KeySetLate,
   PushRequest,
 } from './protocol.ts';
+import { jwksTimeline } from './timeline.ts';
 
 export interface JwksInput {
   /** From an issuer's answer to the next question (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
@@ -134,6 +135,7 @@ export const jwksMachine = setup({
 }).createMachine({
   id: 'jwks',
   description: 'The keys with which tokens of requests are verified.',
+  meta: { timeline: jwksTimeline },
   context: ({ input }) => ({ ...input, sources: [], changed: [], due: [], started: 0 }),
   initial: 'idle',
   on: {

@@ -1,6 +1,7 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect, reasonOf } from '../effect.ts';
 import type { KeySetFailed, KeySetFetched, KeySetLate } from './protocol.ts';
+import { noLane } from './timeline.ts';
 
 export interface KeySetInput {
   /** Which key set: its address, without what would be secret in it. */
@@ -81,6 +82,7 @@ export const keySetMachine = setup({
 }).createMachine({
   id: 'key-set',
   description: 'The keys of one issuer of tokens.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, version: '', attempts: 0, failures: 0, hasSettled: false }),
   initial: 'fetching',
   after: { firstKeysTimeout: { guard: 'isUnsettled', actions: 'reportLate' } },

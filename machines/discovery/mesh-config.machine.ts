@@ -13,6 +13,7 @@ import type {
   SettingsRejected,
 } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
+import { meshConfigTimeline } from './timeline.ts';
 
 export interface MeshConfigInput {
   /** `mesh-config` and `mesh-networks` are two actors of this machine. */
@@ -105,6 +106,7 @@ export const meshConfigMachine = setup({
 }).createMachine({
   id: 'mesh-config',
   description: 'A file of mesh-wide settings.',
+  meta: { timeline: meshConfigTimeline },
   context: ({ input }) => ({ ...input, version: '', failures: 0 }),
   initial: 'idle',
   states: {

@@ -20,6 +20,7 @@ import {
   withServed,
   withTurns,
 } from './push-line.ts';
+import { noLane } from './timeline.ts';
 
 export interface PushQueueInput {
   /** How many proxies are brought up to date at a time (PILOT_PUSH_THROTTLE). */
@@ -73,6 +74,7 @@ export const pushQueueMachine = setup({
 }).createMachine({
   id: 'push-queue',
   description: 'Which proxies are brought up to date when.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, line: emptyLine }),
   initial: 'taking pushes',
   on: {

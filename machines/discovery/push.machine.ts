@@ -11,6 +11,7 @@ import type {
   PushStart,
 } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
+import { pushTimeline } from './timeline.ts';
 
 export interface PushInput {
   /** Time without a request after which a push begins (PILOT_DEBOUNCE_AFTER). */
@@ -158,6 +159,7 @@ export const pushMachine = setup({
 }).createMachine({
   id: 'push',
   description: 'From changes to contexts, a few at a time.',
+  meta: { timeline: pushTimeline },
   context: ({ input }) => ({
     ...input,
     gathered: nothing,

@@ -2,6 +2,7 @@ import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect, reasonOf } from '../effect.ts';
 import type { ListedRegistry, RegistryChanged, RegistryFailed, RegistrySynced } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
+import { noLane } from './timeline.ts';
 
 export type RegistryInput = ListedRegistry;
 
@@ -49,6 +50,7 @@ export const registryMachine = setup({
 }).createMachine({
   id: 'registry',
   description: 'One source of services: the objects of the configuration, a cluster, Consul.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, failures: 0 }),
   initial: 'running',
   states: {

@@ -20,6 +20,7 @@ import type {
 } from './protocol.ts';
 import { registryMachine } from './registry.machine.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
+import { serviceRegistryTimeline } from './timeline.ts';
 
 export interface ServiceRegistryInput {
   /** How long the start waits for registries that have not handed over all that they have. */
@@ -218,6 +219,7 @@ export const serviceRegistryMachine = setup({
 }).createMachine({
   id: 'service-registry',
   description: 'Services and endpoints, from whatever describes them.',
+  meta: { timeline: serviceRegistryTimeline },
   context: ({ input }) => ({
     ...input,
     registries: null,

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { statechartOf } from '../../src/runtime/trace/statechart.ts';
@@ -147,7 +148,9 @@ test('a search shows why each record was found, and gives the keys back', async 
 
 test('marks and bars have a legend', async () => {
   const open = await openPage(browser, [
-    writtenTrace([{ kind: 'spawn', actor: 'a' }, { ...eventBody('outside', 'a', 'signal.received') }]),
+    writtenTrace([{ kind: 'spawn', actor: 'a' }, { ...eventBody('outside', 'a', 'signal.received') }], {
+      machines: [statechartOf(agentMachine)],
+    }),
   ]);
   await opened(open.page);
   await shown(() => open.page.locator('.timeline .legend').innerText()).toMatch(/signal/);

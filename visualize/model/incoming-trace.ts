@@ -1,6 +1,6 @@
 /** A trace as it comes in: text in pieces of any length, read line by line. */
-import { notJson, parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
-import { type TraceHeader, type TraceRecord, traceVersion } from '../../src/runtime/trace/trace.ts';
+import { notJson, TraceLineReader } from '../../src/debugger/trace/trace-line.ts';
+import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 
 /** What is wrong with a trace, and where. What was read before it is good. */
 export class TraceProblem extends Error {
@@ -21,6 +21,7 @@ export class TraceStream {
   header: TraceHeader | undefined;
   /** Numbers of lines that were only half written, as a crash leaves the last one, or a full disk one in the middle. */
   readonly cutOff: number[] = [];
+  readonly #reader = new TraceLineReader();
   readonly #texts: string[] = [];
   /** Of a line that was reached; what is good before it is answered first. */
   #problem: unknown;
@@ -65,7 +66,7 @@ export class TraceStream {
     this.#rest = '';
     this.#from = 0;
     if (text.trim() !== '') {
-      if (typeof parseTraceLine(text) !== 'string') {
+      if (typeof this.#reader.read(text) !== 'string') {
         const record = this.#take(text);
         return record === undefined ? [] : [record];
       }
@@ -94,7 +95,7 @@ export class TraceStream {
   #take(text: string): TraceRecord | undefined {
     this.#line++;
     if (text === '') return undefined;
-    const line = parseTraceLine(text);
+    const line = this.#reader.read(text);
     if (typeof line === 'string') {
       if (line !== notJson || this.header === undefined) throw new TraceProblem(this.#line, line);
       this.#half ??= { line: this.#line, why: line };
@@ -119,12 +120,6 @@ export class TraceStream {
   }
 
   #takeHeader(header: TraceHeader): void {
-    if (header.version !== traceVersion) {
-      throw new TraceProblem(
-        this.#line,
-        `the format's version is ${header.version}, this page reads version ${traceVersion}: use the chartpilot of the release that wrote the trace`,
-      );
-    }
     if (this.header === undefined) {
       this.header = header;
       return;

@@ -1,12 +1,18 @@
 import { expect, test } from 'vitest';
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
-import { statechartOf } from '../../src/runtime/trace/statechart.ts';
+import { createMachine } from 'xstate';
+import { agentMachine } from '../../machines/agent/agent.machine.ts';
+import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { countAt, type Lane, Lanes } from './lanes.ts';
 
-const header = headerWith({ program: 'pilot-agent', machines: [statechartOf(epochMachine)] });
-const controlPlane: TraceHeader = { ...header, machines: [{ id: 'push', states: [], transitions: [] }] };
+const header = headerWith({ program: 'pilot-agent', machines: machinesOf(agentMachine).map(statechartOf) });
+const controlPlane: TraceHeader = {
+  ...header,
+  machines: machinesOf(discoveryMachine, adsConnectionMachine).map(statechartOf),
+};
 
 /** Feeds records, the i-th at i × 10 ms. */
 function lanesOf(bodies: readonly TraceBody[], of = header): Lanes {
@@ -79,6 +85,7 @@ test.each([
 
 test('signals, changes, restarts and retries are marks; a failure is one on the lane of its epoch', () => {
   const lanes = lanesOf([
+    spawn('supervisor', 'supervisor'),
     event('config.changed'),
     event('restart.decided', { name: 'epoch-0', how: 'cold start', reason: 'first start', attempt: 1 }),
     spawn('epoch-0', 'epoch'),
@@ -88,14 +95,14 @@ test('signals, changes, restarts and retries are marks; a failure is one on the 
     event('signal.received', { signal: 'SIGHUP' }),
   ]);
   expect(named(lanes, 'program').marks.map(({ kind, index }) => [kind, index])).toEqual([
-    ['change', 0],
-    ['restart', 1],
-    ['retry', 4],
+    ['change', 1],
+    ['restart', 2],
     ['retry', 5],
-    ['signal', 6],
+    ['retry', 6],
+    ['signal', 7],
   ]);
   expect(named(lanes, 'epoch-0').marks).toMatchObject([
-    { kind: 'failure', t: 30, title: 'epoch-0 failed while serving: exit code 139' },
+    { kind: 'failure', t: 40, title: 'epoch-0 failed while serving: exit code 139' },
   ]);
 });
 
@@ -104,7 +111,7 @@ test('an epoch that the supervisor calls doomed is marked once', () => {
     ...enters('supervisor', 'running.settled'),
     change: [{ path: '/epochs', value: [{ name: 'epoch-1', doomed: true }] }],
   } as TraceBody;
-  const lanes = lanesOf([spawn('epoch-1', 'epoch'), doomed, doomed]);
+  const lanes = lanesOf([spawn('supervisor', 'supervisor'), spawn('epoch-1', 'epoch'), doomed, doomed]);
   expect(named(lanes, 'epoch-1').marks).toHaveLength(1);
 });
 
@@ -122,11 +129,14 @@ test('who lived before the first record is in the lanes', () => {
 test('of a control plane sources, pushes and the number of connections are shown, and no epochs', () => {
   const lanes = lanesOf(
     [
+      spawn('config-controller', 'config-controller'),
+      spawn('service-registry', 'service-registry'),
+      spawn('push', 'push'),
       spawn('ads-connection-1', 'ads-connection'),
       spawn('ads-connection-2', 'ads-connection'),
       event('configs.changed', { changes: [1, 2] }, 'config-controller', 'service-registry'),
       event('push.request', {}, 'service-registry', 'push'),
-      spawn('push/context'),
+      { ...spawn('push/context'), parent: 'push' } as TraceBody,
       stop('push/context'),
       event('clients.push', { version: 'v2', forced: false, configs: ['a'] }, 'push', 'discovery/ads-server'),
       stop('ads-connection-1'),
@@ -136,9 +146,9 @@ test('of a control plane sources, pushes and the number of connections are shown
   expect(lanes.lanes.map(({ name }) => name)).toEqual(['sources', 'pushes', 'connections']);
   expect(named(lanes, 'sources').marks).toMatchObject([{ title: '2 configuration objects changed' }]);
   expect(named(lanes, 'pushes').marks.map(({ kind }) => kind)).toEqual(['request', 'push']);
-  expect(spansOf(named(lanes, 'pushes'))).toEqual([['building', 40, 50]]);
+  expect(spansOf(named(lanes, 'pushes'))).toEqual([['building', 70, 80]]);
   const connections = named(lanes, 'connections');
-  expect([0, 10, 65, 70].map((t) => countAt(connections, t))).toEqual([1, 2, 2, 1]);
+  expect([30, 40, 95, 100].map((t) => countAt(connections, t))).toEqual([1, 2, 2, 1]);
 });
 
 test('whatever is drawn changes the version, and nothing else does', () => {
@@ -166,4 +176,52 @@ test('a legend is told of the phases and marks that there are', () => {
   const lanes = lanesOf([spawn('epoch-0', 'epoch'), enters('epoch-0', 'running.live'), event('signal.received')]);
   expect([...lanes.phases]).toEqual(['starting', 'live']);
   expect([...lanes.kinds]).toEqual(['signal']);
+});
+
+const lock = statechartOf(
+  createMachine({
+    id: 'lock',
+    initial: 'locked',
+    states: { locked: { on: { turn: 'open' } }, open: { on: { turn: 'locked' } } },
+  }),
+);
+
+test('a machine that says nothing of lanes has one for each actor, with its states as they are called', () => {
+  const lanes = lanesOf([spawn('lock', 'lock'), enters('lock', 'locked'), enters('lock', 'open'), stop('lock')], {
+    ...header,
+    machines: [lock],
+  });
+  expect(lanes.lanes.map(({ name }) => name)).toEqual(['lock']);
+  expect(spansOf(named(lanes, 'lock'))).toEqual([
+    ['locked', 10, 20],
+    ['open', 20, 30],
+  ]);
+  expect(['locked', 'open', 'live'].map((phase) => lanes.toneOf(phase))).toEqual([0, 1, undefined]);
+});
+
+test('of ten thousand actors of such a machine the first have lanes, the others are counted', () => {
+  const bodies = Array.from({ length: 10_000 }, (_, i) => spawn(`lock-${i}`, 'lock'));
+  const lanes = lanesOf([...bodies, stop('lock-9999'), stop('lock-0')], { ...header, machines: [lock] });
+  expect(lanes.lanes).toHaveLength(25);
+  expect(named(lanes, 'more lock').counts.at(-1)?.n).toBe(10_000 - 24 - 1);
+});
+
+test('what a machine says of marks is in its header: no program is known by name', () => {
+  const marks = [
+    { event: 'key.turned', kind: 'change', text: '{by} turns {keys:key}', lane: '{name}' },
+    { event: 'key.turned', kind: 'invented later', text: 'never' },
+    { timer: 'patience', kind: 'retry', text: 'Nobody came' },
+  ] as const;
+  const lanes = lanesOf(
+    [
+      spawn('lock-1', 'lock'),
+      enters('lock-1', 'locked'),
+      event('key.turned', { by: 'Ann', keys: ['a'], name: 'lock-1' }),
+      event('key.turned', { by: 'Bob', name: 'nobody' }),
+      { kind: 'timer', actor: 'lock-1', timer: 'patience' },
+    ],
+    { ...header, machines: [{ ...lock, timeline: { marks } } as never] },
+  );
+  expect(named(lanes, 'lock-1').marks).toMatchObject([{ kind: 'change', title: 'Ann turns 1 key' }]);
+  expect(named(lanes, 'program').marks.map(({ title }) => title)).toEqual(['Bob turns 0 keys', 'Nobody came']);
 });

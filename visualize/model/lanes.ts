@@ -1,23 +1,16 @@
-/** A trace as a person sees it over time: a lane for each epoch or flow of the control plane, with bars, marks and counts. */
+/** A trace as a person sees it over time: lanes with bars, marks and counts, as its machines want to be seen (`machines/timeline.ts`). */
+import { lifePhases, type MarkKind, type MarkRule, markKinds, type Timeline } from '../../machines/timeline.ts';
 import type { Departure } from '../../src/debugger/check/check.ts';
+import { fieldAt, filled, isMeant } from '../../src/debugger/trace/mark-text.ts';
 import { StateTags } from '../../src/debugger/trace/state-tags.ts';
-import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import type { ContextChange, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { firstAfter } from './sorted.ts';
+import { departureInOneLine, happeningInWords, stateInWords } from './words.ts';
 
-import { departureInOneLine, happeningInWords } from './words.ts';
+export type { MarkKind };
 
-export type Phase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'building';
-
-export type MarkKind =
-  | 'departure'
-  | 'failure'
-  | 'rejected'
-  | 'retry'
-  | 'signal'
-  | 'restart'
-  | 'change'
-  | 'push'
-  | 'request';
+/** A phase of a life, as tags have it, or the name of a state. */
+export type Phase = string;
 
 /** Something that went on for a while. `to` is absent while it goes on. */
 export interface Span {
@@ -47,7 +40,23 @@ export interface Lane {
   readonly counts: { readonly t: number; readonly n: number }[];
 }
 
-const sources = new Set(['mesh-config', 'mesh-networks', 'config-controller', 'service-registry', 'jwks']);
+/** Of a machine that says nothing of lanes: so many of its actors have one, the others are counted. */
+const mostLanesByDefault = 24;
+const program = 'program';
+/** Colours for states that no tag says anything of. */
+const tones = 6;
+
+/** How the actors of one machine are shown. */
+interface Shown {
+  readonly place: number;
+  readonly timeline: Timeline;
+  /** Its states have tags for phases of a life. */
+  readonly hasLife: boolean;
+  /** Of its actors that have a lane without having asked for one. */
+  readonly byDefault: Set<string>;
+  /** How many lanes its actors have. */
+  lanes: number;
+}
 
 /** Follows a trace record by record. */
 export class Lanes {
@@ -56,72 +65,97 @@ export class Lanes {
   /** Of the bars and marks that there are so far: what a legend has to explain. */
   readonly phases = new Set<Phase>();
   readonly kinds = new Set<MarkKind>();
-  readonly #happenings: Lane;
-  readonly #sources = lane('sources', 'sources');
-  readonly #pushes = lane('pushes', 'pushes');
-  readonly #connections = lane('connections', 'connections');
+  readonly #tones = new Map<Phase, number>();
   readonly #departures = lane('departures', 'departures');
-  readonly #epochs = new Map<string, Lane>();
+  /** Those with a name of their own, in the order in which they are shown. */
+  readonly #named = new Map<string, Lane>();
+  readonly #actors = new Map<string, { readonly lane: Lane; readonly place: number }>();
   readonly #machines = new Map<string, string | undefined>();
-  readonly #isControlPlane: boolean;
   readonly #tags: StateTags;
-  /** Machines whose actors have a lane each. */
-  readonly #withLanes: ReadonlySet<string>;
-  #connected = 0;
-  /** Of the files that were read last: the same digest is no change. */
-  #digest: unknown;
-  #doomed: ReadonlySet<string> = new Set();
+  readonly #shown = new Map<string, Shown>();
+  readonly #rules = new Map<string, readonly MarkRule[]>();
+  readonly #lastSeen = new Map<MarkRule, unknown>();
+  /** Items that are as a rule says, by the rule and the actor: one is marked once. */
+  readonly #itemsSeen = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
 
   constructor(header: TraceHeader) {
-    const isControlPlane = header.machines.some(({ id }) => id === 'push' || id === 'ads-connection');
-    this.#isControlPlane = isControlPlane;
     this.#tags = new StateTags(header.machines);
-    this.#withLanes = new Set(header.machines.map(({ id }) => id).filter((id) => this.#tags.knows(id, 'live')));
-    this.#happenings = lane('program', isControlPlane ? 'program' : 'restarts, signals');
+    for (const [place, { id, timeline = {} }] of header.machines.entries()) {
+      const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
+      this.#shown.set(id, { place, timeline, hasLife, byDefault: new Set(), lanes: 0 });
+      for (const { name, title = name } of timeline.lanes ?? []) {
+        if (!this.#named.has(name)) this.#named.set(name, lane(name, title));
+      }
+      for (const rule of timeline.marks ?? []) {
+        if (rule.event === undefined || rule.event === '*' || !isKnown(rule)) continue;
+        this.#rules.set(rule.event, [...(this.#rules.get(rule.event) ?? []), rule]);
+      }
+    }
+    if (!this.#named.has(program)) this.#named.set(program, lane(program, program));
     const begin = header.actors?.length ? Math.max(...header.actors.map(({ spawnedAt }) => spawnedAt)) : 0;
     for (const { actor, machine, state, spawnedAt } of header.actors ?? []) {
       this.#machines.set(actor, machine);
-      if (this.#hasLane(machine)) this.#enter(actor, state, state === '' ? spawnedAt : begin, -1);
-      if (machine === 'ads-connection') this.#count(1, begin);
+      this.#began(actor, machine, state, state === '' ? spawnedAt : begin, begin, -1);
     }
   }
 
-  /** Those that have something to show; the epochs in the order in which they first came. */
+  /** Those that have something to show, or that are there from the beginning; then those of actors, machine by machine. */
   get lanes(): readonly Lane[] {
-    const own = this.#isControlPlane
-      ? [this.#sources, this.#pushes, this.#connections]
-      : [...this.#epochs.values()].sort(byEpoch);
-    return [...[this.#departures, this.#happenings].filter((found) => !isEmpty(found)), ...own];
+    const ofActors = [...this.#actors.values()].sort((a, b) => a.place - b.place || byNumber(a.lane, b.lane));
+    const happenings = this.#named.get(program)!;
+    return [
+      ...[this.#departures, happenings].filter((found) => !isEmpty(found)),
+      ...[...this.#named.values()].filter((found) => found !== happenings),
+      ...ofActors.map((found) => found.lane),
+    ];
   }
 
-  /** Of an actor that has a lane. */
-  phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | 'gone' | undefined {
-    return this.#hasLane(machine) ? phaseOf(this.#tags.of(machine, state)) : undefined;
+  /** Of an actor whose states are tagged as phases of a life, and that has a lane. */
+  phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | undefined {
+    const shown = this.#shownOf(machine);
+    if (shown === undefined || !shown.hasLife || !hasLanes(shown)) return undefined;
+    return this.#phaseIn(machine!, state);
+  }
+
+  /** Which of the colours a phase has that is no phase of a life: they are given in turn. */
+  toneOf(phase: Phase): number | undefined {
+    return this.#tones.get(phase);
   }
 
   feed(record: TraceRecord, index: number): void {
     switch (record.kind) {
-      case 'spawn':
-        this.#machines.set(record.actor, record.machine);
-        if (this.#hasLane(record.machine)) this.#enter(record.actor, '', record.t, index);
-        if (record.machine === 'ads-connection') this.#count(1, record.t);
-        if (this.#isBuilding(record.actor)) this.#open(this.#pushes, 'building', record.t, index);
+      case 'spawn': {
+        const { actor, parent, machine, t } = record;
+        this.#machines.set(actor, machine);
+        this.#began(actor, machine, '', t, t, index);
+        this.#work(actor, parent, (on, phase) => this.#open(on, phase, t, index));
         break;
+      }
       case 'transition':
-        if (this.#hasLane(this.#machines.get(record.actor))) this.#enter(record.actor, record.to, record.t, index);
-        if (record.actor === 'supervisor') this.#noteDoomed(record, index);
+        if (this.#hasLane(record.actor)) this.#enter(record.actor, record.to, record.t, index);
+        this.#items(record, index);
+        break;
+      case 'step':
+        this.#items(record, index);
         break;
       case 'stop':
         this.#ended(record, index);
         break;
       case 'unexpected':
-        this.#mark(this.#happenings, record.t, index, 'failure', `${record.actor} ${happeningInWords(record)}`);
+        this.#mark(
+          this.#named.get(program)!,
+          record.t,
+          index,
+          'failure',
+          `${record.actor} ${happeningInWords(record)}`,
+        );
         break;
-      case 'timer':
-        if (record.actor === 'supervisor' && record.timer === 'backoff') {
-          this.#mark(this.#happenings, record.t, index, 'retry', 'The pause after a failure is over: another try');
-        }
+      case 'timer': {
+        const { marks = [] } = this.#timelineOf(record.actor) ?? {};
+        const rule = marks.find(({ timer }) => timer === record.timer);
+        if (rule !== undefined) this.#markBy(rule, { actor: record.actor }, record.t, index);
         break;
+      }
       case 'event':
         this.#event(record, index);
         break;
@@ -133,68 +167,136 @@ export class Lanes {
   }
 
   #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
-    const [kind, title] = happeningOf(event) ?? [];
-    const isSame = kind === 'change' && event.digest !== undefined && event.digest === this.#digest;
-    if (kind === 'change') this.#digest = event.digest;
-    if (kind !== undefined && !isSame) {
-      const name = typeof event.name === 'string' ? event.name : undefined;
-      const epoch = kind === 'failure' && name !== undefined ? this.#epochs.get(name) : undefined;
-      this.#mark(epoch ?? this.#happenings, t, index, kind, title!);
+    const fields = { ...event, from, to };
+    const rule =
+      this.#rules.get(event.type)?.find((each) => isMeant(each, fields)) ?? this.#wildcard(from, to, event.type);
+    if (rule !== undefined) this.#markBy(rule, fields, t, index);
+  }
+
+  /** What is said out of a group, and has no rule of its own. */
+  #wildcard(from: string, to: string, type: string): MarkRule | undefined {
+    if (this.#rules.has(type) || type.startsWith('xstate.')) return undefined;
+    const { group, marks = [] } = this.#timelineOf(from) ?? {};
+    if (group !== undefined && this.#timelineOf(to)?.group === group) return undefined;
+    return marks.find(({ event }) => event === '*');
+  }
+
+  /** Items of lists in a context that have come to be as a rule says. */
+  #items(
+    { actor, change, t }: TraceRecord & { actor: string; change?: readonly ContextChange[] },
+    index: number,
+  ): void {
+    if (change === undefined) return;
+    for (const rule of this.#timelineOf(actor)?.marks ?? []) {
+      const list = rule.items === undefined ? undefined : change.find(({ path }) => path === rule.items)?.value;
+      if (!Array.isArray(list)) continue;
+      const now = new Map<string, object>();
+      for (const item of list) {
+        if (typeof item === 'object' && item !== null && isMeant(rule, item)) now.set(filled(rule.text, item), item);
+      }
+      const before = this.#itemsSeen.get(rule)?.get(actor);
+      for (const [words, item] of now) {
+        if (before?.has(words) !== true) this.#markBy(rule, item as Record<string, unknown>, t, index);
+      }
+      const ofRule = this.#itemsSeen.get(rule) ?? new Map<string, ReadonlySet<string>>();
+      this.#itemsSeen.set(rule, ofRule.set(actor, new Set(now.keys())));
     }
-    if (!this.#isControlPlane) return;
-    if (event.type === 'clients.push') {
-      const configs = Array.isArray(event.configs) ? event.configs.length : 0;
-      const what = event.forced === true ? 'everything' : `${configs} ${configs === 1 ? 'object' : 'objects'}`;
-      this.#mark(this.#pushes, t, index, 'push', `Pushed to the clients: ${what}, version ${text(event.version)}`);
-    } else if (event.type === 'push.request') {
-      this.#mark(this.#pushes, t, index, 'request', `${from} asks for a push`);
-    } else if (sources.has(from) && !sources.has(to) && !event.type.startsWith('xstate.') && kind === undefined) {
-      this.#mark(this.#sources, t, index, 'change', `${from}: ${event.type}`);
-    } else if (event.type === 'configs.changed') {
-      const changes = Array.isArray(event.changes) ? event.changes.length : 0;
-      this.#mark(
-        this.#sources,
-        t,
-        index,
-        'change',
-        `${changes} configuration ${changes === 1 ? 'object' : 'objects'} changed`,
-      );
+  }
+
+  #markBy(rule: MarkRule, fields: Readonly<Record<string, unknown>>, t: number, index: number): void {
+    if (!isKnown(rule)) return;
+    if (rule.unlessSame !== undefined) {
+      const value = fieldAt(fields, rule.unlessSame);
+      const isSame = value !== undefined && this.#lastSeen.get(rule) === value;
+      this.#lastSeen.set(rule, value);
+      if (isSame) return;
     }
+    const name = filled(rule.lane ?? program, fields);
+    const on = this.#named.get(name) ?? this.#actors.get(name)?.lane ?? this.#named.get(program)!;
+    this.#mark(on, t, index, rule.kind, filled(rule.text, fields));
   }
 
   #ended({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {
     const machine = this.#machines.get(actor);
+    if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.lane, t);
+    else this.#count(machine, -1, t);
+    const at = actor.lastIndexOf('/');
+    this.#work(actor, at < 0 ? undefined : actor.slice(0, at), (on) => this.#close(on, t));
     this.#machines.delete(actor);
-    if (this.#hasLane(machine)) this.#close(this.#epochs.get(actor), t);
-    if (machine === 'ads-connection') this.#count(-1, t);
-    if (this.#isBuilding(actor)) this.#close(this.#pushes, t);
+    this.#shownOf(machine)?.byDefault.delete(actor);
     if (status === 'error' && machine !== undefined) {
-      this.#mark(this.#happenings, t, index, 'failure', `${actor} broke: ${error ?? 'no reason is told'}`);
+      this.#mark(this.#named.get(program)!, t, index, 'failure', `${actor} broke: ${error ?? 'no reason is told'}`);
     }
   }
 
-  #hasLane(machine: string | undefined): boolean {
-    return machine !== undefined && this.#withLanes.has(machine);
+  #began(actor: string, machine: string | undefined, state: string, t: number, begin: number, index: number): void {
+    const shown = this.#shownOf(machine);
+    if (shown === undefined) return;
+    const isKnownLane = this.#actors.has(actor);
+    if (shown.timeline.lane === undefined && (isKnownLane || shown.lanes < mostLanesByDefault)) {
+      shown.byDefault.add(actor);
+    }
+    if (this.#hasLane(actor)) this.#enter(actor, state, t, index);
+    else this.#count(machine, 1, begin);
   }
 
-  #isBuilding(actor: string): boolean {
-    return actor === 'push/context' || actor === 'push/endpoints';
+  /** A machine that the header does not have is shown like one that says nothing. */
+  #shownOf(machine: string | undefined): Shown | undefined {
+    if (machine === undefined) return undefined;
+    const known = this.#shown.get(machine);
+    if (known !== undefined) return known;
+    const made = { place: this.#shown.size, timeline: {}, hasLife: false, byDefault: new Set<string>(), lanes: 0 };
+    this.#shown.set(machine, made);
+    return made;
+  }
+
+  #timelineOf(actor: string): Timeline | undefined {
+    return this.#shownOf(this.#machines.get(actor))?.timeline;
+  }
+
+  #hasLane(actor: string): boolean {
+    const shown = this.#shownOf(this.#machines.get(actor));
+    return shown !== undefined && (shown.timeline.lane === 'each' || shown.byDefault.has(actor));
+  }
+
+  /** Tells of the bars that an effect is while it lives. */
+  #work(actor: string, parent: string | undefined, tell: (on: Lane, phase: Phase) => void): void {
+    if (parent === undefined || this.#machines.get(actor) !== undefined) return;
+    for (const { child, lane: name, phase } of this.#timelineOf(parent)?.work ?? []) {
+      const on = actor === `${parent}/${child}` ? this.#named.get(name) : undefined;
+      if (on !== undefined) tell(on, phase);
+    }
+  }
+
+  #phaseIn(machine: string, state: string): Phase {
+    const tags = this.#tags.of(machine, state);
+    const tagged = lifePhases.find((phase) => tags.has(phase));
+    // Before it has a state, a life begins.
+    return tagged ?? (state === '' ? 'starting' : stateInWords(state));
   }
 
   #enter(actor: string, state: string, t: number, index: number): void {
-    const found = this.#epochs.get(actor) ?? lane(actor, actor.replace('-', ' '));
-    this.#epochs.set(actor, found);
-    const phase = phaseOf(this.#tags.of(this.#machines.get(actor), state));
-    const last = found.spans.at(-1);
+    const machine = this.#machines.get(actor)!;
+    const shown = this.#shownOf(machine)!;
+    let found = this.#actors.get(actor);
+    if (found === undefined) {
+      found = { lane: lane(actor, actor.replace(/-(?=\d)/, ' ')), place: shown.place };
+      this.#actors.set(actor, found);
+      shown.lanes++;
+    }
+    if (state === '' && !shown.hasLife) return;
+    const phase = this.#phaseIn(machine, state);
+    const last = found.lane.spans.at(-1);
     if (last !== undefined && last.to === undefined && last.phase === phase) return;
-    this.#close(found, t);
-    if (phase !== 'gone') this.#open(found, phase, t, index);
+    this.#close(found.lane, t);
+    if (phase !== 'gone') this.#open(found.lane, phase, t, index);
   }
 
   #open(in_: Lane, phase: Phase, t: number, index: number): void {
     this.#close(in_, t);
     in_.spans.push({ from: t, phase, index });
     this.phases.add(phase);
+    if (!isLifePhase(phase) && !this.#tones.has(phase)) this.#tones.set(phase, this.#tones.size % tones);
     this.version++;
   }
 
@@ -211,76 +313,37 @@ export class Lanes {
     this.version++;
   }
 
-  #count(change: 1 | -1, t: number): void {
-    this.#connected += change;
-    const { counts } = this.#connections;
+  #count(machine: string | undefined, change: 1 | -1, t: number): void {
+    const wanted = this.#shownOf(machine)?.timeline.lane;
+    if (machine === undefined || wanted === 'none' || wanted === 'each') return;
+    const [name, title] = wanted === undefined ? [`more ${machine}`, `more ${machine}`] : [wanted.count, wanted.count];
+    const on = this.#named.get(name) ?? lane(name, title);
+    this.#named.set(name, on);
+    const { counts } = on;
+    const n = Math.max(0, (counts.at(-1)?.n ?? 0) + change);
     // Many that come at the same time are one step.
     if (counts.at(-1)?.t === t) counts.pop();
-    counts.push({ t, n: this.#connected });
+    counts.push({ t, n });
     this.version++;
-  }
-
-  /** What only the supervisor knows: a parent died before its time, and its child will not live long. */
-  #noteDoomed({ change, t }: TraceRecord & { kind: 'transition' }, index: number): void {
-    const epochs = change?.find(({ path }) => path === '/epochs')?.value;
-    if (!Array.isArray(epochs)) return;
-    const doomed = new Set<string>(epochs.filter((epoch) => epoch?.doomed === true).map(({ name }) => String(name)));
-    for (const name of doomed) {
-      const found = this.#epochs.get(name);
-      if (found === undefined || this.#doomed.has(name)) continue;
-      this.#mark(found, t, index, 'failure', `${found.title} is doomed: its parent died before its time`);
-    }
-    this.#doomed = doomed;
   }
 }
 
-/** Tags of states: a chart of which one is `live` gets a lane for each of its actors. */
-const lifePhases = ['starting', 'live', 'draining', 'retiring', 'ending', 'gone'] as const;
+function isLifePhase(phase: Phase): boolean {
+  return phase === 'building' || (lifePhases as readonly string[]).includes(phase);
+}
 
-/** What a life is in, given the tags of its state; before there are any, it begins. */
-function phaseOf(tags: ReadonlySet<string>): Phase | 'gone' {
-  return lifePhases.find((phase) => tags.has(phase)) ?? 'starting';
+function hasLanes({ timeline }: Shown): boolean {
+  return timeline.lane === undefined || timeline.lane === 'each';
+}
+
+/** A rule of a newer program may be for a mark that nobody here can draw. */
+function isKnown({ kind }: MarkRule): boolean {
+  return (markKinds as readonly string[]).includes(kind);
 }
 
 /** How many there were at a time. */
 export function countAt({ counts }: Lane, t: number): number {
   return counts[firstAfter(counts, (count) => count.t > t) - 1]?.n ?? 0;
-}
-
-/** The events that a person looks for in the life of a program. */
-function happeningOf(event: { type: string; [field: string]: unknown }): [MarkKind, string] | undefined {
-  switch (event.type) {
-    case 'signal.received':
-      return ['signal', `Signal ${text(event.signal)}`];
-    case 'quit.requested':
-      return ['signal', 'POST /quitquitquit'];
-    case 'config.changed':
-      return ['change', 'Certificates or configuration changed'];
-    case 'config.rejected':
-    case 'settings.rejected':
-      return ['rejected', `What is configured would not do: ${problemOf(event)}`];
-    case 'restart.decided': {
-      const what = `${text(event.how)} of ${text(event.name)}: ${text(event.reason)}`;
-      return Number(event.attempt) > 1 ? ['retry', `Try ${event.attempt}, ${what}`] : ['restart', capital(what)];
-    }
-    case 'epoch.failed':
-      return ['failure', `${text(event.name)} failed while ${text(event.during)}: ${text(event.reason)}`];
-    case 'context.failed':
-    case 'configs.failed':
-    case 'services.failed':
-    case 'http.failed':
-    case 'status.failed':
-    case 'ads.failed':
-      return ['failure', `${event.type}: ${text(event.reason)}`];
-    default:
-      return undefined;
-  }
-}
-
-function problemOf(event: { [field: string]: unknown }): string {
-  if (typeof event.reason === 'string') return event.reason;
-  const [first] = Array.isArray(event.problems) ? (event.problems as { message?: unknown }[]) : [];
-  return text(first?.message);
 }
 
 function lane(name: string, title: string): Lane {
@@ -292,14 +355,6 @@ function isEmpty({ spans, marks }: Lane): boolean {
 }
 
 /** epoch-2 before epoch-10, and epoch-1b behind epoch-1. */
-function byEpoch(a: Lane, b: Lane): number {
+function byNumber(a: Lane, b: Lane): number {
   return a.name.localeCompare(b.name, 'en', { numeric: true });
-}
-
-function text(value: unknown): string {
-  return value === undefined || value === null ? 'unknown' : String(value);
-}
-
-function capital(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -70,7 +70,7 @@ function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JS
   const { x, width: wide, phase, from, to, merged } = bar;
   const length = to === undefined ? 'goes on' : durationInWords(to - from);
   return (
-    <g class="bar" data-phase={phase} data-from={from} data-to={to}>
+    <g class="bar" data-phase={phase} data-tone={recording.value?.lanes.toneOf(phase)} data-from={from} data-to={to}>
       <rect x={x} y={(laneHeight - barHeight) / 2} width={wide} height={barHeight} rx={Math.min(3, wide / 3)} />
       {wide > phase.length * 6.2 + 10 && (
         <text x={x + 6} y={laneHeight / 2 + 4}>

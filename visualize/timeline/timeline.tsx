@@ -1,6 +1,7 @@
 import { useComputed } from '@preact/signals';
 import type { JSX, TargetedPointerEvent, TargetedWheelEvent } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { lifePhases } from '../../machines/timeline.ts';
 import { lanesIn } from '../model/drawn-lane.ts';
 import type { Lane, MarkKind } from '../model/lanes.ts';
 import { range, recording, size } from '../model/place.ts';
@@ -120,21 +121,26 @@ function Length(): JSX.Element {
   return <span class="muted">{open === undefined ? '' : durationInWords(end.value - open.timeAt(0))}</span>;
 }
 
-const phasesInOrder = ['starting', 'live', 'draining', 'retiring', 'ending', 'building'] as const;
+const phasesInOrder: readonly string[] = [...lifePhases, 'building'];
+/** A program may have as many names for its states as it likes. */
+const mostInLegend = 12;
 
 /** What bars and marks of this trace mean: those that it has. */
 function Legend(): JSX.Element | null {
   size.value;
   const lanes = recording.value?.lanes;
   if (lanes === undefined) return null;
-  const phases = phasesInOrder.filter((phase) => lanes.phases.has(phase));
+  const phases = [
+    ...phasesInOrder.filter((phase) => lanes.phases.has(phase)),
+    ...[...lanes.phases].filter((phase) => !phasesInOrder.includes(phase)),
+  ].slice(0, mostInLegend);
   const kinds = (Object.keys(markNames) as MarkKind[]).filter((kind) => lanes.kinds.has(kind));
   if (phases.length + kinds.length === 0) return null;
   return (
     <ul class="legend" aria-label="Legend">
       {phases.map((phase) => (
         <li key={phase}>
-          <span class="swatch" data-phase={phase} />
+          <span class="swatch" data-phase={phase} data-tone={lanes.toneOf(phase)} />
           {phase}
         </li>
       ))}

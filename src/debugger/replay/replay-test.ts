@@ -4,8 +4,8 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
-import { parseTraceLine } from '../trace/trace-line.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import { TraceLineReader } from '../trace/trace-line.ts';
 import { type Difference, type ReplayReport, replay } from './replay.ts';
 import { formatDifference } from './replay-report-text.ts';
 
@@ -39,19 +39,15 @@ export async function replayLines(
 }
 
 function readLines(lines: readonly string[]): { header: TraceHeader; records: TraceRecord[] } {
+  const reader = new TraceLineReader();
   let header: TraceHeader | undefined;
   const records: TraceRecord[] = [];
   for (const [i, text] of lines.entries()) {
     if (text === '') continue;
-    const line = parseTraceLine(text);
+    const line = reader.read(text);
     if (typeof line === 'string') throw new ChartpilotError('TRACE_INVALID', `line ${i + 1}: ${line}`);
     if (line.kind !== 'header') records.push(line);
-    else if (line.version === traceVersion) header = line;
-    else {
-      throw new ChartpilotError('TRACE_INVALID', `its version is ${line.version}, this replay reads ${traceVersion}`, {
-        hint: 'record it anew, or use the chartpilot of the release that wrote it',
-      });
-    }
+    else header = line;
   }
   if (header === undefined) throw new ChartpilotError('TRACE_INVALID', 'there is no header');
   return { header, records };

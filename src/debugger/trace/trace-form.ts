@@ -30,6 +30,27 @@ function record(fields: Fields): Form {
     entries.every(([name, form]) => form((value as Record<string, unknown>)[name]));
 }
 
+const timeline = record({
+  lane: (value) => value === undefined || value === 'each' || value === 'none' || record({ count: text })(value),
+  lanes: optional(list(record({ name: text, title: optional(text) }))),
+  group: optional(text),
+  work: optional(list(record({ child: text, lane: text, phase: text }))),
+  marks: optional(
+    list(
+      record({
+        kind: text,
+        text,
+        lane: optional(text),
+        event: optional(text),
+        timer: optional(text),
+        items: optional(text),
+        when: optional(record({})),
+        above: optional(record({})),
+        unlessSame: optional(text),
+      }),
+    ),
+  ),
+});
 const machine = record({
   id: text,
   states: list(
@@ -56,6 +77,7 @@ const machine = record({
       description: optional(text),
     }),
   ),
+  timeline: optional(timeline),
 });
 const livingActor = record({
   actor: text,

@@ -1,5 +1,6 @@
-import type { TraceLine, TraceRecord } from '../../runtime/trace/trace.ts';
+import { type TraceLine, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
 import { formOf } from './trace-form.ts';
+import { type RawLine, stepsFrom, type VersionStep } from './versions.ts';
 
 const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));
 /** All but the header. */
@@ -12,8 +13,35 @@ const longestShown = 200;
 /** Far more than a program writes (runtime/trace/redact.ts), far less than what no recursion could walk through. */
 const deepest = 500;
 
-/** A line of a trace; or, in words, why it is none. */
+/** Reads a trace line by line, also one of an older version of the format: its header says how the lines after it are read. */
+export class TraceLineReader {
+  #steps: readonly VersionStep[] = [];
+
+  /** A line, as one of this version of the format; or, in words, why it is none. */
+  read(text: string): TraceLine | string {
+    const line = objectIn(text);
+    if (typeof line === 'string') return line;
+    if (line.kind === 'header' && typeof line.version === 'number') {
+      const steps = stepsFrom(line.version);
+      if (steps === undefined) return otherVersion(line.version);
+      this.#steps = steps;
+    }
+    return checked(this.#steps.reduce((before, step) => step(before), line));
+  }
+}
+
+/** That a trace is of a version that nothing here can read. */
+export function otherVersion(version: number): string {
+  return `the format's version is ${version}, this program reads versions 1 to ${traceVersion}: use the chartpilot of the release that wrote the trace`;
+}
+
+/** A line of a trace of this version; or, in words, why it is none. */
 export function parseTraceLine(text: string): TraceLine | string {
+  const line = objectIn(text);
+  return typeof line === 'string' ? line : checked(line);
+}
+
+function objectIn(text: string): RawLine | string {
   let line: unknown;
   try {
     line = JSON.parse(text);
@@ -23,13 +51,16 @@ export function parseTraceLine(text: string): TraceLine | string {
   if (typeof line !== 'object' || line === null) return 'the line is not a JSON object';
   // A bracket of each level at both ends: only long lines are worth a look.
   if (text.length > 2 * deepest && isDeeper(line)) return `the record is nested deeper than ${deepest} levels`;
-  const record = line as Record<string, unknown>;
+  return line as RawLine;
+}
+
+function checked(record: RawLine): TraceLine | string {
   const fields = checks.get(String(record.kind));
   if (fields === undefined) return `no record has the kind ${cut(JSON.stringify(record.kind) ?? 'undefined')}`;
   for (const [field, isOfForm] of fields) {
     if (!isOfForm(record[field])) return `field '${field}' of the ${record.kind} record is ${shown(record[field])}`;
   }
-  return line as TraceLine;
+  return record as unknown as TraceLine;
 }
 
 /** Level by level: what is looked for is what a recursion could not find. */

@@ -1,12 +1,13 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
-import { notJson, parseTraceLine } from './trace-line.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import { notJson, TraceLineReader } from './trace-line.ts';
 
 /** One file of a trace, or another stream of its text, that is being read. */
 export class TracePart {
   /** As errors name it: the file's path. */
   readonly name: string;
   readonly #lines: AsyncGenerator<Line>;
+  readonly #reader = new TraceLineReader();
   #header: TraceHeader | undefined;
   #line = 0;
   /** `file:line` of lines that were left out because their end is missing. */
@@ -51,7 +52,7 @@ export class TracePart {
     for await (const { text, whole } of this.#lines) {
       this.#line++;
       if (text === '') continue;
-      const line = parseTraceLine(text);
+      const line = this.#reader.read(text);
       if (typeof line === 'string') {
         if (half !== undefined) throw this.invalid(half.why, half.line);
         // What is JSON was written to its end: it is wrong, not cut.
@@ -89,33 +90,10 @@ export class TracePart {
 
   #readHeader(text: string | undefined): TraceHeader {
     if (text === undefined) throw this.invalid('the file is empty');
-    const version = versionIn(text);
-    if (version !== undefined && version !== traceVersion) {
-      throw new ChartpilotError(
-        'TRACE_INVALID',
-        `${this.name}:1: the format's version is ${version}, this program reads version ${traceVersion}`,
-        {
-          hint:
-            version < traceVersion
-              ? 'read it with the chartpilot of the release that wrote it, or record the run again with this one'
-              : 'read it with a newer chartpilot: the one of the release that wrote it',
-        },
-      );
-    }
-    const line = parseTraceLine(text);
+    const line = this.#reader.read(text);
     if (typeof line === 'string') throw this.invalid(`the first line is no trace header: ${line}`);
     if (line.kind !== 'header') throw this.invalid(`the first line is a ${line.kind} record, not the header`);
     return line;
-  }
-}
-
-/** A header of another version may have other fields: its version is looked at before those. */
-function versionIn(text: string): number | undefined {
-  try {
-    const line = JSON.parse(text) as { kind?: unknown; version?: unknown } | null;
-    return line?.kind === 'header' && typeof line.version === 'number' ? line.version : undefined;
-  } catch {
-    return undefined;
   }
 }
 

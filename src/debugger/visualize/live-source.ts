@@ -4,9 +4,9 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
-import { type TraceHeader, traceVersion } from '../../runtime/trace/trace.ts';
+import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
-import { parseTraceLine } from '../trace/trace-line.ts';
+import { TraceLineReader } from '../trace/trace-line.ts';
 import { formatLiveAddress, type LiveAddress } from './live-address.ts';
 import type { PageSource } from './page-source.ts';
 
@@ -94,20 +94,20 @@ function hintFor(status: number, { port }: LiveAddress, token: string | undefine
   return 'Ask from this host, without a proxy between.';
 }
 
+const whichPort = 'Is it the port of pilot-agent or pilot-discovery?';
+
 async function firstLine(trace: IncomingMessage, place: string): Promise<TraceHeader> {
   for await (const line of createInterface({ input: trace })) {
-    const header = parseTraceLine(line);
-    if (typeof header === 'string' || header.kind !== 'header') break;
-    if (header.version === traceVersion) return header;
-    throw new ChartpilotError(
-      'TRACE_INVALID',
-      `${place} speaks version ${header.version} of the format, this program version ${traceVersion}`,
-      {
-        hint: 'Use the chartpilot of the release that the program is of.',
-      },
-    );
+    const header = new TraceLineReader().read(line);
+    if (typeof header === 'string') {
+      throw new ChartpilotError('TRACE_INVALID', `${place}: what it answers is no trace: ${header}`, {
+        hint: whichPort,
+      });
+    }
+    if (header.kind === 'header') return header;
+    break;
   }
   throw new ChartpilotError('TRACE_INVALID', `${place}: what it answers is no trace`, {
-    hint: 'Is it the port of pilot-agent or pilot-discovery?',
+    hint: whichPort,
   });
 }

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { parseTraceLine } from '../trace/trace-line.ts';
+import { TraceLineReader } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
 
 /** A trace that this program has made itself: no file, and no program that runs. */
@@ -10,7 +10,7 @@ export function memorySource(name: string, trace: string): PageSource {
     kind: 'file',
     place: name,
     header: async () => {
-      const line = parseTraceLine(trace.slice(0, trace.indexOf('\n')));
+      const line = new TraceLineReader().read(trace.slice(0, trace.indexOf('\n')));
       if (typeof line !== 'string' && line.kind === 'header') return line;
       throw new ChartpilotError('TRACE_INVALID', `${name}:1: the first line is no trace header`);
     },

@@ -3,6 +3,7 @@
  * that wrote it (`docs/trace-format.md`).
  */
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition, StateValue } from 'xstate';
+import type { Timeline } from '../../../machines/timeline.ts';
 
 /** Flat: parents, targets and what a trace has taken are numbers of places in these lists. */
 export interface Statechart {
@@ -10,6 +11,8 @@ export interface Statechart {
   /** In the order of the definition, each after its parent; the machine itself is the first. */
   readonly states: readonly StatechartState[];
   readonly transitions: readonly StatechartTransition[];
+  /** How its actors want to be seen over time. */
+  readonly timeline?: Timeline;
 }
 
 export interface StatechartState {
@@ -84,11 +87,13 @@ function describe(machine: AnyStateMachine): Described {
   const nodes = nodesBelow(machine.root);
   const numberOf = new Map(nodes.map((node, number) => [node, number]));
   const definitions = nodes.flatMap((node) => [...[...node.transitions.values()].flat(), ...(node.always ?? [])]);
+  const { timeline } = (machine.root.meta ?? {}) as { timeline?: Timeline };
   const made: Described = {
     statechart: {
       id: machine.id,
       states: nodes.map((node) => describeState(node, numberOf)),
       transitions: definitions.map((definition) => describeTransition(definition, numberOf)),
+      ...(timeline !== undefined && { timeline }),
     },
     numbers: new Map(definitions.map((definition, number) => [definition, number])),
   };

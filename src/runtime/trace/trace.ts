@@ -5,7 +5,7 @@
 import type { Statechart } from './statechart.ts';
 
 /** Raised when a reader of the old format could misread the new one. */
-export const traceVersion = 2;
+export const traceVersion = 3;
 
 /** An event as it passed: its type, and its plain-data payload. */
 export interface TracedEvent {

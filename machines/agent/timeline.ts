@@ -1,0 +1,54 @@
+/** What of an agent is seen over time: a lane for each epoch, and what people look for in its life. */
+import type { MarkRule, Timeline } from '../timeline.ts';
+
+/** An actor that is looked at in its chart, and has no lane. */
+export const noLane: Timeline = { lane: 'none' };
+
+const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });
+
+export const agentTimeline: Timeline = {
+  lane: 'none',
+  lanes: [{ name: 'program', title: 'restarts, signals' }],
+  marks: [
+    { event: 'signal.received', kind: 'signal', text: 'Signal {signal}' },
+    { event: 'quit.requested', kind: 'signal', text: 'POST /quitquitquit' },
+    failed('http.failed'),
+    failed('status.failed'),
+  ],
+};
+
+export const certWatcherTimeline: Timeline = {
+  lane: 'none',
+  marks: [
+    { event: 'config.changed', kind: 'change', text: 'Certificates or configuration changed', unlessSame: 'digest' },
+    {
+      event: 'config.rejected',
+      kind: 'rejected',
+      text: 'What is configured would not do: {reason|problems.0.message}',
+    },
+  ],
+};
+
+export const supervisorTimeline: Timeline = {
+  lane: 'none',
+  marks: [
+    {
+      event: 'restart.decided',
+      above: { attempt: 1 },
+      kind: 'retry',
+      text: 'Try {attempt}, {how} of {name}: {reason}',
+    },
+    { event: 'restart.decided', kind: 'restart', text: 'Decided: {how} of {name}: {reason}' },
+    { event: 'epoch.failed', lane: '{name}', kind: 'failure', text: '{name} failed while {during}: {reason}' },
+    { timer: 'backoff', kind: 'retry', text: 'The pause after a failure is over: another try' },
+    {
+      items: '/epochs',
+      when: { doomed: true },
+      lane: '{name}',
+      kind: 'failure',
+      text: '{name} is doomed: its parent died before its time',
+    },
+  ],
+};
+
+export const epochTimeline: Timeline = { lane: 'each' };

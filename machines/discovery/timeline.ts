@@ -1,0 +1,70 @@
+/** What of a control plane is seen over time: what changes, what is pushed, to how many. */
+import type { MarkRule, Timeline } from '../timeline.ts';
+
+/** An actor that is looked at in its chart, and has no lane. */
+export const noLane: Timeline = { lane: 'none' };
+
+const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });
+const rejected = (event: string): MarkRule => ({
+  event,
+  kind: 'rejected',
+  text: 'What is configured would not do: {reason|problems.0.message}',
+});
+
+export const discoveryTimeline: Timeline = {
+  lane: 'none',
+  lanes: [{ name: 'program' }, { name: 'sources' }, { name: 'pushes' }, { name: 'connections' }],
+  marks: [
+    { event: 'signal.received', kind: 'signal', text: 'Signal {signal}' },
+    failed('http.failed'),
+    failed('ads.failed'),
+  ],
+};
+
+export const adsConnectionTimeline: Timeline = { lane: { count: 'connections' } };
+
+export const pushTimeline: Timeline = {
+  lane: 'none',
+  work: [
+    { child: 'context', lane: 'pushes', phase: 'building' },
+    { child: 'endpoints', lane: 'pushes', phase: 'building' },
+  ],
+  marks: [
+    failed('context.failed'),
+    { event: 'push.request', lane: 'pushes', kind: 'request', text: '{from} asks for a push' },
+    {
+      event: 'clients.push',
+      when: { forced: true },
+      lane: 'pushes',
+      kind: 'push',
+      text: 'Pushed to the clients: everything, version {version}',
+    },
+    {
+      event: 'clients.push',
+      lane: 'pushes',
+      kind: 'push',
+      text: 'Pushed to the clients: {configs:object}, version {version}',
+    },
+  ],
+};
+
+/** Where configuration comes from. What its parts tell each other is no change that a person looks for. */
+const source = (...marks: readonly MarkRule[]): Timeline => ({
+  lane: 'none',
+  group: 'sources',
+  marks: [...marks, { event: '*', lane: 'sources', kind: 'change', text: '{from}: {type}' }],
+});
+
+export const meshConfigTimeline = source(rejected('settings.rejected'));
+export const configControllerTimeline = source(
+  {
+    event: 'configs.changed',
+    lane: 'sources',
+    kind: 'change',
+    text: '{changes:configuration object} changed',
+  },
+  rejected('config.rejected'),
+  failed('configs.failed'),
+);
+export const serviceRegistryTimeline = source(failed('services.failed'));
+export const jwksTimeline = source();

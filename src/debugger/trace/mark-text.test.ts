@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { filled, isMeant } from './mark-text.ts';
+
+const fields = { type: 'x', how: 'cold start', attempt: 2, list: ['a'], problems: [{ message: 'no key' }], none: null };
+
+test.each([
+  ['{how} of {type}', 'cold start of x'],
+  ['{reason|problems.0.message}', 'no key'],
+  ['{how|type}', 'cold start'],
+  ['{list:object} and {none:object}', '1 object and 0 objects'],
+  ['{nothing} {none} {constructor} {how.length}', 'unknown unknown unknown unknown'],
+  ['{} {', '{} {'],
+])('%j becomes %j', (template, text) => {
+  expect(filled(template, fields)).toBe(text);
+});
+
+test('is as short as a line, whatever a field holds', () => {
+  expect(filled('{how}', { how: 'a'.repeat(100_000) })).toHaveLength(300);
+});
+
+test.each([
+  [{}, true],
+  [{ when: { how: 'cold start' } }, true],
+  [{ when: { how: 'hot' } }, false],
+  [{ above: { attempt: 1 } }, true],
+  [{ above: { attempt: 2 } }, false],
+  [{ above: { how: 0 } }, false],
+])('a rule with %j is meant: %j', (conditions, meant) => {
+  expect(isMeant({ kind: 'change', text: '', ...conditions }, fields)).toBe(meant);
+});
