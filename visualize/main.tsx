@@ -1,4 +1,5 @@
 import { render } from 'preact';
+import { messageOf } from '../src/runtime/errors.ts';
 import { keepDetails } from './details/details.tsx';
 import { parseAddress } from './model/address.ts';
 import { connection, sources } from './model/connection.ts';
@@ -7,7 +8,7 @@ import { keepAddress } from './model/link.ts';
 import { opened, openSource } from './model/load.ts';
 import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
-import { loadSources } from './model/source-data.ts';
+import { keepPath, loadSources, NotLetIn } from './model/source-data.ts';
 import { closeSearchOutside, keepSearching } from './search/searching.ts';
 import { onKey } from './shell/keys.ts';
 import { keepAnnouncing, keepTitle, Shell } from './shell/shell.tsx';
@@ -37,13 +38,18 @@ async function start(): Promise<void> {
   document.addEventListener('keydown', onKey);
   document.addEventListener('pointerdown', closeSearchOutside);
   render(<Shell />, document.getElementById('page') ?? document.body);
+  keepPath();
   const address = parseAddress(location.hash);
   try {
     sources.value = await loadSources();
   } catch (error) {
+    const reason = messageOf(error);
     connection.value = {
       kind: 'failed',
-      reason: `The page's server does not answer: ${error instanceof Error ? error.message : String(error)}. Was chartpilot visualize ended?`,
+      reason:
+        error instanceof NotLetIn
+          ? reason
+          : `The page's server does not answer: ${reason}. Was chartpilot visualize ended?`,
     };
     return;
   }

@@ -4,7 +4,7 @@
 globalThis.attack = async (targets) => {
   const reached = [];
   for (const target of targets) {
-    reached.push(...(await readIt(target)), ...(await includeIt(target)));
+    reached.push(...(await readIt(target)), ...(await includeIt(target)), ...(await listenTo(target)));
   }
   return reached;
 };
@@ -37,6 +37,42 @@ async function readIt(target) {
   }
   return reached;
 }
+
+/** What stays open, and tells what comes. */
+async function listenTo(target) {
+  const reached = [];
+  for (const channel of [new EventSource(target), new WebSocket(target.replace(/^http/, 'ws'))]) {
+    const opened = new Promise((resolve) => {
+      channel.onopen = () => resolve(true);
+      channel.onmessage = () => resolve(true);
+      channel.onerror = () => resolve(false);
+      setTimeout(resolve, 2_000);
+    });
+    if (await opened) reached.push(`${channel.constructor.name} ${target}`);
+    channel.close();
+  }
+  return reached;
+}
+
+/** Opens it in a window, and looks into it for some time. @returns what it saw there */
+globalThis.look = async (address) => {
+  const opened = globalThis.open(address);
+  const seen = new Set();
+  const until = performance.now() + 1_500;
+  while (performance.now() < until) {
+    for (const read of [() => opened.document.body.innerHTML, () => opened.location.href, () => opened.chartpilot]) {
+      try {
+        const what = read();
+        if (what && what !== 'about:blank') seen.add(String(what));
+      } catch {
+        // Its browser does not let it.
+      }
+    }
+    if (opened !== null && !opened.closed && opened.length > 0) seen.add('frames');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return [...seen];
+};
 
 async function includeIt(target) {
   const reached = [];

@@ -1,4 +1,5 @@
 /** The page and a program's stream are for one person on this host: no other host, no other web site of the same browser. */
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, get, type IncomingMessage, type RequestOptions, type Server } from 'node:http';
@@ -6,15 +7,17 @@ import { type AddressInfo, connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
 import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
 import { launchBrowser } from '../browser/open-page.ts';
+import { traceOf } from '../browser/written-trace.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Mesh } from '../harness/mesh.ts';
+import { recordedLife } from '../simulation/recorded-life.ts';
 import { conclude } from './conclude.ts';
 
 let mesh: Mesh;
@@ -61,8 +64,9 @@ describe('from another host', () => {
   test('a name that was made to point to this host (DNS rebinding) is refused, with path and token too', async () => {
     const host = `evil.example:${port}`;
     const page = await ask(`${server.address}sources.json`, { headers: { host } });
+    const root = await ask(`${new URL(server.address).origin}/`, { headers: { host } });
     const stream = await ask(streamAddress(), { headers: { host, ...authorized() } });
-    expect([page.status, page.body, stream.status]).toEqual([403, '', 403]);
+    expect([page.status, page.body, root.status, root.body, stream.status]).toEqual([403, '', 403, '', 403]);
   });
 });
 
@@ -97,18 +101,34 @@ describe('another web site in the same browser', () => {
   });
 
   test('gets hold of a server that does not defend itself: the attacks are real ones', async () => {
-    const open = await listening(
-      createServer((request, response) => {
-        const isScript = request.url?.endsWith('.js') === true;
-        response.setHeader('access-control-allow-origin', '*');
-        response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
-        response.end(isScript ? '1;' : 'id="page"');
-      }),
-    );
+    const careless = createServer((request, response) => {
+      const isScript = request.url?.endsWith('.js') === true;
+      const isListenedTo = request.headers.accept === 'text/event-stream';
+      response.setHeader('access-control-allow-origin', '*');
+      response.setHeader(
+        'content-type',
+        isListenedTo ? 'text/event-stream' : isScript ? 'text/javascript' : 'text/html',
+      );
+      response.end(isListenedTo ? 'data: 1\n\n' : isScript ? '1;' : 'id="page"');
+    });
+    careless.on('upgrade', ({ headers }, socket) => {
+      const key = `${headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
+      const accepted = createHash('sha1').update(key).digest('base64');
+      socket.end(
+        `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
+      );
+    });
+    const open = await listening(careless);
     await visiting(async (page) => {
       const reached = await page.evaluate(attack, [open.address, `${open.address}page.js`]);
       expect(reached).toEqual(
-        expect.arrayContaining([expect.stringContaining('fetch'), expect.stringContaining('script')]),
+        expect.arrayContaining(
+          ['fetch', 'script', 'EventSource', 'WebSocket'].map((by) => expect.stringContaining(by)),
+        ),
+      );
+      const own = page.url();
+      expect(await page.evaluate((address) => (globalThis as unknown as HostileSite).look(address), own)).toContain(
+        own,
       );
       expect(await framed(page, open.address)).toContain('id="page"');
       expect(await submitted(page, open.address)).toBe(200);
@@ -125,19 +145,101 @@ describe('another web site in the same browser', () => {
   });
 });
 
+describe('a link that a colleague wrote down', () => {
+  let server: PageServer;
+  beforeAll(async () => {
+    server = await startPageServer({
+      sources: [traceOf(recordedLife([{ gap: { ms: 20_000 }, happens: { what: 'certificate' } }]))],
+    });
+  });
+  afterAll(() => server.close());
+
+  // Another port of this name, and another name: to a browser the first is the same site, the second is not.
+  test.each(['127.0.0.1', 'localhost'])('is followed on a page of %s, and opens where it says', async (host) => {
+    const context = await browser.newContext();
+    const own = await context.newPage();
+    await own.goto(`${server.address}#source=0&record=60&actor=supervisor`);
+    await own.locator('[data-actor="supervisor"][data-state-name]').waitFor();
+    // What is copied from there is no key.
+    const link = own.url();
+    expect(link).not.toContain(new URL(server.address).pathname);
+    await visiting(
+      async (page) => {
+        await page.setContent(`<a href="${link}" target="_blank" rel="noopener">the trace</a>`);
+        const [opened] = await Promise.all([page.waitForEvent('popup'), page.getByText('the trace').click()]);
+        await opened.locator('[data-actor="supervisor"][aria-pressed="true"]').waitFor();
+        await page.getByText('the trace').evaluate((element) => element.removeAttribute('target'));
+        await page.getByText('the trace').click();
+        await page.locator('[data-actor="supervisor"][aria-pressed="true"]').waitFor();
+        await page.reload();
+        await page.locator('[data-actor="supervisor"][aria-pressed="true"]').waitFor();
+      },
+      { context, host },
+    );
+    await context.close();
+  });
+
+  test('leads a browser that was never let in to no trace, and says what to do', async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${new URL(server.address).origin}/#source=0&record=1`);
+    await expect.poll(() => page.locator('.banner').innerText()).toMatch(/has not been let in: open the address/);
+    expect(await page.locator('[data-actor]').count()).toBe(0);
+    // Nor one that was let in by another server, which had this port before.
+    await page.evaluate(() => localStorage.setItem('chartpilot.path', 'A'.repeat(32)));
+    await page.reload();
+    await expect.poll(() => page.locator('.banner').innerText()).toMatch(/has not been let in: open the address/);
+    await context.close();
+  });
+
+  test('shows its page to a site that opens it, and the site sees nothing', async () => {
+    const context = await browser.newContext();
+    const own = await context.newPage();
+    await own.goto(`${server.address}#record=60`);
+    await own.locator('[data-actor="supervisor"][data-state-name]').waitFor();
+    for (const host of ['127.0.0.1', 'localhost']) {
+      await visiting(
+        async (page) => {
+          const root = `${new URL(server.address).origin}/`;
+          const place = '#source=0&record=60';
+          const [opened, seen] = await Promise.all([
+            page.waitForEvent('popup'),
+            page.evaluate((address) => (globalThis as unknown as HostileSite).look(address), root + place),
+          ]);
+          await opened.locator('[data-actor="supervisor"][data-state-name]').waitFor();
+          expect(seen).toEqual([]);
+          expect(await opened.evaluate('window.opener')).toBeNull();
+          // With all that this browser knows of the page.
+          expect(await page.evaluate(attack, [root, `${root}page.js`, `${root}sources.json`, server.address])).toEqual(
+            [],
+          );
+          expect(await framed(page, root)).not.toContain('id="page"');
+          expect(await submitted(page, root)).toBeGreaterThanOrEqual(400);
+        },
+        { context, host },
+      );
+    }
+    await context.close();
+  });
+});
+
 /** What `test/browser/hostile-site.js` puts there. */
 interface HostileSite {
   attack(targets: readonly string[]): Promise<string[]>;
   submit(target: string): void;
   frame(target: string): Promise<void>;
   open(address: string): unknown;
+  look(address: string): Promise<string[]>;
 }
 
 const attack = (targets: readonly string[]): Promise<string[]> =>
   (globalThis as unknown as HostileSite).attack(targets);
 
 /** On another port of this host: nearer than that no web site gets. */
-async function visiting(act: (page: Page) => Promise<void>): Promise<void> {
+async function visiting(
+  act: (page: Page) => Promise<void>,
+  { context: given, host = '127.0.0.1' }: { context?: BrowserContext; host?: string } = {},
+): Promise<void> {
   const script = readFileSync(join(packageRoot(), 'test/browser/hostile-site.js'), 'utf8');
   const site = await listening(
     createServer((_, response) => {
@@ -145,13 +247,13 @@ async function visiting(act: (page: Page) => Promise<void>): Promise<void> {
       response.end(`<!doctype html><title>a site</title><body><script>${script}</script></body>`);
     }),
   );
-  const context = await browser.newContext();
+  const context = given ?? (await browser.newContext());
   try {
     const page = await context.newPage();
-    await page.goto(site.address);
+    await page.goto(site.address.replace('127.0.0.1', host));
     await act(page);
   } finally {
-    await context.close();
+    if (given === undefined) await context.close();
     site.server.closeAllConnections();
     site.server.close();
   }

@@ -9,6 +9,40 @@ import {
   traceElement,
   tracePath,
 } from '../../src/debugger/page-data.ts';
+import { remember, remembered } from './remembered.ts';
+
+/** The traces lie below a path that nobody else knows: whoever has opened the page there once comes back by its root. */
+const keyName = 'path';
+
+/**
+ * Keeps the path to the traces for the links to come, and takes it out of the address: what is copied there, or lies in the
+ * browser's history, opens nothing for anybody else.
+ */
+export function keepPath(): void {
+  const [, path] = /^\/([\w-]{32})\/$/.exec(location.pathname) ?? [];
+  if (path === undefined || !location.protocol.startsWith('http')) return;
+  remember(keyName, path);
+  // Where nothing may be kept, the address goes on holding it.
+  if (remembered(keyName) === path) history.replaceState(null, '', `/${location.hash}`);
+}
+
+/** The page came by a link, and this browser has not been where the traces are; or they are elsewhere by now. */
+export class NotLetIn extends Error {
+  constructor() {
+    super(
+      'this browser has not been let in: open the address that chartpilot visualize has printed, then the link again',
+    );
+    this.name = 'NotLetIn';
+  }
+}
+
+/** Of something below that path. @throws NotLetIn */
+function addressOf(path: string): string {
+  if (location.pathname !== '/') return path;
+  const known = remembered(keyName);
+  if (known === undefined) throw new NotLetIn();
+  return `/${known}/${path}`;
+}
 
 /** A text that is there already is taken in pieces of so many characters. */
 const pieceChars = 512 * 1024;
@@ -36,8 +70,8 @@ export async function* traceTexts(source: number, signal: AbortSignal): AsyncGen
     for (let at = 0; at < inside.length; at += pieceChars) yield inside.slice(at, at + pieceChars);
     return;
   }
-  const answer = await fetch(tracePath(source), { signal, cache: 'no-store' });
-  if (!answer.ok) throw new Error(await refusalOf(answer));
+  const answer = await fetch(addressOf(tracePath(source)), { signal, cache: 'no-store' });
+  if (!answer.ok) throw await refusalOf(answer);
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (;;) {
@@ -52,15 +86,18 @@ export async function* traceTexts(source: number, signal: AbortSignal): AsyncGen
 }
 
 async function getJson(path: string, signal?: AbortSignal): Promise<unknown> {
-  const answer = await fetch(path, { cache: 'no-store', ...(signal !== undefined && { signal }) });
-  if (!answer.ok) throw new Error(await refusalOf(answer));
+  const answer = await fetch(addressOf(path), { cache: 'no-store', ...(signal !== undefined && { signal }) });
+  if (!answer.ok) throw await refusalOf(answer);
   return answer.json();
 }
 
-async function refusalOf(answer: Response): Promise<string> {
+async function refusalOf(answer: Response): Promise<Error> {
   const said: unknown = await answer.json().catch(() => undefined);
   const reason = (said as { reason?: unknown } | undefined)?.reason;
-  return typeof reason === 'string' ? reason : `The page's server answers ${answer.status}.`;
+  if (typeof reason === 'string') return new Error(reason);
+  // The path is that of a server that ran here before: each has its own.
+  if (answer.status === 404 && location.pathname === '/') return new NotLetIn();
+  return new Error(`The page's server answers ${answer.status}.`);
 }
 
 function textInside(id: string): string | undefined {

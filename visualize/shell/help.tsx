@@ -81,7 +81,10 @@ export function Help(): JSX.Element {
           {fieldNames.map((name) => `${name}:`).join(' ')} A minus turns a word round: <code>-kind:timer</code>.
         </p>
         <h2>Links</h2>
-        <p>The page's address holds the source, the record, the chosen actor and the range. Send it to a colleague.</p>
+        <p>
+          The page's address holds the source, the record, the chosen actor and the range, and no key: it may stand in a
+          ticket, and opens in each browser that was let in by the address that chartpilot visualize printed.
+        </p>
       </form>
     </dialog>
   );

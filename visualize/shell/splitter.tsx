@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { forget, remember, remembered } from './remembered-settings.ts';
+import { forget, remember, remembered } from '../model/remembered.ts';
 
 export interface SplitterProps {
   /** CSS variable that holds the size, without its dashes; the style sheet has what it is unless somebody moved the border. */

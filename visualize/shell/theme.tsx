@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { remember, remembered } from '../model/remembered.ts';
 import { Icon } from '../parts/icon.tsx';
-import { remember, remembered } from './remembered-settings.ts';
 
 type Choice = 'system' | 'light' | 'dark';
 

@@ -52,6 +52,26 @@ describe('the page', () => {
     expect([status, headers.location]).toEqual([308, pathname]);
   });
 
+  test('itself is the same for everybody, at the root too: it says nothing of what it shows', async () => {
+    const { address } = await start();
+    const { origin, pathname } = new URL(address);
+    for (const name of ['', 'page.js', 'page.css']) {
+      const [own, open] = [await ask(address + name), await ask(`${origin}/${name}`)];
+      expect([open.status, open.body]).toEqual([200, own.body]);
+      expect(`${open.body}${JSON.stringify(open.headers)}`).not.toContain(pathname.split('/')[1]);
+      expect(open.body).not.toContain('agent.trace');
+    }
+  });
+
+  test.each(['none', 'same-origin', 'same-site', 'cross-site'])(
+    'opens by a link that was followed: %s',
+    async (site) => {
+      const { origin } = new URL((await start()).address);
+      const headers = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+      expect((await ask(`${origin}/`, { headers })).body).toContain('id="page"');
+    },
+  );
+
   test('gets its sources, its session and its trace', async () => {
     const { address } = await start();
     expect(JSON.parse((await ask(`${address}sources.json`)).body)).toEqual([
@@ -140,7 +160,7 @@ describe('whoever is not the person', () => {
     ['with a wrong token', (path: string) => path.replace(/[\w-]{32}/, 'A'.repeat(32))],
     ['with half of the token', (path: string) => path.replace(/([\w-]{16})[\w-]{16}/, '$1')],
     ['without a token', () => '/sources.json'],
-    ['at the root', () => '/'],
+    ['with no more than a name of the page below another path', () => '/x/page.js'],
   ])('learns nothing %s', async (_, change) => {
     const { address } = await start();
     const { port, pathname } = new URL(`${address}sources.json`);
@@ -168,7 +188,31 @@ describe('whoever is not the person', () => {
 
   test.each(['POST', 'PUT', 'OPTIONS', 'HEAD'])('may not %s', async (method) => {
     const { address } = await start();
-    expect((await ask(address, { method })).status).toBe(405);
+    for (const at of [address, `${new URL(address).origin}/`]) expect((await ask(at, { method })).status).toBe(405);
+  });
+
+  const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+  test.each<[string, string, RequestOptions]>([
+    ['to the traces, which it knows the path of', 'PATH', {}],
+    ['to the list of the traces', 'PATHsources.json', {}],
+    ['to a trace', 'PATHtrace/0', {}],
+    ['to a part of the page', '/page.js', {}],
+    ['into a frame', '/', { headers: { 'sec-fetch-dest': 'iframe' } }],
+    ['into an object', '/', { headers: { 'sec-fetch-dest': 'object' } }],
+    ['as a script', '/', { headers: { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'script' } }],
+    ['as a fetch', '/', { headers: { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' } }],
+    ['as a socket', '/', { headers: { 'sec-fetch-mode': 'websocket', 'sec-fetch-dest': 'websocket' } }],
+    ['with an origin', '/', { headers: { origin: 'https://evil.example' } }],
+    ['as a form', '/', { method: 'POST' }],
+    ['by a name that was made to point here', '/', { headers: { host: 'evil.example' } }],
+    ['through a proxy', '/', { headers: { via: '1.1 somewhere' } }],
+  ])('on another web site has no link %s', async (_, path, { method = 'GET', headers }) => {
+    const { origin, pathname } = new URL((await start()).address);
+    const answer = await ask(`${origin}${path.replace('PATH', pathname)}`, {
+      method,
+      headers: { ...link, ...(headers as Record<string, string>) },
+    });
+    expect([answer.status, answer.body]).toEqual([403, '']);
   });
 
   test('is kept from framing, sniffing and caching it, and told of no referrer', async () => {

@@ -1,6 +1,7 @@
 /**
- * Serves the debugger's page to one person: on loopback, below a path that nobody else knows, to no other web site of the
- * same browser.
+ * Serves the debugger's page to one person: on loopback, to no other web site of the same browser. What it shows lies below
+ * a path that nobody else knows. The page itself, which is the same for everybody, lies at the root as well: a link to a
+ * place in a trace needs no more than that, and whoever has opened the page before has the path.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -9,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/http-fence.ts';
-import { foreignness, isSameSecret } from '../../runtime/trace/debugger-access.ts';
+import { foreignness, isFollowedLink, isSameSecret } from '../../runtime/trace/debugger-access.ts';
 import { type Session, type Source, sourcesPath } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
@@ -70,6 +71,11 @@ const contentTypes: Readonly<Record<keyof PageFiles, string>> = {
   'page.css': 'text/css; charset=utf-8',
 };
 
+/** What the page is made of, and nothing of what it shows. */
+function isOpenToAll(name: string): boolean {
+  return name === '' || isPageFile(name);
+}
+
 function isPageFile(name: string): name is keyof PageFiles {
   return Object.hasOwn(contentTypes, name);
 }
@@ -101,18 +107,22 @@ class Pages {
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     for (const [name, value] of Object.entries(safety)) response.setHeader(name, value);
-    if (foreignness({ headers: request.headers, peer: request.socket }) !== undefined) {
+    const { method = '', headers, socket: peer } = request;
+    const [path = '/'] = (request.url ?? '/').split('?', 1);
+    const caller = { method, headers, peer };
+    if (foreignness(caller) !== undefined && !(path === '/' && isFollowedLink(caller))) {
       end(response, 403);
       return;
     }
-    const [, token = '', ...rest] = (request.url ?? '/').split('?', 1)[0]!.split('/');
-    if (!isSameSecret(token, this.#token)) {
+    const [, first = '', ...rest] = path.split('/');
+    const isOwn = isSameSecret(first, this.#token);
+    if (!isOwn && (rest.length > 0 || !isOpenToAll(first))) {
       end(response, 404);
       return;
     }
-    if (rest.length === 0) {
+    if (isOwn && rest.length === 0) {
       // Typed or copied without its last slash; the browser keeps what is behind the `#`.
-      response.setHeader('location', `/${token}/`);
+      response.setHeader('location', `/${first}/`);
       end(response, 308);
       return;
     }
@@ -122,7 +132,7 @@ class Pages {
       return;
     }
     try {
-      await this.#answer(rest.join('/'), response);
+      await this.#answer(isOwn ? rest.join('/') : first, response);
     } catch (error) {
       unavailable(response, error);
     }

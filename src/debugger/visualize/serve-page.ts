@@ -17,7 +17,9 @@ export interface ServePageOptions extends PageServerOptions {
 export async function servePage(options: ServePageOptions, { out, error }: CommandOutput): Promise<void> {
   const server = await startPageServer(options);
   out(`${server.address}\n`);
-  error('Ctrl-C ends it. The address is a key: whoever on this host has it sees the traces.\n');
+  error(
+    'Ctrl-C ends it. The address is a key: whoever on this host has it sees the traces. Links that are copied from the page hold none.\n',
+  );
   if (options.open === true && !openInBrowser(server.address)) {
     error('no xdg-open in PATH: open the address in a browser of this host\n');
   }

@@ -75,7 +75,17 @@ export class DebuggerAccess {
 }
 
 /** Why a request does not come from this host and for itself; undefined when it does. */
-export function foreignness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
+export function foreignness(caller: Pick<Caller, 'headers' | 'peer'>): string | undefined {
+  const reason = outsideness(caller);
+  if (reason !== undefined) return reason;
+  const { headers } = caller;
+  const site = headers['sec-fetch-site'];
+  const isOfBrowser = headers.origin !== undefined || (site !== undefined && site !== 'none' && site !== 'same-origin');
+  return isOfBrowser ? 'not from a page of another web site' : undefined;
+}
+
+/** Why a request does not come from this host, whoever wrote it there; undefined when it does. */
+function outsideness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
   // The own address too: Envoy passes on what came from outside, from an address of loopback to that of the host.
   if (!isLoopback(peer.remoteAddress) || !isLoopback(peer.localAddress)) return 'only from this host, by loopback';
   if (proxyHeaders.some((name) => headers[name] !== undefined)) return 'not through a proxy';
@@ -83,9 +93,22 @@ export function foreignness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>)
   if (!/^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(headers.host ?? '')) {
     return 'only by the names localhost, 127.0.0.1 and [::1]';
   }
-  const site = headers['sec-fetch-site'];
-  const isOfBrowser = headers.origin !== undefined || (site !== undefined && site !== 'none' && site !== 'same-origin');
-  return isOfBrowser ? 'not from a page of another web site' : undefined;
+  return undefined;
+}
+
+/**
+ * Whether a person on this host follows a link, from whatever page: a window of the browser goes there, no frame, no form
+ * and no script of that page. What it shows there must hold nothing that is worth anything to the page.
+ */
+export function isFollowedLink(caller: Caller): boolean {
+  const { method, headers } = caller;
+  return (
+    outsideness(caller) === undefined &&
+    method === 'GET' &&
+    headers.origin === undefined &&
+    headers['sec-fetch-mode'] === 'navigate' &&
+    headers['sec-fetch-dest'] === 'document'
+  );
 }
 
 const proxyHeaders = ['x-forwarded-for', 'x-forwarded-host', 'forwarded', 'via', 'x-envoy-external-address'] as const;

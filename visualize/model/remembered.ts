@@ -1,4 +1,4 @@
-/** What the page remembers of its user between visits: sizes and colours. Private windows and files may forbid it. */
+/** What the page remembers of its user between visits: sizes, colours, the way to the traces. Private windows and files may forbid it. */
 
 export function remembered(name: string): string | undefined {
   try {
