@@ -24,6 +24,8 @@ interface WatchContext extends WatchSettings {
   missing: string[];
   /** How long they were waited for when people were told last. */
   waitedMs: number;
+  /** The last pause after a reading that was given up; 0 while none was lately. */
+  readPauseMs: number;
 }
 
 /** What a reading of the directories found. */
@@ -42,6 +44,13 @@ const outdatedReadingsTold = 6;
 const firstNoticeMs = 1_000;
 /** Envoy could not be asked: the host is short of something. */
 const askAgainMs = 30_000;
+/** Small files are read in milliseconds; a file system that hangs does not answer at all. */
+const filesLimitMs = 10_000;
+/** Three runs of an Envoy that is asked, each of which has 30 s. */
+const verdictLimitMs = 90_000;
+/** After a reading that was given up, as after a watch that failed. */
+const firstReadPauseMs = 500;
+const longestReadPauseMs = 60_000;
 
 /**
  * Turns changes of certificate files into configuration for the supervisor: the first one at once, which starts Envoy;
@@ -70,6 +79,9 @@ export const certWatcherMachine = setup({
     notice: ({ context }) => context.waitedMs + firstNoticeMs,
     watchDelay: ({ context }) => context.delayMs,
     askAgain: askAgainMs,
+    /** Before the first start Envoy is not asked. */
+    readingLimit: ({ context }) => filesLimitMs + (context.filesInForce === null ? 0 : verdictLimitMs),
+    readAgain: ({ context }) => context.readPauseMs,
   },
   guards: {
     noneMayCome: (_, { missing }: FilesAwaited) => missing.length === 0,
@@ -123,6 +135,7 @@ export const certWatcherMachine = setup({
       }),
     ),
     putInForce: assign({ filesInForce: (_, params: Reading) => params.files.length }),
+    putNothingInForce: assign({ filesInForce: 0 }),
     rejectFiles: sendTo(
       peer('supervisor'),
       (_, { problems }: Reading): ConfigRejected => ({
@@ -144,6 +157,17 @@ export const certWatcherMachine = setup({
         reason: `the certificate files changed during each of ${outdatedReadingsTold} readings; they are taken when they rest`,
       }),
     ),
+    tellUnread: sendTo(
+      peer('supervisor'),
+      ({ context }): ConfigRejected => ({
+        type: 'config.rejected',
+        reason: `the certificate files in ${context.directories.join(', ')} were not read in time: a file system does not answer`,
+      }),
+    ),
+    lengthenReadPause: assign({
+      readPauseMs: ({ context }) => Math.min(longestReadPauseMs, Math.max(firstReadPauseMs, context.readPauseMs * 2)),
+    }),
+    forgetReadPauses: assign({ readPauseMs: 0 }),
     countOutdated: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),
     forgetOutdated: assign({ outdatedReadings: 0 }),
     /** What cannot be read at all counts as empty: Envoy is started anyway, and the next change brings another look. */
@@ -162,6 +186,7 @@ export const certWatcherMachine = setup({
     outdatedReadings: 0,
     missing: input.requiredFiles,
     waitedMs: 0,
+    readPauseMs: 0,
   }),
   on: {
     // Begins once.
@@ -216,9 +241,23 @@ export const certWatcherMachine = setup({
       initial: 'reading',
       states: {
         reading: {
-          meta: { waitsFor: 'the files, and a verdict of Envoy, which has a limit' },
           description:
             'The contents are hashed; where Envoy runs already, another one is asked whether it would take them.',
+          after: {
+            readingLimit: [
+              // What Envoy runs with is better than nothing.
+              {
+                guard: 'someAreInForce',
+                target: 'waiting to read again',
+                actions: ['lengthenReadPause', 'tellUnread'],
+              },
+              {
+                target: 'waiting to read again',
+                actions: ['sendEmptyConfig', 'putNothingInForce', 'lengthenReadPause', 'tellUnread'],
+                description: 'Envoy is started without them, as without files that cannot be read.',
+              },
+            ],
+          },
           invoke: {
             id: 'digest',
             src: 'digestFiles',
@@ -267,8 +306,8 @@ export const certWatcherMachine = setup({
                 target: 'waiting to ask again',
                 actions: { type: 'tellNotJudged', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
               },
-              { guard: 'isOutdated', target: 'settling', actions: 'sendEmptyConfig' },
-              { target: 'quiet', actions: 'sendEmptyConfig' },
+              { guard: 'isOutdated', target: 'settling', actions: ['sendEmptyConfig', 'putNothingInForce'] },
+              { target: 'quiet', actions: ['sendEmptyConfig', 'putNothingInForce'] },
             ],
           },
           initial: 'current',
@@ -281,16 +320,25 @@ export const certWatcherMachine = setup({
           },
         },
         quiet: {
+          entry: 'forgetReadPauses',
           meta: { waitsFor: 'a change of the files: this is the work' },
           description: 'Nothing has changed since the last reading.',
           on: { 'files.changed': 'settling' },
         },
         settling: {
+          entry: 'forgetReadPauses',
           description: 'A batch of changes is under way; the delay counts from its first.',
           after: { watchDelay: 'reading' },
           on: { 'files.changed': {} },
         },
+        'waiting to read again': {
+          description:
+            'The file system has not answered. It is asked again after pauses that double to a minute; what it answers late is of no account.',
+          after: { readAgain: 'reading' },
+          on: { 'files.changed': { description: 'Read when the pause is over.' } },
+        },
         'waiting to ask again': {
+          entry: 'forgetReadPauses',
           description: 'Nobody said whether Envoy takes the files that are there: it goes on with those that it has.',
           after: { askAgain: 'reading' },
           on: { 'files.changed': 'settling' },

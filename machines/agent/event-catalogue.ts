@@ -69,6 +69,8 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer trial', from: 'directory-N', to: 'directory-N', diagram: 'directory', seeds: [] },
   { type: 'timer pause', from: 'directory-N', to: 'directory-N', diagram: 'directory', seeds: [] },
   { type: 'timer watchDelay', from: 'cert-watcher', to: 'cert-watcher', diagram: 'watch', seeds: ['12.1 #9'] },
+  { type: 'timer readingLimit', from: 'cert-watcher', to: 'cert-watcher', diagram: 'watch', seeds: [] },
+  { type: 'timer readAgain', from: 'cert-watcher', to: 'cert-watcher', diagram: 'watch', seeds: [] },
   { type: 'timer askAgain', from: 'cert-watcher', to: 'cert-watcher', diagram: 'watch', seeds: [] },
   { type: 'spawn', from: 'cert-watcher', to: 'cert-watcher/digest', diagram: 'watch', seeds: ['12.1 #10'] },
   {

@@ -31,6 +31,7 @@ import { type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
 import { watchDirectory } from './certificates/certificate-watch.ts';
+import { FileTurns } from './certificates/file-turns.ts';
 import { BaseIdTable } from './envoy/base-id-table.ts';
 import type { EnvoyFlags } from './envoy/envoy-args.ts';
 import { envoyProcess } from './envoy/envoy-process.ts';
@@ -153,6 +154,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   });
   const runDir = chooseRunDir(options.runDir);
   const guard = await parentDeathGuard();
+  const turns = new FileTurns();
   return agentMachine.provide({
     actors: {
       signals: signals(net.signals),
@@ -183,7 +185,11 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       }),
       supervisor: supervisorMachine.provide({
         actors: {
-          epoch: epochWithEffects(program, net.table, admins, { guard, scratch: scratchFolders(runDir, config) }),
+          epoch: epochWithEffects(program, net.table, admins, {
+            guard,
+            turns,
+            scratch: scratchFolders(runDir, config),
+          }),
           repair: repairSharedMemory({ binary: program.binary }),
           shutdown: shutdownMachine.provide({
             actors: { countRequests: countRequests({ admins, ownPorts: [envoyStatusPort, envoyPrometheusPort] }) },
@@ -192,9 +198,13 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       }),
       certWatcher: certWatcherMachine.provide({
         actors: {
-          waitForFiles,
+          waitForFiles: waitForFiles(turns),
           directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
-          digestFiles: readCertificates(certificateJudge({ binary: program.binary, guard }), log.scope('cert-watcher')),
+          digestFiles: readCertificates(
+            certificateJudge({ binary: program.binary, guard }),
+            log.scope('cert-watcher'),
+            turns,
+          ),
         },
       }),
     },
@@ -213,7 +223,7 @@ function epochWithEffects(
   program: AgentProgram,
   table: ProcessTable,
   admins: AdminInterfaces,
-  { guard, scratch }: { guard: readonly string[]; scratch: readonly ScratchParent[] },
+  { guard, turns, scratch }: { guard: readonly string[]; turns: FileTurns; scratch: readonly ScratchParent[] },
 ) {
   const { options, binary, log, recorder } = program;
   const { config, role } = options;
@@ -233,6 +243,7 @@ function epochWithEffects(
         source,
         discoveryAddress,
         certificates: options.watch.directories,
+        turns,
       }),
       process: envoyProcess({
         binary,

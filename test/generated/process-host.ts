@@ -10,6 +10,7 @@ import { drainListeners } from '../../src/agent/admin/drain-listeners.ts';
 import { liveProbe } from '../../src/agent/admin/live-probe.ts';
 import { countRequests } from '../../src/agent/admin/requests-in-flight.ts';
 import { prepareEpoch } from '../../src/agent/bootstrap/prepare-epoch.ts';
+import { FileTurns } from '../../src/agent/certificates/file-turns.ts';
 import { claimBaseIds } from '../../src/agent/envoy/base-ids.ts';
 import { type EnvoyFlags, envoyArguments } from '../../src/agent/envoy/envoy-args.ts';
 import { envoyProcess } from '../../src/agent/envoy/envoy-process.ts';
@@ -136,6 +137,7 @@ class ProcessHost implements Host {
         configPath: plan.bootstrap === 'unwritable' ? '/dev/null/etc' : join(has.folder, 'etc'),
         source: { bootstrap: (port) => this.#bootstrap(port) },
         discoveryAddress: undefined,
+        turns: new FileTurns(),
         certificates: plan.bootstrap === 'outdated' ? [has.folder] : [],
       }),
       process: envoyProcess({

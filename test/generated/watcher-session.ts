@@ -9,7 +9,7 @@ import { defaultSettings } from '../../machines/agent/settings.ts';
 import { type CertificateReading, digestDirectories } from '../../src/agent/certificates/certificate-files.ts';
 import { watchDirectory } from '../../src/agent/certificates/certificate-watch.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
-import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
+import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
 import { createServerCertificates, renewServerCertificate } from '../certs/issued-certificates.ts';
 import { type Driver, NotShown } from './driver.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
@@ -48,7 +48,12 @@ export const watcherWithScriptedFiles = driver('scripted effects', async () => (
   close: async () => {},
 }));
 
-export const watcherWithRealFiles = driver('real files', async () => {
+const hangs = (labels: readonly string[]): string | undefined =>
+  labels.includes('after readingLimit') ? 'no file system here hangs' : undefined;
+
+export const watcherWithRealFiles = driver('real files', realFiles, hangs);
+
+async function realFiles(): Promise<Files> {
   const folder = await mkdtemp(join(tmpdir(), 'chartpilot-watched-'));
   const certificates = createServerCertificates(folder, ['sample.localhost']);
   const key = join(certificates.directory, 'tls.key');
@@ -86,12 +91,16 @@ export const watcherWithRealFiles = driver('real files', async () => {
     change: async () => void renewServerCertificate(certificates),
     close: () => rm(folder, { recursive: true, force: true }),
   };
-});
+}
 
-function driver(name: string, open: () => Promise<Files>): Driver {
+function driver(
+  name: string,
+  open: () => Promise<Files>,
+  cannot: (labels: readonly string[]) => string | undefined = () => undefined,
+): Driver {
   return {
     name,
-    cannot: () => undefined,
+    cannot: ({ steps }) => cannot(steps.map((each) => stepLabel(each.do))),
     async begin(test: GeneratedTest) {
       const files = await open();
       const input = { ...defaultSettings.watch, directories: files.directories };

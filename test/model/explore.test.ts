@@ -116,6 +116,27 @@ describe('files that the first start needs', () => {
   });
 });
 
+describe('a reading of the certificate files', () => {
+  const readingHangs = { readingHangs: true } as const;
+
+  test('may never be answered: Envoy is started without them, they are read again, and nothing else goes wrong', () => {
+    for (const within of sized({ short: [bounds(0, 2, 1)], full: [bounds(1, 1, 0), bounds(0, 2, 1)] })) {
+      expectComplete(explore(() => exploreAgent(within, readingHangs).beginChecked()));
+    }
+  }, 240_000);
+
+  test.each([
+    ['that is waited for without a limit', 'watching.reading', 'readingLimit', bounds(0, 1, 0), ['unread']],
+    ['that is not asked for again', 'watching.waiting to read again', 'readAgain', bounds(1, 1, 0), ['cert', 'unread']],
+  ])('%s is noticed: what is wanted is out of reach', (_, state, delay, within, path) => {
+    const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
+    const agent = exploreAgent(within, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found?.violations).toMatchObject([{ invariant: whatIsWantedIsReached }]);
+    expect(found?.path).toEqual(expect.arrayContaining(path));
+  });
+});
+
 describe('a watched directory', () => {
   const watchFails = { watchFails: true } as const;
 

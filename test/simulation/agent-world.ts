@@ -85,6 +85,8 @@ export class AgentWorld {
   watchAnswer: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
   /** Each watch of the directory, with what it was told. */
   readonly watches: { directory: string; seen: string | null }[] = [];
+  /** The file system answers no reading of the certificates. */
+  readingHangs = false;
   /** Files that the first start needs never come. */
   filesMissing = false;
   /** Whose bootstrap files were removed, in order. */
@@ -150,6 +152,7 @@ export class AgentWorld {
   failed: unknown;
   readonly agent: Actor<typeof agentMachine>;
   #asked = 0;
+  readonly #hungReadings: (() => void)[] = [];
   #sendSignal: Send = () => {};
   #sendFiles: Send = () => {};
   #sendAwaited: Send = () => {};
@@ -263,6 +266,12 @@ export class AgentWorld {
     this.#sendHttp({ type: 'readiness.asked', request: this.#asked++ });
     await this.settle();
     return this.readiness.at(-1)!;
+  }
+
+  /** The file system answers what it was asked while it hung. */
+  async answerHungReadings(): Promise<void> {
+    for (const answer of this.#hungReadings.splice(0)) answer();
+    await this.settle();
   }
 
   /** What the supervisor is at, by the tags of its states; `gone` when it has ended. */
@@ -407,6 +416,7 @@ export class AgentWorld {
         >(async ({ input }) => {
           this.judgements.push(input.judge);
           if (this.digestAnswer !== undefined) throw new Error(this.digestAnswer);
+          if (this.readingHangs) await new Promise<void>((answer) => void this.#hungReadings.push(answer));
           const reading = { digest: this.digest, files: this.files, problems: this.fileProblems };
           const verdict = input.judge && this.notJudged !== undefined ? { notJudged: this.notJudged } : {};
           this.onReading();

@@ -16,6 +16,7 @@ import {
 } from '../../../test/fixtures/real-envoy.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { digestDirectories } from '../certificates/certificate-files.ts';
+import { FileTurns } from '../certificates/file-turns.ts';
 import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
 
 function folder(): string {
@@ -44,6 +45,7 @@ function prepare(
     source: { bootstrap: () => ({}) },
     discoveryAddress: undefined,
     certificates: [],
+    turns: new FileTurns(),
     ...environment,
   });
   return toPromise(

@@ -9,6 +9,7 @@ import { makeFolder } from '../../runtime/make-folder.ts';
 import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { digestDirectories } from '../certificates/certificate-files.ts';
+import type { FileTurns } from '../certificates/file-turns.ts';
 import { type EnvoyFlags, validationArguments } from '../envoy/envoy-args.ts';
 import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import { type ScratchParent, unwritable } from '../envoy/scratch-folder.ts';
@@ -28,11 +29,13 @@ export interface PrepareEnvironment {
   readonly discoveryAddress: string | undefined;
   /** The watched directories. */
   readonly certificates: readonly string[];
+  /** In which their files are read. */
+  readonly turns: FileTurns;
 }
 
 export function prepareEpoch(environment: PrepareEnvironment) {
   return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
-    const outdated = await whyOutdated(environment, input);
+    const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
     try {
       const configFile = await writeBootstrap(environment, input);
@@ -53,9 +56,11 @@ export function prepareEpoch(environment: PrepareEnvironment) {
 async function whyOutdated(
   environment: PrepareEnvironment,
   { certificates }: PrepareOrder,
+  signal: AbortSignal,
 ): Promise<string | undefined> {
-  if (certificates === null || certificates === '' || environment.certificates.length === 0) return undefined;
-  const { digest, problems } = await digestDirectories(environment.certificates);
+  const { certificates: directories, turns } = environment;
+  if (certificates === null || certificates === '' || directories.length === 0) return undefined;
+  const { digest, problems } = await turns.ask(() => digestDirectories(directories, signal), signal);
   if (digest === certificates) return undefined;
   const what = problems.length === 0 ? 'they have not been looked at yet, or Envoy refused them' : problems.join('; ');
   return new ChartpilotError('CERTIFICATES_CHANGED', `${what}: Envoy is not restarted`).message;

@@ -12,6 +12,7 @@ import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
+import { FileTurns } from './file-turns.ts';
 
 function folder(): string {
   const made = temporaryFolder();
@@ -124,8 +125,9 @@ describe('a reading', () => {
     judge: CertificateJudge,
     lines: string[] = [],
     asked = true,
+    turns = new FileTurns(),
   ): Promise<CertificateReading> => {
-    const logic = readCertificates(judge, createLogger({ write: (line) => lines.push(line) }));
+    const logic = readCertificates(judge, createLogger({ write: (line) => lines.push(line) }), turns);
     return toPromise(createActor(logic, { input: { directories, judge: asked } }).start());
   };
   const withPair = (keys?: KeyPairKeyObjectResult): string => {
@@ -146,6 +148,32 @@ describe('a reading', () => {
       `Envoy refuses ${directory}/tls.crt: Failed to load it (block 1: EC prime256v1)`,
     ]);
     expect((await read([directory], takesAll)).problems).toEqual([]);
+  });
+
+  test('waits for a question that hangs, is never asked when it is given up meanwhile, and answers when its turn comes', async () => {
+    const directory = withPair();
+    const turns = new FileTurns();
+    const hung = Promise.withResolvers<void>();
+    void turns.ask(() => hung.promise, new AbortController().signal);
+    let asked = 0;
+    const judge: CertificateJudge = async () => {
+      asked++;
+      return [];
+    };
+    const logic = readCertificates(judge, createLogger({ write: () => {} }), turns);
+    const givenUp = createActor(logic, { input: { directories: [directory], judge: true } }).start();
+    givenUp.stop();
+    const reading = read([directory], judge, [], true, turns);
+    await sleep(50);
+    expect(asked).toBe(0);
+    hung.resolve();
+    expect((await reading).files).toHaveLength(2);
+    expect(asked).toBe(1);
+  });
+
+  test('that is given up reads no file more', async () => {
+    const directory = withPair();
+    await expect(digestDirectories([directory], AbortSignal.abort())).rejects.toThrow('aborted');
   });
 
   test('without a verdict says so, and says nothing against the files', async () => {
@@ -196,7 +224,7 @@ describe('waiting for files', () => {
     const told: Omit<FilesAwaited, 'type'>[] = [];
     const parent = setup({
       types: { events: {} as FilesAwaited },
-      actors: { wait: waitForFiles },
+      actors: { wait: waitForFiles(new FileTurns()) },
       actions: { note: ({ event: { missing, unreachable } }) => void told.push({ missing, unreachable }) },
     }).createMachine({ invoke: { src: 'wait', input: { files } }, on: { 'files.awaited': { actions: 'note' } } });
     const actor = createActor(parent).start();

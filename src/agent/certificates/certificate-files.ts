@@ -10,6 +10,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { type CertificateSet, describeCertificates, inspectCertificates } from './certificate-problems.ts';
 import { readSmallFile } from './certificate-reading.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
+import type { FileTurns } from './file-turns.ts';
 
 /** Names of files that are watched and read. */
 export const certificateFile = /\.(pem|crt|key)$/;
@@ -39,15 +40,19 @@ const mostBytes = 64 * 1024 * 1024;
 
 /**
  * SHA-256 over the contents of the directories' certificate files, directory by directory as listed, names in order. A
- * file or directory that cannot be read adds nothing, and is told. Never rejects.
+ * file or directory that cannot be read adds nothing, and is told. Rejects only when it is given up: what hangs is not to be
+ * ended, but nothing is read after it.
  */
-export async function digestDirectories(directories: readonly string[]): Promise<DirectoriesRead> {
+export async function digestDirectories(
+  directories: readonly string[],
+  signal?: AbortSignal,
+): Promise<DirectoriesRead> {
   const hash = createHash('sha256');
   const all = new Map<string, Buffer>();
   const problems: string[] = [];
   const sets: CertificateSet[] = [];
   for (const directory of new Set(directories)) {
-    const { contents, unreadable } = await readDirectory(directory);
+    const { contents, unreadable } = await readDirectory(directory, signal);
     for (const [name, content] of contents) {
       hash.update(content);
       all.set(join(directory, name), content);
@@ -66,6 +71,7 @@ function below(directory: string, set: CertificateSet): CertificateSet {
 
 async function readDirectory(
   directory: string,
+  signal: AbortSignal | undefined,
 ): Promise<{ contents: Map<string, Buffer>; unreadable: readonly string[] }> {
   const contents = new Map<string, Buffer>();
   const listed = await certificateNames(directory);
@@ -73,6 +79,7 @@ async function readDirectory(
   const unreadable: string[] = [];
   let bytes = 0;
   for (const name of listed.names.slice(0, mostFiles)) {
+    signal?.throwIfAborted();
     const content = await readSmallFile(join(directory, name));
     if ('problem' in content) unreadable.push(`${name} ${content.problem}`);
     else {
@@ -102,12 +109,13 @@ const readings = 3;
 
 /**
  * The digest effect of the cert-watcher. With `judge`, Envoy says whether it takes the files: those that were read, not what
- * became of them meanwhile. Never rejects.
+ * became of them meanwhile. Never rejects but when it is given up, which the chart does when it has taken too long.
  */
-export function readCertificates(judge: CertificateJudge, log: Logger) {
+export function readCertificates(judge: CertificateJudge, log: Logger, turns: FileTurns) {
   return fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
     const { directories } = input;
-    let read = await digestDirectories(directories);
+    const digest = (): Promise<DirectoriesRead> => turns.ask(() => digestDirectories(directories, signal), signal);
+    let read = await digest();
     if (!input.judge) {
       if (read.problems.length > 0)
         log.warn('Envoy is started in spite of its certificates', { reason: inOneLine(read) });
@@ -115,7 +123,7 @@ export function readCertificates(judge: CertificateJudge, log: Logger) {
     }
     for (let times = 1; times <= readings; times++) {
       const { problems, notJudged } = await judged(read, judge, signal);
-      const after = await digestDirectories(directories);
+      const after = await digest();
       if (after.digest === read.digest) return outcome(read, problems, notJudged);
       read = after;
     }
@@ -165,24 +173,27 @@ const plain = (why: string): string => why.replace(/^error initializing configur
 const pollMs = 100;
 
 /**
- * The wait effect of the cert-watcher: looks for all files at the same time, and says what it sees at once and whenever that
+ * The wait effect of the cert-watcher: looks for all files, and says what it sees at once and whenever that
  * changes. The chart says who is told, and when it is over.
  */
-export const waitForFiles = fromCallback<{ type: never }, { files: string[] }>(({ input, sendBack }) => {
-  const stop = new AbortController();
-  void lookForFiles(input.files, stop.signal, sendBack);
-  return () => stop.abort();
-});
+export function waitForFiles(turns: FileTurns) {
+  return fromCallback<{ type: never }, { files: string[] }>(({ input, sendBack }) => {
+    const stop = new AbortController();
+    void lookForFiles(turns, input.files, stop.signal, sendBack);
+    return () => stop.abort();
+  });
+}
 
 async function lookForFiles(
+  turns: FileTurns,
   files: readonly string[],
   stopped: AbortSignal,
   tell: (event: FilesAwaited) => void,
 ): Promise<void> {
   let told = '';
   while (!stopped.aborted) {
-    const event = await whichAreMissing(files);
-    if (stopped.aborted) return;
+    const event = await turns.ask(() => whichAreMissing(files), stopped).catch(() => undefined);
+    if (event === undefined || stopped.aborted) return;
     const seen = JSON.stringify(event);
     if (seen !== told) tell(event);
     told = seen;
@@ -190,8 +201,10 @@ async function lookForFiles(
   }
 }
 
+/** File after file: what hangs holds one thread. */
 async function whichAreMissing(files: readonly string[]): Promise<FilesAwaited> {
-  const problems = await Promise.all(files.map(whyUnreadable));
+  const problems: (string | undefined)[] = [];
+  for (const file of files) problems.push(await whyUnreadable(file));
   return {
     type: 'files.awaited',
     missing: files.filter((_, index) => problems[index] === 'missing'),

@@ -215,6 +215,8 @@ const certWatcherSamples: Samples = {
       { error: 'the directory cannot be read' },
     ],
   },
+  // Not how long the pauses have become.
+  relevant: ({ filesInForce, outdatedReadings, missing }) => [filesInForce, outdatedReadings, missing],
 };
 
 const directorySamples: Samples = {

@@ -33,6 +33,10 @@ export function* choicesIn({ state: s, host, zone, watchFails, agentEnds }: Situ
   if (s.stops > 0) yield bounded('term');
   // They may as well never come.
   if (s.waiting !== undefined) yield { name: 'came', free: true, fair: false };
+  if (s.reading !== undefined) {
+    yield free('read');
+    if (s.faults > 0) yield bounded('unread');
+  }
   for (const epoch of s.preparing.keys()) {
     yield free(`prepared:${epoch}`);
     if (s.faults > 0) {

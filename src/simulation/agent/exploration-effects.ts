@@ -36,6 +36,8 @@ export interface EffectWorld {
   watching(watch: Running<WatchOrder>, on: boolean): void;
   /** Files that the first start needs are waited for, or no more. Absent: they are there. */
   waitingForFiles?(call: AnyActorRef, on: boolean): void;
+  /** A reading of the files is under way, or no more. Absent: it is answered at once. */
+  reading?(call: AnyActorRef, on: boolean): void;
   /** What the watched files hash to. */
   readFiles(): string;
   /** Why Envoy could not use them. */
@@ -137,6 +139,11 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
 /** What the wait for files says when it is over. */
 export const allFilesAreThere: FilesAwaited = { type: 'files.awaited', missing: [], unreachable: [] };
 
+/** What a reading of the files finds. */
+export function readingOf(around: EffectWorld): { digest: string; files: string[]; problems: string[] } {
+  return { digest: around.readFiles(), files: ['tls.crt'], problems: around.fileProblems?.() ?? [] };
+}
+
 /** A watch of one directory, as the world has it. */
 export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typeof directoryWatchMachine {
   return directoryWatch.provide({
@@ -164,10 +171,14 @@ function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof
       digestFiles: scriptedPromise<
         { digest: string; files: string[]; problems: string[] },
         { directories: string[]; judge: boolean }
-      >((call) => {
-        const digest = world(call).readFiles();
-        settle(call.self, { value: { digest, files: ['tls.crt'], problems: world(call).fileProblems?.() ?? [] } });
-      }),
+      >(
+        (call) => {
+          const around = world(call);
+          if (around.reading === undefined) settle(call.self, { value: readingOf(around) });
+          else around.reading(call.self, true);
+        },
+        (call) => world(call).reading?.(call.self, false),
+      ),
     },
   });
 }

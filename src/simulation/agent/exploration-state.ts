@@ -45,6 +45,8 @@ export interface WorldState {
   readonly away: boolean;
   /** Files that the first start needs are waited for. */
   readonly waiting: AnyActorRef | undefined;
+  /** A reading of the certificate files that will be answered. */
+  readonly reading: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
   readonly adminOf: ServingAdmin;
   /** The next start fails: the operating system has no process to give. */
@@ -77,6 +79,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     hung: false,
     away: false,
     waiting: undefined,
+    reading: undefined,
     http: undefined,
     adminOf: { baseId: undefined, lacks: false },
     unspawnable: false,
@@ -94,7 +97,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
  * the agent should run, and how often it has failed, is of no consequence any more.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
-  const calls = `${s.adminOf.baseId}${s.adminOf.lacks ? 'K' : ''} ${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${[...s.looking.keys()]}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}`;
+  const calls = `${s.adminOf.baseId}${s.adminOf.lacks ? 'K' : ''} ${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${[...s.looking.keys()]}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
   if (s.stop !== 'not ordered')
     return `${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;

@@ -14,6 +14,7 @@ import { answers, choicesIn, happenings, isSeen, isTrigger, natureNames } from '
 import {
   allFilesAreThere,
   type EffectWorld,
+  readingOf,
   type ScriptedAgent,
   type WatchOrder,
   worldOf,
@@ -25,6 +26,8 @@ import { SimulatedHost, type SimulatedProcess } from './simulated-host.ts';
 
 /** A probe comes by so often, and hears the answer (src/agent/admin/live-probe.ts). */
 const probeMs = 300;
+/** So long a reading of the files takes at most, unless it is never answered. */
+const readMs = 5_000;
 /** Who is told to look has an answer in so much time, if there is one. */
 const lookMs = 100;
 
@@ -44,6 +47,7 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #exactTimes: boolean;
   readonly #faults: readonly string[] | undefined;
   readonly #filesLate: boolean;
+  readonly #readingHangs: boolean;
   readonly #watchFails: boolean;
   readonly #mostFailures: number;
   #state: WorldState;
@@ -55,6 +59,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#exactTimes = options.exactTimes ?? false;
     this.#faults = options.faults;
     this.#filesLate = options.filesLate ?? false;
+    this.#readingHangs = options.readingHangs ?? false;
     this.#watchFails = options.watchFails ?? false;
     this.#firstBaseId = baseIds[0];
     this.#mostFailures = settings.retry.budget + 1;
@@ -157,6 +162,12 @@ export class ExplorationWorld implements World, EffectWorld {
     if (!on) this.#set({ waiting: undefined });
     else if (this.#filesLate) this.#set({ waiting: call });
     else report(call, allFilesAreThere);
+  }
+
+  reading(call: AnyActorRef, on: boolean): void {
+    if (!on) this.#set({ reading: undefined });
+    else if (this.#readingHangs) this.#set({ reading: call });
+    else settle(call, { value: readingOf(this) });
   }
 
   readFiles(): string {
@@ -283,6 +294,10 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'came':
         this.#filesCame();
+        return;
+      case 'read':
+      case 'unread':
+        this.#filesRead(kind === 'read');
         return;
       case 'prepared':
       case 'unspawnable':
@@ -425,6 +440,14 @@ export class ExplorationWorld implements World, EffectWorld {
     if (waiting !== undefined) report(waiting, allFilesAreThere);
   }
 
+  /** What is not read is not read later either: only who asks again gets an answer. */
+  #filesRead(answered: boolean): void {
+    const { reading } = this.#state;
+    this.#set({ reading: undefined });
+    if (!answered) this.#spendFault();
+    else if (reading !== undefined) settle(reading, { value: readingOf(this) });
+  }
+
   #repaired(wanted: boolean): void {
     const { call, baseId } = this.#state.repairing!;
     this.#set({ repairing: undefined });
@@ -484,6 +507,7 @@ export class ExplorationWorld implements World, EffectWorld {
       if (nature?.withinMs !== undefined) due.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
       if (isSeen(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
     }
+    if (this.#state.reading !== undefined) due.set('reading of the files', readMs);
     for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`look at ${name}`, lookMs);
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
     for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');

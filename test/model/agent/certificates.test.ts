@@ -1,5 +1,5 @@
 /** From a change of a file to a restart: the cert-watcher. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { checkEveryWorld, ends, epochsStarted, goesLive, handedOver } from './scenes.ts';
 
@@ -59,6 +59,92 @@ test('a reading that fails while Envoy runs restarts nothing; it is told, and tr
   expect(epochsStarted(world)).toEqual([0, 1]);
   // In no diagram: the effect that we have does not fail.
   AgentWorld.made.splice(0);
+});
+
+describe('a file system that does not answer', () => {
+  /** An agent that is started while it hangs. */
+  const startedInVain = async (): Promise<AgentWorld> => {
+    const world = new AgentWorld();
+    world.readingHangs = true;
+    await world.pass(9_999);
+    return world;
+  };
+
+  test('holds up the first start for ten seconds: then Envoy is started, as without files that cannot be read', async () => {
+    const world = await startedInVain();
+    expect(epochsStarted(world)).toEqual([]);
+    await world.pass(1);
+    expect(epochsStarted(world)).toEqual([0]);
+    expect(world.events('config.changed')).toEqual([{ type: 'config.changed', digest: '', files: 0 }]);
+    expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('does not answer') }]);
+  });
+
+  test('is asked again after pauses that double to a minute, and what it holds is taken when it answers', async () => {
+    const world = await startedInVain();
+    await world.pass(1);
+    await goesLive(world);
+    const readings = (): number => world.judgements.length;
+    expect(readings()).toBe(1);
+    await world.pass(500);
+    expect(readings()).toBe(2);
+    await world.pass(100_000 + 1_000);
+    expect(readings()).toBe(3);
+    expect(world.events('config.rejected')).toHaveLength(2);
+    for (const pause of [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]) {
+      const before = readings();
+      await world.pass(100_000 + pause - 1);
+      expect(readings()).toBe(before);
+      await world.pass(1);
+      expect(readings()).toBe(before + 1);
+    }
+    expect(epochsStarted(world)).toEqual([0]);
+    world.readingHangs = false;
+    await world.pass(160_000);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+    expect(world.events('config.changed').at(-1)).toMatchObject({ digest: 'digest-0', files: 1 });
+  });
+
+  test('gets no word for an answer that comes late: what lies there now may be something else', async () => {
+    const world = await startedInVain();
+    await world.pass(1);
+    await goesLive(world);
+    await world.answerHungReadings();
+    expect(world.events('config.changed')).toHaveLength(1);
+    world.digest = 'digest-1';
+    world.readingHangs = false;
+    await world.pass(500);
+    expect(world.events('config.changed').slice(1)).toMatchObject([{ digest: 'digest-1' }]);
+  });
+
+  test('is not asked sooner for changes that a watch supposes, and pauses are short again after an answer', async () => {
+    const world = await AgentWorld.serving();
+    world.readingHangs = true;
+    await world.certificate('digest-1');
+    await world.pass(100_000);
+    world.changeFiles('digest-2');
+    await world.pass(499);
+    expect(world.judgements).toHaveLength(2);
+    world.readingHangs = false;
+    await world.pass(1);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+    await goesLive(world);
+    world.readingHangs = true;
+    await world.certificate('digest-3');
+    await world.pass(100_500);
+    expect(world.judgements).toHaveLength(5);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  });
+
+  test('and that answers with what Envoy cannot use when it was started without certificates changes nothing', async () => {
+    const world = await startedInVain();
+    await world.pass(1);
+    await goesLive(world);
+    world.readingHangs = false;
+    world.fileProblems = ['tls.crt: no start line'];
+    await world.pass(1_000);
+    expect(epochsStarted(world)).toEqual([0]);
+    expect(world.events('config.rejected').at(-1)).toMatchObject({ reason: 'tls.crt: no start line' });
+  });
 });
 
 test('certificates that Envoy could not be asked about restart nothing; it is asked again, without a change', async () => {
