@@ -8,7 +8,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 
 const root = join(import.meta.dirname, '../..');
-const entries = ['src/debugger/generate/machine-test', 'src/debugger/replay/replay-test'];
+const entries = [
+  'src/debugger/generate/machine-test',
+  'src/debugger/generate/published-machines',
+  'src/debugger/replay/replay-test',
+];
 const draft = mkdtempSync(join(tmpdir(), 'chartpilot-types-'));
 try {
   const project = join(draft, 'tsconfig.json');

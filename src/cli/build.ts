@@ -37,7 +37,11 @@ const programs = await build({
 const testRuntimes = await build({
   absWorkingDir: root,
   metafile: true,
-  entryPoints: ['src/debugger/generate/machine-test.ts', 'src/debugger/replay/replay-test.ts'],
+  entryPoints: [
+    'src/debugger/generate/machine-test.ts',
+    'src/debugger/generate/published-machines.ts',
+    'src/debugger/replay/replay-test.ts',
+  ],
   outdir: 'dist',
   outExtension: { '.js': '.mjs' },
   entryNames: '[name]',

@@ -6,6 +6,8 @@ import { packageRoot } from '../runtime/package-root.ts';
 /** The program as people run it, from the bundle that `npm test` has made. */
 const chartpilot = (...args: string[]) => execa(join(packageRoot(), 'bin/chartpilot'), args, { reject: false });
 
+const reservation = join(packageRoot(), 'examples/generate/reservation.machine.ts');
+
 test('chartpilot explore walks through the agent, with a second thread', async () => {
   const { exitCode, stdout, stderr } = await chartpilot('explore', '--triggers', '1', '--faults', '0');
   expect(stderr).toBe('');
@@ -18,4 +20,24 @@ test('chartpilot explore walks through the agent, with a second thread', async (
 test('chartpilot explore that has not seen everything says so', async () => {
   const { stdout } = await chartpilot('explore', '--triggers', '1', '--limit', '100');
   expect(stdout).toContain('NOT complete');
+});
+
+test.each([
+  { flags: ['--changes', '1'], says: '--changes is not for --world agent' },
+  { flags: ['--world', 'discovery', '--triggers', '1'], says: '--triggers is not for --world discovery' },
+  { flags: ['--world', 'discovery', '--stop'], says: '--stop is not for --world discovery' },
+  { flags: ['--machine', reservation, '--faults', '0'], says: '--faults is not for a machine of yours' },
+  { flags: ['--samples', 'x.ts'], says: '--samples is not for --world agent' },
+])('chartpilot explore $flags: a flag that would change nothing is refused', async ({ flags, says }) => {
+  const { exitCode, stderr, stdout } = await chartpilot('explore', ...flags);
+  expect(stderr).toContain(says);
+  expect(stderr).toContain('--limit, --minutes');
+  expect(stdout).toBe('');
+  expect(exitCode).toBe(2);
+});
+
+test('chartpilot explore walks through a machine of somebody else, with the samples beside it', async () => {
+  const { exitCode, stdout } = await chartpilot('explore', '--machine', reservation);
+  expect(stdout).toMatch(/^explore: complete, no violation and no livelock \(1 input\): \d+ states/);
+  expect(exitCode).toBe(0);
 });

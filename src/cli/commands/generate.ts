@@ -22,7 +22,11 @@ export function generateCommand(output: CommandOutput): Command {
     )
     .option('--limit <n>', 'configurations looked at, and paths told, at most (default: 1000)', wholeNumber)
     .option('--depth <n>', 'steps in a test, at most (default: 30; of a path 8)', wholeNumber)
-    .addOption(new Option('--format <format>', 'what to print').choices(['vitest', 'json']).default('vitest'))
+    .addOption(
+      new Option('--format <format>', 'tests for vitest, for node:test, or data')
+        .choices(['vitest', 'node', 'json'])
+        .default('vitest'),
+    )
     .option('-o, --output <file>', 'where to write the tests (default: standard output)')
     .option('--runtime <module>', 'what a vitest file imports the runtime from', 'chartpilot/machine-test')
     .addHelpText(

@@ -3,7 +3,7 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { TraceSink } from '../../runtime/trace/trace.ts';
 import { traceFile } from '../../runtime/trace/trace-file.ts';
 import type { CommandOutput } from '../command-output.ts';
-import { type Exploration, explore } from './explorer.ts';
+import { type Exploration, explore, findShortest, type Progress } from './explorer.ts';
 import { exploreInTwo, type Helper } from './two-explorers.ts';
 import type { World } from './world.ts';
 
@@ -12,8 +12,8 @@ export interface ExplorationSubject {
   readonly bounds: Readonly<Record<string, number>>;
   /** A world in its first state. */
   begin(): World;
-  /** Makes that world in a second thread. */
-  readonly helper: Helper;
+  /** Makes that world in a second thread; a subject without is small, and looked through breadth first. */
+  readonly helper?: Helper;
   /** The run that these choices are, as a trace. */
   writeTrace(path: readonly string[], sink: TraceSink): void;
 }
@@ -40,7 +40,14 @@ export function exploreWithin(
     ...(options.minutes !== undefined && { ms: options.minutes * 60_000 }),
   };
   const begin = (): World => subject.begin();
-  const result = availableParallelism() > 1 ? exploreInTwo(begin, subject.helper, limits) : explore(begin, limits);
+  const tell = (progress: Progress): void => output.error(`${formatProgress(progress)}\n`);
+  const { helper } = subject;
+  const result =
+    helper === undefined
+      ? findShortest(begin, limits, tell)
+      : availableParallelism() > 1
+        ? exploreInTwo(begin, helper, limits, tell)
+        : explore(begin, limits, tell);
   const trace = result.found === undefined ? undefined : options.trace;
   if (trace !== undefined && result.found !== undefined) subject.writeTrace(result.found.path, openSink(trace));
   const { bounds } = subject;
@@ -50,6 +57,12 @@ export function exploreWithin(
       : formatExploration(bounds, result, trace);
   output.out(`${text}\n`);
   return result.outcome === 'violation' ? 1 : 0;
+}
+
+/** How far it is, in a line. */
+export function formatProgress({ states, edges, open, ms }: Progress): string {
+  const [seen, gone, left] = [states, edges, open].map((n) => n.toLocaleString('en'));
+  return `explore: ${seen} states, ${gone} edges, ${left} choices open, ${Math.round(ms / 1_000)} s`;
 }
 
 /** A result for a terminal; its last line holds the figures. */

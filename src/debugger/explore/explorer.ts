@@ -12,6 +12,23 @@ export interface Limits {
   readonly ms?: number;
 }
 
+/** How far an exploration is. */
+export interface Progress {
+  readonly states: number;
+  /** Edges that this thread has gone along. */
+  readonly edges: number;
+  /** Choices that are still to be tried, as far as they are known. */
+  readonly open: number;
+  readonly ms: number;
+}
+
+/** Told now and then, at most every {@link progressMs}. Nothing else happens meanwhile: what it has to say it says at once. */
+export type TellProgress = (progress: Progress) => void;
+
+const progressMs = 5_000;
+/** A clock costs as much as a small step. */
+const edgesBetweenLooks = 64;
+
 export interface Exploration {
   /** `complete`: every state within the bounds was seen. */
   readonly outcome: 'complete' | 'violation' | 'limit';
@@ -39,17 +56,18 @@ export const whatIsWantedIsReached = 'what is wanted is reached at last';
 const mostStatesBreadthFirst = 150_000;
 
 /** @param begin makes the world in its first state, anew with each call */
-export function explore(begin: () => World, limits: Limits = {}): Exploration {
-  const search = new Search(begin(), limits);
+export function explore(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
+  const search = new Search(begin(), limits, new SeenHere(), tell);
   const outcome = search.depthFirst();
   if (outcome !== 'violation' || search.found?.shortest === true) return search.report(outcome);
-  const again = new Search(begin(), { ...limits, states: Math.min(limits.states ?? Infinity, mostStatesBreadthFirst) });
+  const few = { ...limits, states: Math.min(limits.states ?? Infinity, mostStatesBreadthFirst) };
+  const again = new Search(begin(), few, new SeenHere(), tell);
   return again.breadthFirst() === 'violation' ? again.report('violation') : search.report('violation');
 }
 
 /** Breadth first only: for a world that is small, or that is known to be at fault. */
-export function findShortest(begin: () => World, limits: Limits = {}): Exploration {
-  const search = new Search(begin(), { states: mostStatesBreadthFirst, ...limits });
+export function findShortest(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
+  const search = new Search(begin(), { states: mostStatesBreadthFirst, ...limits }, new SeenHere(), tell);
   return search.report(search.breadthFirst());
 }
 
@@ -85,10 +103,13 @@ export class Search {
   readonly #graph = new StateGraph();
   readonly #seen: SeenStates;
   readonly #backToRoot: () => void;
+  readonly #tell: TellProgress | undefined;
+  #toldAt = this.#startedAt;
   #saysWhatIsWanted = false;
   found: Counterexample | undefined;
 
-  constructor(world: World, limits: Limits, seen: SeenStates = new SeenHere()) {
+  constructor(world: World, limits: Limits, seen: SeenStates = new SeenHere(), tell?: TellProgress) {
+    this.#tell = tell;
     this.#world = world;
     this.#limits = limits;
     this.#seen = seen;
@@ -136,6 +157,7 @@ export class Search {
         continue;
       }
       if (this.#exhausted()) return 'limit';
+      this.#progress(way);
       if (at !== node) node.restore();
       at = undefined;
       const child = this.#follow(node);
@@ -157,6 +179,7 @@ export class Search {
       const beyond: Node[] = [];
       for (const node of edge) {
         while (node.next < node.choices.length) {
+          this.#progress(edge, beyond);
           node.restore();
           const child = this.#follow(node);
           if (this.found !== undefined) {
@@ -220,6 +243,16 @@ export class Search {
     const spawns = this.#world.spawned > node.spawned;
     this.#graph.addEdge(node.state, state, { choice, spawns, ending: this.#world.ending });
     return isNew ? this.#newNode(state) : undefined;
+  }
+
+  /** @param nodes on which choices may be left */
+  #progress(...nodes: (readonly Node[])[]): void {
+    if (this.#tell === undefined || this.#graph.edges % edgesBetweenLooks !== 0) return;
+    const now = performance.now();
+    if (now - this.#toldAt < progressMs) return;
+    this.#toldAt = now;
+    const open = nodes.flat().reduce((sum, { choices, next }) => sum + choices.length - next, 0);
+    this.#tell({ states: this.#seen.size, edges: this.#graph.edges, open, ms: Math.round(now - this.#startedAt) });
   }
 
   #exhausted(): boolean {

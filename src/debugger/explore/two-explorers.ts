@@ -11,6 +11,7 @@ import {
   type Limits,
   Search,
   type Task,
+  type TellProgress,
 } from './explorer.ts';
 import type { EdgeList } from './state-graph.ts';
 import { SharedStates } from './state-table.ts';
@@ -47,12 +48,17 @@ type Message =
   | { readonly kind: 'failure'; readonly error: unknown };
 
 /** As `explore`, in half the time where there are two cores. */
-export function exploreInTwo(begin: () => World, helper: Helper, wanted: Limits = {}): Exploration {
+export function exploreInTwo(
+  begin: () => World,
+  helper: Helper,
+  wanted: Limits = {},
+  tell?: TellProgress,
+): Exploration {
   const limits = { ...wanted, states: Math.min(mostStates, wanted.states ?? mostStates) };
   const seen = new SharedStates(limits.states);
   const control = new SharedArrayBuffer(4 * words);
   const { port1, port2 } = new MessageChannel();
-  const search = new Search(begin(), limits, seen);
+  const search = new Search(begin(), limits, seen, tell);
   const needed: HelpNeeded = { world: helper.world, limits, states: seen.buffer, control, port: port2 };
   const worker = new Worker(helper.module, { workerData: needed, transferList: [port2] });
   // It has nothing to do until it is given something.
@@ -61,7 +67,7 @@ export function exploreInTwo(begin: () => World, helper: Helper, wanted: Limits 
     const outcome = company.work(search, search.begin(company));
     const result = company.await();
     if (result !== undefined) search.join(result.edges, result.found);
-    if (search.found !== undefined) return explore(begin, wanted);
+    if (search.found !== undefined) return explore(begin, wanted, tell);
     const isWhole = outcome === 'complete' && (result === undefined || result.outcome === 'complete');
     return search.report(isWhole ? search.conclude() : 'limit');
   } finally {

@@ -1,8 +1,9 @@
 /** Chooses, among everything that a machine was seen to do, the runs that are worth a test. */
 import type { AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import { matches } from './configuration.ts';
 import { type Cover, stepLabel } from './suite.ts';
 import { descriptorName, nodeName, type Targets, type TransitionTarget } from './targets.ts';
-import { type Configuration, type Edge, edgesTo, matches, type Walk } from './walk.ts';
+import { type Configuration, type Edge, edgesTo, type Walk } from './walk.ts';
 
 /** A run and why it was chosen. */
 export interface Chosen {

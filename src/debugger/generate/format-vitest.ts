@@ -7,23 +7,26 @@ export interface VitestFile {
   readonly machineImport: string;
   /** How the file names `chartpilot/machine-test`. */
   readonly runtimeImport: string;
+  /** Who runs it. */
+  readonly runner: 'vitest' | 'node';
   /** The command that makes the file again. */
   readonly command: string;
 }
 
 /** @throws ChartpilotError MACHINE_INVALID when a sample is not plain data, and so cannot be written down */
-export function formatVitest(suite: Suite, { machineImport, runtimeImport, command }: VitestFile): string {
+export function formatVitest(suite: Suite, { machineImport, runtimeImport, runner, command }: VitestFile): string {
   const { machine, tests, coverage } = suite;
   const name = machine.export === 'default' ? 'theMachine' : machine.export;
   const named = machine.export === 'default' ? name : `{ ${name} }`;
   const imports = [
     { from: runtimeImport, what: '{ startMachine }' },
-    { from: 'vitest', what: '{ test }' },
+    { from: runner === 'node' ? 'node:test' : 'vitest', what: '{ test }' },
     { from: machineImport, what: named },
   ].sort((a, b) => importOrder(a.from, b.from));
   return [
     `// Made by: ${command}`,
     '// When the machine is meant to behave otherwise, make this file anew.',
+    `// It needs: npm install --save-dev chartpilot xstate${runner === 'node' ? '' : ' vitest'}`,
     ...shareLines('states', coverage.states),
     ...shareLines('transitions', coverage.transitions),
     ...[...coverage.bounds, ...coverage.failures].map((line) => `// Note: ${line}`),

@@ -1,5 +1,6 @@
 import { dirname, relative, resolve, sep } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { writeOutput } from '../write-output.ts';
 import { formatVitest } from './format-vitest.ts';
@@ -9,7 +10,7 @@ import type { Cover, Share, Suite } from './suite.ts';
 
 export interface GenerateCommandOptions {
   readonly cover: Cover;
-  readonly format: 'vitest' | 'json';
+  readonly format: 'vitest' | 'node' | 'json';
   readonly export?: string;
   readonly samples?: string;
   readonly limit?: number;
@@ -58,22 +59,33 @@ function jsonOf(suite: Suite): string {
   return `${JSON.stringify(suite, undefined, 2)}\n`;
 }
 
-function vitestOf(suite: Suite, { file }: LoadedMachine, request: string, options: GenerateCommandOptions): string {
+function vitestOf(suite: Suite, loaded: LoadedMachine, request: string, options: GenerateCommandOptions): string {
   const folder = options.output === undefined ? process.cwd() : dirname(resolve(options.output));
   return formatVitest(suite, {
-    machineImport: specifier(folder, file),
+    // Node runs no TypeScript below node_modules: there our machines come from the package's entry.
+    machineImport: loaded.isOwn && isInstalled() ? 'chartpilot/machines' : specifier(folder, loaded.file),
+    runner: options.format === 'node' ? 'node' : 'vitest',
     runtimeImport: options.runtime,
     command: commandLine(request, options),
   });
 }
 
-function commandLine(request: string, { cover, export: name, samples, limit, depth }: GenerateCommandOptions): string {
+/** And no checkout. */
+function isInstalled(): boolean {
+  return packageRoot().split(sep).includes('node_modules');
+}
+
+function commandLine(
+  request: string,
+  { cover, export: name, samples, limit, depth, format }: GenerateCommandOptions,
+): string {
   const flags: (readonly [string, string | number | undefined])[] = [
     ['--export', name],
     ['--samples', samples],
     ['--cover', cover],
     ['--limit', limit],
     ['--depth', depth],
+    ['--format', format === 'node' ? format : undefined],
   ];
   return [
     'chartpilot generate',

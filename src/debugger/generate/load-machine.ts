@@ -15,6 +15,8 @@ export interface LoadedMachine {
   readonly file: string;
   /** Its name there; `default` for the default export. */
   readonly exportName: string;
+  /** It is one of chartpilot's. */
+  readonly isOwn: boolean;
 }
 
 export interface MachineRequest {
@@ -39,7 +41,7 @@ export async function loadMachine(request: MachineRequest): Promise<LoadedMachin
   if (own !== undefined && !existsSync(resolve(request.machine))) {
     const machine = await own.load();
     const samples = request.samples === undefined ? own.samples : await loadSamples(resolve(request.samples));
-    return { machine, samples, file: resolve(packageRoot(), own.file), exportName: own.export };
+    return { machine, samples, file: resolve(packageRoot(), own.file), exportName: own.export, isOwn: true };
   }
   if (!looksLikeFile) {
     throw new ChartpilotError('FLAG_INVALID', `no machine of chartpilot is named ${request.machine}`, {
@@ -49,7 +51,7 @@ export async function loadMachine(request: MachineRequest): Promise<LoadedMachin
   const file = resolve(request.machine);
   if (!existsSync(file)) throw new ChartpilotError('FLAG_INVALID', `there is no file ${file}`);
   const found = pickMachine(await importModule(file), file, request.export);
-  return { ...found, file, samples: await samplesFor(file, request.samples) };
+  return { ...found, file, samples: await samplesFor(file, request.samples), isOwn: false };
 }
 
 function pickMachine(

@@ -33,9 +33,17 @@ export class MachineRun {
   #passed = new Set<AnyStateNode>();
   #failure: unknown;
 
-  constructor(machine: AnyStateMachine, input: unknown) {
+  /** @param inspect told of everything that happens, from the beginning */
+  constructor(machine: AnyStateMachine, input: unknown, inspect?: (event: InspectionEvent) => void) {
     this.#id = machine.id;
-    const parent = createActor(parentOf(machine), { id: 'parent', input, inspect: (event) => this.#note(event) });
+    const parent = createActor(parentOf(machine), {
+      id: 'parent',
+      input,
+      inspect: (event) => {
+        inspect?.(event);
+        this.#note(event);
+      },
+    });
     parent.subscribe({ error: (error) => this.#fail(error) });
     this.#timers = new VirtualTimers(parent.system);
     const registered = parent.system.get;
@@ -78,6 +86,11 @@ export class MachineRun {
       .filter(([, actor]) => actor.getSnapshot().status === 'active')
       .map(([id]) => id)
       .sort();
+  }
+
+  /** Virtual milliseconds since the start. */
+  get now(): number {
+    return this.#timers.now;
   }
 
   get nextTimers(): { timers: string[]; ms: number } | undefined {

@@ -33,6 +33,11 @@ export interface Samples {
    * one, which keeps counters, logs and names from making endlessly many.
    */
   readonly relevant?: (context: Readonly<Record<string, unknown>>) => unknown;
+  /**
+   * What must hold in every state that is explored, by its name: true, or what is wrong in words. `value` is the state as XState
+   * has it.
+   */
+  readonly invariants?: Readonly<Record<string, (state: SampledState) => boolean | string>>;
 }
 
 const bare: readonly Payload[] = [{}];
@@ -53,7 +58,7 @@ export function outcomesOf(samples: Samples, effect: string, state: SampledState
   return typeof given === 'function' ? given(state) : (given ?? endsEitherWay(effect));
 }
 
-const names = ['input', 'inputs', 'events', 'outcomes', 'relevant'] as const;
+const names = ['input', 'inputs', 'events', 'outcomes', 'relevant', 'invariants'] as const;
 
 /** @throws ChartpilotError MACHINE_INVALID naming every mistake of the module's exports. */
 export function readSamples(module: Readonly<Record<string, unknown>>, file: string): Samples {
@@ -62,6 +67,7 @@ export function readSamples(module: Readonly<Record<string, unknown>>, file: str
       .filter((name) => name !== 'default' && !(names as readonly string[]).includes(name))
       .map((name) => `the export ${name} is none of ${names.join(', ')}`),
     ...(['events', 'outcomes'] as const).flatMap((name) => listsIn(module[name], name)),
+    ...functionsIn(module.invariants),
     ...(module.inputs === undefined || (Array.isArray(module.inputs) && module.inputs.length > 0)
       ? []
       : ['inputs is not a list of one or more']),
@@ -82,4 +88,12 @@ function listsIn(record: unknown, name: string): string[] {
   return Object.entries(record)
     .filter(([, value]) => !Array.isArray(value) && typeof value !== 'function')
     .map(([key]) => `${name}['${key}'] is neither a list nor a function that returns one`);
+}
+
+function functionsIn(invariants: unknown): string[] {
+  if (invariants === undefined) return [];
+  if (typeof invariants !== 'object' || invariants === null) return ['invariants is not an object'];
+  return Object.entries(invariants)
+    .filter(([, value]) => typeof value !== 'function')
+    .map(([key]) => `invariants['${key}'] is not a function`);
 }

@@ -18,6 +18,10 @@ export class VirtualTimers {
     scheduler.cancelAll = (source) => this.#keep((timer) => timer.source !== source);
   }
 
+  get now(): number {
+    return this.#now;
+  }
+
   /** The timers that fall due next, and in how long. */
   soonest(): { timers: string[]; ms: number } | undefined {
     if (this.#armed.length === 0) return undefined;

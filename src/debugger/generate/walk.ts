@@ -1,7 +1,8 @@
 /** Walks through a machine: every step that its samples allow, from every configuration, the nearest first. */
 import type { AnyEventObject, AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import { configurationKey, matches, possibleSteps } from './configuration.ts';
 import { MachineRun } from './machine-run.ts';
-import { inputsOf, outcomesOf, payloadsOf, type SampledState, type Samples } from './samples.ts';
+import { inputsOf, type Samples } from './samples.ts';
 import { type Expectation, type Step, stepLabel } from './suite.ts';
 
 export interface WalkLimits {
@@ -115,7 +116,7 @@ class Walker {
     const run = new MachineRun(this.#machine, input);
     if (run.failure !== undefined) throw new Error(run.failure);
     const seen = { active: run.passed, taken: [...run.taken], expect: run.outcome() };
-    return { input, first: this.#enter(this.#key(run, start), start, undefined), ...seen };
+    return { input, first: this.#enter(configurationKey(run, this.#samples, start), start, undefined), ...seen };
   }
 
   #reach(configuration: Configuration): MachineRun {
@@ -127,7 +128,7 @@ class Walker {
   /** Takes every step that is possible here. */
   #leave(configuration: Mutable): void {
     const reached = this.#reach(configuration);
-    const steps = this.#possible(reached);
+    const steps = possibleSteps(reached, this.#samples);
     if (steps.length > 0 && configuration.depth >= this.#limits.depth) {
       this.#tooDeep = true;
       return;
@@ -158,7 +159,7 @@ class Walker {
       this.#failures.add(`in ${before}, ${stepLabel(step)}: ${run.failure}`);
       return;
     }
-    const key = this.#key(run, from.start);
+    const key = configurationKey(run, this.#samples, from.start);
     const known = this.#byKey.get(key);
     if (known === undefined && this.#byKey.size >= this.#limits.configurations) {
       this.#tooMany = true;
@@ -180,39 +181,6 @@ class Walker {
     const configuration: Mutable = { start, depth: found === undefined ? 0 : found.from.depth + 1, edges: [], found };
     this.#byKey.set(key, configuration);
     return configuration;
-  }
-
-  #possible(run: MachineRun): Step[] {
-    const { snapshot } = run;
-    if (snapshot.status !== 'active') return [];
-    const state: SampledState = { value: snapshot.value, context: snapshot.context };
-    const handled = new Set(run.active.flatMap((node) => [...node.transitions.keys()]));
-    const handles = (type: string): boolean => [...handled].some((descriptor) => matches(type, descriptor));
-    const types = new Set([
-      ...[...handled].filter((type) => type !== '' && !type.startsWith('xstate.') && !type.includes('*')),
-      ...Object.keys(this.#samples.events ?? {}).filter(handles),
-    ]);
-    const events = [...types].flatMap((type) =>
-      payloadsOf(this.#samples, type, state).map((payload): Step => ({ kind: 'event', event: { type, ...payload } })),
-    );
-    const outcomes = run.effects.flatMap((effect) =>
-      outcomesOf(this.#samples, effect, state).flatMap((outcome): Step[] => {
-        if ('error' in outcome) {
-          return handles(`xstate.error.actor.${effect}`) ? [{ kind: 'error', effect, message: outcome.error }] : [];
-        }
-        if (!handles(`xstate.done.actor.${effect}`)) return [];
-        return [{ kind: 'done', effect, ...(outcome.output !== undefined && { output: outcome.output }) }];
-      }),
-    );
-    const next = run.nextTimers;
-    return [...events, ...outcomes, ...(next === undefined ? [] : [{ kind: 'delay' as const, ...next }])];
-  }
-
-  #key(run: MachineRun, start: number): string {
-    const { value, status, context, historyValue } = run.snapshot;
-    const relevant = this.#samples.relevant === undefined ? context : this.#samples.relevant(context);
-    const history = mapNodes(historyValue as Record<string, AnyStateNode[]>);
-    return JSON.stringify([start, value, status, relevant, history, run.effects, run.pendingTimers()], plain);
   }
 }
 
@@ -239,12 +207,6 @@ export function eventTypeOf(step: Step): string {
   }
 }
 
-/** As XState matches: `a.*` is `a` and everything below it. */
-export function matches(type: string, descriptor: string): boolean {
-  if (descriptor === type || descriptor === '*') return true;
-  return descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1));
-}
-
 function guardedAt(active: readonly AnyStateNode[], type: string): AnyTransitionDefinition[] {
   return active
     .flatMap((node) => [...node.transitions])
@@ -255,14 +217,3 @@ function guardedAt(active: readonly AnyStateNode[], type: string): AnyTransition
 const surroundings = (run: MachineRun): string => [...run.effects, ...run.pendingTimers()].join();
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
-
-function mapNodes(history: Record<string, AnyStateNode[]>): Record<string, string[]> {
-  return Object.fromEntries(Object.entries(history).map(([id, nodes]) => [id, nodes.map((node) => node.id)]));
-}
-
-/** What JSON would leave out of a context, so that two contexts are not taken for one. */
-function plain(_name: string, value: unknown): unknown {
-  if (value instanceof Map) return ['map', ...value];
-  if (value instanceof Set) return ['set', ...value];
-  return typeof value === 'bigint' || typeof value === 'undefined' ? String(value) : value;
-}

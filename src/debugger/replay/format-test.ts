@@ -46,6 +46,7 @@ function testSource(name: string, runtime: string, imports: readonly string[], l
     `import { replayLines } from ${quoted(runtime)};`,
     "import { expect, test } from 'vitest';",
     '',
+    '// It needs: npm install --save-dev chartpilot xstate vitest',
     '// The lines of a trace. What came from outside is given to the machines once more; what they do is compared.',
     `const lines = ${lines};`,
     '',

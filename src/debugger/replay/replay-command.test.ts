@@ -126,3 +126,10 @@ test('a step that changes more fields than a cut list has items is recorded whol
   expect({ compared, difference }).toEqual({ compared: read.length, difference: undefined });
   actor.stop();
 });
+
+test('a machine that is not in the trace is an error that names those that are: it would prove nothing', async () => {
+  const { code, out, error } = await replayed([written('stranger')], { machine: ['start-limiter', 'supervisor'] });
+  expect(error).toContain("no actor of the trace is a 'supervisor'; its machines are start-limiter");
+  expect(out).not.toContain('what was recorded');
+  expect(code).toBe(2);
+});

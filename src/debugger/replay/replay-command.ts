@@ -72,6 +72,7 @@ async function replayTrace(path: string, given: readonly AnyStateMachine[]): Pro
   const records: TraceRecord[] = [];
   for await (const record of reading.records) records.push(record);
   const report = replay(header, records, [...machinesOfProgram(header.program), ...given]);
+  mustTakePart(given, records);
   return {
     trace: path,
     verdict: report.difference === undefined ? 'same' : 'differs',
@@ -81,6 +82,21 @@ async function replayTrace(path: string, given: readonly AnyStateMachine[]): Pro
     cutOff: reading.cutOff(),
     ...report,
   };
+}
+
+/**
+ * A machine that no actor of the trace is of would change nothing, and the replay would prove nothing of it.
+ *
+ * @throws ChartpilotError FLAG_INVALID
+ */
+function mustTakePart(given: readonly AnyStateMachine[], records: readonly TraceRecord[]): void {
+  const ids = new Set(records.flatMap((record) => (record.kind === 'spawn' ? (record.machine ?? []) : [])));
+  const stranger = given.find(({ id }) => !ids.has(id));
+  if (stranger === undefined) return;
+  const those = ids.size === 0 ? 'no machine runs in it' : `its machines are ${[...ids].join(', ')}`;
+  throw new ChartpilotError('FLAG_INVALID', `--machine: no actor of the trace is a '${stranger.id}'; ${those}`, {
+    hint: 'a machine takes the place of the one with the same id',
+  });
 }
 
 async function loadMachines(requests: readonly string[]): Promise<AnyStateMachine[]> {

@@ -3,6 +3,7 @@ import { extname, join } from 'node:path';
 import { type CheckReport, TraceChecker } from '../../debugger/check/check.ts';
 import { loadDiagrams } from '../../debugger/diagram/load.ts';
 import type { ExplorationSubject } from '../../debugger/explore/explore-command.ts';
+import type { Helper } from '../../debugger/explore/two-explorers.ts';
 import type { World } from '../../debugger/explore/world.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
@@ -22,6 +23,7 @@ export interface ExplorationOrder {
 }
 
 export interface AgentExploration extends ExplorationSubject {
+  readonly helper: Helper;
   begin(options?: Pick<ExplorationOptions, 'inspect' | 'timed'>): ExplorationWorld;
   /** A world in which departures from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;

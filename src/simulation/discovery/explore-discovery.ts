@@ -4,6 +4,7 @@ import type { InspectionEvent } from 'xstate';
 import { TraceChecker } from '../../debugger/check/check.ts';
 import { loadDiagrams } from '../../debugger/diagram/load.ts';
 import type { ExplorationSubject } from '../../debugger/explore/explore-command.ts';
+import type { Helper } from '../../debugger/explore/two-explorers.ts';
 import type { World } from '../../debugger/explore/world.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
@@ -42,6 +43,7 @@ function afterStart(inspect: (event: InspectionEvent) => void): (event: Inspecti
 }
 
 export interface PushExploration extends ExplorationSubject {
+  readonly helper: Helper;
   begin(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
   /** A world in which departures from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;

@@ -1,0 +1,62 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { formatProgress } from './explore-command.ts';
+import { explore, findShortest, type Progress } from './explorer.ts';
+import type { World } from './world.ts';
+
+afterEach(() => vi.restoreAllMocks());
+
+/** Counts from 0 to a number, a step or two at a time. */
+class Counter implements World {
+  #at = 0;
+  readonly #to: number;
+  readonly violations = [];
+  readonly spawned = 0;
+  readonly ending = false;
+
+  constructor(to: number) {
+    this.#to = to;
+  }
+
+  choices() {
+    return this.#at >= this.#to ? [] : ['1', '2'].map((name) => ({ name, free: false }));
+  }
+  apply(choice: string) {
+    this.#at = Math.min(this.#to, this.#at + Number(choice));
+  }
+  key() {
+    return String(this.#at);
+  }
+  save() {
+    const at = this.#at;
+    return () => {
+      this.#at = at;
+    };
+  }
+}
+
+test.each([
+  ['depth first', explore],
+  ['breadth first', findShortest],
+])('%s, a long exploration tells how far it is, every five seconds and no more often', (_, search) => {
+  const told: Progress[] = [];
+  // Ten milliseconds a look at the clock.
+  let now = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => (now += 10));
+  const { states } = search(
+    () => new Counter(20_000),
+    {},
+    (progress) => told.push(progress),
+  );
+  expect(states).toBe(20_001);
+  expect(told.length).toBeGreaterThan(2);
+  for (const [i, { ms }] of told.entries()) expect(ms - (told[i - 1]?.ms ?? 0)).toBeGreaterThanOrEqual(5_000);
+  expect(told.at(-1)!.states).toBeGreaterThan(told[0]!.states);
+  expect(told[0]!.edges).toBeGreaterThan(0);
+  expect(told[0]!.open).toBeGreaterThan(0);
+});
+
+test('a line for people', () => {
+  expect(formatProgress({ states: 12_345, edges: 45_678, open: 9, ms: 35_400 })).toBe(
+    'explore: 12,345 states, 45,678 edges, 9 choices open, 35 s',
+  );
+});

@@ -1,0 +1,57 @@
+/** Where a run of a machine stands, and what may happen to it there. */
+import type { AnyStateNode } from 'xstate';
+import type { MachineRun } from './machine-run.ts';
+import { outcomesOf, payloadsOf, type SampledState, type Samples } from './samples.ts';
+import type { Step } from './suite.ts';
+
+/** Every step that can be taken from where a run stands, as its samples allow. */
+export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
+  const { snapshot } = run;
+  if (snapshot.status !== 'active') return [];
+  const state: SampledState = { value: snapshot.value, context: snapshot.context };
+  const handled = new Set(run.active.flatMap((node) => [...node.transitions.keys()]));
+  const handles = (type: string): boolean => [...handled].some((descriptor) => matches(type, descriptor));
+  const types = new Set([
+    ...[...handled].filter((type) => type !== '' && !type.startsWith('xstate.') && !type.includes('*')),
+    ...Object.keys(samples.events ?? {}).filter(handles),
+  ]);
+  const events = [...types].flatMap((type) =>
+    payloadsOf(samples, type, state).map((payload): Step => ({ kind: 'event', event: { type, ...payload } })),
+  );
+  const outcomes = run.effects.flatMap((effect) =>
+    outcomesOf(samples, effect, state).flatMap((outcome): Step[] => {
+      if ('error' in outcome) {
+        return handles(`xstate.error.actor.${effect}`) ? [{ kind: 'error', effect, message: outcome.error }] : [];
+      }
+      if (!handles(`xstate.done.actor.${effect}`)) return [];
+      return [{ kind: 'done', effect, ...(outcome.output !== undefined && { output: outcome.output }) }];
+    }),
+  );
+  const next = run.nextTimers;
+  return [...events, ...outcomes, ...(next === undefined ? [] : [{ kind: 'delay' as const, ...next }])];
+}
+
+/** Two runs with the same key have the same future. */
+export function configurationKey(run: MachineRun, samples: Samples, start: number): string {
+  const { value, status, context, historyValue } = run.snapshot;
+  const relevant = samples.relevant === undefined ? context : samples.relevant(context);
+  const history = mapNodes(historyValue as Record<string, AnyStateNode[]>);
+  return JSON.stringify([start, value, status, relevant, history, run.effects, run.pendingTimers()], plain);
+}
+
+/** As XState matches: `a.*` is `a` and everything below it. */
+export function matches(type: string, descriptor: string): boolean {
+  if (descriptor === type || descriptor === '*') return true;
+  return descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1));
+}
+
+function mapNodes(history: Record<string, AnyStateNode[]>): Record<string, string[]> {
+  return Object.fromEntries(Object.entries(history).map(([id, nodes]) => [id, nodes.map((node) => node.id)]));
+}
+
+/** What JSON would leave out of a context, so that two contexts are not taken for one. */
+function plain(_name: string, value: unknown): unknown {
+  if (value instanceof Map) return ['map', ...value];
+  if (value instanceof Set) return ['set', ...value];
+  return typeof value === 'bigint' || typeof value === 'undefined' ? String(value) : value;
+}

@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { assign, setup } from 'xstate';
+import { traceFile } from '../../runtime/trace/trace-file.ts';
+import { exploreWithin } from '../explore/explore-command.ts';
+import { findShortest } from '../explore/explorer.ts';
+import { openTrace, readRecords } from '../trace/read-trace.ts';
+import { exploreMachine } from './machine-world.ts';
+import type { Samples } from './samples.ts';
+
+/** Opens with a code, locks itself after a while, and forgets to count when it should. */
+const lock = setup({
+  types: {
+    context: {} as { tries: number },
+    events: {} as { type: 'code.entered'; code: string } | { type: 'door.closed' },
+  },
+  delays: { patience: 5_000 },
+  guards: { isRight: ({ event }) => event.type === 'code.entered' && event.code === '1234' },
+}).createMachine({
+  id: 'lock',
+  context: { tries: 0 },
+  initial: 'locked',
+  states: {
+    locked: {
+      on: {
+        'code.entered': [
+          { guard: 'isRight', target: 'unlocked', actions: assign({ tries: 0 }) },
+          { actions: assign({ tries: ({ context }) => Math.min(4, context.tries + 1) }) },
+        ],
+      },
+    },
+    unlocked: { after: { patience: 'locked' }, on: { 'door.closed': 'locked' } },
+  },
+});
+const events = { 'code.entered': [{ code: '1234' }, { code: '0000' }] };
+const found = (samples: Samples) => findShortest(() => exploreMachine(lock, samples).begin());
+
+test('every configuration of a machine is seen', () => {
+  const { outcome, states, edges } = found({ events });
+  // Five counts while it is locked, one state while it is not.
+  expect({ outcome, states, edges }).toEqual({ outcome: 'complete', states: 6, edges: 12 });
+});
+
+test('what must hold and does not is found by the shortest way', () => {
+  const invariants = {
+    'three tries at most': ({ context }: { context: Record<string, unknown> }) => Number(context.tries) <= 3,
+  };
+  const { outcome, found: example } = found({ events, invariants });
+  expect(outcome).toBe('violation');
+  expect(example).toMatchObject({
+    shortest: true,
+    path: Array.from({ length: 4 }, () => 'code.entered {"code":"0000"}'),
+    violations: [{ invariant: 'three tries at most', detail: 'not so in locked' }],
+  });
+});
+
+test('a guard that throws is a violation, not the end of the exploration', () => {
+  const broken = lock.provide({
+    guards: {
+      isRight: () => {
+        throw new Error('no keypad');
+      },
+    },
+  });
+  const { outcome, found: example } = findShortest(() => exploreMachine(broken, { events }).begin());
+  expect(outcome).toBe('violation');
+  expect(example?.violations[0]?.detail).toContain('no keypad');
+  expect(example?.path).toHaveLength(1);
+});
+
+test('each input is a beginning of its own', () => {
+  expect(found({ events, inputs: [{ door: 'front' }, { door: 'back' }] }).states).toBe(13);
+});
+
+test('the run that leads to a violation is a trace', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-machine-world-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'run.trace');
+  const subject = exploreMachine(lock, { events });
+  subject.writeTrace(['code.entered {"code":"1234"}', 'after patience'], traceFile(path));
+  const { records } = await readRecords((await openTrace(path)).records);
+  const entered = records.flatMap((record) =>
+    record.kind === 'transition' && record.on !== 'xstate.init' ? record : [],
+  );
+  expect(entered.filter(({ actor }) => actor === 'machine').map(({ to, t }) => [to, t])).toEqual([
+    ['unlocked', 0],
+    ['locked', 5_000],
+  ]);
+});
+
+test('an exploration that is cut off says so, and exits well', () => {
+  const texts: string[] = [];
+  const output = { out: (text: string) => void texts.push(text), error: () => {} };
+  const code = exploreWithin(exploreMachine(lock, { events }), { format: 'text', limit: 2 }, output);
+  expect(code).toBe(0);
+  expect(texts.join('')).toContain('NOT complete');
+});

@@ -1,0 +1,137 @@
+/** One machine as the explorer sees it: everything that its samples allow is a choice, also which input it is started with. */
+import type { AnyStateMachine, InspectionEvent } from 'xstate';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
+import type { TraceSink } from '../../runtime/trace/trace.ts';
+import type { ExplorationSubject } from '../explore/explore-command.ts';
+import type { Choice, Violation, World } from '../explore/world.ts';
+import { configurationKey, possibleSteps } from './configuration.ts';
+import { MachineRun } from './machine-run.ts';
+import { inputsOf, type Samples } from './samples.ts';
+import { withStandIns } from './stand-ins.ts';
+import { type Step, stepLabel } from './suite.ts';
+
+/** Of a machine whose guard, action or effect throws, with nobody to take it. */
+const doesNotFail = 'the machine does not fail';
+
+/** A machine, and what it is known to meet, to be explored. */
+export function exploreMachine(machine: AnyStateMachine, samples: Samples): ExplorationSubject {
+  const alone = withStandIns(machine);
+  const inputs = inputsOf(samples).length;
+  return {
+    bounds: { [inputs === 1 ? 'input' : 'inputs']: inputs },
+    begin: () => new MachineWorld(alone, samples),
+    writeTrace(path, sink: TraceSink) {
+      let world: MachineWorld | undefined;
+      const recorder = createRecorder({
+        program: machine.id,
+        machines: [machine],
+        sinks: [sink],
+        now: () => world?.now ?? 0,
+      });
+      world = new MachineWorld(alone, samples, recorder.inspect);
+      for (const choice of path) world.apply(choice);
+      recorder.close();
+    },
+  };
+}
+
+class MachineWorld implements World {
+  readonly #machine: AnyStateMachine;
+  readonly #samples: Samples;
+  readonly #inspect: ((event: InspectionEvent) => void) | undefined;
+  /** What was chosen so far. */
+  #path: readonly string[] = [];
+  #run: { readonly start: number; readonly machine: MachineRun } | undefined;
+  /** What was wrong with a step itself. */
+  #failure: string | undefined;
+  readonly spawned = 0;
+  readonly ending = false;
+
+  constructor(machine: AnyStateMachine, samples: Samples, inspect?: (event: InspectionEvent) => void) {
+    this.#machine = machine;
+    this.#samples = samples;
+    this.#inspect = inspect;
+    if (inputsOf(samples).length === 1) this.#start(0);
+  }
+
+  get now(): number {
+    return this.#run?.machine.now ?? 0;
+  }
+
+  choices(): readonly Choice[] {
+    return [...this.#steps().keys()].map((name) => ({ name, free: false }));
+  }
+
+  apply(choice: string): void {
+    const step = this.#steps().get(choice);
+    if (step === undefined) throw new Error(`'${choice}' cannot happen here`);
+    this.#path = [...this.#path, choice];
+    if (typeof step === 'number') {
+      this.#start(step);
+      return;
+    }
+    try {
+      this.#run!.machine.take(step);
+    } catch (error) {
+      this.#failure = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  key(): string {
+    if (this.#run === undefined) return 'not begun';
+    return this.#failure ?? configurationKey(this.#run.machine, this.#samples, this.#run.start);
+  }
+
+  get violations(): readonly Violation[] {
+    if (this.#run === undefined) return [];
+    const { machine } = this.#run;
+    const failure = this.#failure ?? machine.failure;
+    if (failure !== undefined) return [{ invariant: doesNotFail, detail: failure }];
+    const { value, context } = machine.snapshot;
+    return Object.entries(this.#samples.invariants ?? {}).flatMap(([invariant, holds]) => {
+      const said = holds({ value, context });
+      if (said === true) return [];
+      return [{ invariant, detail: typeof said === 'string' ? said : `not so in ${machine.outcome().state}` }];
+    });
+  }
+
+  /** A run is brought back by its choices: a machine alone is small, and its runs are short. */
+  save(): () => void {
+    const path = this.#path;
+    return () => {
+      this.#path = [];
+      this.#run = undefined;
+      this.#failure = undefined;
+      if (inputsOf(this.#samples).length === 1) this.#start(0);
+      for (const choice of path) this.apply(choice);
+    };
+  }
+
+  #start(start: number): void {
+    const machine = new MachineRun(this.#machine, inputsOf(this.#samples)[start], this.#inspect);
+    this.#run = { start, machine };
+  }
+
+  /** By their names; a number is the input to start with. */
+  #steps(): Map<string, Step | number> {
+    if (this.#run === undefined) {
+      return new Map(
+        inputsOf(this.#samples).map((input, start) => [`start ${start + 1} ${JSON.stringify(input)}`, start]),
+      );
+    }
+    if (this.#failure !== undefined) return new Map();
+    return new Map(possibleSteps(this.#run.machine, this.#samples).map((step) => [nameOf(step), step]));
+  }
+}
+
+/** Different steps have different names. */
+function nameOf(step: Step): string {
+  const { kind, ...rest } = step;
+  const label = stepLabel(step);
+  if (step.kind === 'event') {
+    const { type, ...payload } = step.event;
+    return Object.keys(payload).length === 0 ? label : `${label} ${JSON.stringify(payload)}`;
+  }
+  if (step.kind === 'done') return step.output === undefined ? label : `${label}: ${JSON.stringify(step.output)}`;
+  return kind === 'error' ? `${label}: ${(rest as { message: string }).message}` : label;
+}

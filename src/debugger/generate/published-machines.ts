@@ -1,0 +1,22 @@
+/** What tests made of chartpilot's own machines import where it is installed (`chartpilot/machines`). */
+import type { AnyStateMachine } from 'xstate';
+import * as agent from '../../../machines/agent/agent.machine.ts';
+import * as certWatcher from '../../../machines/agent/cert-watcher.machine.ts';
+import * as directoryWatch from '../../../machines/agent/directory-watch.machine.ts';
+import * as epoch from '../../../machines/agent/epoch.machine.ts';
+import * as restart from '../../../machines/agent/restart.machine.ts';
+import * as shutdown from '../../../machines/agent/shutdown.machine.ts';
+import * as startLimiter from '../../../machines/agent/start-limiter.machine.ts';
+import * as status from '../../../machines/agent/status.machine.ts';
+import * as supervisor from '../../../machines/agent/supervisor.machine.ts';
+
+// Their types are many and would be promised with them: for a test they are machines.
+export const agentMachine: AnyStateMachine = agent.agentMachine;
+export const supervisorMachine: AnyStateMachine = supervisor.supervisorMachine;
+export const restartMachine: AnyStateMachine = restart.restartMachine;
+export const shutdownMachine: AnyStateMachine = shutdown.shutdownMachine;
+export const epochMachine: AnyStateMachine = epoch.epochMachine;
+export const certWatcherMachine: AnyStateMachine = certWatcher.certWatcherMachine;
+export const directoryWatchMachine: AnyStateMachine = directoryWatch.directoryWatchMachine;
+export const startLimiterMachine: AnyStateMachine = startLimiter.startLimiterMachine;
+export const statusMachine: AnyStateMachine = status.statusMachine;
