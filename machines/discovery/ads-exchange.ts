@@ -37,7 +37,7 @@ import {
   withoutResponse,
   withResponse,
 } from './ads-watch.ts';
-import { charactersIn } from './name-lists.ts';
+import { charactersIn, noNames } from './name-lists.ts';
 
 export type Exchange = {
   watches: Watches;
@@ -195,13 +195,24 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
   const { typeUrl } = request;
   // Nobody makes such resources: not answered (spec/discovery.md §7.6 row 12), and nothing of it is kept.
   if (!isWatchable(typeUrl)) return { exchange, orders: [], reports: [judged(typeUrl, 'unserved', '')] };
-  const { watch, verdict } = judge(watches[typeUrl], request, rules);
+  const { watch, verdict } = judge(watches[typeUrl], believed(request, watches, rules), rules);
   if (exceedsNames(watches, request, watch, rules)) {
     return { exchange, orders: [], reports: [{ type: 'names.exceeded', reason: tooManyNames(rules) }] };
   }
   const changed = watch === undefined ? watches : { ...watches, [typeUrl]: watch };
   const out = told[verdict];
   return stepTo(exchange, changed, out === undefined ? noReports : [judged(typeUrl, out, request.rejection ?? '')]);
+}
+
+/**
+ * Envoy asks for clusters first, but for none while a cluster that has changed waits for its endpoints. Those that it has
+ * then are of the cluster as it was, and the versions that it says of them are no reason not to send them: it would wait for
+ * ever (test/e2e/reconnect.test.ts).
+ */
+function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: ExchangeRules): AdsRequest {
+  if (request.protocol === 'sotw' || request.knownVersions.length === 0) return request;
+  if (request.typeUrl !== endpointType || !resendsEndpoints || watches[clusterType] !== undefined) return request;
+  return { ...request, knownVersions: noNames };
 }
 
 function judged(typeUrl: string, verdict: RequestJudged['verdict'], reason: string): RequestJudged {
@@ -231,7 +242,9 @@ function exceedsNames(
   const others = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
     typeUrl === request.typeUrl ? [] : [names],
   );
-  return watch !== undefined && !isWithin([...others, watch.names]);
+  // A client that asks for all there is is subscribed to none of what it has, and is told all the same what of it is gone.
+  const has = request.protocol === 'delta' && watch?.wildcard === true ? request.known : noNames;
+  return watch !== undefined && !isWithin([...others, watch.names, has]);
 }
 
 // ---- what the server has

@@ -5,7 +5,7 @@
  * Resources never travel in them: they go from the source's cache to the stream. What is known of each type that is watched
  * (names, nonces, versions) is the stream's record, changed by the rules of ads-exchange.ts.
  */
-import type { Watch } from './watch-record.ts';
+import type { KnownResources, Watch } from './watch-record.ts';
 
 /** A request of a state-of-the-world stream. */
 export type SotwRequest = {
@@ -28,6 +28,8 @@ export type DeltaRequest = {
   unsubscribe: readonly string[];
   /** What a client that comes back has already: the names in `initial_resource_versions`. */
   known: readonly string[];
+  /** The versions of these, in turn. */
+  knownVersions: readonly string[];
   rejection: string | null;
 };
 
@@ -40,6 +42,8 @@ export type ResponseOrder = {
   names: readonly string[] | '*';
   /** Send all of it, whatever was sent before. */
   all: boolean;
+  /** With `all`: not what the client has in the version that there is, by its own word. */
+  has?: KnownResources;
   /** Send these, whatever was sent before. */
   asked: readonly string[];
   /** Send what is not as it was when it was last sent. */

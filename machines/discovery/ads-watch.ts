@@ -163,7 +163,7 @@ function judgeDelta(watch: Watch | undefined, request: DeltaRequest, rules: Rule
   return changeDelta(request.nonce === '' ? watch : acknowledge(watch), request);
 }
 
-/** D2. The versions that a client brings are not compared: all is sent again; what is gone is told (§7.4). */
+/** D2. Of what a client brings from another stream it is sent what is in another version by now, and told what is gone. */
 function firstDelta(request: DeltaRequest): Judgement {
   const subscribe = readNames(request.subscribe);
   const unsubscribe = readNames(request.unsubscribe);
@@ -175,11 +175,15 @@ function firstDelta(request: DeltaRequest): Judgement {
   const named = without(subscribe.names, unsubscribe.names);
   const names = wildcard ? named : union(named, has);
   const subscribed = wildcard || names.length > 0;
-  const due: Due = { all: subscribed, asked: wildcard ? has : noNames, changed: false };
+  const due: Due = { all: subscribed, asked: wildcard ? has : noNames, changed: false, ...versionsOf(request) };
   return {
     watch: { ...freshWatch, wildcard, names, due },
     verdict: subscribed ? 'subscription' : 'unsubscription',
   };
+}
+
+function versionsOf({ known, knownVersions }: DeltaRequest): Pick<Due, 'has'> {
+  return knownVersions.length === 0 ? {} : { has: { names: known, versions: knownVersions } };
 }
 
 /** D4. A name that is both subscribed to and unsubscribed from is not subscribed to. */
@@ -245,9 +249,10 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
   for (const typeUrl of inPushOrder(types)) {
     const watch = watches[typeUrl]!;
     const changed = watch.due.changed && !isOutstanding(watch) && !isHeld;
-    const { all, asked } = watch.due;
+    const { all, asked, has } = watch.due;
     if (watch.ordered === 'nothing' && (all || asked.length > 0 || changed)) {
-      orders.push({ typeUrl, names: watch.wildcard ? '*' : watch.names, all, asked, changed: changed && !all });
+      const names = watch.wildcard ? '*' : watch.names;
+      orders.push({ typeUrl, names, all, asked, changed: changed && !all, ...(has !== undefined && { has }) });
       const due = { ...nothingDue, changed: watch.due.changed && !changed && !all };
       next = { ...next, [typeUrl]: { ...watch, due, ordered: all || changed ? 'changes' : 'names' } };
     }

@@ -1,9 +1,18 @@
 /** What is known of a type that a client watches. ads-watch.ts has the rules by which it changes. */
 
+/** What a client that comes back has from another stream. */
+export type KnownResources = {
+  names: readonly string[];
+  /** Of these, in turn. */
+  versions: readonly string[];
+};
+
 /** What should still be sent. */
 export type Due = {
   /** All that is subscribed to: a new subscription. */
   all: boolean;
+  /** With `all`: but for what the client has by its own word. Absent: it has said nothing of it. */
+  has?: KnownResources;
   /** These: names that were added to a subscription. */
   asked: readonly string[];
   /** What changed: a push. */

@@ -245,9 +245,90 @@ describe('a delta stream', () => {
 
   test('what a client brings from another server and is gone is told so', () => {
     const world = meshWorld({ delta: true });
-    world.delta({ typeUrl: clusterType, initialResourceVersions: { a: '1', old: '1' } });
+    world.delta({ typeUrl: clusterType, initialResourceVersions: { a: 'another', old: '1' } });
     const seen = world.read()!;
     expect([namesOf(seen), seen.removed]).toEqual([['a', 'b'], ['old']]);
+  });
+
+  /** What a client has that has come from the source so far. */
+  const versionsOf = (world: AdsWorld, typeUrl: string): Record<string, string> =>
+    Object.fromEntries([...world.source.types.get(typeUrl)!.values()].map(({ name, version }) => [name, version]));
+
+  test.each([clusterType, endpointType, listenerType, routeType])(
+    'a client that comes back is sent what differs, and told what is gone: %s',
+    (typeUrl) => {
+      const world = meshWorld({ delta: true });
+      for (const name of ['a', 'b', 'c']) world.source.set(typeUrl, name);
+      const has = { ...versionsOf(world, typeUrl), gone: '1' };
+      world.source.set(typeUrl, 'b');
+      world.source.set(typeUrl, 'd');
+      const isNamed = typeUrl === endpointType || typeUrl === routeType;
+      if (isNamed) {
+        world.delta({ typeUrl: clusterType, initialResourceVersions: versionsOf(world, clusterType) });
+        ackDelta(world, world.read()!);
+      }
+      const names = ['a', 'b', 'c', 'd', 'never'];
+      const asked = isNamed ? { resourceNamesSubscribe: names } : {};
+      world.delta({ typeUrl, initialResourceVersions: has, ...asked });
+      const seen = world.read()!;
+      expect([namesOf(seen), seen.removed]).toEqual([['b', 'd'], isNamed ? ['gone', 'never'] : ['gone']]);
+      ackDelta(world, seen);
+      // From then on it has what there is.
+      world.push();
+      expect(world.waiting).toBe(0);
+      world.source.set(typeUrl, 'a');
+      world.push();
+      expect(namesOf(world.read())).toEqual(['a']);
+    },
+  );
+
+  test('a client that comes back to what it has is answered, with nothing', () => {
+    const world = meshWorld({ delta: true });
+    for (const typeUrl of [clusterType, endpointType]) {
+      const has = versionsOf(world, typeUrl);
+      world.delta({ typeUrl, initialResourceVersions: has, resourceNamesSubscribe: ['*', ...Object.keys(has)] });
+    }
+    const seen = world.readAll();
+    expect(seen.map(({ resources, removed }) => [resources.size, removed.length])).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+    for (const response of seen) ackDelta(world, response);
+    expect(world.watch(endpointType)).toMatchObject({ nonceAcked: seen[1]!.nonce, versionAcked: seen[1]!.version });
+  });
+
+  test('a cluster that changed while its client was away brings its endpoints, which did not', () => {
+    const world = meshWorld({ delta: true });
+    const [clusters, endpoints] = [versionsOf(world, clusterType), versionsOf(world, endpointType)];
+    world.source.set(clusterType, 'b');
+    world.delta({ typeUrl: clusterType, initialResourceVersions: clusters });
+    world.delta({
+      typeUrl: endpointType,
+      initialResourceVersions: endpoints,
+      resourceNamesSubscribe: Object.keys(endpoints),
+    });
+    expect(world.readAll().map(brief)).toEqual(['Cluster b', 'ClusterLoadAssignment b']);
+  });
+
+  test('a client that asks for no clusters has one that waits for endpoints: it is sent those that it has', () => {
+    const world = meshWorld({ delta: true });
+    const has = versionsOf(world, endpointType);
+    world.delta({ typeUrl: endpointType, initialResourceVersions: has, resourceNamesSubscribe: Object.keys(has) });
+    expect(brief(world.read()!)).toBe('ClusterLoadAssignment a b');
+    const bare = new AdsWorld({ delta: true, resendsEndpoints: false });
+    for (const name of ['a', 'b']) bare.source.set(endpointType, name);
+    bare.delta({ typeUrl: endpointType, initialResourceVersions: versionsOf(bare, endpointType) });
+    expect(namesOf(bare.read())).toEqual([]);
+  });
+
+  test('versions are of the first request of a type on a stream', () => {
+    const world = meshWorld({ delta: true });
+    world.delta({ typeUrl: clusterType });
+    ackDelta(world, world.read()!);
+    world.source.set(clusterType, 'a');
+    world.delta({ typeUrl: clusterType, initialResourceVersions: versionsOf(world, clusterType) });
+    world.push();
+    expect(namesOf(world.read())).toEqual(['a']);
   });
 
   test('an unsubscribed name is not heard of again, not even when it goes', () => {

@@ -1,6 +1,7 @@
 /** What a client may say that no client in order would: it costs its own stream at the most. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType, routeType } from '../../machines/discovery/ads-types.ts';
+import { clusterType, endpointType, routeType, secretType } from '../../machines/discovery/ads-types.ts';
+import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
 import type { Logger } from '../../src/runtime/log.ts';
 import { silentLogger } from '../../src/runtime/log.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
@@ -52,6 +53,45 @@ describe('a type that is named as a property of all objects', () => {
     world.sotw({ typeUrl: clusterType, resourceNames: [name] });
     expect(world.readAll().map(({ resources }) => resources.size)).toEqual([0]);
     expect(world.state()).toBe('streaming.caught up');
+  });
+});
+
+describe('versions that a client brings', () => {
+  const versionOf = (world: AdsWorld, name: string): string => world.source.types.get(clusterType)!.get(name)!.version;
+
+  test('of another resource, of none, in another case, or too long, are not what there is', () => {
+    const world = givenWorld({ delta: true });
+    const versions = ['', ' ', versionOf(world, 'b'), `${versionOf(world, 'a')} `, 'x'.repeat(1_000_000), '\uFFFF'];
+    for (const version of versions) {
+      const another = givenWorld({ delta: true });
+      another.delta({ typeUrl: clusterType, initialResourceVersions: { a: version, b: versionOf(another, 'b') } });
+      expect([...another.read()!.resources.keys()]).toEqual(['a']);
+    }
+  });
+
+  test.each(inherited)('of %s are of a resource that is not there', (name) => {
+    const world = givenWorld({ delta: true });
+    const initialResourceVersions = JSON.parse(`{"${name}": "1", "a": "${versionOf(world, 'a')}"}`);
+    world.delta({ typeUrl: clusterType, initialResourceVersions });
+    const seen = world.read()!;
+    expect([[...seen.resources.keys()], seen.removed]).toEqual([['b'], [name]]);
+  });
+
+  test('of more names than a stream may have end it', () => {
+    const world = givenWorld({ delta: true });
+    const versions = Object.fromEntries(Array.from({ length: 200_001 }, (_, i) => [`n${i}`, '1']));
+    world.delta({ typeUrl: clusterType, initialResourceVersions: versions });
+    expect(world.call.status?.code).toBe(8);
+  });
+
+  test('of a type that is refused are answered with nothing, whether they are right or wrong', () => {
+    const world = givenWorld({ delta: true });
+    world.source.set(secretType, 'kubernetes://cert');
+    const [[name, { version }]] = [...world.source.types.get(secretType)!] as [[string, EncodedResource]];
+    for (const told of [version, 'wrong']) {
+      world.delta({ typeUrl: secretType, initialResourceVersions: { [name]: told }, resourceNamesSubscribe: [name] });
+      expect(world.readAll()).toEqual([]);
+    }
   });
 });
 

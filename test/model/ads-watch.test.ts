@@ -70,6 +70,7 @@ const delta = (typeUrl: string, request: Partial<DeltaRequest> = {}): DeltaReque
   subscribe: [],
   unsubscribe: [],
   known: [],
+  knownVersions: [],
   rejection: null,
   ...request,
 });
@@ -306,6 +307,17 @@ describe('a delta request', () => {
     expect(new Stream().request(delta(clusterType, { known: ['gone'] })).orders).toEqual([
       { ...all(clusterType, '*'), asked: ['gone'] },
     ]);
+  });
+
+  test('the versions that it brings are for the first answer, and for no later one', () => {
+    const has = { names: ['a', 'b'], versions: ['1', '2'] };
+    const known = { known: has.names, knownVersions: has.versions };
+    const stream = new Stream();
+    expect(stream.request(delta(clusterType, known)).orders).toEqual([
+      { ...all(clusterType, '*'), asked: ['a', 'b'], has },
+    ]);
+    stream.request(delta(clusterType, { nonce: 'n1', ...known }));
+    expect(stream.push(clusterType)).toEqual([changed(clusterType, '*')]);
   });
 
   test('row 21: the star subscribed to and unsubscribed from is nothing', () => {

@@ -18,17 +18,29 @@ export interface RealEnvoy {
 
 const startLimitMs = 15_000;
 
+/** What an Envoy says of itself. */
+type EnvoyNode = Pick<Proxy, 'id' | 'cluster'> & { readonly metadata?: object };
+
+export interface RealEnvoyOptions {
+  /** It speaks the incremental protocol. */
+  readonly delta?: boolean;
+}
+
 /** Returns when the admin interface answers; what the ADS server sends may not have arrived yet. */
-export async function startRealEnvoy(adsPort: number, proxy: Pick<Proxy, 'id' | 'cluster'>): Promise<RealEnvoy> {
+export async function startRealEnvoy(
+  adsPort: number,
+  node: EnvoyNode,
+  options: RealEnvoyOptions = {},
+): Promise<RealEnvoy> {
   const found = findEnvoy({ env: process.env });
   if (found === undefined) throw new Error('no Envoy: run `npm run envoy` first');
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-accepts-'));
   const addressFile = join(folder, 'admin-address');
   const configFile = join(folder, 'bootstrap.json');
-  writeFileSync(configFile, JSON.stringify(bootstrap(adsPort, proxy)));
+  writeFileSync(configFile, JSON.stringify(bootstrap(adsPort, node, options)));
   // No hot restart: nothing shared with other Envoys of the host, nothing left in /dev/shm.
-  const options = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning'];
-  const args = ['-c', configFile, '--admin-address-path', addressFile, ...options];
+  const flags = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning'];
+  const args = ['-c', configFile, '--admin-address-path', addressFile, ...flags];
   const child = spawn(found.path, args, { detached: true });
   endWithRunner(child);
   let log = '';
@@ -63,14 +75,18 @@ async function ended(child: ChildProcess): Promise<void> {
   await exit;
 }
 
-function bootstrap(adsPort: number, { id, cluster }: Pick<Proxy, 'id' | 'cluster'>): object {
+function bootstrap(
+  adsPort: number,
+  { id, cluster, metadata = {} }: EnvoyNode,
+  { delta = false }: RealEnvoyOptions,
+): object {
   const source = { ads: {}, resource_api_version: 'V3', initial_fetch_timeout: '0s' };
   return {
-    node: { id, cluster },
+    node: { id, cluster, metadata },
     admin: { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } },
     dynamic_resources: {
       ads_config: {
-        api_type: 'GRPC',
+        api_type: delta ? 'DELTA_GRPC' : 'GRPC',
         transport_api_version: 'V3',
         grpc_services: [{ envoy_grpc: { cluster_name: 'ads' } }],
       },

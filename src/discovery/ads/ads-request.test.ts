@@ -37,7 +37,7 @@ describe('a request from the wire', () => {
       responseNonce: 'n',
       resourceNamesSubscribe: ['a', '*'],
       resourceNamesUnsubscribe: ['b'],
-      initialResourceVersions: { c: '1', d: '' },
+      initialResourceVersions: { d: '', c: '1' },
     };
     expect(delta(request).request).toEqual({
       protocol: 'delta',
@@ -46,6 +46,7 @@ describe('a request from the wire', () => {
       subscribe: ['*', 'a'],
       unsubscribe: ['b'],
       known: ['c', 'd'],
+      knownVersions: ['1', ''],
       rejection: null,
     });
   });

@@ -76,9 +76,10 @@ export class RequestReader {
       subscribe: noNames,
       unsubscribe: noNames,
       known: noNames,
+      knownVersions: noNames,
       rejection: null,
     };
-    const known: string[] = [];
+    const known = new Map<string, string>();
     let node: Uint8Array | undefined;
     readFields(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
@@ -88,13 +89,16 @@ export class RequestReader {
         const { names, bytes: read } = this.#lists.read(bytes.subarray(start, endOfRun(bytes, start)));
         request[which] = request[which].length === 0 ? names : this.#lists.shared([...request[which], ...names]);
         reader.pos = start + read.length;
-      } else if (field === 5) known.push(readString(reader.bytes(), 1));
+      } else if (field === 5) readKnown(reader.bytes(), known);
       else if (field === 6) request.nonce = beginningOf(reader.bytes(), longest.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
     });
-    request.known = this.#lists.shared(known);
+    if (known.size > 0) {
+      request.known = this.#lists.shared([...known.keys()]);
+      request.knownVersions = request.known.map((name) => known.get(name)!);
+    }
     return { request, node };
   }
 
@@ -109,7 +113,7 @@ export class RequestReader {
  * Bytes of texts that count: of what a client says only to be told apart or read by people, the rest is not kept. No type that
  * is served and no nonce that was given is as long.
  */
-const longest = { typeUrl: 256, nonce: 256, rejection: 2_048 } as const;
+const longest = { typeUrl: 256, nonce: 256, version: 256, rejection: 2_048 } as const;
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -168,7 +172,20 @@ function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReade
   }
 }
 
-function readString(bytes: Uint8Array, wanted: number, longestBytes = Number.POSITIVE_INFINITY): string {
+/** An entry of `initial_resource_versions`. */
+function readKnown(bytes: Uint8Array, known: Map<string, string>): void {
+  let name = '';
+  let version = '';
+  readFields(bytes, (field, reader) => {
+    if (field === 1) name = reader.string();
+    else if (field === 2) version = beginningOf(reader.bytes(), longest.version);
+    else return false;
+    return true;
+  });
+  known.set(name, version);
+}
+
+function readString(bytes: Uint8Array, wanted: number, longestBytes: number): string {
   let text = '';
   readFields(bytes, (field, reader) => {
     if (field !== wanted) return false;

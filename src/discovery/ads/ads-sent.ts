@@ -7,6 +7,10 @@
  */
 import type { ResponseOrder } from '../../../machines/discovery/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/ads-types.ts';
+import type { KnownResources } from '../../../machines/discovery/watch-record.ts';
+import { onceFor } from '../../model/collections/once-for.ts';
+import { WeakValues } from '../../model/collections/weak-values.ts';
+import { versionOf } from './encoding.ts';
 import { LayeredResources } from './layered-resources.ts';
 import type { EncodedResource, ResourceSet } from './resource-source.ts';
 
@@ -81,7 +85,10 @@ export class SentResources {
    * names as removed.
    */
   take(order: ResponseOrder, set: ResourceSet): Selection | undefined {
-    this.#last = outcomeOf(this.#sent, order, set.resources, this.#delta);
+    this.#last =
+      order.has === undefined
+        ? outcomeOf(this.#sent, order, set.resources, this.#delta)
+        : resumed(this.#sent, order, order.has, set.resources);
     this.#sent = this.#last.sent;
     return this.#last.selection;
   }
@@ -91,6 +98,44 @@ function joined(names: Names, more: Names): Names {
   if (names === 'all' || more === 'all') return 'all';
   if (names.length === 0) return more;
   return more.length === 0 ? names : [...new Set([...names, ...more])];
+}
+
+// ---- of a client that comes back
+
+/**
+ * What a client lacks of what it has from another stream, of this server or another one: what a version stands for is the same
+ * for all of them. Compared for each by itself, for what a client says is not worth keeping; those that lack the same are sent
+ * the same collection.
+ */
+function resumed({ forgotten }: Sent, order: ResponseOrder, has: KnownResources, next: ResourceMap): Outcome {
+  const versions = new Map(has.names.map((name, i) => [name, has.versions[i]]));
+  if (forgotten === 'all') versions.clear();
+  else for (const name of forgotten) versions.delete(name);
+  const lacking: EncodedResource[] = [];
+  for (const resource of next.values()) {
+    if (versions.get(resource.name) !== resource.version) lacking.push(resource);
+  }
+  const isAll = lacking.length === next.size;
+  const gone = new Set(absent(order.names === '*' ? order.asked : order.names, next));
+  const selection: Selection = {
+    resources: isAll ? next : sharedPart(next, lacking),
+    removed: [...gone].sort(),
+    changed: isAll ? 'all' : lacking.map(({ name }) => name),
+  };
+  return { selection, sent: { resources: next, forgotten: noNames } };
+}
+
+const partsOf = onceFor((_: ResourceMap) => new WeakValues<readonly EncodedResource[]>());
+
+/** Of equal parts of a map there is one, as long as somebody holds it. */
+function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): readonly EncodedResource[] {
+  if (part.length <= 1) return part;
+  const parts = partsOf(whole);
+  const key = versionOf(part.map(({ name }) => name).join('\n'));
+  const known = parts.get(key);
+  if (known !== undefined) return known;
+  parts.set(key, part);
+  return part;
 }
 
 // ---- worked out once

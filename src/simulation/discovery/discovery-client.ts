@@ -46,11 +46,7 @@ export function connected(client: ClientState, connection: number): Turn {
   const requests = client.types.flatMap((type) => {
     const names = wanted[type];
     if (names === undefined) return [];
-    return [
-      client.delta
-        ? delta(type, { subscribe: names, known: Object.keys(client.has[type] ?? {}) })
-        : sotw(type, '', names),
-    ];
+    return [client.delta ? delta(type, { subscribe: names, has: client.has[type] ?? {} }) : sotw(type, '', names)];
   });
   return { client: next, requests };
 }
@@ -140,10 +136,11 @@ function delta(
     nonce?: string;
     subscribe?: readonly string[];
     unsubscribe?: readonly string[];
-    known?: readonly string[];
+    has?: Resources;
     rejection?: string;
   },
 ): AdsRequest {
-  const { nonce = '', subscribe = [], unsubscribe = [], known = [], rejection = null } = more;
-  return { protocol: 'delta', typeUrl, nonce, subscribe, unsubscribe, known, rejection };
+  const { nonce = '', subscribe = [], unsubscribe = [], has = {}, rejection = null } = more;
+  const [known, knownVersions] = [Object.keys(has), Object.values(has).map(String)];
+  return { protocol: 'delta', typeUrl, nonce, subscribe, unsubscribe, known, knownVersions, rejection };
 }

@@ -76,7 +76,9 @@ export function answer(
   const now = order.names === '*' ? all : pick(all, order.names);
   const before = stream.sent[typeUrl] ?? {};
   const names = namesToSend(stream, order, before, now);
-  const gone = [...order.asked, ...Object.keys(before)].filter((name) => now[name] === undefined);
+  const gone = [...order.asked, ...Object.keys(before), ...(order.has?.names ?? [])].filter(
+    (name) => now[name] === undefined,
+  );
   const removed =
     stream.delta && (order.all || order.changed || order.asked.length > 0) ? [...new Set(gone)].sort() : [];
   const isAnswer = order.all || order.asked.length > 0;
@@ -86,7 +88,7 @@ export function answer(
   if (!isAnswer && names.length === 0 && removed.length === 0 && !isWholeChanged) {
     return { stream: remembered, response: undefined };
   }
-  const isWhole = order.all || (!stream.delta && !isByName(typeUrl));
+  const isWhole = !stream.delta && !isByName(typeUrl);
   const resources = isWhole ? now : pick(now, names);
   const responses = stream.responses + 1;
   const nonce = `n${stream.connection}.${responses};`;
@@ -100,11 +102,16 @@ function namesToSend(
   before: Resources,
   now: Resources,
 ): readonly string[] {
-  if (order.all) return Object.keys(now);
+  if (order.all) return Object.keys(now).filter((name) => forgotten.includes(name) || !hasAlready(order, name, now));
   const changed = Object.keys(now).filter((name) => before[name] !== now[name]);
   const again = order.typeUrl === endpointType ? forgotten : [];
   const due = order.changed ? [...changed, ...again] : [];
   return [...new Set([...order.asked, ...due])].filter((name) => now[name] !== undefined);
+}
+
+/** Whether a client that comes back has what there is, by its own word. */
+function hasAlready({ has }: ResponseOrder, name: string, now: Resources): boolean {
+  return has?.versions[has.names.indexOf(name)] === String(now[name]);
 }
 
 /** Endpoints of clusters that were sent are to be sent again; those that were sent are not. */

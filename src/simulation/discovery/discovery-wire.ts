@@ -1,5 +1,5 @@
 /** What a response and a request change in the record of a stream, as somebody would note it who reads the wire. */
-import type { AdsRequest } from '../../../machines/discovery/ads-protocol.ts';
+import type { AdsRequest, DeltaRequest } from '../../../machines/discovery/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/ads-types.ts';
 import type { WireRecord } from './discovery-invariants.ts';
 import type { Contents } from './discovery-mesh.ts';
@@ -12,7 +12,7 @@ export function afterResponse(record: WireRecord, response: WireResponse, conten
   return {
     ...record,
     unanswered: [...record.unanswered, response],
-    asks: record.asks.filter((name) => isOwed(name, response, contents)),
+    asks: record.asks.filter((name) => isOwed(name, record, response, contents)),
     overdue: false,
     lastNonce: response.nonce,
     sent: withoutNames({ ...record.sent, ...response.resources }, response.removed),
@@ -32,8 +32,14 @@ export function afterRequest(record: WireRecord, request: AdsRequest): WireRecor
     unanswered: unanswered.filter((response) => response !== answered),
     asks: union(record.asks, counts ? asksOf(request, record.heard) : []),
     ...(counts && { heard: namesAfter(record.heard, request) }),
+    ...(request.protocol === 'delta' && request.known.length > 0 && { sent: broughtBy(request) }),
     ...(isLast && rejection === null && { accepted: { nonce, version: answered.version } }),
   };
+}
+
+/** What a client has from another stream. */
+function broughtBy({ known, knownVersions }: DeltaRequest): Readonly<Record<string, number>> {
+  return Object.fromEntries(known.map((name, i) => [name, Number(knownVersions[i])]));
 }
 
 /** What a request asks for that was not asked for before; `*`: all there is. */
@@ -46,8 +52,11 @@ function asksOf(request: AdsRequest, heard: string): readonly string[] {
 }
 
 /** What a client has asked for is still to be sent after this response. */
-function isOwed(name: string, { typeUrl, resources }: WireResponse, contents: Contents): boolean {
-  return name !== everything && !(name in resources) && contents[typeUrl][name] !== undefined;
+function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireResponse, contents: Contents): boolean {
+  const content = contents[typeUrl][name];
+  if (name === everything || name in resources || content === undefined) return false;
+  // What it has brought from another stream is not sent again.
+  return record.lastNonce !== '' || record.sent[name] !== content;
 }
 
 /** What the client wants after a request that counts. */

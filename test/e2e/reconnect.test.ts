@@ -1,0 +1,264 @@
+/** A real Envoy whose control plane goes and comes back, or whose place another takes: what it is sent again, and what it needs. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { DurationSchema } from '@bufbuild/protobuf/wkt';
+import { afterEach, expect, test } from 'vitest';
+import { createAdsServer } from '../../src/discovery/ads/ads-server.ts';
+import { encodeValue } from '../../src/discovery/ads/encoding.ts';
+import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
+import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { DiscoveryResponseSchema, type Resource } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { silentLogger } from '../../src/runtime/log.ts';
+import { typeUrls } from '../ads-client.ts';
+import { ControlPlane, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { type RealEnvoy, startRealEnvoy } from '../networking/ads-envoy.ts';
+import { ScriptedSource } from '../simulation/scripted-source.ts';
+
+const envoys: RealEnvoy[] = [];
+const balancers: Balancer[] = [];
+
+afterEach(async () => {
+  for (const envoy of envoys.splice(0)) await envoy.stop();
+  for (const balancer of balancers.splice(0)) balancer.close();
+  await stopControlPlanes();
+});
+
+const hostOf = (index: number): string => `s${index}.example.com`;
+const clusterOf = (index: number, port: number): string => `outbound|${port}||${hostOf(index)}`;
+
+/** The resources, as text. */
+function addressesIn(resources: readonly Resource[]): string {
+  return JSON.stringify(resources.map(({ resource }) => Buffer.from(resource!.value).toString('latin1')));
+}
+
+/** The message in a frame of the state of the world. */
+function valueOf({ sotwFrame }: EncodedResource): Uint8Array {
+  return fromBinary(DiscoveryResponseSchema, sotwFrame).resources[0]!.value;
+}
+
+/** A service with two endpoints and a route. */
+function serviceFiles(index: number, port: number, address = '10.1.0.1'): Record<string, string> {
+  return {
+    [`entry-${index}.yaml`]: `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: s${index}, namespace: shop}
+spec:
+  hosts: [${hostOf(index)}]
+  resolution: STATIC
+  ports: [{number: ${port}, name: http, protocol: HTTP}]
+  endpoints: [{address: ${address}}, {address: 10.1.1.${index}}]
+`,
+    [`route-${index}.yaml`]: `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: s${index}, namespace: shop}
+spec:
+  hosts: [${hostOf(index)}]
+  http: [{name: r${index}, timeout: 3s, route: [{destination: {host: ${hostOf(index)}}}]}]
+`,
+  };
+}
+
+function mesh(port: number, services = 30): Record<string, string> {
+  return Object.assign({}, ...Array.from({ length: services }, (_, index) => serviceFiles(index, port)));
+}
+
+/** What an Envoy takes for its control plane: one after another, as behind a balancer. */
+class Balancer {
+  readonly #server = createServer((client) => this.#join(client));
+  readonly #sockets = new Set<Socket>();
+  #target: number | undefined;
+
+  static async to(target: number): Promise<Balancer> {
+    const balancer = new Balancer();
+    balancer.#target = target;
+    balancer.#server.listen(0, '127.0.0.1');
+    await once(balancer.#server, 'listening');
+    balancers.push(balancer);
+    return balancer;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** From now on there is this one; undefined: there is none. Connections to the one before are cut. */
+  switchTo(target: number | undefined): void {
+    this.#target = target;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  close(): void {
+    this.switchTo(undefined);
+    this.#server.close();
+  }
+
+  #join(client: Socket): void {
+    if (this.#target === undefined) {
+      client.destroy();
+      return;
+    }
+    const server = connect(this.#target, '127.0.0.1');
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.#sockets.add(one);
+      one.on('error', () => {});
+      one.on('close', () => {
+        this.#sockets.delete(one);
+        other.destroy();
+      });
+      one.pipe(other);
+    }
+  }
+}
+
+const xdsPortOf = (plane: ControlPlane): number => plane.port('ads.listening');
+
+async function startDelta(port: number): Promise<RealEnvoy> {
+  const envoy = await startRealEnvoy(port, sidecar, { delta: true });
+  envoys.push(envoy);
+  return envoy;
+}
+
+async function statsOf(envoy: RealEnvoy): Promise<(stat: string) => number> {
+  const lines = (await envoy.admin('/stats')).split('\n').map((line) => line.split(': ') as [string, string]);
+  const stats = new Map(lines.map(([stat, value]) => [stat, Number(value)]));
+  return (stat) => stats.get(stat) ?? 0;
+}
+
+/** Bytes that it was sent by its control planes. */
+const bytesReceived = async (envoy: RealEnvoy): Promise<number> =>
+  (await statsOf(envoy))('cluster.ads.upstream_cx_rx_bytes_total');
+
+/** How many these were when no more came. */
+async function quietBytes(envoy: RealEnvoy): Promise<number> {
+  let bytes = -1;
+  await eventually('nothing more is sent', async () => {
+    const before = bytes;
+    bytes = await bytesReceived(envoy);
+    if (bytes === before) return true;
+    await sleep(quietMs);
+    return false;
+  });
+  return bytes;
+}
+
+/** An answer is followed by the next within a fraction of this. */
+const quietMs = 300;
+
+/** It is connected, and has what it was sent so far: nothing warms. */
+async function isSettled(envoy: RealEnvoy): Promise<boolean> {
+  const of = await statsOf(envoy);
+  const warming = of('listener_manager.total_listeners_warming') + of('cluster_manager.warming_clusters');
+  return of('control_plane.connected_state') === 1 && warming === 0 && of('listener_manager.lds.update_success') > 0;
+}
+
+async function settled(envoy: RealEnvoy): Promise<void> {
+  await eventually('Envoy has everything', () => isSettled(envoy));
+}
+
+/** Answers of all kinds that it has taken. */
+async function answersOf(envoy: RealEnvoy): Promise<number> {
+  const of = await statsOf(envoy);
+  return of('cluster_manager.cds.update_success') + of('listener_manager.lds.update_success');
+}
+
+/** What is sent to it from when there is another control plane until it was answered. */
+async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): Promise<number> {
+  const [bytesBefore, answersBefore] = [await bytesReceived(envoy), await answersOf(envoy)];
+  balancer.switchTo(to);
+  await eventually('Envoy was answered again', async () => (await answersOf(envoy)) >= answersBefore + 2);
+  await settled(envoy);
+  return (await quietBytes(envoy)) - bytesBefore;
+}
+
+/** What HTTP/2 says to open a connection, and four answers without a resource. */
+const emptyAnswersBytes = 1_500;
+
+test('an Envoy that comes back, to the same or to another replica, is sent nothing that it has', async () => {
+  const [port] = (await freePorts(1)) as [number];
+  const files = mesh(port);
+  const one = await ControlPlane.serving({}, files);
+  const balancer = await Balancer.to(xdsPortOf(one));
+  const envoy = await startDelta(balancer.port);
+  await settled(envoy);
+  await eventually('Envoy has its routes', async () => (await envoy.admin('/config_dump')).includes('"r29"'));
+  const initial = await quietBytes(envoy);
+  expect(initial).toBeGreaterThan(30_000);
+
+  const same = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
+  expect(same).toBeLessThan(emptyAnswersBytes);
+
+  // One that has read its files in another order, and some of them changed since.
+  const changedEntry = serviceFiles(3, port, '10.1.0.9');
+  const reversed = Object.fromEntries(Object.entries({ ...files, ...changedEntry }).reverse());
+  const other = await ControlPlane.serving({}, reversed);
+  const beforehand = other.client('ads.listening').delta();
+  beforehand.onResponse = ({ typeUrl, nonce: responseNonce }) => beforehand.send({ typeUrl, responseNonce });
+  beforehand.send({ node: sidecar, typeUrl: typeUrls.CDS });
+  await beforehand.next();
+  beforehand.send({ typeUrl: typeUrls.EDS, resourceNamesSubscribe: [clusterOf(3, port)] });
+  expect(addressesIn((await beforehand.next()).resources)).toContain('10.1.0.9');
+  other.write('entry-3.yaml', files['entry-3.yaml']!);
+  expect(addressesIn((await beforehand.next()).resources)).not.toContain('10.1.0.9');
+  const another = await bytesOfReturn(envoy, balancer, xdsPortOf(other));
+  expect(another).toBeLessThan(emptyAnswersBytes);
+
+  // What has changed meanwhile is sent, and what is gone is told.
+  const { 'entry-7.yaml': _, 'route-7.yaml': __, ...rest } = { ...files, ...changedEntry };
+  const last = await ControlPlane.serving({}, rest);
+  const changed = await bytesOfReturn(envoy, balancer, xdsPortOf(last));
+  await eventually('Envoy has what has changed', async () => {
+    const clusters = await envoy.admin('/clusters');
+    return clusters.includes(`${clusterOf(3, port)}::10.1.0.9:`) && !clusters.includes(hostOf(7));
+  });
+  // The routes of a port are one resource.
+  expect(changed).toBeLessThan(initial / 2);
+  console.log(`bytes: at first ${initial}, then ${same} and ${another}, with two changes ${changed}`);
+});
+
+test('an Envoy whose cluster waits for endpoints that it has is sent them by whomever it comes to', async () => {
+  const [port] = (await freePorts(1)) as [number];
+  const plane = await ControlPlane.serving({}, mesh(port, 2));
+  const reader = plane.client('ads.listening').delta();
+  const waiting = clusterOf(0, port);
+  const standIn = new ScriptedSource();
+  // The same as the control plane has, but for a cluster that is not as it will be.
+  for (const [typeUrl, names] of [
+    [typeUrls.CDS, []],
+    [typeUrls.EDS, [waiting, clusterOf(1, port)]],
+  ] as const) {
+    reader.send({ node: sidecar, typeUrl, resourceNamesSubscribe: [...names] });
+    const { resources } = await reader.next();
+    const entries = resources.map(
+      ({ name, version, resource }) => [name, encodeValue(typeUrl, resource!.value, name, { version })] as const,
+    );
+    standIn.types.set(typeUrl, new Map(entries));
+  }
+  standIn.types.set(typeUrls.LDS, new Map());
+  const clusters = standIn.types.get(typeUrls.CDS)!;
+  const later = clusters.get(waiting)!;
+  const message = fromBinary(ClusterSchema, valueOf(later));
+  const sooner = toBinary(ClusterSchema, { ...message, connectTimeout: create(DurationSchema, { seconds: 77n }) });
+  standIn.types.set(typeUrls.CDS, new Map(clusters).set(waiting, encodeValue(typeUrls.CDS, sooner, waiting)));
+
+  const server = createAdsServer({ source: standIn, logger: silentLogger, resendsEndpoints: false });
+  try {
+    const balancer = await Balancer.to((await server.listen('127.0.0.1:0')).port);
+    const envoy = await startDelta(balancer.port);
+    await settled(envoy);
+    standIn.types.set(typeUrls.CDS, clusters);
+    server.push(standIn.change());
+    await eventually('the cluster waits', async () => (await statsOf(envoy))('cluster_manager.warming_clusters') === 1);
+    balancer.switchTo(xdsPortOf(plane));
+    await settled(envoy);
+    expect(await envoy.admin('/config_dump?resource=dynamic_active_clusters')).not.toContain('"77s"');
+  } finally {
+    server.close();
+  }
+});
