@@ -180,10 +180,11 @@ function connectionFigures(steps: readonly ConnectionsStep[], herds: readonly He
         figure({ name: `${connections}: ${change} CPU`, unit: 's', ours: costs.map(({ cpuMs }) => cpuMs / 1_000) }),
       ]),
     ]),
-    ...herds.flatMap(({ limit, connections, halfMs, allMs, cpuMs }) => [
+    ...herds.flatMap(({ limit, connections, halfMs, allMs, cpuMs, messageBytes }) => [
       figure({ name: `${connections} back, ${limit}: half`, unit: 's', ours: [halfMs / 1_000] }),
       figure({ name: `${connections} back, ${limit}: all`, unit: 's', ours: [allMs / 1_000] }),
       figure({ name: `${connections} back, ${limit}: CPU`, unit: 's', ours: [cpuMs / 1_000] }),
+      figure({ name: `${connections} back, ${limit}: sent`, unit: 'MB', ours: [messageBytes / 1e6] }),
     ]),
   ];
 }

@@ -5,7 +5,7 @@ import type { ChangeSample, PushSample } from './push-run.ts';
 
 export interface Figure {
   readonly name: string;
-  readonly unit: 'ms' | 's' | 'KiB' | 'MiB';
+  readonly unit: 'ms' | 's' | 'KiB' | 'MB' | 'MiB';
   /** The median. */
   readonly ours: number;
   /** How many measurements it is the median of. */

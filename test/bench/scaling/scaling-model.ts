@@ -26,9 +26,12 @@ export interface ReplicaCost {
   readonly changesMbitPerSecond: number;
   /** One route change of a service, to those who see it. */
   readonly routeChangeMb: number;
-  /** All connections open again, at another replica or this one: CPU, bytes, and how long the limit of new streams takes. */
+  /**
+   * All connections open again, at another replica or this one, and nothing has changed: CPU, bytes in delta, and how long the
+   * limit of new streams takes.
+   */
   readonly returnCpuSeconds: number;
-  readonly returnGb: number;
+  readonly returnMb: number;
   readonly returnLimitSeconds: number;
 }
 
@@ -55,7 +58,7 @@ export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured 
     changesMbitPerSecond: (changesBytes * 8) / 1e6,
     routeChangeMb: routeChangeBytes / 1e6,
     returnCpuSeconds: (connections * openMs) / 1_000,
-    returnGb: (connections * seen * bytes.openPerService.value) / 1e9,
+    returnMb: (connections * bytes.comeBack.value) / 1e6,
     returnLimitSeconds: connections / limits.streamsPerSecond.value,
   };
 }

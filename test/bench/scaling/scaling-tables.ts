@@ -57,7 +57,7 @@ export const scalingTables: Readonly<Record<string, () => string>> = {
             `${rounded(cost.changesCpu * 100)} % of a core`,
             `${rounded(cost.changesMbitPerSecond)} Mbit/s`,
             `${rounded(cost.routeChangeMb)} MB`,
-            `${rounded(cost.returnCpuSeconds)} s, ${rounded(cost.returnGb)} GB`,
+            `${rounded(cost.returnCpuSeconds)} s, ${rounded(cost.returnMb)} MB`,
             `${rounded(cost.returnLimitSeconds)} s`,
           ];
         }),
