@@ -4,12 +4,14 @@ import { keepDetails } from './details/details.tsx';
 import { parseAddress } from './model/address.ts';
 import { connection, sources } from './model/connection.ts';
 import { drawn } from './model/frames.ts';
+import { idle } from './model/idle.ts';
 import { keepAddress } from './model/link.ts';
 import { opened, openSource } from './model/load.ts';
 import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
-import { keepPath, loadSources, NotLetIn } from './model/source-data.ts';
+import { addressInside, keepPath, loadSources, NotLetIn } from './model/source-data.ts';
 import { closeSearchOutside, keepSearching } from './search/searching.ts';
+import { keepOpeningDropped } from './shell/drop-zone.tsx';
 import { onKey } from './shell/keys.ts';
 import { keepAnnouncing, keepTitle, Shell } from './shell/shell.tsx';
 import { keepTheme } from './shell/theme.tsx';
@@ -20,6 +22,7 @@ const hooks = {
   recording: () => recording.value,
   place: () => place.value,
   drawn,
+  idle,
   get opened() {
     return opened;
   },
@@ -35,11 +38,12 @@ async function start(): Promise<void> {
   keepSearching();
   keepAnnouncing();
   keepTitle();
+  keepOpeningDropped();
   document.addEventListener('keydown', onKey);
   document.addEventListener('pointerdown', closeSearchOutside);
   render(<Shell />, document.getElementById('page') ?? document.body);
   keepPath();
-  const address = parseAddress(location.hash);
+  const address = parseAddress(location.hash.length > 1 ? location.hash : addressInside());
   try {
     sources.value = await loadSources();
   } catch (error) {

@@ -70,6 +70,8 @@ const page = await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   define: { 'process.env.NODE_ENV': '"production"' },
+  // A page that makes a file of itself begins with the same.
+  loader: { '.html': 'text' },
   minify: true,
   // Nothing but ASCII: the bytes are the same in every encoding that a file may be opened with.
   charset: 'ascii',

@@ -1,5 +1,7 @@
 /** What the page gets from its server, or finds in itself when it is a single file. */
 
+import type { TraceHeader } from '../runtime/trace/trace.ts';
+
 /** A trace that can be opened. */
 export interface Source {
   /** What a person calls it: `sidecar`, `agent.trace`. */
@@ -19,12 +21,19 @@ export interface Session {
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];
 }
 
+/** What of a trace's header its {@link Session} is made of. */
+export type Described = Pick<TraceHeader, 'program' | 'machines'>;
+
 /** Paths below the page's address. */
 export const sourcesPath = 'sources.json';
 export const sessionPath = (source: number): string => `session/${source}.json`;
 export const tracePath = (source: number): string => `trace/${source}`;
+/** Answers what belongs to a trace that the page was given by its person; to be sent what {@link Described} says. */
+export const describePath = 'describe';
 
 /** Ids of the `<script>` elements of a page that has everything in itself. */
 export const sourcesElement = 'chartpilot-sources';
 export const sessionElement = (source: number): string => `chartpilot-session-${source}`;
+/** Where the page opens, as the part of an address behind its `#`, unless its own address says. */
+export const addressElement = 'chartpilot-address';
 export const traceElement = (source: number): string => `chartpilot-trace-${source}`;

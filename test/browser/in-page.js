@@ -48,3 +48,21 @@ globalThis.inPage.watchActors = () => {
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true });
   look();
 };
+
+/** A key with another layout than that of this machine. */
+globalThis.inPage.press = (key) =>
+  document.dispatchEvent(new KeyboardEvent('keydown', { ...key, bubbles: true, cancelable: true }));
+
+/** Lets files go over the page. */
+globalThis.inPage.drop = (files) => {
+  const dataTransfer = new DataTransfer();
+  for (const { name, base64 } of files) {
+    dataTransfer.items.add(new File([Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))], name));
+  }
+  for (const kind of ['dragenter', 'dragover', 'drop']) {
+    const taken = new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true });
+    document.body.dispatchEvent(taken);
+    // The browser would leave the page for the file.
+    if (kind !== 'dragenter' && !taken.defaultPrevented) throw new Error(`${kind} is not taken`);
+  }
+};

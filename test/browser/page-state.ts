@@ -69,6 +69,11 @@ export function statesSeen(page: Page): Promise<Readonly<Record<string, readonly
   return page.evaluate(() => (globalThis as unknown as InPage).inPage.statesSeen);
 }
 
+/** Until nothing is under way on the page any more. */
+export async function atRest(page: Page): Promise<void> {
+  await page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.idle());
+}
+
 /** Until what was done is drawn. */
 export async function nextFrame(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as InPage).inPage.nextFrame());
@@ -104,6 +109,7 @@ export interface PageHooks {
       | undefined;
     place(): number;
     readonly drawn: readonly { readonly seq: number; readonly at: number }[];
+    idle(): Promise<void>;
     /** Milliseconds that it took to open the source. */
     readonly opened: number | undefined;
   };

@@ -1,10 +1,16 @@
 /** What the export menu offers. */
-import { range, recording } from '../model/place.ts';
+import type { Session } from '../../src/debugger/page-data.ts';
+import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
+import { currentAddress } from '../model/link.ts';
+import { place, range, recording, session } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { shownColumns, shownRows } from '../sequence/sequence-current.ts';
+import { currentVerdict, verdicts } from '../verdicts/verdict-current.ts';
 import { copyText, download } from './download.ts';
 import { type ExportedRange, exportedRange, fileName } from './exported-range.ts';
-import { minimalTrace } from './minimal-trace.ts';
+import { machinesWithin, minimalTrace } from './minimal-trace.ts';
+import { pageFile } from './page-file.ts';
+import { partThatMatters } from './part-that-matters.ts';
 import { pngOf, type StandaloneSvg, standalone } from './picture.ts';
 import { rangeMermaid } from './range-mermaid.ts';
 import { rangeTest, whyNoTest } from './range-test.ts';
@@ -64,6 +70,21 @@ export const exportCommands: readonly ExportCommand[] = [
       save(fileName(open, exported, '.trace'), minimalTrace(open, exported), 'application/x-ndjson'),
   },
   {
+    name: 'Copy as file',
+    group: 'Trace',
+    run: async (open, exported) => {
+      const part = range.value === undefined ? partThatMatters(open, place.value, verdictHere()) : exported;
+      const name = fileName(open, part, '.html');
+      const file = await pageFile({
+        name: fileName(open, part, '.trace'),
+        trace: minimalTrace(open, part),
+        session: sessionOfPart(open, part),
+        address: currentAddress(),
+      });
+      return save(name, file);
+    },
+  },
+  {
     name: 'Copy as test',
     group: 'Trace',
     whyNot: whyNoTest,
@@ -88,6 +109,17 @@ export const exportCommands: readonly ExportCommand[] = [
 ];
 
 const svgType = 'image/svg+xml';
+
+function verdictHere(): Verdict | undefined {
+  return verdicts.value[currentVerdict.value];
+}
+
+/** The pictures of those who occur in it. */
+function sessionOfPart(open: Recording, part: ExportedRange): Session {
+  const { charts = {}, diagrams = [] } = session.value ?? {};
+  const own = machinesWithin(open, part).flatMap(({ id }) => (charts[id] === undefined ? [] : [[id, charts[id]]]));
+  return { charts: Object.fromEntries(own) as Session['charts'], diagrams };
+}
 
 /** The part that is exported now. */
 export function currentRange(): { open: Recording; exported: ExportedRange } | undefined {

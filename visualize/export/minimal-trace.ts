@@ -6,16 +6,23 @@ import type { ExportedRange } from './exported-range.ts';
  * A trace of a part of a recording: its header tells who lived before it, so that it opens and is checked as any trace
  * that begins late; it has only the machines that occur.
  */
-export function minimalTrace(recording: Recording, { first, last }: ExportedRange): string {
-  const records = recording.records.slice(first, last + 1);
+export function minimalTrace(recording: Recording, part: ExportedRange): string {
+  const { first, last } = part;
   const living = [...recording.stateAt(first - 1).actors.values()];
-  const occurring = new Set(living.map(({ machine }) => machine));
-  for (const record of records) if (record.kind === 'spawn') occurring.add(record.machine);
   const { actors: _, ...header } = recording.header;
   const own: TraceHeader = {
     ...header,
-    machines: header.machines.filter(({ id }) => occurring.has(id)),
+    machines: machinesWithin(recording, part),
     ...(living.length > 0 && { actors: living }),
   };
-  return [own, ...records].map(formatTraceLine).join('');
+  return [own, ...recording.records.slice(first, last + 1)].map(formatTraceLine).join('');
+}
+
+/** Of those who lived before it, and of those who came within. */
+export function machinesWithin(recording: Recording, { first, last }: ExportedRange): TraceHeader['machines'] {
+  const occurring = new Set([...recording.stateAt(first - 1).actors.values()].map(({ machine }) => machine));
+  for (const record of recording.records.slice(first, last + 1)) {
+    if (record.kind === 'spawn') occurring.add(record.machine);
+  }
+  return recording.header.machines.filter(({ id }) => occurring.has(id));
 }

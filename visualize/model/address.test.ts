@@ -2,7 +2,13 @@ import { expect, test } from 'vitest';
 import { formatAddress, parseAddress } from './address.ts';
 
 test('an address that is written is read as it was', () => {
-  const address = { source: 1, record: 123, actor: 'epoch-1/process & more', range: [10, 200] as const };
+  const address = {
+    source: 1,
+    record: 123,
+    actor: 'epoch-1/process & more',
+    range: [10, 200] as const,
+    marks: [3, 17],
+  };
   expect(parseAddress(formatAddress(address))).toEqual(address);
   expect(parseAddress(formatAddress({}))).toEqual({});
 });
@@ -14,6 +20,6 @@ test('it reads well', () => {
 });
 
 test('what makes no sense is left out', () => {
-  expect(parseAddress('#source=-1&record=12.5&actor=&range=20-10&other=1')).toEqual({});
+  expect(parseAddress('#source=-1&record=12.5&actor=&range=20-10&marks=a,,-1&other=1')).toEqual({});
   expect(parseAddress('#record=999999999999999999999&source=0')).toEqual({ source: 0 });
 });

@@ -1,5 +1,8 @@
 /** The part of the page's address behind `#`: it holds the place, so that a link is all that a colleague needs. */
 
+/** More than that nobody sets by hand. */
+export const mostMarks = 100;
+
 export interface Address {
   readonly source?: number;
   /** `seq` of the record. */
@@ -7,6 +10,8 @@ export interface Address {
   readonly actor?: string;
   /** `seq` of the first and the last record. */
   readonly range?: readonly [number, number];
+  /** `seq` of the records that a person marked. */
+  readonly marks?: readonly number[];
 }
 
 /** Reads what it understands and leaves out the rest: a link may be old, or typed by hand. */
@@ -16,21 +21,24 @@ export function parseAddress(hash: string): Address {
   const record = count(fields.get('record'));
   const actor = fields.get('actor');
   const [first, last] = (fields.get('range') ?? '').split('-').map(count);
+  const marks = (fields.get('marks') ?? '').split(',').flatMap((mark) => count(mark) ?? []);
   return {
     ...(source !== undefined && { source }),
     ...(record !== undefined && { record }),
     ...(actor !== null && actor !== '' && { actor }),
     ...(first !== undefined && last !== undefined && first <= last && { range: [first, last] as const }),
+    ...(marks.length > 0 && { marks: [...new Set(marks)].sort((a, b) => a - b).slice(0, mostMarks) }),
   };
 }
 
 /** With its `#`; names stay readable. */
-export function formatAddress({ source, record, actor, range }: Address): string {
+export function formatAddress({ source, record, actor, range, marks = [] }: Address): string {
   const fields = [
     ...(source === undefined ? [] : [`source=${source}`]),
     ...(record === undefined ? [] : [`record=${record}`]),
     ...(actor === undefined ? [] : [`actor=${encodeURIComponent(actor).replaceAll('%2F', '/')}`]),
     ...(range === undefined ? [] : [`range=${range[0]}-${range[1]}`]),
+    ...(marks.length === 0 ? [] : [`marks=${marks.join(',')}`]),
   ];
   return `#${fields.join('&')}`;
 }

@@ -3,6 +3,7 @@ import { effect } from '@preact/signals';
 import { type Address, formatAddress, parseAddress } from './address.ts';
 import { source } from './connection.ts';
 import { openSource } from './load.ts';
+import { marks } from './marks.ts';
 import { chosenActor, follows, goTo, jumps, place, range, recording } from './place.ts';
 
 /** Browsers let a page change its address some 200 times in half a minute. */
@@ -20,6 +21,7 @@ export function currentAddress(): Address {
     ...(record !== undefined && { record }),
     ...(chosenActor.value !== undefined && { actor: chosenActor.value }),
     ...(firstSeq !== undefined && lastSeq !== undefined && { range: [firstSeq, lastSeq] as const }),
+    ...(marks.value.length > 0 && { marks: marks.value }),
   };
 }
 
@@ -53,6 +55,7 @@ function visit(address: Address): void {
   const index = address.record === undefined ? undefined : open.indexOf(address.record);
   if (index !== undefined) goTo(index);
   chosenActor.value = address.actor;
+  marks.value = address.marks ?? [];
   const ends = address.range?.map((seq) => open.indexOf(seq)) ?? [];
   range.value = ends[0] !== undefined && ends[1] !== undefined ? [ends[0], ends[1]] : undefined;
 }

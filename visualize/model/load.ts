@@ -9,6 +9,7 @@ import type { Address } from './address.ts';
 import { connection, notice, source, sources } from './connection.ts';
 import { nextTurn, noteDrawn } from './frames.ts';
 import { TraceProblem, TraceStream } from './incoming-trace.ts';
+import { marks } from './marks.ts';
 import { chosenActor, elapsed, follows, place, range, recording, session, size } from './place.ts';
 import { noteRecord, programTime, setProgramClock } from './program-clock.ts';
 import { Recording } from './recording.ts';
@@ -42,6 +43,7 @@ export async function openSource(number: number, address: Address = {}): Promise
     elapsed.value = 0;
     chosenActor.value = address.actor;
     range.value = undefined;
+    marks.value = address.marks ?? [];
     connection.value =
       chosen === undefined
         ? { kind: 'failed', reason: `There is no source ${number}.` }
@@ -125,7 +127,7 @@ class Reading {
   }
 
   async #begin(header: TraceHeader): Promise<Recording> {
-    const made = await loadSession(this.#number, this.#signal);
+    const made = await loadSession(this.#number, header, this.#signal);
     const begun = new Recording(header, diagramsOf(made));
     this.#shown = () => this.#show(begun, made);
     // A file is shown when all of it is there: views that grow with it would take the time from reading.

@@ -126,6 +126,14 @@ export class Recording {
     return last === undefined ? undefined : this.timeAt(last);
   }
 
+  /** First and last record while an actor was in the state in which it was at a place; undefined before it was spawned. */
+  inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
+    const changes = this.#changes.get(actor) ?? [];
+    const next = firstAfter(changes, (change) => change > index);
+    const first = changes[next - 1];
+    return first === undefined ? undefined : [first, (changes[next] ?? this.#records.length) - 1];
+  }
+
   /** Places of the records that name this one as their cause. */
   ledTo(seq: number): readonly number[] {
     return this.#ledTo.get(seq) ?? [];

@@ -1,5 +1,8 @@
 /** Where the page gets its data from: its server, or itself when it is a single file. */
 import {
+  addressElement,
+  type Described,
+  describePath,
   type Session,
   type Source,
   sessionElement,
@@ -9,6 +12,7 @@ import {
   traceElement,
   tracePath,
 } from '../../src/debugger/page-data.ts';
+import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import { remember, remembered } from './remembered.ts';
 
 /** The traces lie below a path that nobody else knows: whoever has opened the page there once comes back by its root. */
@@ -53,10 +57,63 @@ export async function loadSources(): Promise<Source[]> {
   return (inside === undefined ? await getJson(sourcesPath) : JSON.parse(inside)) as Source[];
 }
 
-/** What belongs to a trace beside its records. @throws Error as {@link loadSources}. */
-export async function loadSession(source: number, signal: AbortSignal): Promise<Session> {
+/** Traces that a person gave to the page, by the numbers of their sources. */
+const files = new Map<number, File>();
+
+/** From now on a source is a file of the person's: it is read here, and sent nowhere. */
+export function addFile(source: number, file: File): void {
+  files.set(source, file);
+}
+
+/** Where the page opens when its address does not say: a file that was made for a colleague does. */
+export function addressInside(): string {
+  return (JSON.parse(textInside(addressElement) ?? '""') as unknown as string) || '';
+}
+
+/**
+ * What belongs to a trace beside its records.
+ *
+ * @throws Error as {@link loadSources}
+ */
+export async function loadSession(source: number, header: TraceHeader, signal: AbortSignal): Promise<Session> {
+  if (files.has(source)) return describe(header, signal);
   const inside = textInside(sessionElement(source));
-  return (inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)) as Session;
+  const found = (inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)) as Session;
+  for (const machine of header.machines) {
+    const chart = found.charts[machine.id];
+    if (chart !== undefined) knownCharts.set(JSON.stringify(machine), chart);
+  }
+  knownDiagrams.set(header.program, found.diagrams);
+  return found;
+}
+
+/** What the page has shown: by a machine's definition, and by a program's name. */
+const knownCharts = new Map<string, string>();
+const knownDiagrams = new Map<string, Session['diagrams']>();
+
+/** A page without a server has the pictures that it has shown: those of machines that are exactly the same. */
+async function describe({ program, machines }: TraceHeader, signal: AbortSignal): Promise<Session> {
+  if (textInside(sourcesElement) !== undefined) {
+    const known = machines.map((machine) => [machine.id, knownCharts.get(JSON.stringify(machine))]);
+    const charts = Object.fromEntries(known.filter(([, chart]) => chart !== undefined)) as Session['charts'];
+    return { charts, diagrams: knownDiagrams.get(program) ?? [] };
+  }
+  const described: Described = { program, machines };
+  const body = JSON.stringify(described);
+  const answer = await fetch(addressOf(describePath), { method: 'POST', body, signal, cache: 'no-store' });
+  if (!answer.ok) throw await refusalOf(answer);
+  return (await answer.json()) as Session;
+}
+
+/** A file that the page is made of. @throws Error as {@link loadSources} */
+export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string> {
+  if (textInside(sourcesElement) !== undefined) {
+    const own = name === 'page.js' ? [...document.scripts].at(-1) : document.querySelector('style');
+    return own?.textContent ?? '';
+  }
+  const answer = await fetch(`/${name}`, { cache: 'no-store' });
+  if (!answer.ok) throw await refusalOf(answer);
+  return answer.text();
 }
 
 /**
@@ -65,6 +122,11 @@ export async function loadSession(source: number, signal: AbortSignal): Promise<
  * @throws Error when the server refuses, or when the connection breaks.
  */
 export async function* traceTexts(source: number, signal: AbortSignal): AsyncGenerator<string> {
+  const file = files.get(source);
+  if (file !== undefined) {
+    yield* pieces(file.stream());
+    return;
+  }
   const inside = textInside(traceElement(source));
   if (inside !== undefined) {
     for (let at = 0; at < inside.length; at += pieceChars) yield inside.slice(at, at + pieceChars);
@@ -72,7 +134,11 @@ export async function* traceTexts(source: number, signal: AbortSignal): AsyncGen
   }
   const answer = await fetch(addressOf(tracePath(source)), { signal, cache: 'no-store' });
   if (!answer.ok) throw await refusalOf(answer);
-  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  yield* pieces(answer.body!);
+}
+
+async function* pieces(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (;;) {
       const { done, value } = await reader.read();

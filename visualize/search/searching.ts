@@ -1,6 +1,7 @@
 /** What is looked for in the open trace, and what was found: also in records that come later. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import { nextTurn } from '../model/frames.ts';
+import { addIndicator } from '../model/idle.ts';
 import { jumpTo, place, recording, size } from '../model/place.ts';
 import { parseQuery, Search } from '../model/search.ts';
 import { firstAfter } from '../model/sorted.ts';
@@ -25,6 +26,7 @@ export const found = computed<readonly number[]>(() => {
 
 /** From now on what was typed is looked for, also in what comes later. */
 export function keepSearching(): void {
+  addIndicator('searching', () => !isComplete.value);
   effect(() => {
     const open = recording.value;
     const query = parseQuery(text.value);

@@ -3,31 +3,8 @@ import type { MarkKind } from '../model/lanes.ts';
 import { fieldNames } from '../model/search.ts';
 import { Icon } from '../parts/icon.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
-
-const keys: readonly (readonly [string, string])[] = [
-  ['← →', 'One record back or forward'],
-  ['Shift + ← →', 'One event of the chosen actor back or forward'],
-  ['Ctrl + ← →', 'Departure from the sequence diagrams before or after'],
-  ['Home  End', 'First or last record; End goes along with a live program'],
-  ['Space', 'Play or pause, at the real pace; long pauses are cut short'],
-  ['/', 'Search'],
-  ['Enter  Shift + Enter', 'Next or previous record that was found'],
-  ['[  ]', 'The range begins or ends here'],
-  ['+  −  0', 'Zoom the timeline in or out, show all of it'],
-  ['?', 'This help'],
-];
-
-export function openHelp(): void {
-  helpDialog()?.showModal();
-}
-
-export function isHelpOpen(): boolean {
-  return helpDialog()?.open ?? false;
-}
-
-function helpDialog(): HTMLDialogElement | null {
-  return document.getElementById('help') as HTMLDialogElement | null;
-}
+import { openHelp } from './help-dialog.ts';
+import { characterKeys, commands, switchCharacterKeys } from './keys.ts';
 
 export function HelpButton(): JSX.Element {
   return (
@@ -48,10 +25,10 @@ export function Help(): JSX.Element {
           </button>
         </header>
         <dl>
-          {keys.map(([key, does]) => (
-            <div key={key}>
+          {commands.map(({ id, does, shown, isCharacter = false }) => (
+            <div key={id} class={isCharacter && !characterKeys.value ? 'off' : undefined}>
               <dt>
-                {key.split('  ').map((one) => (
+                {shown.map((one) => (
                   <kbd key={one}>{one}</kbd>
                 ))}
               </dt>
@@ -59,6 +36,15 @@ export function Help(): JSX.Element {
             </div>
           ))}
         </dl>
+        <label class="character-keys">
+          <input
+            type="checkbox"
+            checked={characterKeys.value}
+            onChange={({ currentTarget }) => switchCharacterKeys(currentTarget.checked)}
+          />
+          Keys that are a single letter, digit or sign. Switch them off where speech types them. W, S, A and D are where
+          they are on an English keyboard.
+        </label>
         <h2>Mouse</h2>
         <p>
           On the timeline: drag to go through time, Shift + drag to choose a range for exports, wheel to zoom, click a

@@ -1,59 +1,194 @@
-/** What each key does; the help lists the same table. */
+/** What each key does: one table, which the help lists. */
+import { signal } from '@preact/signals';
+import { goToMark, toggleMark } from '../model/marks.ts';
 import { goTo, place } from '../model/place.ts';
 import { togglePlaying } from '../model/playing.ts';
+import { remember, remembered } from '../model/remembered.ts';
 import { goToDeparture, goToEnd, step, stepOfActor } from '../parts/steps.ts';
 import { focusSearch } from '../search/searching.ts';
+import { rangeOfChoice, showChoice } from '../timeline/timeline-choice.ts';
 import { setRangeEnd } from '../timeline/timeline-place.ts';
-import { fit, zoomBy } from '../timeline/timeline-view.ts';
-import { isHelpOpen, openHelp } from './help.tsx';
+import { fit, panByShare, zoomAtPointer } from '../timeline/timeline-view.ts';
+import { isHelpOpen, openHelp } from './help-dialog.ts';
 
+/** A key, and what it does when it is pressed with this modifier or with none. */
 interface Key {
-  readonly keys: readonly string[];
+  /** `KeyboardEvent.key`, as the layout names it; a letter in lower case. */
+  readonly key?: string;
+  /** `KeyboardEvent.code`: the place on the keyboard, whatever is printed there. */
+  readonly code?: string;
   readonly modifier?: 'shift' | 'jump';
   readonly act: () => void;
 }
 
-const table: readonly Key[] = [
-  { keys: ['ArrowRight'], act: () => step(1) },
-  { keys: ['ArrowLeft'], act: () => step(-1) },
-  { keys: ['ArrowRight'], modifier: 'shift', act: () => stepOfActor(1) },
-  { keys: ['ArrowLeft'], modifier: 'shift', act: () => stepOfActor(-1) },
-  { keys: ['ArrowRight'], modifier: 'jump', act: () => goToDeparture(1) },
-  { keys: ['ArrowLeft'], modifier: 'jump', act: () => goToDeparture(-1) },
-  { keys: ['Home'], act: () => goTo(0) },
-  { keys: ['End'], act: goToEnd },
-  { keys: [' '], act: togglePlaying },
-  { keys: ['/'], act: focusSearch },
-  { keys: ['?'], act: openHelp },
-  { keys: ['['], act: () => setRangeEnd('first', place.value) },
-  { keys: [']'], act: () => setRangeEnd('last', place.value) },
-  { keys: ['+', '='], act: () => zoomBy(0.5) },
-  { keys: ['-'], act: () => zoomBy(2) },
-  { keys: ['0'], act: fit },
+/** What a person may want, with the keys for it. */
+export interface Command {
+  /** Stable: for tests, and for whoever finds keys by it. */
+  readonly id: string;
+  /** As the help names it. */
+  readonly does: string;
+  /** The keys as they are written, one after the other. */
+  readonly shown: readonly string[];
+  readonly keys: readonly Key[];
+  /** With characters alone, which programs that take dictation type: WCAG 2.1.4 wants a way to switch them off. */
+  readonly isCharacter?: boolean;
+}
+
+export const commands: readonly Command[] = [
+  {
+    id: 'step',
+    does: 'One record back or forward',
+    shown: ['←', '→'],
+    keys: [
+      { key: 'ArrowLeft', act: () => step(-1) },
+      { key: 'ArrowRight', act: () => step(1) },
+    ],
+  },
+  {
+    id: 'step-of-actor',
+    does: 'One event of the chosen actor back or forward',
+    shown: ['Shift + ←', 'Shift + →'],
+    keys: [
+      { key: 'ArrowLeft', modifier: 'shift', act: () => stepOfActor(-1) },
+      { key: 'ArrowRight', modifier: 'shift', act: () => stepOfActor(1) },
+    ],
+  },
+  {
+    id: 'step-of-actor-by-character',
+    does: 'The same',
+    shown: [',', '.'],
+    isCharacter: true,
+    keys: [
+      { key: ',', act: () => stepOfActor(-1) },
+      { key: '.', act: () => stepOfActor(1) },
+    ],
+  },
+  {
+    id: 'departure',
+    does: 'Departure from the sequence diagrams before or after',
+    shown: ['Ctrl + ←', 'Ctrl + →'],
+    keys: [
+      { key: 'ArrowLeft', modifier: 'jump', act: () => goToDeparture(-1) },
+      { key: 'ArrowRight', modifier: 'jump', act: () => goToDeparture(1) },
+    ],
+  },
+  {
+    id: 'ends',
+    does: 'First or last record; End goes along with a live program',
+    shown: ['Home', 'End'],
+    keys: [
+      { key: 'Home', act: () => goTo(0) },
+      { key: 'End', act: goToEnd },
+    ],
+  },
+  {
+    id: 'play',
+    does: 'Play or pause, at the real pace; long pauses are cut short',
+    shown: ['Space'],
+    keys: [{ key: ' ', act: togglePlaying }],
+  },
+  {
+    id: 'zoom-and-pan',
+    does: 'Timeline: nearer, farther, to the left, to the right; nearer to what is under the pointer',
+    shown: ['W', 'S', 'A', 'D'],
+    isCharacter: true,
+    keys: [
+      { code: 'KeyW', act: () => zoomAtPointer(0.7) },
+      { code: 'KeyS', act: () => zoomAtPointer(1 / 0.7) },
+      { code: 'KeyA', act: () => panByShare(-0.15) },
+      { code: 'KeyD', act: () => panByShare(0.15) },
+    ],
+  },
+  {
+    id: 'zoom',
+    does: 'Zoom the timeline in or out, show all of it',
+    shown: ['+', '−', '0'],
+    isCharacter: true,
+    keys: [
+      { key: '+', act: () => zoomAtPointer(0.5) },
+      { key: '=', act: () => zoomAtPointer(0.5) },
+      { key: '-', act: () => zoomAtPointer(2) },
+      { key: '0', act: fit },
+    ],
+  },
+  {
+    id: 'show-choice',
+    does: 'What is chosen to the middle of the timeline; once more: as large as it fits',
+    shown: ['F'],
+    isCharacter: true,
+    keys: [{ key: 'f', act: showChoice }],
+  },
+  {
+    id: 'range-of-choice',
+    does: 'The range is the state in which the chosen actor is',
+    shown: ['R'],
+    isCharacter: true,
+    keys: [{ key: 'r', act: rangeOfChoice }],
+  },
+  {
+    id: 'range-ends',
+    does: 'The range begins or ends here',
+    shown: ['I', 'O'],
+    isCharacter: true,
+    keys: [
+      { key: 'i', act: () => setRangeEnd('first', place.value) },
+      { key: 'o', act: () => setRangeEnd('last', place.value) },
+    ],
+  },
+  {
+    id: 'mark',
+    does: 'Mark this record, or take its mark away; the next mark. Links and files keep marks',
+    shown: ['M', 'Shift + M'],
+    isCharacter: true,
+    keys: [
+      { key: 'm', act: () => toggleMark(place.value) },
+      { key: 'm', modifier: 'shift', act: goToMark },
+    ],
+  },
+  { id: 'search', does: 'Search', shown: ['/'], isCharacter: true, keys: [{ key: '/', act: focusSearch }] },
+  { id: 'help', does: 'This help', shown: ['?'], isCharacter: true, keys: [{ key: '?', act: openHelp }] },
 ];
+
+/** Whether keys that are characters do anything. */
+export const characterKeys = signal(remembered('character-keys') !== 'off');
+
+export function switchCharacterKeys(on: boolean): void {
+  characterKeys.value = on;
+  remember('character-keys', on ? 'on' : 'off');
+}
 
 /** To be given every key of the page. */
 export function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.metaKey || isTyping(event.target) || isHelpOpen()) return;
   // With Alt the arrows are the browser's: back and forward.
   if (event.altKey) return;
-  const modifier = event.ctrlKey ? 'jump' : event.shiftKey && event.key.startsWith('Arrow') ? 'shift' : undefined;
-  const found = table.find(({ keys, modifier: wanted }) => keys.includes(event.key) && wanted === modifier);
+  const found = keyOf(event);
   if (found === undefined) return;
   // A button that has the focus is pressed with the space bar, as everywhere.
   if (
     event.key === ' ' &&
     event.target instanceof Element &&
-    event.target.closest('button, summary, select, a') !== null
+    event.target.closest('button, summary, select, a, input[type=checkbox]') !== null
   )
     return;
   event.preventDefault();
   found.act();
 }
 
+function keyOf({ key, code, ctrlKey, shiftKey }: KeyboardEvent): Key | undefined {
+  const letter = key.length === 1 ? key.toLowerCase() : key;
+  // A character that needs Shift (`?`, `+` on some keyboards) is that character and no other.
+  const isShifted = shiftKey && (key.length > 1 || letter !== key);
+  const modifier = ctrlKey ? 'jump' : isShifted ? 'shift' : undefined;
+  const offered = commands.filter(({ isCharacter = false }) => characterKeys.value || !isCharacter);
+  const all = offered.flatMap(({ keys }) => keys).filter((each) => each.modifier === modifier);
+  // A place before a letter: on a keyboard where both are one key, the four stay together.
+  return all.find((each) => each.code === code && each.code !== undefined) ?? all.find((each) => each.key === letter);
+}
+
 /** The slider is no text: its keys are ours. */
 function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
-  if (target instanceof HTMLInputElement) return target.type !== 'range';
+  if (target instanceof HTMLInputElement) return target.type !== 'range' && target.type !== 'checkbox';
   return target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }

@@ -13,6 +13,7 @@ import { placeInWords, Transport } from '../timeline/transport.tsx';
 import { VerdictBar } from '../verdicts/verdict-bar.tsx';
 import { Banners, Opening } from './banner.tsx';
 import { Boundary } from './boundary.tsx';
+import { DropZone } from './drop-zone.tsx';
 import { Help } from './help.tsx';
 import { Splitter } from './splitter.tsx';
 import { Topbar } from './topbar.tsx';
@@ -28,6 +29,7 @@ export function Shell(): JSX.Element {
       {recording.value === undefined ? <Opening /> : isWithoutRun(recording.value) ? <ChartsAlone /> : <Views />}
       <Announcement />
       <Help />
+      <DropZone />
     </div>
   );
 }

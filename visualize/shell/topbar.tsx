@@ -4,6 +4,7 @@ import { connection, source, sources } from '../model/connection.ts';
 import { openSource } from '../model/load.ts';
 import { jumps, recording } from '../model/place.ts';
 import { SearchBox } from '../search/search.tsx';
+import { OpenFile } from './drop-zone.tsx';
 import { HelpButton } from './help.tsx';
 import { ThemeSwitch } from './theme.tsx';
 
@@ -15,6 +16,7 @@ export function Topbar(): JSX.Element {
         chartpilot
       </h1>
       <SourceSwitch />
+      <OpenFile />
       <Program />
       <span class="grow" />
       <SearchBox />

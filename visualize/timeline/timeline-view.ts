@@ -74,6 +74,26 @@ export function zoomAt(x: number, factor: number): void {
   zoomBy(factor, from + (x / width.value) * (to - from));
 }
 
+/** Where the mouse is over the timeline, in pixels; undefined where it is not. */
+export const pointerX = signal<number | undefined>(undefined);
+
+/** Zooms with what is under the pointer staying there; else the place, if it is seen; else the middle. */
+export function zoomAtPointer(factor: number): void {
+  const here = xOf(recording.value?.timeAt(place.value) ?? 0);
+  const isSeen = here >= 0 && here <= width.value;
+  zoomAt(pointerX.value ?? (isSeen ? here : width.value / 2), factor);
+}
+
+/** Goes so much of what is shown to the right; to the left when it is negative. */
+export function panByShare(share: number): void {
+  pan((view.value.to - view.value.from) * share);
+}
+
+/** Brings a time of the trace to the middle. */
+export function centre(t: number): void {
+  pan(clock.value.shown(t) - (view.value.from + view.value.to) / 2);
+}
+
 /** Opens the fold that begins at a time. */
 export function unfold(from: number): void {
   keepingView(() => {

@@ -8,14 +8,15 @@ import { range, recording, size } from '../model/place.ts';
 import { durationInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
+import { Flags } from './timeline-flags.tsx';
 import { Folds, IdleSwitch } from './timeline-folds.tsx';
 import { Axis, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
 import { HiddenLanes, useLanesInView } from './timeline-scroll.tsx';
-import { axis, end, fit, isZoomed, pan, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
+import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
-/** Lanes over time: drag to go through it, with Shift to choose a range; the wheel zooms. */
+/** Lanes over time: drag to go through it, with Shift to choose a range; the wheel zooms over the axis, and with Ctrl. */
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -46,6 +47,7 @@ export function Timeline(): JSX.Element {
           <Folds />
           <Rows lanes={lanes.value} />
           <RangeShade />
+          <Flags />
           <Playhead />
         </div>
       </div>
@@ -57,9 +59,10 @@ export function Timeline(): JSX.Element {
 function trackGestures(): {
   onPointerDown: (event: TargetedPointerEvent<HTMLDivElement>) => void;
   onWheel: (event: TargetedWheelEvent<HTMLDivElement>) => void;
+  onPointerMove: (event: TargetedPointerEvent<HTMLDivElement>) => void;
+  onPointerLeave: () => void;
 } {
-  const timeUnder = (event: PointerEvent | WheelEvent, track: HTMLElement): number =>
-    timeOf(event.clientX - track.getBoundingClientRect().left);
+  const timeUnder = (event: PointerEvent | WheelEvent, track: HTMLElement): number => timeOf(xUnder(event, track));
   return {
     onPointerDown: (down) => {
       if (down.button !== 0) return;
@@ -78,12 +81,27 @@ function trackGestures(): {
       const track = wheel.currentTarget;
       const sideways =
         Math.abs(wheel.deltaX) > Math.abs(wheel.deltaY) ? wheel.deltaX : wheel.shiftKey ? wheel.deltaY : 0;
-      // Lanes that do not fit are scrolled with the wheel over their names.
-      wheel.preventDefault();
       if (sideways !== 0) pan(((view.value.to - view.value.from) * sideways) / width.value);
-      else zoomAt(wheel.clientX - track.getBoundingClientRect().left, 1.0018 ** wheel.deltaY);
+      else if (wheel.ctrlKey || isOverAxis(wheel, track)) zoomAt(xUnder(wheel, track), 1.0018 ** wheel.deltaY);
+      // Lanes that do not fit are scrolled.
+      else return;
+      wheel.preventDefault();
+    },
+    onPointerMove: (event) => {
+      pointerX.value = event.pointerType === 'mouse' ? xUnder(event, event.currentTarget) : undefined;
+    },
+    onPointerLeave: () => {
+      pointerX.value = undefined;
     },
   };
+}
+
+function xUnder(event: MouseEvent, track: HTMLElement): number {
+  return event.clientX - track.getBoundingClientRect().left;
+}
+
+function isOverAxis(event: MouseEvent, track: HTMLElement): boolean {
+  return event.clientY <= (track.querySelector('.axis')?.getBoundingClientRect().bottom ?? 0);
 }
 
 function Names({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { get, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
+import { get, type IncomingHttpHeaders, type RequestOptions, request } from 'node:http';
 import { createServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -189,6 +189,52 @@ describe('whoever is not the person', () => {
   test.each(['POST', 'PUT', 'OPTIONS', 'HEAD'])('may not %s', async (method) => {
     const { address } = await start();
     for (const at of [address, `${new URL(address).origin}/`]) expect((await ask(at, { method })).status).toBe(405);
+  });
+
+  describe('and sends a header to be described', () => {
+    const body = JSON.stringify({ program: header.program, machines: header.machines });
+    const send = async (address: string, headers: Record<string, string>, sending = body): Promise<Answer> => {
+      const sent = request(`${address}describe`, { method: 'POST', agent: false, headers });
+      sent.on('error', () => {});
+      sent.end(sending);
+      const [response] = await once(sent, 'response');
+      return { status: response.statusCode, headers: response.headers, body: await text(response) };
+    };
+
+    test('is answered when it is the page itself, and only there', async () => {
+      const { address } = await start();
+      const { origin } = new URL(address);
+      const answer = await send(address, { origin, 'sec-fetch-site': 'same-origin' });
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.body).charts.light).toMatch(/^<svg/);
+      expect((await send(address.replace(/[\w-]{32}/, 'A'.repeat(32)), { origin })).status).toBe(404);
+      expect((await send(`${origin}/`, { origin })).status).toBe(404);
+    });
+
+    test.each<[string, Record<string, string>]>([
+      ['without an origin', {}],
+      ['with another origin', { origin: 'http://127.0.0.1:1' }],
+      ['with no origin that it would tell', { origin: 'null' }],
+      ['with ours, across sites', { origin: 'OWN', 'sec-fetch-site': 'cross-site' }],
+      ['with ours, from another port', { origin: 'OWN', 'sec-fetch-site': 'same-site' }],
+      ['by a name that was made to point here', { origin: 'http://evil.example', host: 'evil.example' }],
+      ['through a proxy', { origin: 'OWN', via: '1.1 somewhere' }],
+    ])('is refused %s', async (_, headers) => {
+      const { address } = await start();
+      const own = { ...headers, ...(headers.origin === 'OWN' && { origin: new URL(address).origin }) };
+      const { status, body: said } = await send(address, own);
+      expect([403, 405]).toContain(status);
+      expect(said).toBe('');
+    });
+
+    test.each(['', 'null', '[]', '{"program":1,"machines":[]}', '{"program":"x"}', '{', 'x'.repeat(17 * 1024 * 1024)])(
+      'learns that this is none: %.20s',
+      async (sending) => {
+        const { address } = await start();
+        const { status } = await send(address, { origin: new URL(address).origin }, sending);
+        expect(status).toBe(400);
+      },
+    );
   });
 
   const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };

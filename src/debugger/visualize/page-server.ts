@@ -10,8 +10,8 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/http-fence.ts';
-import { foreignness, isFollowedLink, isSameSecret } from '../../runtime/trace/debugger-access.ts';
-import { type Session, type Source, sourcesPath } from '../page-data.ts';
+import { foreignness, isFollowedLink, isSameSecret, isSentByOwnPage } from '../../runtime/trace/debugger-access.ts';
+import { type Described, describePath, type Session, type Source, sourcesPath } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
@@ -110,7 +110,8 @@ class Pages {
     const { method = '', headers, socket: peer } = request;
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     const caller = { method, headers, peer };
-    if (foreignness(caller) !== undefined && !(path === '/' && isFollowedLink(caller))) {
+    const isSent = isSentByOwnPage(caller);
+    if (!isSent && foreignness(caller) !== undefined && !(path === '/' && isFollowedLink(caller))) {
       end(response, 403);
       return;
     }
@@ -124,6 +125,10 @@ class Pages {
       // Typed or copied without its last slash; the browser keeps what is behind the `#`.
       response.setHeader('location', `/${first}/`);
       end(response, 308);
+      return;
+    }
+    if (isSent && isOwn && rest.join('/') === describePath) {
+      await this.#describe(request, response);
       return;
     }
     if (request.method !== 'GET') {
@@ -153,9 +158,46 @@ class Pages {
     else await sendTrace(source, response);
   }
 
+  /** The pictures of a trace that lies in the browser of the person, and the diagrams of its program. */
+  async #describe(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const text = await bodyOf(request);
+    const described = text === undefined ? undefined : describedIn(text);
+    if (described === undefined) json(response, 400, { reason: 'This is no header of a trace.' });
+    else json(response, 200, await this.#sessions.of(described));
+  }
+
   async #answerSession(source: PageSource, response: ServerResponse): Promise<void> {
     const session: Session = { ...(await this.#sessions.of(await source.header())), now: Date.now() };
     json(response, 200, session);
+  }
+}
+
+/** The definitions of both programs' machines take 200 KB. */
+const mostDescribedBytes = 16 * 1024 * 1024;
+
+/** Undefined when it is too long, or breaks off. */
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const piece of request as AsyncIterable<Buffer>) {
+      bytes += piece.length;
+      if (bytes > mostDescribedBytes) return undefined;
+      pieces.push(piece);
+    }
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function describedIn(text: string): Described | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const { program, machines } = (value ?? {}) as Partial<Described>;
+    return typeof program === 'string' && Array.isArray(machines) ? { program, machines } : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -19,7 +19,7 @@ export class Sessions {
     this.#charts = new Map(Object.entries(known));
   }
 
-  async of({ machines, program }: TraceHeader): Promise<Session> {
+  async of({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
     const charts = await Promise.all(
       machines.map(async (chart) => {
         // A trace may come from anywhere: one machine that cannot be drawn takes nothing from the others.

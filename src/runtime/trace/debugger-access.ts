@@ -111,6 +111,18 @@ export function isFollowedLink(caller: Caller): boolean {
   );
 }
 
+/** Whether a page sends something to the server that it came from itself: no other page's form or script does. */
+export function isSentByOwnPage(caller: Caller): boolean {
+  const { method, headers } = caller;
+  const site = headers['sec-fetch-site'];
+  return (
+    outsideness(caller) === undefined &&
+    method === 'POST' &&
+    headers.origin === `http://${headers.host}` &&
+    (site === undefined || site === 'same-origin')
+  );
+}
+
 const proxyHeaders = ['x-forwarded-for', 'x-forwarded-host', 'forwarded', 'via', 'x-envoy-external-address'] as const;
 
 function isToken(token: string, authorization: string | undefined): boolean {

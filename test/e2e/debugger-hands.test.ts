@@ -1,0 +1,315 @@
+/** What a person does with the page: keys, the wheel, a file that is dropped on it, one that is sent to a colleague. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkTraces } from '../../src/debugger/check/check-command.ts';
+import { launchBrowser, openAddress, openPage } from '../browser/open-page.ts';
+import { atRest, opened, recordsShown, seqShown } from '../browser/page-state.ts';
+import { traceOf, writtenTrace } from '../browser/written-trace.ts';
+import { recordedLife } from '../simulation/recorded-life.ts';
+
+const life = recordedLife([
+  { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
+  { gap: { ms: 60_000 }, happens: { what: 'crash', whom: 'serving' } },
+  { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
+]);
+const trace = traceOf(life);
+
+let browser: Browser;
+let folder: string;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-hands-'));
+});
+
+afterAll(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('keys', () => {
+  test('W, S, A and D zoom and go along the timeline by their places on the keyboard, at the pointer', async () => {
+    const open = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
+    const { page } = open;
+    await opened(page);
+    const before = await flagsAt(page);
+    await page.mouse.move(before.track + before.first, before.top + 40);
+    // On a French keyboard the same key is a Z.
+    for (let i = 0; i < 3; i++) await press(page, { key: 'z', code: 'KeyW' });
+    await atRest(page);
+    const nearer = await flagsAt(page);
+    expect(nearer.apart).toBeGreaterThan(before.apart * 2);
+    expect(nearer.first).toBeCloseTo(before.first, 0);
+    await press(page, { key: 'd', code: 'KeyD' });
+    await atRest(page);
+    expect((await flagsAt(page)).first).toBeLessThan(nearer.first - 50);
+    await press(page, { key: 'q', code: 'KeyA' });
+    await atRest(page);
+    expect((await flagsAt(page)).first).toBeCloseTo(nearer.first, 0);
+    for (let i = 0; i < 3; i++) await press(page, { key: 's', code: 'KeyS' });
+    await atRest(page);
+    expect((await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
+    await open.close();
+  });
+
+  test('F brings what is chosen to the middle, then as large as it fits; R makes it the range', async () => {
+    const open = await openPage(browser, [trace], { hash: '#record=100&actor=epoch-0' });
+    const { page } = open;
+    await opened(page);
+    await page.keyboard.press('r');
+    await expect.poll(() => page.locator('.range-text').innerText()).toMatch(/^records \d+–\d+/);
+    const words = await page.locator('.range-text').innerText();
+    const shade = page.locator('.range-handle');
+    const within = async (): Promise<number> =>
+      (await shade.nth(1).boundingBox())!.x - (await shade.nth(0).boundingBox())!.x;
+    const wide = (await page.locator('.track').boundingBox())!.width;
+    await page.keyboard.press('f');
+    await atRest(page);
+    // The whole was shown: there was no middle to go to.
+    expect(await within()).toBeGreaterThan(wide * 0.6);
+    for (let i = 0; i < 4; i++) await press(page, { key: 's', code: 'KeyS' });
+    for (let i = 0; i < 2; i++) await press(page, { key: 'a', code: 'KeyA' });
+    await page.keyboard.press('f');
+    await atRest(page);
+    const small = await within();
+    expect(small).toBeLessThan(wide * 0.5);
+    await page.keyboard.press('f');
+    await atRest(page);
+    expect(await within()).toBeGreaterThan(wide * 0.6);
+    expect(await page.locator('.range-text').innerText()).toBe(words);
+    await open.close();
+  });
+
+  test('. and , go through what the chosen actor did, I and O are the ends of the range', async () => {
+    const open = await openPage(browser, [trace], { hash: '#record=100&actor=supervisor' });
+    const { page } = open;
+    await opened(page);
+    await page.keyboard.press('Shift+ArrowRight');
+    const next = await seqShown(page);
+    await page.keyboard.press(',');
+    await page.keyboard.press('.');
+    expect(await seqShown(page)).toBe(next);
+    expect(next).toBeGreaterThan(100);
+    await page.keyboard.press('i');
+    for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('o');
+    expect(await page.locator('.range-text').innerText()).toMatch(new RegExp(`^records ${next}–${next! + 5},`));
+    await open.close();
+  });
+
+  test('M marks a record, the link keeps it, Shift + M goes there', async () => {
+    const open = await openPage(browser, [trace], { hash: '#record=100' });
+    const { page } = open;
+    await opened(page);
+    await page.keyboard.press('m');
+    await page.keyboard.press('Home');
+    await page.keyboard.press('Shift+M');
+    expect(await seqShown(page)).toBe(100);
+    const flag = page.getByRole('button', { name: /^Marked: record 100, / });
+    expect(await flag.count()).toBe(1);
+    await expect.poll(() => page.url()).toContain('marks=100');
+    await page.reload();
+    await opened(page);
+    await page.keyboard.press('End');
+    await flag.click();
+    expect(await seqShown(page)).toBe(100);
+    await page.keyboard.press('m');
+    await expect.poll(() => flag.count()).toBe(0);
+    await open.close();
+  });
+
+  test('that are single characters are switched off, and stay so; the help lists each key there is', async () => {
+    const open = await openPage(browser, [trace], { hash: '#record=100' });
+    const { page } = open;
+    await opened(page);
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog', { name: 'Keys' });
+    for (const key of ['W', 'S', 'A', 'D', 'F', 'R', 'M', '.', ',', 'I', 'O', '/', '?']) {
+      expect(await help.locator('kbd').getByText(key, { exact: true }).count(), key).toBe(1);
+    }
+    await help.getByRole('checkbox', { name: /single letter/ }).uncheck();
+    await page.keyboard.press('Escape');
+    await page.reload();
+    await opened(page);
+    for (const key of ['m', 'r', 'f', 'w', '/', '?', '.', '+']) await page.keyboard.press(key);
+    await atRest(page);
+    expect(await page.locator('.flag').count()).toBe(0);
+    expect(await page.locator('.range-text').count()).toBe(0);
+    expect(await help.count()).toBe(0);
+    expect(await seqShown(page)).toBe(100);
+    // Keys that are no characters stay.
+    await page.keyboard.press('ArrowRight');
+    expect(await seqShown(page)).toBe(101);
+    await open.close();
+  });
+});
+
+test('the wheel zooms over the axis and with Ctrl, and scrolls lanes that do not fit', async () => {
+  const open = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
+  const { page } = open;
+  await opened(page);
+  await page.addStyleTag({ content: '.shell > .timeline { flex: 0 0 90px !important; }' });
+  const lanes = page.locator('.lanes');
+  const scrolled = (): Promise<number> => lanes.evaluate((element) => (element as unknown as Scrolled).scrollTop);
+  await lanes.evaluate((element) => (element as unknown as Scrolled).scrollTo(0, 0));
+  const before = await flagsAt(page);
+  await page.mouse.move(before.track + 300, before.top + 45);
+  await page.mouse.wheel(0, 20);
+  await expect.poll(scrolled).toBeGreaterThan(10);
+  await atRest(page);
+  expect((await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
+  await page.keyboard.down('Control');
+  await page.mouse.wheel(0, -400);
+  await page.keyboard.up('Control');
+  await expect.poll(async () => (await flagsAt(page)).apart).toBeGreaterThan(before.apart * 1.5);
+  await page.keyboard.press('0');
+  await expect.poll(async () => (await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
+  await page.mouse.move(before.track + 300, before.top + 8);
+  await page.mouse.wheel(0, -400);
+  await expect.poll(async () => (await flagsAt(page)).apart).toBeGreaterThan(before.apart * 1.5);
+  await open.close();
+});
+
+interface Scrolled {
+  readonly scrollTop: number;
+  scrollTo(x: number, y: number): void;
+}
+
+describe('a file that is dropped on the page', () => {
+  test('opens with its charts, and what was open can be chosen again', async () => {
+    const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
+    const { page } = open;
+    await opened(page);
+    await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
+    await expect.poll(() => recordsShown(page)).toBe(life.records.length);
+    expect(await page.title()).toContain('agent.trace');
+    await expect.poll(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
+    // Of a second one with the same name as well.
+    await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
+    await expect
+      .poll(() => page.getByLabel('Source').locator('option').allInnerTexts())
+      .toEqual(['written.trace', 'agent.trace', 'agent.trace (2)']);
+    await page.getByLabel('Source').selectOption('written.trace');
+    await expect.poll(() => recordsShown(page)).toBe(1);
+    await open.close();
+  });
+
+  test('opens without a mouse: chosen as a file', async () => {
+    const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
+    await opened(open.page);
+    await open.page
+      .getByLabel('Open traces')
+      .setInputFiles({ name: 'chosen.trace', mimeType: '', buffer: Buffer.from(await wholeText()) });
+    await expect.poll(() => recordsShown(open.page)).toBe(life.records.length);
+    await open.close();
+  });
+
+  test.each<[string, string | Buffer, RegExp]>([
+    ['notes.txt', 'not a trace at all\n', /notes\.txt cannot be opened: line 1/],
+    ['empty.trace', '', /empty\.trace cannot be opened: it is empty/],
+    ['agent.trace.gz', gzipSync('x'), /it is compressed; unpack it/],
+    ['report.html', '<!doctype html><title>x</title>', /it is a page; if chartpilot made it, open it/],
+    [
+      'headless.trace',
+      '{"kind":"spawn","seq":1,"t":0,"actor":"a"}\n',
+      /line 1: a spawn record comes before the header/,
+    ],
+    [
+      'future.trace',
+      `${JSON.stringify({ ...life.header, version: 99 })}\n`,
+      /the format's version is 99.*use the chartpilot of the release/,
+    ],
+  ])('and is none leaves what is open, and says why: %s', async (name, body, says) => {
+    const open = await openPage(browser, [trace], { hash: '#record=100' });
+    const { page } = open;
+    await opened(page);
+    await drop(page, [{ name, body }]);
+    await expect.poll(() => page.locator('.banners').innerText()).toMatch(says);
+    expect([await seqShown(page), await recordsShown(page)]).toEqual([100, life.records.length]);
+    expect(await page.getByLabel('Source').count()).toBe(0);
+    await open.close();
+  });
+});
+
+test('a file for a colleague holds the part that matters, opens at this record without a server, and can be sent on', async () => {
+  const open = await openPage(browser, [trace], { hash: '#record=150&actor=supervisor&marks=148' });
+  await opened(open.page);
+  const file = await copyAsFile(open.page);
+  await open.close();
+  const html = readFileSync(file, 'utf8');
+  expect(html).not.toContain(tmpdir());
+
+  const other = await openAddress(browser, pathToFileURL(file).href, { offline: true });
+  await opened(other.page);
+  await expect.poll(() => seqShown(other.page)).toBe(150);
+  expect(await recordsShown(other.page)).toBeLessThan(life.records.length);
+  await expect.poll(() => other.page.url()).toMatch(/#.*record=150&actor=supervisor&marks=148/);
+  await expect.poll(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
+  expect(await other.page.locator('[data-gaps]').count()).toBe(0);
+  // The chain of causes is whole, and the part is a trace that holds to the contract.
+  expect(await other.page.locator('[data-part="causes"]').innerText()).not.toMatch(/not in the trace/);
+  const again = await copyAsFile(other.page);
+  await other.close();
+  const third = await openAddress(browser, pathToFileURL(again).href, { offline: true });
+  await opened(third.page);
+  await expect.poll(() => seqShown(third.page)).toBe(150);
+  await third.close();
+  const part = join(folder, 'part.trace');
+  writeFileSync(
+    part,
+    JSON.parse(
+      `"${/id="chartpilot-trace-0">([^<]*)</.exec(html)![1]!.replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`,
+    ),
+  );
+  const told: string[] = [];
+  const out = (line: string): void => void told.push(line);
+  expect(await checkTraces([part], { format: 'text' }, { out, error: out }), told.join('')).toBe(0);
+});
+
+async function copyAsFile(page: Page): Promise<string> {
+  await page.getByRole('button', { name: 'Export' }).click();
+  const download = page.waitForEvent('download');
+  await page.getByRole('menuitem', { name: 'Copy as file' }).click();
+  const done = await download;
+  const path = join(folder, `${Math.random().toString(36).slice(2)}-${done.suggestedFilename()}`);
+  await done.saveAs(path);
+  return path;
+}
+
+async function wholeText(): Promise<string> {
+  return text(await trace.read({ follow: false }));
+}
+
+/** As the browser gives files that were held over the page and let go. */
+async function drop(
+  page: Page,
+  files: readonly { readonly name: string; readonly body: string | Buffer }[],
+): Promise<void> {
+  const given = files.map(({ name, body }) => ({ name, base64: Buffer.from(body).toString('base64') }));
+  await page.evaluate(
+    (list) => (globalThis as unknown as { inPage: { drop(files: unknown): void } }).inPage.drop(list),
+    given,
+  );
+}
+
+async function press(page: Page, key: { readonly key: string; readonly code: string }): Promise<void> {
+  await page.evaluate(
+    (pressed) => (globalThis as unknown as { inPage: { press(key: unknown): void } }).inPage.press(pressed),
+    key,
+  );
+}
+
+/** Where two marked records stand on the axis, whether they are seen or not; and the timeline on the page. */
+async function flagsAt(page: Page): Promise<{ first: number; apart: number; track: number; top: number }> {
+  const places = await page
+    .locator('.flag')
+    .evaluateAll((flags) => flags.map((flag) => Number(/translateX\((.*)px\)/.exec(flag.getAttribute('style')!)![1])));
+  const { x, y } = (await page.locator('.axis').boundingBox())!;
+  return { first: places[0]!, apart: places[1]! - places[0]!, track: x, top: y };
+}

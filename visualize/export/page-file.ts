@@ -1,0 +1,48 @@
+/** The page in one file, with a part of the open trace, for a colleague: it opens where one stands now. */
+import type { Session } from '../../src/debugger/page-data.ts';
+import { addressElement, sessionElement, sourcesElement, traceElement } from '../../src/debugger/page-data.ts';
+import {
+  aroundData,
+  inlineScript,
+  jsonElement,
+  type PageTexts,
+  traceTags,
+  withoutTags,
+} from '../../src/debugger/page-text.ts';
+import indexHtml from '../index.html';
+import { type Address, formatAddress } from '../model/address.ts';
+import { loadOwnText } from '../model/source-data.ts';
+
+export interface FilePart {
+  /** What the trace is called there. */
+  readonly name: string;
+  readonly trace: string;
+  readonly session: Session;
+  /** Where it opens. */
+  readonly address: Address;
+}
+
+/** @throws Error when the page's server does not answer any more */
+export async function pageFile({ name, trace, session, address }: FilePart): Promise<Blob> {
+  const texts: PageTexts = {
+    'index.html': indexHtml,
+    'page.js': await loadOwnText('page.js'),
+    'page.css': await loadOwnText('page.css'),
+  };
+  const { before, behind } = aroundData(texts, await hashOf(inlineScript(texts['page.js'])));
+  const [begin, end] = traceTags(traceElement(0));
+  const data = [
+    // Nothing of where it lay: a path tells who works where.
+    jsonElement(sourcesElement, [{ name, kind: 'file', place: name }]),
+    jsonElement(sessionElement(0), session),
+    jsonElement(addressElement, formatAddress({ ...address, source: 0 })),
+    begin + withoutTags(trace) + end,
+  ];
+  return new Blob([before, ...data, behind], { type: 'text/html;charset=utf-8' });
+}
+
+/** Of the same text as in the file: it is ASCII. */
+async function hashOf(script: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(script));
+  return btoa(String.fromCharCode(...new Uint8Array(digest)));
+}

@@ -1,0 +1,50 @@
+import { signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { openFiles } from '../model/dropped.ts';
+
+/** Whether something that may be a file is held over the page. */
+const isOver = signal(false);
+
+/** From now on a file that is dropped anywhere on the page is opened. */
+export function keepOpeningDropped(): void {
+  const isFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') === true;
+  document.addEventListener('dragover', (event) => {
+    if (!isFile(event)) return;
+    // Without it the browser would leave the page for the file.
+    event.preventDefault();
+    isOver.value = true;
+  });
+  document.addEventListener('dragleave', (event) => {
+    if (event.relatedTarget === null) isOver.value = false;
+  });
+  document.addEventListener('drop', (event) => {
+    isOver.value = false;
+    if (!isFile(event)) return;
+    event.preventDefault();
+    void openFiles([...(event.dataTransfer?.files ?? [])]);
+  });
+}
+
+export function DropZone(): JSX.Element | null {
+  return isOver.value ? <div class="drop-zone">Drop traces to open them</div> : null;
+}
+
+/** The same without a mouse. */
+export function OpenFile(): JSX.Element {
+  return (
+    <label class="open-file" title="Open traces of this machine; they are read here and sent nowhere">
+      Open…
+      <input
+        type="file"
+        class="hidden"
+        multiple
+        aria-label="Open traces"
+        onChange={({ currentTarget }) => {
+          const files = [...(currentTarget.files ?? [])];
+          currentTarget.value = '';
+          void openFiles(files);
+        }}
+      />
+    </label>
+  );
+}

@@ -1,0 +1,35 @@
+import type { JSX } from 'preact';
+import { marks } from '../model/marks.ts';
+import { jumpTo, recording, size } from '../model/place.ts';
+import { recordInWords } from '../model/words.ts';
+import { width, xOf } from './timeline-view.ts';
+
+/** Records that a person has marked, on the axis. */
+export function Flags(): JSX.Element {
+  const open = recording.value;
+  size.value;
+  const placed = marks.value.flatMap((seq) => open?.indexOf(seq) ?? []);
+  return (
+    <>
+      {placed.map((index) => {
+        const record = open!.records[index]!;
+        const x = xOf(record.t);
+        const words = `Marked: record ${record.seq}, ${recordInWords(record)}`;
+        return (
+          <button
+            key={record.seq}
+            type="button"
+            class="flag"
+            data-flag={record.seq}
+            aria-label={words}
+            title={`${words}. M takes the mark away`}
+            hidden={x < 0 || x > width.value}
+            style={{ transform: `translateX(${x}px)` }}
+            onPointerDown={(event) => event.stopPropagation()}
+            onClick={() => jumpTo(index)}
+          />
+        );
+      })}
+    </>
+  );
+}
