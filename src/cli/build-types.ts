@@ -12,6 +12,8 @@ const entries = [
   'src/debugger/generate/machine-test',
   'src/debugger/generate/published-machines',
   'src/debugger/replay/replay-test',
+  'src/record/node',
+  'src/record/record',
 ];
 const draft = mkdtempSync(join(tmpdir(), 'chartpilot-types-'));
 try {

@@ -53,6 +53,24 @@ const testRuntimes = await build({
   sourcemap: 'linked',
   logLevel: 'warning',
 });
+// What any XState program records itself with, also in a browser.
+const recorders = await build({
+  absWorkingDir: root,
+  metafile: true,
+  entryPoints: [
+    { in: 'src/record/record.ts', out: 'record' },
+    { in: 'src/record/node.ts', out: 'record-node' },
+  ],
+  outdir: 'dist',
+  outExtension: { '.js': '.mjs' },
+  bundle: true,
+  external: ['xstate', 'node:*'],
+  platform: 'neutral',
+  format: 'esm',
+  target: ['es2022'],
+  sourcemap: 'linked',
+  logLevel: 'warning',
+});
 // The debugger's page, with everything that it needs: it is served from here, and put into single files.
 const page = await build({
   absWorkingDir: root,
@@ -84,5 +102,5 @@ cpSync(join(root, 'src/gen/envoy-api.binpb'), join(root, 'dist/envoy-api.binpb')
 // Read when a regular expression is first met that is not plain.
 cpSync(join(root, 'node_modules/re2js/build/index.cjs'), join(root, 'dist/re2js.cjs'));
 writeFileSync(join(root, knownChartsFile), JSON.stringify(await drawOwnCharts()));
-const bundles = [programs.metafile, testRuntimes.metafile, page.metafile];
+const bundles = [programs.metafile, testRuntimes.metafile, recorders.metafile, page.metafile];
 writeFileSync(join(root, 'dist/THIRD-PARTY.txt'), thirdPartyNotices(root, bundles));

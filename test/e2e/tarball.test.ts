@@ -10,15 +10,18 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { homedir, hostname, tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { formatReplayTest } from '../../src/debugger/replay/format-test.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { eventually } from '../harness/eventually.ts';
 import { Mesh } from '../harness/mesh.ts';
+import { recordedLife } from '../simulation/recorded-life.ts';
 
 const root = packageRoot();
 /** Where a system has its tools, and nothing of this checkout. */
@@ -180,4 +183,81 @@ describe('installed in an empty folder', () => {
     const { stdout } = await execa(process.execPath, ['uses.mts'], { cwd: into });
     expect(stdout).toBe('function function function');
   });
+
+  test('the door lock of the examples is recorded, looked at, checked, replayed, explored and tested', async () => {
+    const into = await install('lock', [tarball, '--omit=optional', 'xstate@5.33.3']);
+    cpSync(join(root, 'examples/door-lock'), into, { recursive: true });
+    const path = `${dirname(process.execPath)}:${systemPath}`;
+    const run = async (command: string, ...args: string[]) => {
+      const { exitCode, all } = await execa(command, args, {
+        cwd: into,
+        env: { PATH: path },
+        reject: false,
+        all: true,
+      });
+      return { code: exitCode, all };
+    };
+    const chartpilot = (...args: string[]) => run(join(into, 'node_modules/.bin/chartpilot'), ...args);
+    await execa('npm', ['pkg', 'set', 'type=module'], { cwd: into });
+
+    expect(await run('node', 'lock.js')).toEqual({ code: 0, all: '' });
+    const lines = readFileSync(join(into, 'lock.trace'), 'utf8').trimEnd().split('\n');
+    expect(JSON.parse(lines[0]!)).toMatchObject({ program: 'door lock', machines: [{ id: 'lock' }] });
+
+    const looked = await chartpilot('visualize', 'lock.trace', '--output', 'lock.html');
+    expect(looked.code, looked.all).toBe(0);
+    expect(readFileSync(join(into, 'lock.html'), 'utf8')).toContain('door lock');
+    expect((await chartpilot('trace', 'lock.trace')).all).toContain('[opening] → [open] on bolt.drawn');
+
+    const checked = await chartpilot('check', 'lock.trace', '--diagrams', 'sequences');
+    expect(checked, checked.all).toMatchObject({ code: 0, all: expect.stringContaining('2 completed') });
+
+    const replayed = await chartpilot('replay', 'lock.trace', '--machine', './lock.machine.js');
+    expect(replayed, replayed.all).toMatchObject({ code: 0, all: expect.stringContaining('no difference') });
+    const machine = readFileSync(join(into, 'lock.machine.js'), 'utf8');
+    writeFileSync(
+      join(into, 'other.machine.js'),
+      machine.replace("'door.closed': 'closing'", "'door.closed': 'locked'"),
+    );
+    expect(await chartpilot('replay', 'lock.trace', '--machine', './other.machine.js')).toMatchObject({
+      code: 1,
+      all: expect.stringContaining('differs'),
+    });
+
+    const explored = await chartpilot('explore', '--machine', './lock.machine.js');
+    expect(explored, explored.all).toMatchObject({ code: 0, all: expect.stringContaining('complete, no violation') });
+    writeFileSync(
+      join(into, 'other.samples.js'),
+      readFileSync(join(into, 'lock.samples.js'), 'utf8').replace('<= 3', '<= 2'),
+    );
+    expect(await chartpilot('explore', '--machine', './other.machine.js')).toMatchObject({
+      code: 1,
+      all: expect.stringContaining('violated: three wrong codes at most'),
+    });
+
+    for (const [made, args] of [
+      ['lock.test.js', ['./lock.machine.js']],
+      ['epoch.test.js', ['epoch', '--cover', 'states']],
+    ] as const) {
+      const generated = await chartpilot('generate', ...args, '--format', 'node', '--output', made);
+      expect(generated.code, generated.all).toBe(0);
+      const tested = await run('node', '--test', made);
+      expect(tested, tested.all).toMatchObject({ code: 0, all: expect.stringMatching(/fail 0/) });
+    }
+  });
+});
+
+test('a test that the page exports runs where chartpilot is installed', async () => {
+  const into = await install('exported', [tarball, '--omit=optional', 'xstate@5.33.3']);
+  symlinkSync(join(root, 'node_modules/vitest'), join(into, 'node_modules/vitest'));
+  const { header, records } = recordedLife([]);
+  const { source } = formatReplayTest({ header, records, name: 'an agent as it was' });
+  writeFileSync(join(into, 'exported.test.js'), source);
+  const tested = await execa(join(root, 'node_modules/.bin/vitest'), ['run', '--root', into], {
+    cwd: into,
+    reject: false,
+    all: true,
+  });
+  expect(tested.exitCode, tested.all).toBe(0);
+  expect(tested.all).toMatch(/1 passed/);
 });

@@ -225,3 +225,8 @@ test('what a machine says of marks is in its header: no program is known by name
   expect(named(lanes, 'lock-1').marks).toMatchObject([{ kind: 'change', title: 'Ann turns 1 key' }]);
   expect(named(lanes, 'program').marks.map(({ title }) => title)).toEqual(['Bob turns 0 keys', 'Nobody came']);
 });
+
+test('each machine of ours says which lanes its actors have: one that is new would have some by default', () => {
+  const charts = [...machinesOf(agentMachine), ...machinesOf(discoveryMachine, adsConnectionMachine)].map(statechartOf);
+  expect(charts.filter(({ timeline }) => timeline?.lane === undefined).map(({ id }) => id)).toEqual([]);
+});

@@ -3,6 +3,7 @@
  * what they do is compared with what they did then, record by record.
  */
 import type { AnyStateMachine } from 'xstate';
+import { boundedData } from '../../runtime/trace/bounded-data.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { recordRedactor } from '../../runtime/trace/redact.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
@@ -82,12 +83,14 @@ class Replay {
       program: header.program,
       now: () => this.#now,
       ...(header.omits !== undefined && { omits: header.omits }),
+      ...(header.foreign === true && { foreign: true, data: boundedData }),
     });
     recorder.observe((record) => this.#meet(record));
     // What the environment holds now is of no concern to what was recorded then.
     this.#redact = recordRedactor({ full: header.level === 'full' });
     const actors = new ReplayedActors({
       machines,
+      foreign: header.foreign === true,
       recorder,
       now: () => this.#now,
       idOfUnnamed: () => this.#recording.numberedIdAt(this.#at),

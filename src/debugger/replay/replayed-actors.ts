@@ -18,6 +18,8 @@ import { replayedEffect, replayedReducer } from './replayed-effect.ts';
 export interface ReplayedActorsOptions {
   /** By their ids: roots are made of these, and they take the place of the machine with the same id wherever one is started. */
   readonly machines: ReadonlyMap<string, AnyStateMachine>;
+  /** Names are paths, see `TraceHeader`. */
+  readonly foreign: boolean;
   readonly recorder: Recorder;
   readonly now: () => number;
   /** What an actor is called that was spawned without an id: XState numbers these in each process. */
@@ -135,7 +137,7 @@ export class ReplayedActors {
       actor._syncSnapshot = false;
       this.#effects.add(actor);
     }
-    this.#actors.set(actorName(actor), actor);
+    this.#actors.set(actorName(actor, this.#options.foreign), actor);
   }
 
   /** Actions that are plain functions are effects: they are told of, and not done. */

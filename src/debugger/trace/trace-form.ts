@@ -108,6 +108,7 @@ export const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
     startedAt: text,
     level: text,
     machines: list(machine),
+    foreign: optional((value) => typeof value === 'boolean'),
     omits: optional(list(text)),
     actors: optional(list(livingActor)),
   },

@@ -19,6 +19,7 @@ class EndingRun implements RuleRun {
     if (record.kind === 'event' && isOrder(record)) this.#ordered ??= index;
     if (record.kind === 'event' && record.event.type === 'epoch.failed') this.#failedTries++;
     if (record.kind === 'event' && record.event.type === 'epoch.live') this.#failedTries = 0;
+    if (record.kind === 'spawn' && record.parent === undefined) this.#ended = false;
     if (record.kind !== 'stop' || !isRoot(record, run)) return undefined;
     this.#ended = true;
     if (isRootEnd(record, run)) return this.#failedTries > 0 ? undefined : [this.#inTrouble(record, index, run)];
@@ -68,6 +69,8 @@ function isOrder({ event }: TraceRecord & { kind: 'event' }): boolean {
 }
 
 function isRoot({ actor }: TraceRecord & { kind: 'stop' }, { header }: Run): boolean {
+  // Names of anybody's actors are paths from their roots.
+  if (header.foreign === true) return !actor.includes('/');
   return actor === 'agent' || actor === 'discovery' || actor === header.program;
 }
 

@@ -13,8 +13,9 @@ export interface KnownActor {
   stoppedFor?: Cause & { readonly during?: number };
   state: string;
   value: StateValue | undefined;
-  /** As it was when it was recorded last. */
+  /** As it was when it was recorded last, and what it was made of. */
   context: unknown;
+  seen: unknown;
   /** Delivered and not yet done with, in the order of delivery: the first is what the actor is at. */
   readonly inbox: { readonly event: object; readonly seq: number }[];
 }
@@ -26,17 +27,28 @@ export interface Cause {
 
 export class KnownActors {
   readonly #known = new WeakMap<AnyActorRef, KnownActor>();
+  readonly #foreign: boolean;
+
+  /** @param foreign names are paths: in anybody's program an id is unique only below its parent */
+  constructor(foreign = false) {
+    this.#foreign = foreign;
+  }
+
+  nameOf(ref: AnyActorRef): string {
+    return actorName(ref, this.#foreign);
+  }
 
   /** @param spawned the number of its record; 0 where it was not recorded */
   add(ref: AnyActorRef, spawned: number): KnownActor {
     const made: KnownActor = {
-      name: actorName(ref),
+      name: this.nameOf(ref),
       machine: machineOf(ref),
       spawned,
       begun: false,
       state: '',
       value: undefined,
       context: undefined,
+      seen: undefined,
       inbox: [],
     };
     this.#known.set(ref, made);
@@ -67,10 +79,13 @@ export function doneWith(actor: KnownActor, event: object): void {
 /**
  * An actor's stable name. A machine's actor is known by its id (`supervisor`, `epoch-3`, `ads-connection-17`); an effect
  * by its parent's name and its own (`epoch-3/process`). XState's session id counts per process and is never used.
+ *
+ * @param foreign a machine's actor, too, is known by its parent's name and its own
  */
-export function actorName(ref: AnyActorRef): string {
+export function actorName(ref: AnyActorRef, foreign = false): string {
   const parent = ref._parent;
-  return parent === undefined || machineOf(ref) !== undefined ? ref.id : `${actorName(parent)}/${ref.id}`;
+  if (parent === undefined || (!foreign && machineOf(ref) !== undefined)) return ref.id;
+  return `${actorName(parent, foreign)}/${ref.id}`;
 }
 
 export function machineOf(ref: AnyActorRef): AnyStateMachine | undefined {

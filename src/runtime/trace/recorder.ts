@@ -29,6 +29,8 @@ export interface Recorder {
 
 export interface RecorderOptions extends TraceOutputsOptions {
   readonly now?: MonotonicClock;
+  /** What data of a foreign program is made of before anything else looks at it; as it is unless given. */
+  readonly data?: (value: unknown) => unknown;
 }
 
 export function createRecorder(options: RecorderOptions): Recorder {
@@ -45,8 +47,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
     return line.seq;
   };
   const omitted = new Set(options.omits);
+  const { foreign = false, data = (value) => value, warn = (message) => process.emitWarning(message) } = options;
   return {
-    inspect: inspectorOf({ actors: new KnownActors(), omitted, record }),
+    inspect: inspectorOf({ actors: new KnownActors(foreign), omitted, record, data }, warn),
     record,
     omits: (type) => omitted.has(type),
     observe(observer) {
@@ -57,7 +60,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
 }
 
-function inspectorOf(recording: Recording): (event: InspectionEvent) => void {
+function inspectorOf(recording: Recording, warn: (message: string) => void): (event: InspectionEvent) => void {
   const ends = new EndRecords();
   const inspect = (event: InspectionEvent): void => {
     const ref = event.actorRef as AnyActorRef;
@@ -95,7 +98,7 @@ function inspectorOf(recording: Recording): (event: InspectionEvent) => void {
     try {
       inspect(event);
     } catch (error) {
-      process.emitWarning(`trace: ${messageOf(error)}`);
+      warn(`trace: ${messageOf(error)}`);
     }
   };
 }

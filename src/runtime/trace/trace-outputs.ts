@@ -24,6 +24,10 @@ export interface TraceOutputsOptions {
   readonly level?: TraceLevel;
   /** Types of events that are not recorded, nor the steps that they cause where no state changes. */
   readonly omits?: readonly string[];
+  /** See {@link TraceHeader}. */
+  readonly foreign?: boolean;
+  /** Told of what goes wrong with the recording; a warning of the process unless given. */
+  readonly warn?: (message: string) => void;
   /** Texts that no sink is given; what looks like a secret is left out anyway. */
   readonly secrets?: readonly string[];
 }
@@ -33,11 +37,13 @@ export class TraceOutputs {
   readonly #sinks: readonly TraceSink[];
   /** Sinks whose failure was told. */
   readonly #broken = new Set<TraceSink>();
+  readonly #warn: (message: string) => void;
   readonly #redact: ((record: TraceRecord) => TraceLine) | undefined;
 
   constructor(options: TraceOutputsOptions) {
-    const { sinks = [], level = 'standard', secrets } = options;
+    const { sinks = [], level = 'standard', secrets, warn = (message) => process.emitWarning(message) } = options;
     this.#sinks = sinks;
+    this.#warn = warn;
     // Nobody reads: nothing is made safe, and no chart is described.
     if (sinks.length === 0) return;
     this.#redact = recordRedactor({ full: level === 'full', secrets: secrets ?? secretsIn(process.env) });
@@ -58,7 +64,7 @@ export class TraceOutputs {
       try {
         sink.write(line);
       } catch (error) {
-        if (!this.#broken.has(sink)) process.emitWarning(`trace: ${messageOf(error)}`);
+        if (!this.#broken.has(sink)) this.#warn(`trace: ${messageOf(error)}`);
         this.#broken.add(sink);
       }
     }
@@ -67,7 +73,15 @@ export class TraceOutputs {
 
 /** The same for all sinks: by it, the parts of one run are known. */
 function headerOf(options: TraceOutputsOptions): TraceHeader {
-  const { program, pid = process.pid, startedAt = new Date(), level = 'standard', machines = [], omits = [] } = options;
+  const {
+    program,
+    pid = process.pid,
+    startedAt = new Date(),
+    level = 'standard',
+    machines = [],
+    omits = [],
+    foreign = false,
+  } = options;
   return {
     kind: 'header',
     version: traceVersion,
@@ -76,6 +90,7 @@ function headerOf(options: TraceOutputsOptions): TraceHeader {
     startedAt: startedAt.toISOString(),
     level,
     machines: machinesOf(...machines).map(statechartOf),
+    ...(foreign && { foreign }),
     ...(omits.length > 0 && { omits: [...new Set(omits)] }),
   };
 }

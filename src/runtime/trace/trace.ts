@@ -26,6 +26,11 @@ export interface TraceHeader {
   level: TraceLevel;
   /** Definitions of the machines that run, so that the trace can be drawn without the code that wrote it. */
   machines: readonly Statechart[];
+  /**
+   * Recorded by `chartpilot/record` in a program of anybody's: an actor's name is its path from its root (`shop/cart/pay`), and data
+   * is cut where it is not plain or too much (`bounded-data.ts`).
+   */
+  foreign?: boolean;
   /** Types of events that are left out, and what they change without changing a state: routine that comes in thousands. */
   omits?: readonly string[];
   /** Who lived before the first record, in the order of their spawns: after a rotation, or when a ring has run over. */

@@ -5,7 +5,7 @@ import type { Recording } from './record-context.ts';
 
 /** An event has come into an actor's inbox, or a timer of its own has gone off. */
 export function recordDelivery(
-  { actors, omitted, record }: Recording,
+  { actors, omitted, record, data }: Recording,
   to: AnyActorRef,
   from: AnyActorRef | undefined,
   event: TracedEvent,
@@ -29,7 +29,7 @@ export function recordDelivery(
     kind: 'event',
     from: from === undefined ? 'outside' : actors.of(from).name,
     to: receiver.name,
-    event: plain(event),
+    event: plain(data(event) as TracedEvent),
     ...actors.causeOf(from),
   });
   if (receiver.machine !== undefined) receiver.inbox.push({ event, seq: delivered });

@@ -9,13 +9,13 @@ export function recordAction(
   ref: AnyActorRef,
   { type, params }: { type: string; params?: unknown },
 ): void {
-  const { actors, record } = recording;
+  const { actors, record, data } = recording;
   if (!type.startsWith('xstate.')) {
     record({
       kind: 'effect',
       actor: actors.of(ref).name,
       effect: type,
-      ...(params !== undefined && { params }),
+      ...(params !== undefined && { params: data(params) }),
       ...actors.causeOf(ref),
     });
     return;

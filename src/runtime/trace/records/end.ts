@@ -7,7 +7,7 @@ export class EndRecords {
   /** Final snapshots that were told of, not actors: an explorer lets an actor live again. */
   readonly #ended = new WeakSet<object>();
 
-  record({ actors, record }: Recording, ref: AnyActorRef, snapshot: object): void {
+  record({ actors, record, data }: Recording, ref: AnyActorRef, snapshot: object): void {
     const { status, output, error } = snapshot as { status?: string; output?: unknown; error?: unknown };
     if (status === undefined || status === 'active' || this.#ended.has(snapshot)) return;
     this.#ended.add(snapshot);
@@ -16,7 +16,7 @@ export class EndRecords {
       kind: 'stop',
       actor: name,
       status: status as 'done' | 'stopped' | 'error',
-      ...(output !== undefined && { output }),
+      ...(output !== undefined && { output: data(output) }),
       ...(error !== undefined && { error: messageOf(error) }),
       ...(status === 'stopped' && stoppedFor),
     });

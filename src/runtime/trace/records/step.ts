@@ -11,7 +11,7 @@ export interface MachineState {
 
 /** A chart has taken transitions, has another state or another context; one that is as it was is not recorded. */
 export function recordStep(
-  { actors, omitted, record }: Recording,
+  { actors, omitted, record, data }: Recording,
   ref: AnyActorRef,
   snapshot: MachineState,
   on: string,
@@ -20,16 +20,18 @@ export function recordStep(
   const actor = actors.of(ref);
   if (actor.machine === undefined) return;
   const sameStates = isSameValue(snapshot.value, actor.value);
-  if (sameStates && (snapshot.context === actor.context || omitted.has(on)) && transitions.length === 0) return;
+  if (sameStates && (snapshot.context === actor.seen || omitted.has(on)) && transitions.length === 0) return;
   const to = sameStates ? actor.state : stateName(snapshot.value);
   const from = actor.state;
   actor.value = snapshot.value;
   if (to === from && omitted.has(on)) return;
-  const change = changesOf(actor.context, snapshot.context);
+  const context = snapshot.context === actor.seen && transitions.length === 0 ? actor.context : data(snapshot.context);
+  const change = changesOf(actor.context, context);
   const taken = takenNumbers(actor.machine, transitions);
   if (to === from && change.length === 0 && taken.length === 0) return;
   actor.state = to;
-  actor.context = snapshot.context;
+  actor.context = context;
+  actor.seen = snapshot.context;
   const step = {
     actor: actor.name,
     on,

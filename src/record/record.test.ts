@@ -1,0 +1,216 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { assign, createActor, createMachine, setup } from 'xstate';
+import { parseTraceLine } from '../debugger/trace/trace-line.ts';
+import type { TraceLine, TraceRecord } from '../runtime/trace/trace.ts';
+import { recordToFile } from './node.ts';
+import { type Recording, type RecordOptions, record } from './record.ts';
+
+const linesOf = (text: string): TraceLine[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => {
+      const parsed = parseTraceLine(line);
+      if (typeof parsed === 'string') throw new Error(`${parsed}: ${line.slice(0, 200)}`);
+      return parsed;
+    });
+const recordsIn = (text: string): TraceRecord[] => linesOf(text).slice(1) as TraceRecord[];
+
+/** Puts what it is sent into its context. */
+const keeper = setup({
+  types: { context: {} as { kept: unknown }, events: {} as { type: 'keep'; data: unknown } },
+}).createMachine({
+  id: 'keeper',
+  context: { kept: null },
+  on: { keep: { actions: assign({ kept: ({ event }) => event.data }) } },
+});
+
+/** A keeper that is recorded and told to keep these things, one after the other. */
+function kept(
+  things: readonly unknown[],
+  options: Partial<RecordOptions> = {},
+): { recording: Recording; records: TraceRecord[] } {
+  const recording = record({ program: 'test', machines: [keeper], onProblem: () => {}, ...options });
+  const actor = createActor(keeper, { id: 'keeper', inspect: recording.inspect }).start();
+  for (const data of things) actor.send({ type: 'keep', data });
+  return { recording, records: recordsIn(recording.text()) };
+}
+const valueOf = (records: readonly TraceRecord[]): unknown =>
+  records.flatMap((line) => (line.kind === 'step' ? (line.change ?? []) : [])).at(-1)?.value;
+
+test('what an actor does is a trace, with the definition of its machine and where it is from', () => {
+  const { recording, records } = kept(['a']);
+  const [header] = linesOf(recording.text());
+  expect(header).toMatchObject({
+    kind: 'header',
+    program: 'test',
+    foreign: true,
+    machines: [{ id: 'keeper' }],
+    pid: process.pid,
+  });
+  expect(records.map(({ kind }) => kind)).toEqual(['spawn', 'step', 'event', 'step']);
+  expect(valueOf(records)).toBe('a');
+});
+
+test('actors with the same id below different parents have names of their own', () => {
+  const child = createMachine({ id: 'child' });
+  const parent = setup({ actors: { child } }).createMachine({ id: 'parent', invoke: { id: 'fetcher', src: 'child' } });
+  const recording = record({ program: 'test', machines: [parent] });
+  for (const id of ['one', 'two']) createActor(parent, { id, inspect: recording.inspect }).start();
+  const spawned = recordsIn(recording.text()).flatMap((line) => (line.kind === 'spawn' ? line.actor : []));
+  expect(spawned).toEqual(['one', 'one/fetcher', 'two', 'two/fetcher']);
+});
+
+describe('a context that is no plain data', () => {
+  const around: Record<string, unknown> = { name: 'ring' };
+  around.self = around;
+  around.list = [around];
+  const wide = (depth: number): unknown => (depth === 0 ? 1 : Array.from({ length: 30 }, () => wide(depth - 1)));
+  const throwing = {
+    fine: 1,
+    get broken(): never {
+      throw new Error('do not look');
+    },
+  };
+  const hostileProxy = new Proxy(
+    {},
+    {
+      ownKeys: () => {
+        throw new Error('no keys');
+      },
+    },
+  );
+
+  test.each<[string, unknown, unknown]>([
+    ['goes round in circles', around, { name: 'ring', self: '[cycle]', list: ['[cycle]'] }],
+    ['throws when a field is read', throwing, { fine: 1, broken: '[unreadable]' }],
+    ['throws when it is looked at', hostileProxy, '[unreadable]'],
+    [
+      'says something else as JSON',
+      {
+        toJSON: () => {
+          throw new Error('no JSON');
+        },
+        a: 1,
+      },
+      { a: 1 },
+    ],
+    [
+      'holds what JSON does not know',
+      { n: 10n, d: new Date(0), m: new Map([[1, 2]]), s: Symbol('x'), e: new Error('bad') },
+      { n: '10', d: '[Date]', m: '[Map]', s: 'Symbol(x)', e: 'bad' },
+    ],
+    ['has a prototype as a field', JSON.parse('{"__proto__":{"polluted":true},"a":1}'), { a: 1 }],
+  ])('%s', (_, data, expected) => {
+    const { records } = kept(['before', data]);
+    expect(valueOf(records)).toEqual(expected);
+    expect(records).toHaveLength(6);
+  });
+
+  test('is cut where it is too much: a record is never larger than what a person reads', () => {
+    const { recording, records } = kept([{ text: 'x'.repeat(50_000_000) }, wide(5)], { level: 'full' });
+    expect(records).toHaveLength(6);
+    for (const line of recording.text().split('\n')) expect(line.length).toBeLessThan(100_000);
+    expect(recording.text()).toContain('50000000 characters');
+  });
+
+  test('costs milliseconds, not seconds, though everything in it is everywhere', () => {
+    const shared = Array.from({ length: 40 }, () => ({}) as Record<string, unknown>);
+    for (const one of shared) for (const [i, other] of shared.entries()) one[`k${i}`] = other;
+    const begun = process.cpuUsage();
+    kept([shared]);
+    const { user } = process.cpuUsage(begun);
+    expect(user / 1_000).toBeLessThan(2_000);
+  });
+});
+
+test('no secret is in it: by the name of a field, by its looks, by the environment, by what is said', () => {
+  vi.stubEnv('SHOP_TOKEN', 'from-the-environment');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const data = {
+    password: 'hunter22',
+    note: 'Authorization: Bearer abc.def.ghi and from-the-environment, told-by-hand',
+    key: '-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----',
+  };
+  const { recording } = kept([data], { secrets: ['told-by-hand'] });
+  const text = recording.text();
+  for (const secret of ['hunter22', 'abc.def.ghi', 'from-the-environment', 'told-by-hand', 'MIIabc']) {
+    expect(text).not.toContain(secret);
+  }
+  expect(text).toContain('[redacted]');
+});
+
+describe('a writer', () => {
+  test('is given whole lines in order, one call at a time', async () => {
+    const taken: string[] = [];
+    let atOnce = 0;
+    const write = async (text: string): Promise<void> => {
+      expect(++atOnce).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      taken.push(text);
+      atOnce--;
+    };
+    const { recording } = kept(['a', 'b'], { write });
+    await recording.close();
+    expect(taken.join('')).toBe(recording.text());
+    expect(recording.lost()).toBe(0);
+  });
+
+  test.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('disk full');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('disk full'))],
+  ])('that %s costs records, which are counted, and is told of once', async (_, write) => {
+    const problems: string[] = [];
+    const recording = record({ program: 'test', write, onProblem: (message) => problems.push(message) });
+    const actor = createActor(keeper, { id: 'keeper', inspect: recording.inspect }).start();
+    for (let i = 0; i < 20; i++) {
+      actor.send({ type: 'keep', data: i });
+      await Promise.resolve();
+    }
+    await recording.close();
+    expect(actor.getSnapshot().context).toEqual({ kept: 19 });
+    expect(problems).toEqual(['records are lost: disk full']);
+    expect(recording.lost()).toBe(1 + 2 + 40);
+  });
+
+  test('that never comes back costs 4 MiB and no more', () => {
+    const recording = record({
+      program: 'test',
+      write: () => new Promise(() => {}),
+      keep: 10,
+      level: 'full',
+      onProblem: () => {},
+    });
+    const actor = createActor(keeper, { id: 'keeper', inspect: recording.inspect }).start();
+    for (let i = 0; i < 2_000; i++) actor.send({ type: 'keep', data: `${i}${'x'.repeat(5_000)}` });
+    expect(recording.lost()).toBeGreaterThan(1_000);
+    expect(linesOf(recording.text())).toHaveLength(11);
+  });
+});
+
+test('what happens after the end of a recording is not recorded', async () => {
+  const { recording } = kept([]);
+  await recording.close();
+  const before = recording.text();
+  createActor(keeper, { id: 'late', inspect: recording.inspect }).start();
+  expect(recording.text()).toBe(before);
+});
+
+test('in Node, a file that only its owner may read', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-record-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'test.trace');
+  const recording = recordToFile(path, { program: 'test', machines: [keeper] });
+  createActor(keeper, { id: 'keeper', inspect: recording.inspect }).start();
+  await recording.close();
+  expect(readFileSync(path, 'utf8')).toBe(recording.text());
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+});
