@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import { clusterType, endpointType, isByName, routeType } from '../../machines/discovery/ads-types.ts';
 import { isOutstanding } from '../../machines/discovery/ads-watch.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
 
@@ -261,9 +262,9 @@ describe.each([
         expect(replayDifference(client.world.records, adsConnectionMachine)).toBe('');
         AdsWorld.made.splice(0);
       }),
-      { numRuns: 200 },
+      { numRuns: sized({ quick: 60, short: 200, full: 1_000 }) },
     );
-  }, 60_000);
+  }, 240_000);
 });
 
 /** `name=<version>`: what ScriptedSource makes. */

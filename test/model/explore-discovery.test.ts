@@ -35,7 +35,7 @@ import {
 } from '../../src/simulation/discovery/discovery-invariants.ts';
 import { meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
 import { explorePush } from '../../src/simulation/discovery/explore-discovery.ts';
-import { sized } from '../harness/size-of-run.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
 import { searchPushes } from '../simulation/discovery-random.ts';
 import { chartWithout, type Without } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
@@ -128,7 +128,7 @@ describe('the push path', () => {
   }, 60_000);
 });
 
-describe('the world', () => {
+describe.skipIf(isQuick)('the world', () => {
   test('that is brought back to a state is the one that is replayed to it', () => {
     const { begin } = explorePush(bounds(1, 1), { clients: ['sotw'] });
     expect(figures(explore(() => new ReplayedWorld(() => begin())))).toEqual(figures(explore(() => begin())));
@@ -409,7 +409,7 @@ function endOf(begin: () => World, path: readonly string[]): World {
   return world;
 }
 
-describe('caught by a shortest run:', () => {
+describe.skipIf(isQuick)('caught by a shortest run:', () => {
   test.each(Object.entries(broken))('%s', (_, { finds, within, machines = {}, options }) => {
     const invariants = finds === wanted ? [] : [finds];
     const world = explorePush(within, { invariants, machines, ...options });

@@ -25,7 +25,7 @@ import {
 } from '../../src/simulation/agent/invariants/keeping.ts';
 import { noDrainCutByStart, noGap } from '../../src/simulation/agent/invariants/starting.ts';
 import { noRoomIsTold } from '../../src/simulation/agent/invariants/telling.ts';
-import { sized } from '../harness/size-of-run.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { run } from '../simulation/random-run.ts';
 import { schedules } from '../simulation/random-schedule.ts';
@@ -55,7 +55,7 @@ function told(finding: Finding | undefined): string {
 }
 
 const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
-const schedulesEach = sized({ short: 1_000, full: 2_500 });
+const schedulesEach = sized({ quick: 500, short: 1_000, full: 2_500 });
 /** As few as that find each of the machines that are broken below. */
 const enough = 500;
 
@@ -240,28 +240,31 @@ const broken: Record<string, Broken> = {
   },
 };
 
-describe('a watch of the certificate directory that is broken on purpose is caught by a short schedule:', () => {
-  const { directoryWatch } = agentMachines;
-  test.each([
-    ['pauses that do not double', watchIsSpared, directoryWatch.provide({ delays: { pause: 500 } })],
-    [
-      'a kernel that is waited for without a limit',
-      triggersAreApplied.name,
-      chartWithout(directoryWatch, 'watching.setting up', 'after', 'setUpLimit'),
-    ],
-  ])(
-    '%s',
-    (_, finds, broken) => {
-      const agent = randomAgent({ directoryWatch: broken });
-      const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
-      expect(finding?.violations[0]?.invariant).toBe(finds);
-      expect(figures.schedules).toBeLessThan(enough);
-    },
-    120_000,
-  );
-});
+describe.skipIf(isQuick)(
+  'a watch of the certificate directory that is broken on purpose is caught by a short schedule:',
+  () => {
+    const { directoryWatch } = agentMachines;
+    test.each([
+      ['pauses that do not double', watchIsSpared, directoryWatch.provide({ delays: { pause: 500 } })],
+      [
+        'a kernel that is waited for without a limit',
+        triggersAreApplied.name,
+        chartWithout(directoryWatch, 'watching.setting up', 'after', 'setUpLimit'),
+      ],
+    ])(
+      '%s',
+      (_, finds, broken) => {
+        const agent = randomAgent({ directoryWatch: broken });
+        const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
+        expect(finding?.violations[0]?.invariant).toBe(finds);
+        expect(figures.schedules).toBeLessThan(enough);
+      },
+      120_000,
+    );
+  },
+);
 
-describe('caught by a short schedule:', () => {
+describe.skipIf(isQuick)('caught by a short schedule:', () => {
   test.each(Object.entries(broken))(
     '%s',
     (_, { finds, steps, machines, seed = 1 }) => {
@@ -275,7 +278,7 @@ describe('caught by a short schedule:', () => {
   );
 });
 
-describe('a finding', () => {
+describe.skipIf(isQuick)('a finding', () => {
   const agent = randomAgent(supervisor({ guards: { parentStillLeaving: () => false } }));
   const options = { seed: 7, runs: 3_000, agent, invariants: [noDrainCutByStart], checkEvery: 0 };
   let finding: Finding;

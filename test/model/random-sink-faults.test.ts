@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { LineSink, type LineSinkOptions } from '../../src/runtime/line-sink.ts';
 import type { TraceSink } from '../../src/runtime/trace/trace.ts';
-import { sized } from '../harness/size-of-run.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { type RandomRun, type RandomRunOptions, run } from '../simulation/random-run.ts';
 import { formatSchedule, type Schedule, schedules } from '../simulation/random-schedule.ts';
@@ -104,7 +104,7 @@ const broken: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }
   'a log that does not say what was lost': { finds: 'told', sinks: { tellLosses: () => {} } },
 };
 
-describe('caught:', () => {
+describe.skipIf(isQuick)('caught:', () => {
   test.each(Object.entries(broken))(
     '%s',
     (_, { finds, sinks }) => {

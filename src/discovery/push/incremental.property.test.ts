@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { sized } from '../../../test/harness/size-of-run.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import {
   clusterType,
@@ -14,6 +15,8 @@ import {
 } from '../../networking/index.ts';
 import type { ResourceChange } from '../ads/resource-source.ts';
 import type { MeshNode } from './mesh-resources.ts';
+
+const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ quick: 20, short: 60, full: 300 }));
 
 const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];
 const namespaces = ['a', 'b', 'istio-system'];
@@ -601,7 +604,7 @@ describe('contexts and caches that go on from the last ones', () => {
           expect(late.map(stateOf)).toEqual(held);
         },
       ),
-      { numRuns: Number(process.env.PROPERTY_RUNS ?? 60) },
+      { numRuns },
     );
   }, 240_000);
 
@@ -617,7 +620,7 @@ describe('contexts and caches that go on from the last ones', () => {
         });
         expect(states[0]).toEqual(states[1]);
       }),
-      { numRuns: 2 * Number(process.env.PROPERTY_RUNS ?? 60) },
+      { numRuns: 2 * numRuns },
     );
   }, 240_000);
 });
