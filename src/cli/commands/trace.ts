@@ -26,6 +26,10 @@ export function traceCommand(output: CommandOutput): Command {
     .option('--why <seq>', 'print why this record happened, back to where it began', wholeNumber)
     .option('--summary', 'print what the trace comes to: restarts, losses, refusals, the end; and where the time went')
     .option('--clock', 'times of the clock (UTC) instead of milliseconds since the start')
+    .option(
+      '--otlp <address>',
+      'send restarts and pushes as OpenTelemetry traces (OTLP/HTTP), or write them into a file',
+    )
     .addOption(
       new Option('--format <format>', 'json: one record a line, as in the file')
         .choices(['text', 'json'])
@@ -33,11 +37,21 @@ export function traceCommand(output: CommandOutput): Command {
     )
     .addHelpText(
       'after',
-      '\nExample:\n  chartpilot trace agent.trace --clock --actor supervisor --kind transition\n  chartpilot trace agent.trace --why 57\n  chartpilot trace agent.trace --summary',
+      '\nExample:\n  chartpilot trace agent.trace --clock --actor supervisor --kind transition\n  chartpilot trace agent.trace --why 57\n  chartpilot trace agent.trace --summary\n' +
+        '  chartpilot trace agent.trace --otlp http://127.0.0.1:4318/v1/traces',
     )
-    .action((path: string, { summary, ...options }: TraceCommandOptions & { readonly summary?: true }) =>
-      (summary === true ? printSummary : printTrace)(path, options, { out: printOut, error: output.error }),
-    );
+    .action(async (path: string, { summary, otlp, ...options }: TraceFlags) => {
+      const to = { out: printOut, error: output.error };
+      if (otlp === undefined) return (summary === true ? printSummary : printTrace)(path, options, to);
+      const { exportOtlp } = await import('../../debugger/otlp/otlp-command.ts');
+      const headers = process.env.OTEL_EXPORTER_OTLP_HEADERS;
+      return exportOtlp(path, otlp, to, headers === undefined ? {} : { headers });
+    });
+}
+
+interface TraceFlags extends TraceCommandOptions {
+  readonly summary?: true;
+  readonly otlp?: string;
 }
 
 function another(name: string, names: readonly string[] = []): readonly string[] {

@@ -58,7 +58,7 @@ const afterLoss: ReadonlySet<string> = new Set([
  * What a restart that somebody wanted goes back to; beyond it, the trace tells how the agent came to wait for it. Tries that
  * failed on the way are passed by.
  */
-function isOrder({ record }: CauseLink): boolean {
+export function isOrder({ record }: CauseLink): boolean {
   if (record.kind !== 'event') return false;
   return record.event.type === 'files.changed' || record.event.type === 'signal.received' || record.from === 'outside';
 }

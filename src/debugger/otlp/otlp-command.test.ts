@@ -1,0 +1,295 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { formatTraceLine, type TraceBody, type TraceRecord } from '../../runtime/trace/trace.ts';
+import { exportOtlp, spansOf } from './otlp-command.ts';
+import { sendOtlp } from './send-otlp.ts';
+import type { Span } from './span.ts';
+
+const stored = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
+type At = TraceBody & { readonly t: number };
+
+function runOf(bodies: readonly At[], foreign = false) {
+  const records = bodies.map((body, i) => ({ seq: i + 1, ...body }) as TraceRecord);
+  return {
+    header: headerWith({ program: 'pilot-agent', ...(foreign && { foreign }) }),
+    records,
+    indexOf: (seq: number) => seq - 1,
+  };
+}
+const event = (t: number, from: string, to: string, type: string, more: object = {}, cause?: number): At => ({
+  kind: 'event',
+  from,
+  to,
+  event: { type, ...more },
+  t,
+  ...(cause !== undefined && { cause }),
+});
+const spawn = (t: number, actor: string, cause?: number): At => ({
+  kind: 'spawn',
+  actor,
+  t,
+  ...(actor.includes('/') && { parent: actor.split('/')[0]! }),
+  ...(cause !== undefined && { cause }),
+});
+const stop = (t: number, actor: string, error?: string): At => ({
+  kind: 'stop',
+  actor,
+  status: error === undefined ? 'done' : 'error',
+  t,
+  ...(error !== undefined && { error }),
+});
+const told = (spans: readonly Span[]): unknown[] =>
+  spans.map(({ name, from, to, error }) => [name, from, to, ...(error === undefined ? [] : [error])]);
+
+/** A certificate changed at 100; epoch 1 is live at 190, and epoch 0 gone at 400. */
+const restart: readonly At[] = [
+  event(100, 'outside', 'supervisor', 'signal.received', { signal: 'SIGHUP' }),
+  spawn(110, 'epoch-1', 1),
+  spawn(111, 'epoch-1/prepare', 2),
+  event(
+    112,
+    'supervisor',
+    'agent',
+    'restart.decided',
+    { name: 'epoch-1', epoch: 1, how: 'hot restart', reason: 'SIGHUP', attempt: 1 },
+    1,
+  ),
+  event(113, 'supervisor', 'status', 'handover.began', { name: 'epoch-1' }, 1),
+  stop(130, 'epoch-1/prepare'),
+  spawn(131, 'epoch-1/process', 6),
+  event(140, 'epoch-1/process', 'epoch-1', 'process.spawned', { pid: 77 }),
+  event(190, 'epoch-1', 'supervisor', 'epoch.live', { name: 'epoch-1' }),
+  event(191, 'supervisor', 'epoch-0', 'epoch.supersede', {}, 9),
+  event(192, 'supervisor', 'status', 'serving.began', { name: 'epoch-1' }, 9),
+  event(400, 'epoch-0', 'supervisor', 'epoch.exited', { name: 'epoch-0' }),
+];
+
+describe('a restart', () => {
+  test('is a trace with a span for each thing that takes its time, from what asked for it to the end of the old epoch', () => {
+    expect(told(spansOf(runOf(restart)))).toEqual([
+      ['hot restart', 100, 400],
+      ['validate', 111, 130],
+      ['hand-over', 113, 192],
+      ['start', 131, 140],
+      ['initialise', 140, 190],
+      ['drain', 191, 400],
+    ]);
+  });
+
+  test('that fails is an error, and so is what it failed at', () => {
+    const failed = event(150, 'epoch-1', 'supervisor', 'epoch.failed', {
+      name: 'epoch-1',
+      during: 'initializing',
+      reason: 'exit code 1',
+    });
+    const spans = spansOf(runOf([...restart.slice(0, 8), failed]));
+    expect(spans[0]).toMatchObject({ name: 'hot restart', error: 'initializing: exit code 1', to: 150 });
+    expect(spans.find(({ name }) => name === 'initialise')).toMatchObject({
+      from: 140,
+      to: 150,
+      error: 'initializing: exit code 1',
+    });
+  });
+
+  test('that goes on says that it has no end', () => {
+    const spans = spansOf(runOf(restart.slice(0, 9)));
+    expect(spans.find(({ name }) => name === 'hand-over')?.attributes).toEqual({ 'chartpilot.unfinished': true });
+    expect(spans[0]?.attributes).toMatchObject({ 'chartpilot.unfinished': true, 'chartpilot.epoch.name': 'epoch-1' });
+  });
+});
+
+test('a push is a trace with spans for waiting, building, and each group of proxies', () => {
+  const spans = spansOf(
+    runOf([
+      event(10, 'config-controller', 'push', 'push.request'),
+      event(15, 'service-registry', 'push', 'push.request'),
+      spawn(110, 'push/context'),
+      stop(120, 'push/context'),
+      event(120, 'push', 'push-queue', 'clients.push', { version: '7', forced: false, configs: ['a', 'b'] }),
+      event(121, 'push-queue', 'discovery/ads-server', 'proxies.serve', { connections: [1, 2], version: '7' }),
+      event(122, 'push-queue', 'discovery/ads-server', 'proxies.serve', { connections: [3], version: '7' }),
+      event(130, 'discovery/ads-server', 'push-queue', 'proxies.served', { connections: [1] }),
+      event(150, 'discovery/ads-server', 'push-queue', 'proxies.served', { connections: [2, 3] }),
+    ]),
+  );
+  expect(told(spans)).toEqual([
+    ['push', 10, 150],
+    ['debounce', 10, 110],
+    ['build', 110, 120],
+    ['serve proxies', 121, 150],
+    ['serve proxies', 122, 150],
+  ]);
+  expect(spans[0]?.attributes).toMatchObject({
+    'chartpilot.push.version': '7',
+    'chartpilot.push.configs': 2,
+    'chartpilot.push.proxies': 3,
+  });
+});
+
+test('of a program of anybody’s each root actor is a trace, its states are spans', () => {
+  const to = (t: number, actor: string, state: string): At => ({
+    kind: 'transition',
+    actor,
+    from: '',
+    to: state,
+    on: 'x',
+    t,
+  });
+  const spans = spansOf(
+    runOf([spawn(0, 'lock'), to(1, 'lock', 'locked'), to(5, 'lock', 'open'), stop(9, 'lock', 'broke')], true),
+  );
+  expect(told(spans)).toEqual([
+    ['locked', 1, 5],
+    ['open', 5, 9],
+    ['lock', 0, 9, 'broke'],
+  ]);
+});
+
+test('a real trace as a file: each span has its ids, its parent and its times as OTLP has them', async () => {
+  const { path, output } = made();
+  await exportOtlp(join(stored, 'version-2.trace'), path, output);
+  const spans = readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .flatMap((line) => {
+      const [{ resource, scopeSpans }] = JSON.parse(line).resourceSpans;
+      expect(resource.attributes).toContainEqual({ key: 'service.name', value: { stringValue: 'pilot-agent' } });
+      return scopeSpans[0].spans;
+    });
+  expect(spans.map(({ name }) => name)).toEqual([
+    ...['cold start', 'validate', 'start', 'initialise'],
+    ...['hot restart', 'validate', 'hand-over', 'start', 'initialise', 'drain'],
+  ]);
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  expect(ids.size).toBe(spans.length);
+  for (const span of spans) {
+    expect(span.traceId).toMatch(/^[0-9a-f]{32}$/);
+    expect(span.spanId).toMatch(/^[0-9a-f]{16}$/);
+    expect(BigInt(span.endTimeUnixNano) >= BigInt(span.startTimeUnixNano)).toBe(true);
+    if (span.parentSpanId !== undefined)
+      expect(spans.find(({ spanId }) => spanId === span.parentSpanId).traceId).toBe(span.traceId);
+  }
+  const drain = spans.at(-1);
+  expect(BigInt(drain.endTimeUnixNano) - BigInt(drain.startTimeUnixNano)).toBe(60_000_000_000n);
+  const before = readFileSync(path, 'utf8');
+  await exportOtlp(join(stored, 'version-2.trace'), path, output);
+  expect(readFileSync(path, 'utf8')).toBe(before);
+});
+
+describe('a receiver', () => {
+  test('gets the spans by OTLP over HTTP in JSON, with the headers that the environment names', async () => {
+    const requests: { url: string | undefined; headers: IncomingMessage['headers']; body: string }[] = [];
+    const url = await receiver(async (request, answer) => {
+      requests.push({ url: request.url, headers: request.headers, body: await text(request) });
+      answer.end('{}');
+    });
+    const { output, said } = made();
+    await exportOtlp(join(stored, 'version-2.trace'), url, output, { headers: 'x-key=a%20b,other=1' });
+    expect(requests).toHaveLength(1);
+    expect(requests[0]).toMatchObject({
+      url: '/v1/traces',
+      headers: { 'content-type': 'application/json', 'x-key': 'a b', other: '1' },
+    });
+    expect(JSON.parse(requests[0]!.body).resourceSpans[0].scopeSpans[0].spans).toHaveLength(10);
+    expect(said()).toContain('otlp: 2 traces, 10 spans');
+  });
+
+  test('that has no time is asked again', async () => {
+    let asked = 0;
+    const url = await receiver((_, answer) => {
+      answer.statusCode = ++asked < 3 ? 503 : 200;
+      answer.end();
+    });
+    expect(await sendOtlp(new URL(url), {}, { pauseMs: 1 })).toBeUndefined();
+    expect(asked).toBe(3);
+  });
+
+  test('that takes only a part says so', async () => {
+    const url = await receiver(
+      (_, answer) => void answer.end('{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'),
+    );
+    expect(await sendOtlp(new URL(url), {})).toBe('3 spans were rejected: too old');
+  });
+
+  test.each<[string, (request: IncomingMessage, answer: ServerResponse) => void, RegExp]>([
+    ['hangs', () => {}, /no answer in 200 ms \(3 tries\)/],
+    [
+      'hangs in the middle of its answer',
+      (_, answer) => void answer.write('{'),
+      /no answer in 200 ms|aborted|terminated/,
+    ],
+    ['fails', (_, answer) => void answer.writeHead(500).end('broken'), /answers 500: broken/],
+    [
+      'sends elsewhere',
+      (_, answer) => void answer.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
+      /answers 307/,
+    ],
+    ['hangs up', (request) => void request.socket.destroy(), /\(3 tries\)/],
+  ])('that %s is an error in bounded time', async (_, behave, says) => {
+    const url = await receiver(behave);
+    await expect(sendOtlp(new URL(url), {}, { timeoutMs: 200, pauseMs: 1 })).rejects.toThrow(says);
+  });
+
+  test('that answers without end is read no further than 64 KiB', async () => {
+    let sent = 0;
+    const url = await receiver((_, answer) => {
+      const block = 'x'.repeat(16 * 1024);
+      const more = (): void => {
+        while (!answer.destroyed && answer.write(block)) sent += block.length;
+      };
+      answer.on('drain', more);
+      more();
+    });
+    expect(await sendOtlp(new URL(url), {}, { timeoutMs: 5_000, pauseMs: 1 })).toBeUndefined();
+    expect(sent).toBeLessThan(16 * 1024 * 1024);
+  });
+
+  test('whose address holds a name and a password gets them as a header', async () => {
+    let authorization: string | undefined;
+    const url = await receiver((request, answer) => {
+      ({ authorization } = request.headers);
+      answer.end();
+    });
+    await sendOtlp(new URL(url.replace('//', '//user:k%20ey@')), {});
+    expect(authorization).toBe(`Basic ${Buffer.from('user:k ey').toString('base64')}`);
+  });
+
+  test('whose address holds a key is named without it', async () => {
+    const error = await sendOtlp(new URL('http://user:key@127.0.0.1:1/v1/traces?token=abc'), {}, { pauseMs: 1 }).catch(
+      (reason: Error) => reason,
+    );
+    expect(String(error)).not.toMatch(/key@|abc/);
+  });
+});
+
+test('a trace without a restart or a push has nothing to send', async () => {
+  const { path, output, said } = made();
+  const source = `${path}.trace`;
+  writeFileSync(source, formatTraceLine(headerWith()));
+  await exportOtlp(source, 'http://127.0.0.1:1', output);
+  expect(said()).toContain('0 traces, 0 spans');
+});
+
+function made() {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-otlp-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const texts: string[] = [];
+  const say = (words: string): void => void texts.push(words);
+  return { path: join(folder, 'spans.jsonl'), output: { out: say, error: say }, said: () => texts.join('') };
+}
+
+async function receiver(behave: (request: IncomingMessage, answer: ServerResponse) => void): Promise<string> {
+  const server = createServer(behave);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

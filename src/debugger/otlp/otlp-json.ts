@@ -1,0 +1,85 @@
+/**
+ * Spans in OTLP's JSON encoding (opentelemetry-proto, `ExportTraceServiceRequest`): a few fields, written here. The SDK would bring
+ * clocks, ids and processors of its own for what has happened already, whose times and ids are to be the same at each export.
+ */
+import { createHash } from 'node:crypto';
+import type { TraceHeader } from '../../runtime/trace/trace.ts';
+import type { AttributeValue, Span } from './span.ts';
+
+const internal = 1;
+const statusError = 2;
+const spansOfARequest = 256;
+
+/** Requests, none of them large, for all spans of a run. */
+export function otlpRequests(header: TraceHeader, spans: readonly Span[], version: string): object[] {
+  const requests: object[] = [];
+  for (let at = 0; at < spans.length; at += spansOfARequest) {
+    requests.push({
+      resourceSpans: [
+        {
+          resource: { attributes: attributesOf(resourceOf(header)) },
+          scopeSpans: [
+            {
+              scope: { name: 'chartpilot', version },
+              spans: spans.slice(at, at + spansOfARequest).map((span) => spanOf(header, span)),
+            },
+          ],
+        },
+      ],
+    });
+  }
+  return requests;
+}
+
+/** As OpenTelemetry's conventions for resources have it. */
+function resourceOf({ program, pid, startedAt }: TraceHeader): Record<string, AttributeValue> {
+  return { 'service.name': program, 'service.instance.id': idOf(32, program, pid, startedAt), 'process.pid': pid };
+}
+
+function spanOf(header: TraceHeader, { trace, key, parent, name, from, to, attributes, error }: Span): object {
+  const { program, pid, startedAt } = header;
+  const run = [program, pid, startedAt, trace] as const;
+  return {
+    traceId: idOf(32, ...run),
+    spanId: idOf(16, ...run, 'span', key),
+    ...(parent !== undefined && { parentSpanId: idOf(16, ...run, 'span', parent) }),
+    name,
+    kind: internal,
+    startTimeUnixNano: nanoseconds(startedAt, from),
+    endTimeUnixNano: nanoseconds(startedAt, to),
+    attributes: attributesOf({ ...attributes, ...(error !== undefined && { 'error.type': 'chartpilot.failure' }) }),
+    ...(error !== undefined && {
+      events: [
+        {
+          name: 'exception',
+          timeUnixNano: nanoseconds(startedAt, to),
+          attributes: attributesOf({ 'exception.type': 'chartpilot.failure', 'exception.message': error }),
+        },
+      ],
+    }),
+    status: error === undefined ? {} : { code: statusError, message: error },
+  };
+}
+
+/** The same of the same: what is exported twice is there once. */
+function idOf(digits: number, ...parts: readonly (string | number)[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, digits);
+}
+
+/** Unix time; 64-bit numbers are texts in JSON. */
+function nanoseconds(startedAt: string, t: number): string {
+  const start = Date.parse(startedAt);
+  return String(BigInt(Number.isNaN(start) ? 0 : start) * 1_000_000n + BigInt(Math.round(t * 1_000)) * 1_000n);
+}
+
+function attributesOf(attributes: Readonly<Record<string, AttributeValue>>): object[] {
+  return Object.entries(attributes).map(([key, value]) => ({ key, value: valueOf(value) }));
+}
+
+function valueOf(value: AttributeValue): object {
+  if (typeof value === 'string') return { stringValue: value };
+  if (typeof value === 'boolean') return { boolValue: value };
+  return Number.isSafeInteger(value)
+    ? { intValue: String(value) }
+    : { doubleValue: Number.isFinite(value) ? value : 0 };
+}

@@ -1,0 +1,125 @@
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import type { Run } from '../verdicts/verdict.ts';
+import { text } from '../verdicts/words.ts';
+import { unfinished } from './restart-spans.ts';
+import type { AttributeValue, Span } from './span.ts';
+
+/** A group of proxies that are brought up to date. */
+interface Group {
+  readonly from: number;
+  readonly left: Set<unknown>;
+  readonly proxies: number;
+  to?: number;
+}
+
+interface Push {
+  readonly trace: string;
+  readonly from: number;
+  readonly build: { readonly from: number; readonly to: number };
+  readonly attributes: Record<string, AttributeValue>;
+  readonly version: string;
+  readonly groups: Group[];
+  /** More than anybody looks at: counted only. */
+  more: number;
+}
+
+/** A thousand proxies are a thousand groups where each has its turn. */
+const mostGroups = 100;
+
+/** Each push: from the first change that asked for it, with spans for waiting, building, and each group of proxies. */
+export function pushSpans({ records }: Run): Span[] {
+  const all: Push[] = [];
+  let asked: number | undefined;
+  let building: { readonly from: number; readonly asked: number; to?: number } | undefined;
+  for (const record of records) {
+    if (record.kind === 'spawn' && record.actor === 'push/context') {
+      building = { from: record.t, asked: asked ?? record.t };
+      asked = undefined;
+    }
+    if (record.kind === 'stop' && record.actor === 'push/context' && building !== undefined) building.to = record.t;
+    if (record.kind !== 'event') continue;
+    if (record.event.type === 'push.request') asked ??= record.t;
+    if (record.event.type === 'clients.push') {
+      const { from = record.t, to = record.t, asked: since = record.t } = building ?? {};
+      all.push(begin(record, since, { from, to }));
+      building = undefined;
+    }
+    follow(record, all);
+  }
+  const end = records.at(-1)?.t ?? 0;
+  return all.flatMap((push) => spansOf(push, end));
+}
+
+function begin({ event, seq }: TraceRecord & { kind: 'event' }, from: number, build: Push['build']): Push {
+  const configs = Array.isArray(event.configs) ? event.configs.length : 0;
+  return {
+    trace: `push ${seq}`,
+    from,
+    build,
+    version: text(event.version),
+    attributes: {
+      'chartpilot.push.version': text(event.version),
+      'chartpilot.push.forced': event.forced === true,
+      'chartpilot.push.configs': configs,
+      'chartpilot.trace.seq': seq,
+    },
+    groups: [],
+    more: 0,
+  };
+}
+
+function follow({ event, t }: TraceRecord & { kind: 'event' }, all: readonly Push[]): void {
+  const connections = Array.isArray(event.connections) ? event.connections : [];
+  if (event.type === 'proxies.serve') {
+    const push = all.findLast(({ version }) => version === text(event.version));
+    if (push === undefined) return;
+    if (push.groups.length >= mostGroups) push.more++;
+    else push.groups.push({ from: t, left: new Set(connections), proxies: connections.length });
+  }
+  if (event.type !== 'proxies.served') return;
+  // A proxy has one turn at a time.
+  for (const connection of connections) {
+    const group = all.flatMap(({ groups }) => groups).findLast(({ left }) => left.has(connection));
+    group?.left.delete(connection);
+    if (group?.left.size === 0) group.to = t;
+  }
+}
+
+function spansOf({ trace, from, build, attributes, groups, more }: Push, end: number): Span[] {
+  const to = Math.max(build.to, ...groups.map((group) => group.to ?? end));
+  const child = (key: string, name: string, span: { from: number; to: number }, more_ = {}): Span => ({
+    trace,
+    key,
+    parent: '',
+    name,
+    ...span,
+    attributes: more_,
+  });
+  return [
+    {
+      trace,
+      key: '',
+      name: 'push',
+      from,
+      to,
+      attributes: {
+        ...attributes,
+        'chartpilot.push.proxies': groups.reduce((sum, { proxies }) => sum + proxies, 0),
+        ...(more > 0 && { 'chartpilot.push.groups_left_out': more }),
+      },
+    },
+    child('debounce', 'debounce', { from, to: build.from }),
+    child('build', 'build', build),
+    ...groups.map((group, i) =>
+      child(
+        `group ${i}`,
+        'serve proxies',
+        { from: group.from, to: group.to ?? end },
+        {
+          'chartpilot.push.proxies': group.proxies,
+          ...(group.to === undefined && unfinished),
+        },
+      ),
+    ),
+  ];
+}

@@ -1,0 +1,180 @@
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { causeChain } from '../trace/cause-chain.ts';
+import { isOrder } from '../verdicts/restart.ts';
+import type { Run } from '../verdicts/verdict.ts';
+import { text } from '../verdicts/words.ts';
+import type { AttributeValue, Span } from './span.ts';
+
+/** Something that began and may not have ended in the trace. */
+interface Phase {
+  readonly key: string;
+  readonly name: string;
+  readonly from: number;
+  to?: number;
+  error?: string;
+  readonly attributes: Record<string, AttributeValue>;
+}
+
+interface Restart {
+  readonly trace: string;
+  readonly epoch: string;
+  readonly how: string;
+  readonly from: number;
+  readonly attributes: Record<string, AttributeValue>;
+  readonly phases: Phase[];
+  error?: string;
+  /** `seq` of the record that told that it is live: what the supervisor does then has it as its cause. */
+  liveAt?: number;
+  /** Who drains for it. */
+  parent?: string;
+}
+
+/**
+ * Each start of an Envoy: from what asked for it to the end of the one that it replaced, with spans for validating the bootstrap,
+ * starting the process, initialising (until it is live), handing over (while two of them answer), and draining.
+ */
+export function restartSpans(run: Run): Span[] {
+  const all: Restart[] = [];
+  /** The start that is under way of each epoch: a number comes again after a failure. */
+  const byEpoch = new Map<string, Restart>();
+  for (const [index, record] of run.records.entries()) {
+    if (record.kind === 'event' && record.event.type === 'restart.decided') {
+      const begun = begin(run, record, index);
+      all.push(begun);
+      byEpoch.set(begun.epoch, begun);
+      continue;
+    }
+    follow(record, byEpoch, all);
+  }
+  const end = run.records.at(-1)?.t ?? 0;
+  return all.flatMap((restart) => spansOf(restart, end));
+}
+
+function begin(run: Run, record: TraceRecord & { kind: 'event' }, index: number): Restart {
+  const { event, seq, t } = record;
+  const root = causeChain(run, index, isOrder).links.at(-1);
+  const epoch = text(event.name);
+  // It was spawned before that was told.
+  const phases: Phase[] = [];
+  for (let at = index; at >= 0 && run.records[at]!.t >= t - 1_000; at--) {
+    const before = run.records[at]!;
+    if (before.kind === 'spawn' && before.actor === `${epoch}/prepare`) {
+      phases.push(phase('validate', before.t));
+      break;
+    }
+  }
+  return {
+    trace: `restart ${seq}`,
+    epoch,
+    how: text(event.how),
+    from: root !== undefined && isOrder(root) ? root.record.t : t,
+    attributes: {
+      'chartpilot.epoch.name': epoch,
+      'chartpilot.restart.reason': text(event.reason),
+      'chartpilot.restart.attempt': Number(event.attempt ?? 1),
+      'chartpilot.trace.seq': seq,
+    },
+    phases,
+  };
+}
+
+function follow(record: TraceRecord, byEpoch: ReadonlyMap<string, Restart>, all: readonly Restart[]): void {
+  const { t } = record;
+  if (record.kind === 'spawn' || record.kind === 'stop') {
+    const [epoch = '', child = ''] = record.actor.split('/');
+    const restart = byEpoch.get(epoch);
+    if (record.kind === 'spawn' && child === 'prepare' && restart !== undefined && !has(restart, 'validate')) {
+      restart.phases.push(phase('validate', t));
+    }
+    if (record.kind === 'spawn' && child === 'process') restart?.phases.push(phase('start', t));
+    if (record.kind === 'stop' && child === 'prepare') close(restart, 'validate', t, record.error);
+    return;
+  }
+  if (record.kind !== 'event') return;
+  const { from, to, event } = record;
+  const restart = byEpoch.get(typeof event.name === 'string' ? event.name : to);
+  switch (event.type) {
+    case 'process.spawned': {
+      const own = byEpoch.get(to);
+      close(own, 'start', t);
+      own?.phases.push(phase('initialise', t, { 'process.pid': Number(event.pid) }));
+      break;
+    }
+    case 'handover.began':
+      restart?.phases.push(phase('hand-over', t));
+      break;
+    case 'serving.began':
+      close(restart, 'hand-over', t);
+      break;
+    case 'epoch.live':
+      close(restart, 'initialise', t);
+      if (restart !== undefined) restart.liveAt = record.seq;
+      break;
+    case 'epoch.supersede': {
+      const heir = all.findLast(({ liveAt }) => liveAt !== undefined && liveAt === record.cause);
+      if (heir === undefined) break;
+      heir.parent = to;
+      heir.phases.push(phase('drain', t, { 'chartpilot.epoch.name': to }));
+      break;
+    }
+    case 'epoch.failed':
+    case 'epoch.exited': {
+      if (to !== 'supervisor') break;
+      const heir = all.findLast(
+        ({ parent, phases }) =>
+          parent === from && phases.some(({ name, to: end }) => name === 'drain' && end === undefined),
+      );
+      const why = event.type === 'epoch.failed' ? text(event.reason) : undefined;
+      close(heir, 'drain', t, why);
+      if (restart === undefined || restart.liveAt !== undefined || why === undefined) break;
+      restart.error = `${text(event.during)}: ${why}`;
+      for (const { name, to: end } of restart.phases) if (end === undefined) close(restart, name, t, restart.error);
+      break;
+    }
+  }
+}
+
+function phase(name: string, from: number, attributes: Record<string, AttributeValue> = {}): Phase {
+  return { key: name, name, from, attributes };
+}
+
+function has({ phases }: Restart, wanted: string): boolean {
+  return phases.some(({ name }) => name === wanted);
+}
+
+function close(restart: Restart | undefined, name: string, t: number, error?: string): void {
+  const open = restart?.phases.findLast((each) => each.name === name && each.to === undefined);
+  if (open === undefined) return;
+  open.to = t;
+  if (error !== undefined) open.error = error;
+}
+
+function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: number): Span[] {
+  const ends = phases.map(({ to }) => to ?? end);
+  const root: Span = {
+    trace,
+    key: '',
+    name: how,
+    from,
+    to: Math.max(from, ...ends),
+    attributes: { ...attributes, ...(phases.some(({ to }) => to === undefined) && unfinished) },
+    ...(error !== undefined && { error }),
+  };
+  return [
+    root,
+    ...phases.map(
+      ({ to, error: why, ...rest }, i): Span => ({
+        ...rest,
+        trace,
+        key: `${i} ${rest.key}`,
+        parent: '',
+        to: Math.max(rest.from, to ?? end),
+        attributes: { ...rest.attributes, ...(to === undefined && unfinished) },
+        ...(why !== undefined && { error: why }),
+      }),
+    ),
+  ];
+}
+
+/** A span has an end; the trace had none for it. */
+export const unfinished = { 'chartpilot.unfinished': true };

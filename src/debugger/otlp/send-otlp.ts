@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+
+export interface SendOptions {
+  /** `name=value,…` as OTEL_EXPORTER_OTLP_HEADERS has it. */
+  readonly headers?: string;
+  /** Until the end of an answer. */
+  readonly timeoutMs?: number;
+  readonly pauseMs?: number;
+}
+
+const tries = 3;
+const longestPauseMs = 5_000;
+/** An answer says which spans were not taken; nobody reads more. */
+const mostAnswerBytes = 64 * 1024;
+/** Those after which the protocol has a client try again. */
+const worthATry = new Set([429, 502, 503, 504]);
+
+/**
+ * Sends one request by OTLP over HTTP, in JSON. A receiver that hangs, or says that it has no time, is tried three times; its answer
+ * is read up to 64 KiB; where it leads elsewhere nobody follows.
+ *
+ * @returns what the receiver did not take, in words; undefined where it took all
+ * @throws ChartpilotError REQUEST_FAILED
+ */
+export async function sendOtlp(url: URL, request: object, options: SendOptions = {}): Promise<string | undefined> {
+  const { timeoutMs = 10_000, pauseMs = 500 } = options;
+  const body = JSON.stringify(request);
+  const { target, login } = apart(url);
+  for (let attempt = 1; ; attempt++) {
+    let why: string;
+    let pause = pauseMs * 2 ** (attempt - 1);
+    try {
+      const answer = await fetch(target, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...login, ...headersIn(options.headers ?? '') },
+        body,
+        redirect: 'manual',
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      const text = await textOf(answer);
+      if (answer.ok) return rejectedIn(text);
+      why = `answers ${answer.status}${text.trim() === '' ? '' : `: ${text.trim().slice(0, 300)}`}`;
+      if (!worthATry.has(answer.status)) throw failed(url, why);
+      const wanted = Number(answer.headers.get('retry-after')) * 1_000;
+      if (wanted > 0) pause = wanted;
+    } catch (error) {
+      if (error instanceof ChartpilotError) throw error;
+      why = reasonOf(error, timeoutMs);
+    }
+    if (attempt === tries) throw failed(url, `${why} (${tries} tries)`);
+    await sleep(Math.min(longestPauseMs, pause));
+  }
+}
+
+/** A name and a password in an address are a header; fetch takes no such address. */
+function apart(url: URL): { target: URL; login: Record<string, string> } {
+  const { username, password } = url;
+  if (username === '' && password === '') return { target: url, login: {} };
+  const target = new URL(url);
+  target.username = '';
+  target.password = '';
+  const login = Buffer.from(`${decoded(username)}:${decoded(password)}`).toString('base64');
+  return { target, login: { authorization: `Basic ${login}` } };
+}
+
+async function textOf({ body }: Response): Promise<string> {
+  if (body === null) return '';
+  const decoder = new TextDecoder();
+  let [text, bytes] = ['', 0];
+  // Left early, the connection is closed.
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    text += decoder.decode(chunk, { stream: true });
+    if (bytes > mostAnswerBytes) break;
+  }
+  return text.slice(0, mostAnswerBytes);
+}
+
+/** `partialSuccess` of an answer. */
+function rejectedIn(text: string): string | undefined {
+  let partial: { rejectedSpans?: unknown; errorMessage?: unknown } | undefined;
+  try {
+    partial = (JSON.parse(text) as { partialSuccess?: typeof partial } | null)?.partialSuccess ?? undefined;
+  } catch {
+    return undefined;
+  }
+  const rejected = Number(partial?.rejectedSpans ?? 0);
+  if (!(rejected > 0)) return undefined;
+  return `${rejected} spans were rejected${typeof partial?.errorMessage === 'string' ? `: ${partial.errorMessage.slice(0, 300)}` : ''}`;
+}
+
+function headersIn(list: string): Record<string, string> {
+  const pairs = list.split(',').filter((pair) => pair.includes('='));
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=');
+      return [pair.slice(0, at).trim(), decoded(pair.slice(at + 1).trim())];
+    }),
+  );
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function reasonOf(error: unknown, timeoutMs: number): string {
+  if (error instanceof Error && error.name === 'TimeoutError') return `no answer in ${timeoutMs} ms`;
+  const { cause } = (error ?? {}) as { cause?: unknown };
+  return messageOf(cause ?? error);
+}
+
+/** Without what may be a key in the address. */
+function failed({ origin, pathname }: URL, why: string): ChartpilotError {
+  return new ChartpilotError('REQUEST_FAILED', `${origin}${pathname}: ${why}`, {
+    hint: 'Is it the OTLP/HTTP port of a collector (4318, path /v1/traces)?',
+  });
+}
