@@ -1,6 +1,7 @@
 /** What the page gets from its server, or finds in itself when it is a single file. */
 
 import type { TraceHeader } from '../runtime/trace/trace.ts';
+import type { BriefChart } from './statechart/brief-charts.ts';
 
 /** A trace that can be opened. */
 export interface Source {
@@ -15,6 +16,8 @@ export interface Source {
 export interface Session {
   /** The picture of each machine in the trace's header, as SVG text, by the machine's id. */
   readonly charts: Readonly<Record<string, string>>;
+  /** Brief pictures of the same machines: with what is not active folded. */
+  readonly briefCharts: Readonly<Record<string, readonly BriefChart[]>>;
   /** The wall clock of the page's server when it answered (ms since 1970): that of the program's host, if the program lives. */
   readonly now?: number;
   /** The sequence diagrams that the trace is held against; none for a program whose diagrams are not known. */

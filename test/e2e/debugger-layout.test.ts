@@ -61,7 +61,7 @@ test('a certificate every 12 hours: each restart is wide enough to be read, its 
   expect(Math.min(...widths)).toBeGreaterThan(30);
   const walls = await page.locator('.axis .wall').allTextContents();
   expect(walls.filter((wall) => /^[A-Z][a-z]{2} \d+ \d\d:\d\d/.test(wall)).length).toBeGreaterThanOrEqual(6);
-  expect(await page.locator('[data-lane="program"] .mark-label').allTextContents()).toContain('Hot restart +1');
+  expect(await page.locator('[data-lane="program"] .mark-label').allTextContents()).toContain('hot restart +1');
 
   // A fold opens, and all of them.
   await folds.first().getByRole('button').click();
@@ -75,6 +75,105 @@ test('a certificate every 12 hours: each restart is wide enough to be read, its 
   await open.close();
 });
 
+test('a chart that has the window fits it, and can be read; a folded state opens with a click, and stays open', async () => {
+  const open = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
+  const { page } = open;
+  await opened(page);
+  const chart = page.locator('.chart-viewport');
+  await page.getByRole('button', { name: 'Make the chart large' }).click();
+  await page.getByRole('button', { name: 'Fit', exact: true }).click();
+  const scale = async (): Promise<number> => Number.parseInt(await page.locator('.chart-scale').innerText(), 10) / 100;
+  await shown(async () => 12 * (await scale())).toBeGreaterThanOrEqual(9);
+  const room = (await chart.boundingBox())!;
+  const drawn = (await chart.locator('svg').boundingBox())!;
+  expect(drawn.width).toBeLessThanOrEqual(room.width);
+  expect(drawn.height).toBeLessThanOrEqual(room.height);
+  expect(await page.locator('.chart-minimap').count()).toBe(0);
+
+  await chart.getByRole('button', { name: 'Open running.recycling' }).click();
+  await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(2);
+  await page.reload();
+  await opened(page);
+  await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(2);
+  await chart.getByRole('button', { name: 'Fold running.recycling' }).press('Enter');
+  await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(0);
+
+  // Among the other panes it has less room: what of it is seen stands in its corner.
+  await page.keyboard.press('Escape');
+  await shown(() => page.locator('.chart-minimap').count()).toBe(1);
+  await page.getByRole('button', { name: 'Details', exact: true }).click();
+  await shown(() => chart.locator('text').count()).toBeGreaterThan(60);
+  await open.close();
+});
+
+test('an actor that is clicked among all charts, or in the list beside them, is the chart that is shown', async () => {
+  const open = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
+  const { page } = open;
+  await opened(page);
+  const all = page.getByRole('button', { name: 'All charts' });
+  await all.click();
+  await page.locator('.chart-card[data-actor="status"] button').click();
+  await shown(() => page.locator('.chart-head h2').innerText()).toBe('status');
+  await all.click();
+  // The one that was shown before, too.
+  await page.locator('.actors [data-actor="status"]').click();
+  await shown(() => page.locator('.chart-head h2').innerText()).toBe('status');
+  await open.close();
+});
+
+test('the sequence is as wide as its lanes need, names and words are whole or shortened in their middle, none beyond an edge', async () => {
+  const open = await openPage(browser, [traceOf(crash)]);
+  const { page } = open;
+  await opened(page);
+  const pane = (await page.locator('.sequence-pane').boundingBox())!;
+  expect(pane.width).toBeGreaterThan(560);
+  const names = page.locator('.sequence-name');
+  expect(await names.count()).toBeGreaterThan(7);
+  const boxes = await names.evaluateAll((found) =>
+    (found as unknown as BoxElement[]).map((name) => ({
+      text: name.textContent,
+      title: name.getAttribute('title'),
+      isCut: name.scrollWidth > name.clientWidth || name.scrollHeight > name.clientHeight,
+      left: name.offsetLeft,
+      right: name.offsetLeft + name.offsetWidth,
+    })),
+  );
+  expect(boxes.filter(({ isCut }) => isCut)).toEqual([]);
+  for (const [i, { left }] of boxes.entries()) expect(left).toBeGreaterThanOrEqual(boxes[i - 1]?.right ?? 0);
+  for (const { text, title } of boxes) expect(text!.includes('…') || title!.startsWith(text!)).toBe(true);
+  const width = await page.locator('.sequence-page').evaluate((own) => (own as unknown as BoxElement).offsetWidth);
+  const words = await page.locator('.sequence-text, .sequence-note, .sequence-born').evaluateAll((found) =>
+    (found as unknown as BoxElement[]).map((own) => {
+      const isCentred = !own.className.includes('sequence-text');
+      const left = own.offsetLeft - (isCentred ? own.offsetWidth / 2 : 0);
+      return { text: own.textContent, left, right: left + own.offsetWidth };
+    }),
+  );
+  expect(words.length).toBeGreaterThan(10);
+  expect(words.filter(({ left, right }) => left < 118 || right > width)).toEqual([]);
+  await open.close();
+});
+
+test.each([
+  { width: 1_024, height: 768 },
+  // 1440 × 900 at 200 %.
+  { width: 720, height: 450 },
+  { width: 390, height: 844 },
+])('at $width × $height the page scrolls up and down, and nothing is lost at its side', async (viewport) => {
+  const open = await openPage(browser, [traceOf(crash)], { viewport });
+  const { page } = open;
+  await opened(page);
+  const root = page.locator('html');
+  const wide = (): Promise<number> => root.evaluate((html) => (html as unknown as BoxElement).scrollWidth);
+  await shown(wide).toBe(viewport.width);
+  for (const pane of ['.actors', '.chart-pane', '.sequence-pane', '.timeline', '.transport', '.details']) {
+    await page.locator(pane).scrollIntoViewIfNeeded();
+    const box = (await page.locator(pane).boundingBox())!;
+    expect([pane, box.x >= 0, box.x + box.width <= viewport.width, box.height > 30]).toEqual([pane, true, true, true]);
+  }
+  await open.close();
+});
+
 /** Whether all of a lane is to be seen between the axis and the lower border of the lanes. */
 async function isSeen(lane: Locator): Promise<boolean> {
   const [own, around] = await Promise.all([lane.boundingBox(), lane.page().locator('.lanes').boundingBox()]);
@@ -85,4 +184,17 @@ async function isSeen(lane: Locator): Promise<boolean> {
 /** A busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read, { timeout: 20_000 });
+}
+
+/** The part of an HTML element that is read in the browser. */
+interface BoxElement {
+  readonly className: string;
+  readonly textContent: string | null;
+  readonly scrollWidth: number;
+  readonly scrollHeight: number;
+  readonly clientWidth: number;
+  readonly clientHeight: number;
+  readonly offsetLeft: number;
+  readonly offsetWidth: number;
+  getAttribute(name: string): string | null;
 }

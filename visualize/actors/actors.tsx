@@ -6,6 +6,7 @@ import { departed } from '../model/departed.ts';
 import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
 import { durationInWords, regionsOf, stateInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
+import { LargeButton } from '../parts/large-button.tsx';
 
 /** An actor that came so lately is marked. */
 const newForMs = 1_500;
@@ -25,6 +26,8 @@ export function Actors(): JSX.Element {
       <header class="pane-head">
         <h2 id="actors-heading">Actors</h2>
         <span class="muted">{state.value?.actors.size ?? 0} alive</span>
+        <span class="grow" />
+        <LargeButton pane="actors" />
       </header>
       <div class="scroll">
         <ul class="actor-list">

@@ -9,7 +9,9 @@ export interface Size {
 export const minScale = 0.1;
 export const maxScale = 3;
 /** Texts of 12 pixels are still read at this scale. */
-const readableScale = 0.8;
+const leastScale = 0.8;
+/** At which they have 9 pixels, the least that is read. */
+export const nineScale = 0.75;
 
 /** The scale at which all of the chart is seen. */
 export function scaleToFit(chart: Size, viewport: Size): number {
@@ -18,7 +20,12 @@ export function scaleToFit(chart: Size, viewport: Size): number {
 
 /** The scale that a chart is first shown at: as large as its width allows, and never too small to read. */
 export function firstScale(chart: Size, viewport: Size): number {
-  return clamp(viewport.width / chart.width, readableScale, 1);
+  return clamp(viewport.width / chart.width, leastScale, 1);
+}
+
+/** All of the chart if it can be read so, else as small as it may be. */
+export function readableScale(chart: Size, viewport: Size): number {
+  return Math.max(scaleToFit(chart, viewport), nineScale);
 }
 
 /** The scale after a zoom by a factor. */

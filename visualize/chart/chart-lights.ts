@@ -56,6 +56,20 @@ export function nextInWords(chart: Statechart, state: string): string[] {
   return [...new Set(words)];
 }
 
+/** Where it may go from here, the innermost state's ways first: what an operator waits for is seldom the machine's own. */
+export function waysOn(chart: Statechart, state: string): string[] {
+  const active = activeStates(chart, state);
+  const depth = (number: number): number => {
+    const { parent } = chart.states[number]!;
+    return parent === undefined ? 0 : 1 + depth(parent);
+  };
+  const words = chart.transitions
+    .filter(({ source, targets }) => active.has(source) && targets.length > 0)
+    .sort((a, b) => depth(b.source) - depth(a.source))
+    .map((transition) => transitionInWords(chart, transition));
+  return [...new Set(words)];
+}
+
 export function transitionInWords(chart: Statechart, { kind, on, guard, targets }: StatechartTransition): string {
   const trigger = { event: on, timer: `after ${on}`, always: 'at once', done: `${on} done`, error: `${on} failed` }[
     kind

@@ -45,6 +45,12 @@ export function pictureOf(text: string): Picture {
   return picture;
 }
 
+/** Gives the page the style of a picture: its brief ones have none of their own. */
+export function adoptStyleOf(text: string): void {
+  const [, css] = /<style>([^<]*)<\/style>/.exec(text) ?? [];
+  if (css !== undefined) adopt(css.replaceAll('&gt;', '>').replaceAll('&amp;', '&'));
+}
+
 function boxOf(rect: SVGRectElement): Box {
   const [x, y, width, height] = ['x', 'y', 'width', 'height'].map((name) => Number(rect.getAttribute(name)));
   return { x: x!, y: y!, width: width!, height: height! };

@@ -28,6 +28,15 @@ export class ChartScene {
     }
   }
 
+  /** States that can be opened, and those that were: they are folded again in the same way. */
+  foldable(isOpened: (number: number | undefined) => boolean): SVGGElement[] {
+    return [...this.svg.querySelectorAll<SVGGElement>('g.state')].filter(
+      ({ classList, dataset }) =>
+        classList.contains('folded') ||
+        (!classList.contains('atomic') && dataset.state !== undefined && isOpened(Number(dataset.state))),
+    );
+  }
+
   /** Lights states and transitions; what was lit before goes out. */
   light(active: Iterable<number>, taken: Taken): void {
     const states = [...active].flatMap((number) => this.#states.get(number) ?? []);

@@ -1,30 +1,24 @@
-import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
-import { choose, goTo, now, place, recording, session, state } from '../model/place.ts';
+import { choose, goTo, now, place, recording, showsAll, state } from '../model/place.ts';
 import { clockText, eventInWords } from '../model/words.ts';
-import { definitionOf, shownActor, shownMachine, shownSnapshot, sinceIndex, steps } from './chart-current.ts';
+import { LargeButton } from '../parts/large-button.tsx';
+import { definitionOf, shownActor, shownMachine, shownSnapshot, sinceIndex, steps, takenNow } from './chart-current.ts';
+import { shownPicture, showsWhole } from './chart-folding.ts';
 import { chartGroups } from './chart-groups.ts';
-import { countdownsAt, leftInWords } from './chart-lights.ts';
+import { countdownsAt, leftInWords, transitionInWords, waysOn } from './chart-lights.ts';
 import { ChartOverview } from './chart-overview.tsx';
 import { ChartStrip } from './chart-strip.tsx';
 import { ChartText } from './chart-text.tsx';
 import { ChartViewport } from './chart-viewport.tsx';
 
-/** Whether all charts are shown, small, instead of one. */
-export const showsAll = signal(false);
-
 /** Every actor as a statechart: one as large as it can be read, all of them at a glance. */
 export function ChartView(): JSX.Element {
   const groups = chartGroups(state.value?.actors.values() ?? []);
-  const show = (actor: string): void => {
-    choose(actor);
-    showsAll.value = false;
-  };
   return (
     <section class="chart-view" aria-label="Statecharts">
-      <ChartStrip groups={groups} all={showsAll} show={show} />
-      {showsAll.value ? <ChartOverview groups={groups} show={show} /> : <ChosenChart />}
+      <ChartStrip groups={groups} all={showsAll} show={choose} />
+      {showsAll.value ? <ChartOverview groups={groups} show={choose} /> : <ChosenChart />}
       <ChartText groups={groups} />
     </section>
   );
@@ -34,7 +28,7 @@ function ChosenChart(): JSX.Element {
   const actor = shownActor.value;
   const machine = shownMachine.value;
   if (actor === undefined) return <p class="chart-none">No actor lives here. Step forwards, or choose one.</p>;
-  const text = machine === undefined ? undefined : session.value?.charts[machine];
+  const text = machine === undefined ? undefined : shownPicture(machine, shownSnapshot.value?.state ?? '');
   return (
     <>
       <ChartHead actor={actor} snapshot={shownSnapshot.value} machine={machine} />
@@ -67,6 +61,9 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
           <Timers snapshot={snapshot} />
         </>
       )}
+      <span class="grow" />
+      <LargeButton pane="chart" />
+      {snapshot !== undefined && <Ways snapshot={snapshot} />}
     </header>
   );
 }
@@ -87,6 +84,22 @@ function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
     <button type="button" class="chart-since" title="Go to where it came into this state" onClick={() => goTo(index)}>
       since {clockText(record.t)}
     </button>
+  );
+}
+
+/** What arrows of a brief picture do not say: how the actor came where it is, and what may be next. */
+function Ways({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
+  const chart = definitionOf(snapshot.machine);
+  if (chart === undefined || showsWhole.value) return null;
+  const { now: taken, last } = takenNow(snapshot);
+  const [number] = taken.length > 0 ? taken : last;
+  const transition = number === undefined ? undefined : chart.transitions[number];
+  const next = waysOn(chart, snapshot.state);
+  return (
+    <p class="chart-ways" title={next.join('\n')}>
+      {transition !== undefined && <span class="chart-came">{transitionInWords(chart, transition)}</span>}
+      {next.length > 0 && <> next: {next.join(' · ')}</>}
+    </p>
   );
 }
 

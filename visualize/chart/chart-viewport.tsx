@@ -1,40 +1,52 @@
-import type { Signal } from '@preact/signals';
-import { useSignal, useSignalEffect } from '@preact/signals';
+import type { ReadonlySignal, Signal } from '@preact/signals';
+import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { now, place, recording } from '../model/place.ts';
-import { around, firstScale, scaleToFit, scrollToKeep, scrollToShow, zoomed } from './chart-camera.ts';
+import { around, firstScale, readableScale, scaleToFit, scrollToKeep, scrollToShow, zoomed } from './chart-camera.ts';
 import { definitionOf, shownActor, shownSnapshot, takenNow } from './chart-current.ts';
+import { isOpened, showsWhole, toggleState, toggleWhole } from './chart-folding.ts';
 import { activeLeaves, activeStates, countdownsAt } from './chart-lights.ts';
+import { Minimap, type Seen } from './chart-minimap.tsx';
 import { pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 import type { Taken } from './chart-steps.ts';
 
 const zoomStep = 1.2;
+const roomAround = 24;
 /** Steps that come in one frame of a live trace are still shown as a movement. */
 const maxAnimated = 40;
 /** Who steps quicker than this sees where things stand, and no movement. */
 const calmMs = 150;
 const nothingTaken: Taken = { now: [], last: [] };
+/** How large a chart is: as somebody made it, all of it, or as large as it may be read. */
+type Zoom = number | 'fit' | 'readable';
 /** How a machine's chart was looked at last. */
-const scales = new Map<string, number>();
+const zooms = new Map<string, Zoom>();
 
 /** A machine's chart, lit for the shown actor; zoomed with Ctrl and the wheel, dragged, scrolled. */
 export function ChartViewport({ machine, text }: { machine: string; text: string }): JSX.Element {
   const viewport = useRef<HTMLDivElement>(null);
   const scene = useMemo(() => new ChartScene(pictureOf(text)), [text]);
-  const scale = useSignal(scales.get(machine));
-  useScene(viewport, scene, scale, machine);
-  useLights(viewport, scene, machine, scale);
-  const zoomTo = (next: number): void => zoomAround(viewport.current, scale, next);
+  const zoom = useSignal<Zoom>(zooms.get(zoomKey(machine)) ?? 'readable');
+  const seen = useSignal<Seen>({ left: 0, top: 0, width: 0, height: 0 });
+  const scale = useComputed(() => scaleOf(scene, zoom.value, seen.value));
+  useScene(viewport, scene, scale);
+  useSeen(viewport, seen);
+  useFolding(viewport, scene, machine);
+  useLights(viewport, scene, machine, scale, seen);
+  useSignalEffect(() => {
+    zooms.set(zoomKey(machine), zoom.value);
+  });
+  const zoomTo = (next: number): void => zoomAround(viewport.current, zoom, scale, next);
   const fit = (): void => {
-    if (viewport.current !== null) zoomTo(scaleToFit(scene.picture, sizeOf(viewport.current)));
+    zoom.value = 'fit';
   };
   const commands: Record<string, () => void> = {
-    '+': () => zoomTo(zoomed(scale.value ?? 1, zoomStep)),
-    '=': () => zoomTo(zoomed(scale.value ?? 1, zoomStep)),
-    '-': () => zoomTo(zoomed(scale.value ?? 1, 1 / zoomStep)),
+    '+': () => zoomTo(zoomed(scale.value, zoomStep)),
+    '=': () => zoomTo(zoomed(scale.value, zoomStep)),
+    '-': () => zoomTo(zoomed(scale.value, 1 / zoomStep)),
     '0': fit,
     '1': () => zoomTo(1),
   };
@@ -50,14 +62,29 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
         aria-label={`Chart of ${machine}; plus, minus, 0 and 1 zoom, Shift and arrows scroll`}
         onKeyDown={(event) => onKey(event, viewport.current, commands)}
         onPointerDown={beginDrag}
-        onWheel={(event) => onWheel(event, viewport.current, scale)}
+        onWheel={(event) => onWheel(event, viewport.current, zoom, scale)}
+      />
+      <Minimap
+        machine={machine}
+        picture={scene.picture}
+        scale={scale.value}
+        seen={seen}
+        goTo={(left, top) => viewport.current?.scrollTo({ left, top, behavior: 'instant' })}
       />
       <fieldset class="chart-zoom" aria-label="Zoom">
+        <button
+          type="button"
+          title="All that the definition says, or names and arrows with what is not active folded"
+          aria-pressed={showsWhole.value}
+          onClick={toggleWhole}
+        >
+          Details
+        </button>
         <button type="button" title="Smaller (−)" aria-label="Smaller" onClick={commands['-']}>
           −
         </button>
         <button type="button" title="Real size (1)" aria-label="Real size" class="chart-scale" onClick={commands['1']}>
-          {Math.round((scale.value ?? 1) * 100)} %
+          {Math.round(scale.value * 100)} %
         </button>
         <button type="button" title="Larger (+)" aria-label="Larger" onClick={commands['+']}>
           +
@@ -72,24 +99,85 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
 
 type Viewport = { readonly current: HTMLDivElement | null };
 
-/** Puts the picture in, and keeps its size. */
-function useScene(viewport: Viewport, scene: ChartScene, scale: Signal<number | undefined>, machine: string): void {
-  useLayoutEffect(() => {
-    const element = viewport.current!;
-    element.replaceChildren(scene.svg);
-    scale.value ??= firstScale(scene.picture, sizeOf(element));
-    applyScale(scene, scale.value);
-    return () => scene.svg.remove();
-  }, [scene, viewport, scale]);
-  useSignalEffect(() => {
-    if (scale.value === undefined) return;
-    scales.set(machine, scale.value);
-    applyScale(scene, scale.value);
-  });
+type Scale = ReadonlySignal<number>;
+
+/** Brief pictures and whole ones are looked at each in its own way. */
+function zoomKey(machine: string): string {
+  return `${machine} ${showsWhole.peek()}`;
 }
 
-function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale: Signal<number | undefined>): void {
+function scaleOf({ picture }: ChartScene, zoom: Zoom, { width, height }: Seen): number {
+  if (typeof zoom === 'number') return zoom;
+  const room = { width: width - roomAround, height: height - roomAround };
+  if (width === 0) return 1;
+  if (zoom === 'fit') return scaleToFit(picture, room);
+  return showsWhole.value ? firstScale(picture, room) : readableScale(picture, room);
+}
+
+/** Puts the picture in, and keeps its size. */
+function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
+  useLayoutEffect(() => {
+    viewport.current!.replaceChildren(scene.svg);
+    return () => scene.svg.remove();
+  }, [scene, viewport]);
+  useLayoutEffect(() => applyScale(scene, scale.value), [scene, scale.value]);
+}
+
+/** Follows what of the chart is seen. */
+function useSeen(viewport: Viewport, seen: Signal<Seen>): void {
+  useLayoutEffect(() => {
+    const element = viewport.current!;
+    const look = (): void => {
+      const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
+      const before = seen.peek();
+      if (left !== before.left || top !== before.top || width !== before.width || height !== before.height)
+        seen.value = { left, top, width, height };
+    };
+    const observer = new ResizeObserver(look);
+    observer.observe(element);
+    element.addEventListener('scroll', look, { passive: true });
+    look();
+    return () => {
+      observer.disconnect();
+      element.removeEventListener('scroll', look);
+    };
+  }, [viewport]);
+}
+
+/** A folded state is opened with a click or with Enter; one that was opened so is folded in the same way. */
+function useFolding(viewport: Viewport, scene: ChartScene, machine: string): void {
+  useLayoutEffect(() => {
+    for (const state of scene.foldable((number) => isOpened(machine, number))) {
+      const isFolded = state.classList.contains('folded');
+      const name = state.dataset.path === '' ? machine : state.dataset.path;
+      state.setAttribute('tabindex', '0');
+      state.setAttribute('role', 'button');
+      state.setAttribute('aria-expanded', String(!isFolded));
+      state.setAttribute('aria-label', `${isFolded ? 'Open' : 'Fold'} ${name}`);
+      state.classList.add('foldable');
+    }
+    const toggle = (event: Event): void => {
+      const state = (event.target as Element).closest<SVGGElement>('.foldable');
+      if (state === null || (event instanceof KeyboardEvent && event.key !== 'Enter' && event.key !== ' ')) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const number = state.dataset.state;
+      toggleState(machine, number === undefined ? undefined : Number(number));
+    };
+    const element = viewport.current!;
+    element.addEventListener('click', toggle);
+    element.addEventListener('keydown', toggle);
+    return () => {
+      element.removeEventListener('click', toggle);
+      element.removeEventListener('keydown', toggle);
+    };
+  }, [scene, machine]);
+}
+
+function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale: Scale, seen: Signal<Seen>): void {
   const shown = useRef({ place: -1, leaves: '', at: 0 });
+  // Before the active state can be scrolled to, the picture must have its size.
+  const isMeasured = useComputed(() => seen.value.width > 0);
   useSignalEffect(() => {
     const at = place.value;
     const snapshot = shownSnapshot.value;
@@ -102,9 +190,11 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     if (snapshot !== undefined && forward > 0 && forward <= maxAnimated && isCalm && !reducedMotion()) {
       if (steppedSince(snapshot, shown.current.place)) scene.animate(taken.now.length > 0 ? taken.now : taken.last);
     }
-    const leaves = `${shownActor.value} ${snapshot?.state}`;
-    if (leaves !== shown.current.leaves)
-      showActive(viewport.current, scene, activeLeaves(chart, snapshot?.state ?? ''), scale.peek() ?? 1);
+    const leaves = `${shownActor.value} ${snapshot?.state} ${isMeasured.value}`;
+    if (leaves !== shown.current.leaves) {
+      applyScale(scene, scale.peek());
+      showActive(viewport.current, scene, activeLeaves(chart, snapshot?.state ?? ''), scale.peek());
+    }
     shown.current = { place: at, leaves, at: performance.now() };
   });
   useSignalEffect(() => {
@@ -113,8 +203,13 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     if (chart !== undefined) scene.countDown(timers.length === 0 ? [] : countdownsAt(chart, timers, now.value));
   });
   // What an earlier scene of this machine had shown tells nothing about this one.
-  useEffect(() => {
+  useLayoutEffect(() => {
+    const chart = definitionOf(machine);
+    const snapshot = shownSnapshot.peek();
     shown.current = { ...shown.current, place: place.peek() };
+    if (chart === undefined) return;
+    scene.light(activeStates(chart, snapshot?.state ?? ''), snapshot === undefined ? nothingTaken : takenNow(snapshot));
+    showActive(viewport.current, scene, activeLeaves(chart, snapshot?.state ?? ''), scale.peek());
   }, [scene]);
 }
 
@@ -149,25 +244,30 @@ function applyScale({ svg, picture }: ChartScene, scale: number): void {
 
 function zoomAround(
   element: HTMLDivElement | null,
-  scale: Signal<number | undefined>,
+  zoom: Signal<Zoom>,
+  scale: Scale,
   next: number,
   at?: { readonly x: number; readonly y: number },
 ): void {
   if (element === null) return;
   const { scrollLeft, scrollTop, clientWidth, clientHeight } = element;
-  const before = scale.peek() ?? 1;
+  const before = scale.peek();
   const { x, y } = at ?? { x: clientWidth / 2, y: clientHeight / 2 };
-  scale.value = next;
+  zoom.value = next;
+  // Now, not when it is drawn: what does not fit yet cannot be scrolled to.
+  element
+    .querySelector('svg')
+    ?.setAttribute('width', String((element.querySelector('svg')!.clientWidth / before) * next));
   element.scrollLeft = scrollToKeep(scrollLeft, x, before, next);
   element.scrollTop = scrollToKeep(scrollTop, y, before, next);
 }
 
-function onWheel(event: WheelEvent, element: HTMLDivElement | null, scale: Signal<number | undefined>): void {
+function onWheel(event: WheelEvent, element: HTMLDivElement | null, zoom: Signal<Zoom>, scale: Scale): void {
   if (element === null || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
   const { left, top } = element.getBoundingClientRect();
-  const next = zoomed(scale.peek() ?? 1, Math.exp(-event.deltaY / 300));
-  zoomAround(element, scale, next, { x: event.clientX - left, y: event.clientY - top });
+  const next = zoomed(scale.peek(), Math.exp(-event.deltaY / 300));
+  zoomAround(element, zoom, scale, next, { x: event.clientX - left, y: event.clientY - top });
 }
 
 function onKey(event: KeyboardEvent, element: HTMLDivElement | null, commands: Record<string, () => void>): void {
@@ -190,6 +290,8 @@ function beginDrag(event: PointerEvent): void {
   if (event.button !== 0 || event.pointerType !== 'mouse') return;
   let { clientX, clientY } = event;
   const move = (next: PointerEvent): void => {
+    // A press that does not move is a click, which belongs to what is under it.
+    if (!element.hasPointerCapture(next.pointerId)) element.setPointerCapture(next.pointerId);
     element.scrollBy({ left: clientX - next.clientX, top: clientY - next.clientY, behavior: 'instant' });
     ({ clientX, clientY } = next);
     element.classList.add('dragging');
@@ -198,13 +300,8 @@ function beginDrag(event: PointerEvent): void {
     element.removeEventListener('pointermove', move);
     element.classList.remove('dragging');
   };
-  element.setPointerCapture(event.pointerId);
   element.addEventListener('pointermove', move);
   for (const over of ['pointerup', 'pointercancel']) element.addEventListener(over, end, { once: true });
-}
-
-function sizeOf({ clientWidth, clientHeight }: HTMLElement): { width: number; height: number } {
-  return { width: clientWidth - 24, height: clientHeight - 24 };
 }
 
 function reducedMotion(): boolean {

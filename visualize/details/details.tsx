@@ -12,6 +12,7 @@ import {
   stateInWords,
   wallClockText,
 } from '../model/words.ts';
+import { LargeButton } from '../parts/large-button.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Causes } from './details-causes.tsx';
 import { Context } from './details-context.tsx';
@@ -69,6 +70,7 @@ export function Details(): JSX.Element {
             <Definition moment={moment} />
           </div>
           <Lines open={open} t={moment.record.t} />
+          <LargeButton pane="details" />
         </>
       )}
     </section>

@@ -116,9 +116,11 @@ function verdictHere(): Verdict | undefined {
 
 /** The pictures of those who occur in it. */
 function sessionOfPart(open: Recording, part: ExportedRange): Session {
-  const { charts = {}, diagrams = [] } = session.value ?? {};
-  const own = machinesWithin(open, part).flatMap(({ id }) => (charts[id] === undefined ? [] : [[id, charts[id]]]));
-  return { charts: Object.fromEntries(own) as Session['charts'], diagrams };
+  const { charts = {}, briefCharts = {}, diagrams = [] } = session.value ?? {};
+  const ids = new Set(machinesWithin(open, part).map(({ id }) => id));
+  const own = <Picture>(all: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
+    Object.fromEntries(Object.entries(all).filter(([id]) => ids.has(id)));
+  return { charts: own(charts), briefCharts: own(briefCharts), diagrams };
 }
 
 /** The part that is exported now. */

@@ -113,7 +113,7 @@ function arrowSvg(
   if (form === undefined) return [];
   const note = whoOf(entry, columns) + label;
   const colour = departs ? palette.bad : palette.line;
-  if (form.form === 'note') return [noteBox(note, noteMiddle(form.x, note), y + 4, palette)];
+  if (form.form === 'note') return [noteBox(note, noteMiddle(form.x, note, layout), y + 4, palette)];
   const who = whoOf(entry, columns);
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
   const words = `<tspan fill="${palette.muted}">${escape(who)}</tspan><tspan font-weight="600">${escape(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : escape(payload)}</tspan>`;

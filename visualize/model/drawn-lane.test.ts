@@ -88,20 +88,20 @@ test('a mark has its words beside it where they fit: not on the next mark, not o
     t,
     index: t,
     kind: 'restart',
-    title: 'Hot restart of epoch-1: configuration changed',
+    title: 'Decided: hot restart of epoch-1: configuration changed',
   });
   const labels = (marks: readonly Mark[], spans: Span[] = []): string[] => {
     const drawn = lane({ marks: [...marks], spans });
     return labelsOf(clustersOf(drawn, axis), barsOf(drawn, axis, 1_000), 500).map(({ text }) => text);
   };
-  expect(labels([mark(0)])).toEqual(['Hot restart of epoch-1: configuration changed']);
-  expect(labels([mark(0), mark(400)])).toEqual([
-    'Hot restart of epoch-1',
-    'Hot restart of epoch-1: configuration changed',
+  expect(labels([mark(0)])).toEqual(['Decided: hot restart of epoch-1: configuration changed']);
+  expect(labels([mark(0), mark(350)])).toEqual([
+    'hot restart of epoch-1',
+    'Decided: hot restart of epoch-1: configuration changed',
   ]);
   expect(labels([mark(0), mark(2), mark(200)])).toEqual([
-    'Hot restart +1',
-    'Hot restart of epoch-1: configuration changed',
+    'hot restart +1',
+    'Decided: hot restart of epoch-1: configuration changed',
   ]);
   expect(labels([mark(950)])).toEqual([]);
   expect(labels([mark(0)], [{ from: 100, to: 300, phase: 'live', index: 0 }])).toEqual([]);

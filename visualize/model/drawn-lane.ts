@@ -115,6 +115,12 @@ export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string
   return marks.length > 8 ? [...lines, `… and ${marks.length - 8} more: zoom in`].join('\n') : lines.join('\n');
 }
 
+/** `Decided: hot restart of epoch-1: configuration changed`, with less and less in it: at last `hot restart`. */
+function shorterAndShorter(title: string): string[] {
+  const said = title.replace(/^\w+: /, '');
+  return [title, said, said.split(': ')[0]!, said.split(/: | of /)[0]!];
+}
+
 export interface MarkLabel {
   readonly x: number;
   readonly text: string;
@@ -130,7 +136,7 @@ export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], wid
     const to = Math.min(width, (clusters[i + 1]?.x ?? Number.POSITIVE_INFINITY) - besideMark);
     const others = marks.length > 1 ? ` +${marks.length - 1}` : '';
     const { title } = marks.find((mark) => mark.kind === kind)!;
-    const found = [title, title.split(': ')[0]!, title.split(/: | of /)[0]!]
+    const found = shorterAndShorter(title)
       .map((words) => words + others)
       .find((words) => {
         const end = from + textWidth(words, labelFont);

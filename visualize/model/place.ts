@@ -53,8 +53,12 @@ export function jumpTo(index: number): void {
   jumps.value++;
 }
 
-/** Looks at an actor; from then on its chart is shown. */
+/** Whether all charts are shown, small, instead of the chosen actor's. */
+export const showsAll = signal(false);
+
+/** Looks at an actor; from then on its chart is shown, and no other. */
 export function choose(actor: string): void {
+  showsAll.value = false;
   if (actor === chosenActor.value) return;
   chosenActor.value = actor;
   jumps.value++;

@@ -81,22 +81,30 @@ export async function loadSession(source: number, header: TraceHeader, signal: A
   const found = (inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)) as Session;
   for (const machine of header.machines) {
     const chart = found.charts[machine.id];
-    if (chart !== undefined) knownCharts.set(JSON.stringify(machine), chart);
+    // A file that an earlier version has written has no brief ones.
+    const brief = found.briefCharts?.[machine.id] ?? [];
+    if (chart !== undefined) knownPictures.set(JSON.stringify(machine), { chart, brief });
   }
   knownDiagrams.set(header.program, found.diagrams);
   return found;
 }
 
 /** What the page has shown: by a machine's definition, and by a program's name. */
-const knownCharts = new Map<string, string>();
+const knownPictures = new Map<string, { readonly chart: string; readonly brief: Session['briefCharts'][string] }>();
 const knownDiagrams = new Map<string, Session['diagrams']>();
 
 /** A page without a server has the pictures that it has shown: those of machines that are exactly the same. */
 async function describe({ program, machines }: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (textInside(sourcesElement) !== undefined) {
-    const known = machines.map((machine) => [machine.id, knownCharts.get(JSON.stringify(machine))]);
-    const charts = Object.fromEntries(known.filter(([, chart]) => chart !== undefined)) as Session['charts'];
-    return { charts, diagrams: knownDiagrams.get(program) ?? [] };
+    const known = machines.flatMap((machine) => {
+      const pictures = knownPictures.get(JSON.stringify(machine));
+      return pictures === undefined ? [] : [[machine.id, pictures] as const];
+    });
+    return {
+      charts: Object.fromEntries(known.map(([id, { chart }]) => [id, chart])),
+      briefCharts: Object.fromEntries(known.map(([id, { brief }]) => [id, brief])),
+      diagrams: knownDiagrams.get(program) ?? [],
+    };
   }
   const described: Described = { program, machines };
   const body = JSON.stringify(described);

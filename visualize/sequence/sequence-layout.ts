@@ -1,16 +1,21 @@
 /** Where lifelines and arrows are, in pixels. */
+import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import type { Column, Columns } from './sequence-lifelines.ts';
 import type { Entry } from './sequence-rows.ts';
 
 export const rowHeight = 26;
+export const noteFont = { size: 12 };
+export const labelFont = { size: 12, bold: true };
 export const headHeight = 40;
 /** Number and time of a record. */
 export const gutter = 118;
 /** A narrower view has no room for where the diagrams have a message. */
 const narrow = 1_000;
-/** What arrows of the last lifelines say goes beyond them. */
-const spareWidth = { narrow: 150, wide: 330 };
-const columnWidth = { least: 74, most: 190 };
+/** Behind the last lifeline; what arrows there say begins further left. With room for where the diagrams have a message. */
+const spareWidth = { narrow: 40, wide: 330 };
+/** The least has room for `supervisor` in the font of the names. */
+const columnWidth = { least: 84, wanted: 100, most: 190 };
+const edge = 6;
 
 export interface Layout {
   readonly columnWidth: number;
@@ -25,6 +30,17 @@ export function layoutOf(columns: number, viewport: number): Layout {
   const room = (viewport - gutter - behind) / Math.max(1, columns);
   const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, room)));
   return { columnWidth: width, width: Math.max(viewport, gutter + width * columns + behind), hasNotes };
+}
+
+/** How wide a view shows all lifelines well. */
+export function widthFor(columns: number): number {
+  return gutter + columnWidth.wanted * columns + spareWidth.narrow;
+}
+
+/** Where words begin that stand at a place: further left when they would go beyond the right edge, and how wide they may be. */
+export function wordsAt(x: number, width: number, layout: Pick<Layout, 'width'>): { left: number; most: number } {
+  const left = Math.max(gutter + edge, Math.min(x, layout.width - edge - width));
+  return { left, most: layout.width - edge - left };
 }
 
 /** A length for a style. */
@@ -57,9 +73,10 @@ export function drawn(entry: Entry, columns: Columns, layout: Pick<Layout, 'colu
   };
 }
 
-/** Where the middle of a note is: over its lifeline, unless it would reach into the gutter. */
-export function noteMiddle(x: number, text: string): number {
-  return Math.max(x, gutter + 6 + (text.length * 6.6 + 16) / 2);
+/** Where the middle of a note is: over its lifeline, unless it would reach into the gutter or beyond the right edge. */
+export function noteMiddle(x: number, text: string, { width }: Pick<Layout, 'width'>): number {
+  const half = (textWidth(text, noteFont) + 18) / 2;
+  return Math.max(gutter + edge + half, Math.min(x, width - edge - half));
 }
 
 /** Whether an actor's own lifeline is drawn, rather than the one of who it works for. */

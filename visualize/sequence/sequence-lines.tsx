@@ -2,6 +2,7 @@ import type { JSX } from 'preact';
 import { choose, chosenActor, place } from '../model/place.ts';
 import { gutter, type Layout, px, rowHeight, xOf } from './sequence-layout.ts';
 import { type Column, type Columns, lifeAt, livesWithin, titleOf } from './sequence-lifelines.ts';
+import { nameLines } from './sequence-name.ts';
 import type { SequenceRows } from './sequence-rows.ts';
 
 /** The lifelines' names: of those who live at the place. */
@@ -29,12 +30,15 @@ function HeadName({ column, x, width }: { column: Column; x: number; width: numb
       type="button"
       class={classes.filter(Boolean).join(' ')}
       style={{ left: px(x - width / 2 + 2), width: px(width - 4) }}
+      aria-label={name}
       title={lives ? name : `${name} does not live here`}
       tabIndex={-1}
       disabled={!isOne}
       onClick={() => choose(name)}
     >
-      {name}
+      {nameLines(name, width - 12).map((line) => (
+        <span key={line}>{line}</span>
+      ))}
     </button>
   );
 }

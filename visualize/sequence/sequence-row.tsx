@@ -1,10 +1,23 @@
 import type { JSX } from 'preact';
 import type { Departure } from '../../src/debugger/check/check.ts';
+import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { goTo, range } from '../model/place.ts';
 import { clockText } from '../model/words.ts';
 import { contractPlaces } from './sequence-current.ts';
-import { type Drawn, drawn, hasLifeline, type Layout, noteMiddle, px, rowHeight, xOf } from './sequence-layout.ts';
+import {
+  type Drawn,
+  drawn,
+  hasLifeline,
+  type Layout,
+  labelFont,
+  noteFont,
+  noteMiddle,
+  px,
+  rowHeight,
+  wordsAt,
+  xOf,
+} from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import { departureOfLine, departureText, departureTexts, type Entry, type SequenceRows } from './sequence-rows.ts';
 import { labelOf, payloadOf, sentenceOf, typeOf, whoOf } from './sequence-text.ts';
@@ -101,7 +114,7 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   const who = whoOf(entry, columns);
   if (form.form === 'note') {
     return (
-      <span class="sequence-note" style={{ left: px(noteMiddle(form.x, who + label)) }}>
+      <span class="sequence-note" style={{ left: px(noteMiddle(form.x, who + label, layout)) }}>
         {who + label}
       </span>
     );
@@ -111,10 +124,13 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
     return <Ends entry={entry} columns={columns} layout={layout} />;
   }
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
+  const payload = born ? '' : payloadOf(record);
+  const wide = textWidth(who, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
+  const words = wordsAt(form.x + (form.form === 'self' ? 30 : 8), wide, layout);
   const text = (
-    <span class="sequence-text" style={{ left: px(form.x + (form.form === 'self' ? 30 : 8)) }}>
+    <span class="sequence-text" style={{ left: px(words.left), maxWidth: px(words.most) }}>
       <span class="sequence-effect">{who}</span>
-      <span class="sequence-label">{label}</span> <span class="sequence-payload">{born ? '' : payloadOf(record)}</span>
+      <span class="sequence-label">{label}</span> <span class="sequence-payload">{payload}</span>
     </span>
   );
   const arrow =
@@ -142,7 +158,7 @@ function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>):
   if ((kind !== 'spawn' && kind !== 'done' && kind !== 'ended') || !hasLifeline(columns, lifeline)) return null;
   const x = xOf(columns.of(lifeline)!, layout);
   return kind === 'spawn' ? (
-    <span class="sequence-born" style={{ left: px(x) }}>
+    <span class="sequence-born" style={{ left: px(noteMiddle(x, `${toActor} `, layout)) }}>
       {toActor}
     </span>
   ) : (

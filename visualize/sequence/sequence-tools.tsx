@@ -2,6 +2,7 @@ import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { chosenActor, place, recording, size } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
+import { LargeButton } from '../parts/large-button.tsx';
 import { goToDeparture } from '../parts/steps.ts';
 import { foldsEffects, onlyChosen, showsInternal, showsStates } from './sequence-current.ts';
 
@@ -32,6 +33,7 @@ export function SequenceTools(): JSX.Element {
         runtime’s own
       </Check>
       <Departures />
+      <LargeButton pane="sequence" />
     </div>
   );
 }

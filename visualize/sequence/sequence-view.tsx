@@ -81,7 +81,7 @@ function useDrawnRows(
   });
   return (rows, first, end, here) => {
     if (rows === undefined) return { rows: [], stamps: [] };
-    const by = [rows, columns, layout.columnWidth, layout.hasNotes];
+    const by = [rows, columns, layout.columnWidth, layout.width, layout.hasNotes];
     const isSame = by.every((value, i) => value === kept.current.by[i]);
     const before: typeof kept.current.nodes = isSame ? kept.current.nodes : new Map();
     const nodes: typeof before = new Map();

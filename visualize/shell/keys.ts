@@ -4,6 +4,7 @@ import { goToMark, toggleMark } from '../model/marks.ts';
 import { goTo, place } from '../model/place.ts';
 import { togglePlaying } from '../model/playing.ts';
 import { remember, remembered } from '../model/remembered.ts';
+import { showAllPanes } from '../parts/large-button.tsx';
 import { goToDeparture, goToEnd, step, stepOfActor } from '../parts/steps.ts';
 import { focusSearch } from '../search/searching.ts';
 import { rangeOfChoice, showChoice } from '../timeline/timeline-choice.ts';
@@ -144,6 +145,12 @@ export const commands: readonly Command[] = [
       { key: 'm', act: () => toggleMark(place.value) },
       { key: 'm', modifier: 'shift', act: goToMark },
     ],
+  },
+  {
+    id: 'all-panes',
+    does: 'All panes again, when one was made large',
+    shown: ['Esc'],
+    keys: [{ key: 'Escape', act: showAllPanes }],
   },
   { id: 'search', does: 'Search', shown: ['/'], isCharacter: true, keys: [{ key: '/', act: focusSearch }] },
   { id: 'help', does: 'This help', shown: ['?'], isCharacter: true, keys: [{ key: '?', act: openHelp }] },

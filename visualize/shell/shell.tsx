@@ -7,6 +7,9 @@ import { connection, source, sources } from '../model/connection.ts';
 import { follows, place, recording, size } from '../model/place.ts';
 import { playing } from '../model/playing.ts';
 import type { Recording } from '../model/recording.ts';
+import { largePane } from '../parts/large-button.tsx';
+import { shownColumns } from '../sequence/sequence-current.ts';
+import { widthFor } from '../sequence/sequence-layout.ts';
 import { SequenceView } from '../sequence/sequence-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
 import { placeInWords, Transport } from '../timeline/transport.tsx';
@@ -20,7 +23,7 @@ import { Topbar } from './topbar.tsx';
 
 export function Shell(): JSX.Element {
   return (
-    <div class="shell">
+    <div class="shell" data-large={largePane.value}>
       <Topbar />
       <Banners />
       <Boundary name="verdict">
@@ -68,7 +71,7 @@ function ActorsAndChart(): JSX.Element {
 function Views(): JSX.Element {
   return (
     <>
-      <main class="panes">
+      <main class="panes" style={{ '--lanes-width': `${widthFor(shownColumns.value.list.length)}px` }}>
         <ActorsAndChart />
         <Splitter name="sequence-width" label="Width of the sequence" axis="x" of="behind" least={240} most={1_000} />
         <section class="pane sequence-pane" aria-label="Sequence">

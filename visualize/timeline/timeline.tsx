@@ -7,6 +7,7 @@ import type { Lane, MarkKind } from '../model/lanes.ts';
 import { range, recording, size } from '../model/place.ts';
 import { durationInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
+import { LargeButton } from '../parts/large-button.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
 import { Flags } from './timeline-flags.tsx';
 import { Folds, IdleSwitch } from './timeline-folds.tsx';
@@ -39,6 +40,7 @@ export function Timeline(): JSX.Element {
         <RangeText />
         <IdleSwitch />
         <ZoomButtons />
+        <LargeButton pane="timeline" />
       </header>
       <div class="lanes scroll" ref={scroller} onScroll={onScroll}>
         <Names lanes={lanes.value} />

@@ -106,13 +106,15 @@ function markerEdges(chart: Statechart): ElkExtendedEdge[] {
 function arrowEdge(chart: Statechart, connection: Connection, number: number): ElkExtendedEdge {
   const { source, target } = connection;
   const [from, to] = leadsBack(chart, connection) ? [target, source] : [source, target];
+  const ends = { id: arrowId(number), sources: [stateId(from)], targets: [stateId(to)] };
+  if (connection.labels.every(({ lines }) => lines.length === 0)) return ends;
   const label = {
     // ELK leaves out what has no text.
     text: 'label',
     ...labelRoom(connection),
     layoutOptions: { 'elk.edgeLabels.inline': 'true', 'elk.edgeLabels.placement': 'CENTER' },
   };
-  return { id: arrowId(number), sources: [stateId(from)], targets: [stateId(to)], labels: [label] };
+  return { ...ends, labels: [label] };
 }
 
 function padding(top: number, side: number = border): string {

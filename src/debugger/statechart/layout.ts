@@ -28,7 +28,27 @@ function loadEngine(): Promise<ELK> {
 export async function layoutStatechart(chart: Statechart): Promise<ChartLayout> {
   const headers = chart.states.map((_, number) => stateHeader(chart, number));
   const connections = connectionsOf(chart);
-  const { graph, nodes } = await layoutGraphOnScreen(chart, headers, connections);
+  return placed(chart, headers, connections, await layoutGraphOnScreen(chart, headers, connections));
+}
+
+/** With words of somebody else's, life going down or to the right: whichever is larger on a screen. */
+export async function layoutOnScreen(
+  chart: Statechart,
+  headers: readonly StateHeader[],
+  connections: readonly Connection[],
+  size: Size,
+): Promise<ChartLayout> {
+  const down = await layoutGraph(chart, headers, connections, 'DOWN');
+  const right = await layoutGraph(chart, headers, connections, 'RIGHT');
+  return placed(chart, headers, connections, scaleOf(right, size) > scaleOf(down, size) ? right : down);
+}
+
+function placed(
+  chart: Statechart,
+  headers: readonly StateHeader[],
+  connections: readonly Connection[],
+  { graph, nodes }: LaidOut,
+): ChartLayout {
   const edges = new Map((graph.edges ?? []).map((edge) => [edge.id, edge]));
   return {
     width: Math.ceil(graph.width!),
@@ -42,6 +62,8 @@ export async function layoutStatechart(chart: Statechart): Promise<ChartLayout> 
   };
 }
 
+type Size = { readonly width: number; readonly height: number };
+
 interface LaidOut {
   readonly graph: ElkNode;
   readonly nodes: ReadonlyMap<string, ElkNode>;
@@ -53,14 +75,14 @@ async function layoutGraphOnScreen(
   connections: readonly Connection[],
 ): Promise<LaidOut> {
   const down = await layoutGraph(chart, headers, connections, 'DOWN');
-  if (scaleOf(down) >= legibleScale) return down;
+  if (scaleOf(down, screen) >= legibleScale) return down;
   const right = await layoutGraph(chart, headers, connections, 'RIGHT');
-  return scaleOf(right) > scaleOf(down) ? right : down;
+  return scaleOf(right, screen) > scaleOf(down, screen) ? right : down;
 }
 
 /** At which a chart fits a screen. */
-function scaleOf({ graph: { width, height } }: LaidOut): number {
-  return Math.min(screen.width / width!, screen.height / height!);
+function scaleOf({ graph: { width, height } }: LaidOut, size: Size): number {
+  return Math.min(size.width / width!, size.height / height!);
 }
 
 /** Again, when what is written at the top of a state is wider than what lies in it. */
@@ -89,13 +111,22 @@ function arrowOf(chart: Statechart, connection: Connection, edge: ElkExtendedEdg
   const { source, target } = connection;
   const points = pointsOf(edge);
   if (leadsBack(chart, connection)) points.reverse();
-  const room = boxOf(edge.labels![0]!);
+  const [label] = edge.labels ?? [];
+  const room = label === undefined ? { ...middleOf(points), width: 0, height: 0 } : boxOf(label);
   return { source, target, points, room, labels: labelBoxes(connection, room) };
 }
 
 function pointsOf({ sections }: ElkExtendedEdge): Point[] {
   const { startPoint, bendPoints = [], endPoint } = sections![0]!;
   return withCorners([startPoint, ...bendPoints, endPoint].map(({ x, y }) => ({ x: round(x), y: round(y) })));
+}
+
+/** Of the longest of an arrow's lines. */
+function middleOf(points: readonly Point[]): Point {
+  const lines = points.slice(1).map((to, i) => ({ from: points[i]!, to }));
+  const length = ({ from, to }: (typeof lines)[number]): number => Math.abs(to.x - from.x) + Math.abs(to.y - from.y);
+  const { from, to } = lines.reduce((longest, line) => (length(line) > length(longest) ? line : longest));
+  return { x: round((from.x + to.x) / 2), y: round((from.y + to.y) / 2) };
 }
 
 /** ELK's arrows from a state to one that it lies in may have a slanting line. */

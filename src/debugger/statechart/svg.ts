@@ -9,30 +9,40 @@ import { svgStyle } from './svg-style.ts';
 const cornerRadius = 6;
 const headLength = 8;
 
+/** A picture of a part of a statechart. */
+export interface PartOf {
+  /** Of each state the number that it has in the whole; undefined for what stands for several. */
+  readonly numbers: readonly (number | undefined)[];
+  /** Whether states of it are left out. */
+  isFolded(state: number): boolean;
+  readonly whole: Statechart;
+}
+
 /**
  * The picture, with everything in it that a page needs to light it: `g.state[data-state]`, `g.transition[data-transition]`,
  * `g.internal[data-transition]` with the numbers of the definition.
  */
-export function renderStatechart(chart: Statechart, layout: ChartLayout): string {
+export function renderStatechart(chart: Statechart, layout: ChartLayout, part?: PartOf): string {
   const { width, height, states, arrows, markers } = layout;
   const headers = states.map(headerText);
   const label = `Statechart of ${chart.id}`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" class="statechart" data-machine="${escape(chart.id)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escape(label)}">`,
-    `<style>${svgStyle}</style>`,
+    // A part is shown where the whole is, which has the style.
+    ...(part === undefined ? [`<style>${svgStyle}</style>`] : []),
     `<rect class="paper" width="${width}" height="${height}"/>`,
-    ...states.map((box, number) => renderState(chart, box, number)),
+    ...states.map((box, number) => renderState(chart, box, number, part)),
     ...markers.map(renderMarker),
-    ...arrows.map((arrow) => renderArrow(chart, arrow, headers)),
+    ...arrows.map((arrow) => renderArrow(part?.whole ?? chart, arrow, headers)),
     '</svg>\n',
   ].join('\n');
 }
 
-function renderState(chart: Statechart, box: StateBox, number: number): string {
+function renderState(chart: Statechart, box: StateBox, number: number, part?: PartOf): string {
   const state = chart.states[number]!;
   const { header, x, y } = box;
   return [
-    `<g class="${stateClasses(chart, state)}" data-state="${number}" data-path="${escape(state.path)}">`,
+    `<g class="${stateClasses(chart, state)}${part?.isFolded(number) === true ? ' folded' : ''}"${numberAttribute(number, part)} data-path="${escape(state.path)}">`,
     `<title>${escape([stateName(chart, state), state.description].filter(Boolean).join('\n'))}</title>`,
     `<rect class="box" ${rect(box)} rx="${cornerRadius + 2}"/>`,
     ...(state.type === 'final' ? [`<rect class="inner" ${rect(inside(box, 3))} rx="${cornerRadius}"/>`] : []),
@@ -40,6 +50,11 @@ function renderState(chart: Statechart, box: StateBox, number: number): string {
     ...header.rows.map((row) => renderRow(chart, row, box)),
     '</g>',
   ].join('\n');
+}
+
+function numberAttribute(number: number, part: PartOf | undefined): string {
+  const whole = part === undefined ? number : part.numbers[number];
+  return whole === undefined ? '' : ` data-state="${whole}"`;
 }
 
 function stateClasses(chart: Statechart, { type, parent }: StatechartState): string {

@@ -7,9 +7,17 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../runtime/package-root.ts';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
+import type { BriefChart } from '../statechart/brief-charts.ts';
 
-/** SVG text by {@link chartKey}. */
-export type KnownCharts = Readonly<Record<string, string>>;
+/** The pictures of a machine. */
+export interface MachinePictures {
+  /** SVG text. */
+  readonly whole: string;
+  readonly brief: readonly BriefChart[];
+}
+
+/** By {@link chartKey}. */
+export type KnownCharts = Readonly<Record<string, MachinePictures>>;
 
 /** Below the package's folder. */
 export const knownChartsFile = 'dist/visualize/charts.json';

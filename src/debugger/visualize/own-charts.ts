@@ -2,12 +2,12 @@ import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
 import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
-import { chartsOf } from '../statechart/charts.ts';
+import { drawMachine } from './draw-machine.ts';
 import { chartKey, type KnownCharts } from './known-charts.ts';
 
 /** Draws all machines that our programs run: for the build. */
 export async function drawOwnCharts(): Promise<KnownCharts> {
   const machines = machinesOf(agentMachine, discoveryMachine, adsConnectionMachine).map(statechartOf);
-  const charts = await chartsOf(machines);
-  return Object.fromEntries(machines.map((chart) => [chartKey(chart), charts[chart.id]!]));
+  const drawn = machines.map(async (chart) => [chartKey(chart), await drawMachine(chart)] as const);
+  return Object.fromEntries(await Promise.all(drawn));
 }

@@ -5,37 +5,41 @@ import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import { bundledDiagrams } from '../diagram/bundled.ts';
 import { diagramTexts } from '../diagram/load.ts';
 import type { Session } from '../page-data.ts';
-import { chartsOf } from '../statechart/charts.ts';
-import { chartKey, readKnownCharts } from './known-charts.ts';
+import { drawMachine } from './draw-machine.ts';
+import { chartKey, type MachinePictures, readKnownCharts } from './known-charts.ts';
 
 /** Makes what the page shows beside a trace's records. The picture of the same machine is made once. */
 export class Sessions {
   readonly #diagrams: string | undefined;
-  readonly #charts: Map<string, string | Promise<string>>;
+  readonly #pictures: Map<string, MachinePictures | Promise<MachinePictures>>;
 
   /** @param diagrams folder or file that every trace is held against; those of its program when absent */
   constructor(diagrams?: string, known = readKnownCharts()) {
     this.#diagrams = diagrams;
-    this.#charts = new Map(Object.entries(known));
+    this.#pictures = new Map(Object.entries(known));
   }
 
   async of({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
-    const charts = await Promise.all(
+    const drawn = await Promise.all(
       machines.map(async (chart) => {
         // A trace may come from anywhere: one machine that cannot be drawn takes nothing from the others.
-        const text = await Promise.resolve(this.#chart(chart)).catch(() => undefined);
-        return text === undefined ? [] : [[chart.id, text] as const];
+        const pictures = await Promise.resolve(this.#draw(chart)).catch(() => undefined);
+        return pictures === undefined ? [] : [[chart.id, pictures] as const];
       }),
     );
-    return { charts: Object.fromEntries(charts.flat()), diagrams: this.#diagramsOf(program) };
+    return {
+      charts: Object.fromEntries(drawn.flat().map(([id, { whole }]) => [id, whole])),
+      briefCharts: Object.fromEntries(drawn.flat().map(([id, { brief }]) => [id, brief])),
+      diagrams: this.#diagramsOf(program),
+    };
   }
 
-  #chart(chart: Statechart): string | Promise<string> {
+  #draw(chart: Statechart): MachinePictures | Promise<MachinePictures> {
     const key = chartKey(chart);
-    const known = this.#charts.get(key);
+    const known = this.#pictures.get(key);
     if (known !== undefined) return known;
-    const drawn = drawChart(chart);
-    this.#charts.set(key, drawn);
+    const drawn = drawMachine(chart);
+    this.#pictures.set(key, drawn);
     return drawn;
   }
 
@@ -44,9 +48,4 @@ export class Sessions {
     const folder = bundledDiagrams(program);
     return folder === undefined ? [] : diagramTexts(folder, relative(packageRoot(), folder));
   }
-}
-
-/** Rejects, and never throws: a definition without states, or with names that lead nowhere, is no picture. */
-async function drawChart(chart: Statechart): Promise<string> {
-  return (await chartsOf([chart]))[chart.id]!;
 }

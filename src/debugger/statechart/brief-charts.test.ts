@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest';
+import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
+import { chartKey, readKnownCharts } from '../visualize/known-charts.ts';
+import { type BriefChart, briefChartsOf, briefScreen, foldingsOf } from './brief-charts.ts';
+import { briefFor, wholeRows } from './brief-choice.ts';
+import { foldStatechart, openFor } from './fold-statechart.ts';
+
+/** `a` has a row of states within, `z` a long one of eleven. */
+const chart: Statechart = {
+  id: 'made up',
+  states: [
+    { path: '', type: 'compound', initial: 1 },
+    { path: 'a', parent: 0, type: 'compound', initial: 2 },
+    { path: 'a.one', parent: 1, type: 'atomic' },
+    { path: 'a.two', parent: 1, type: 'atomic' },
+    { path: 'z', parent: 0, type: 'compound', initial: 5 },
+    ...Array.from({ length: 11 }, (_, i) => ({ path: `z.s${i}`, parent: 4, type: 'atomic' as const })),
+  ],
+  transitions: [
+    { source: 2, targets: [3], kind: 'event', on: 'next' },
+    { source: 3, targets: [5], kind: 'event', on: 'leave', actions: ['wave'] },
+    ...Array.from({ length: 10 }, (_, i) => ({ source: 5 + i, targets: [6 + i], kind: 'event' as const, on: 'on' })),
+  ],
+};
+const paths = (folded: ReturnType<typeof foldStatechart>): string[] => folded.chart.states.map(({ path }) => path);
+
+describe('what is folded', () => {
+  test('is one box, and its arrows begin and end there', () => {
+    const folded = foldStatechart(chart, new Set([1]));
+    expect(paths(folded)).toEqual(['', 'a', 'a.one', 'a.two', 'z']);
+    expect(folded.leftOut).toEqual([0, 0, 0, 0, 11]);
+    expect(folded.chart.transitions[1]).toMatchObject({ source: 3, targets: [4] });
+    // Within a box nothing is drawn, but every transition keeps its number.
+    expect(folded.chart.transitions).toHaveLength(chart.transitions.length);
+    expect(folded.chart.transitions.slice(2).every(({ targets }) => targets.length === 0)).toBe(true);
+  });
+
+  test('of a long row is what is not near the active state', () => {
+    const folded = foldStatechart(chart, new Set([4]), 8);
+    expect(paths(folded).filter((path) => /^z\.s/.test(path))).toHaveLength(7);
+    expect(paths(folded)).toContain('z.s3');
+    expect(paths(folded)).toContain('z.… 4 more');
+    expect(folded.numbers[paths(folded).indexOf('z.… 4 more')]).toBeUndefined();
+  });
+});
+
+describe('which picture is shown', () => {
+  const pictures: BriefChart[] = foldingsOf(chart).map((folding) => ({ ...folding, text: '' }));
+  const shown = (leaf: number, byHand: number[] = []): [readonly number[], number | undefined] => {
+    const { open, near } = briefFor(chart, pictures, [leaf], byHand)!;
+    return [open, near];
+  };
+
+  test('where the active state is seen, and no more', () => {
+    expect(shown(2)).toEqual([[1], undefined]);
+    expect(shown(8)).toEqual([[4], 8]);
+  });
+
+  test('and what somebody opened', () => {
+    expect(shown(2, [4])).toEqual([[1, 4], undefined]);
+    expect(shown(8, [wholeRows])).toEqual([[4], undefined]);
+  });
+});
+
+test('a picture can be lit: its states and transitions have the numbers of the definition, what is folded says so', async () => {
+  const pictures = await briefChartsOf(chart);
+  const { text } = briefFor(chart, pictures, [2])!;
+  expect(text).toMatch(/class="state atomic folded" data-state="4" data-path="z"/);
+  expect(text).toMatch(/▸.*11.*states/);
+  expect(text).toMatch(/data-transition="1"/);
+  expect(text).not.toContain('<style>');
+});
+
+describe('at 1440 × 900 the chart that has the window is read at a glance: its texts have 9 pixels or more', () => {
+  const known = readKnownCharts();
+  const machines = machinesOf(agentMachine, discoveryMachine, adsConnectionMachine).map(statechartOf);
+
+  test.each(machines.map((machine) => [machine.id, machine] as const))('%s, in each of its states', (_, machine) => {
+    const pictures = known[chartKey(machine)]?.brief;
+    expect(pictures, 'run npm run build').toBeDefined();
+    const leaves = machine.states.flatMap(({ type }, number) =>
+      type === 'atomic' || type === 'final' ? [number] : [],
+    );
+    for (const leaf of leaves) {
+      const picture = briefFor(machine, pictures!, [leaf])!;
+      for (const state of openFor(machine, [leaf])) expect(picture.open).toContain(state);
+      const [, width, height] = /viewBox="0 0 (\S+) (\S+)"/.exec(picture.text)!.map(Number);
+      const scale = Math.min(briefScreen.width / width!, briefScreen.height / height!);
+      expect(12 * scale, machine.states[leaf]!.path).toBeGreaterThanOrEqual(9);
+    }
+  });
+});

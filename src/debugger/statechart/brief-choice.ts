@@ -1,0 +1,33 @@
+/** Which of a machine's brief pictures shows where an actor stands. Runs in a browser. */
+import type { Statechart } from '../../runtime/trace/statechart.ts';
+import type { BriefChart } from './brief-charts.ts';
+import { longRow, openFor, siblingsOf } from './fold-statechart.ts';
+
+/** Among the states that somebody opened: long rows are shown in full. */
+export const wholeRows = -1;
+
+/**
+ * The smallest of the pictures in which all is open that must be; of those the one near the active state.
+ *
+ * @param leaves numbers of the innermost active states
+ * @param byHand what somebody opened beside them
+ */
+export function briefFor(
+  chart: Statechart,
+  pictures: readonly BriefChart[],
+  leaves: readonly number[],
+  byHand: readonly number[] = [],
+): BriefChart | undefined {
+  const active = openFor(chart, leaves);
+  const wanted = [...active, ...byHand.filter((number) => number !== wholeRows)];
+  const inRows = [...leaves, ...active].filter((number) => siblingsOf(chart, number).length > longRow);
+  const fitting = pictures.filter(({ open, near }) => {
+    const isNear = near === undefined || (!byHand.includes(wholeRows) && inRows.includes(near));
+    return isNear && wanted.every((number) => open.includes(number));
+  });
+  const size = ({ open, near }: BriefChart): number => open.length - (near === undefined ? 0 : 0.5);
+  return fitting.reduce<BriefChart | undefined>(
+    (best, next) => (best === undefined || size(next) < size(best) ? next : best),
+    undefined,
+  );
+}

@@ -1,0 +1,104 @@
+/**
+ * A statechart with less in it: states within states that nobody looks into are one box, and of a long row of states those are
+ * left that are near the one that is looked at.
+ */
+import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/trace/statechart.ts';
+import { ancestorsOf } from './connections.ts';
+
+export interface FoldedStatechart {
+  /** Its transitions have the numbers that they have in the whole one. */
+  readonly chart: Statechart;
+  /** Of each state the number that it has in the whole one; undefined for what stands for several. */
+  readonly numbers: readonly (number | undefined)[];
+  /** Of each state how many states are left out in it. */
+  readonly leftOut: readonly number[];
+}
+
+/** A row of more states than this is shortened. */
+export const longRow = 9;
+/** So many of it are left, the one that is looked at among them. */
+const keptOfRow = 7;
+
+/**
+ * @param open numbers of the states whose states are shown, with those that they lie in; the machine itself is always open
+ * @param near number of a state in a long row: states of the row that are not near it are one box
+ */
+export function foldStatechart(chart: Statechart, open: ReadonlySet<number>, near?: number): FoldedStatechart {
+  const kept = near === undefined ? undefined : nearIn(chart, near);
+  const row = near === undefined ? undefined : chart.states[near]?.parent;
+  /** The state that is drawn for each state: itself, or the one that it is folded into. */
+  const drawn: number[] = [];
+  let rest: number | undefined;
+  chart.states.forEach(({ parent }, number) => {
+    if (parent === undefined) drawn[number] = number;
+    else if (drawn[parent] !== parent) drawn[number] = drawn[parent]!;
+    else if (parent !== 0 && !open.has(parent)) drawn[number] = parent;
+    else if (parent === row && kept?.has(number) === false) drawn[number] = rest ??= number;
+    else drawn[number] = number;
+  });
+  const shown = chart.states.flatMap((_, number) => (drawn[number] === number ? [number] : []));
+  const placeOf = new Map(shown.map((number, place) => [number, place]));
+  const placed = (number: number): number => placeOf.get(drawn[number]!)!;
+  const leftOut = shown.map((number) => drawn.filter((into, own) => into === number && own !== number).length);
+  const states = shown.map((number, place): StatechartState => {
+    const { parent, initial, ...state } = chart.states[number]!;
+    const around = parent !== undefined && { parent: placed(parent) };
+    if (number === rest) {
+      const count = drawn.filter((into) => into === number).length;
+      return { ...restOf(chart.states[parent!]!.path, count), ...around };
+    }
+    const within = { ...state, ...around };
+    if (leftOut[place]! > 0) return { ...within, type: 'atomic' };
+    return { ...within, ...(initial !== undefined && { initial: placed(initial) }) };
+  });
+  return {
+    chart: { ...chart, states, transitions: chart.transitions.map((transition) => between(transition, placed)) },
+    numbers: shown.map((number) => (number === rest ? undefined : number)),
+    leftOut,
+  };
+}
+
+/** The states of a long row that are near one of them, by the transitions between them; undefined when it is not long. */
+function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefined {
+  const row = siblingsOf(chart, near);
+  if (row.length <= longRow) return undefined;
+  const inRow = (number: number | undefined): number | undefined =>
+    number === undefined || row.includes(number) ? number : inRow(chart.states[number]!.parent);
+  const ways = chart.transitions.flatMap(({ source, targets }) =>
+    targets.map((target) => [inRow(source), inRow(target)] as const),
+  );
+  const found = new Set([near]);
+  for (const from of found) {
+    // Next ones first: where it goes on says more than where it came from.
+    const next = ways.flatMap(([source, target]) => (source === from && target !== undefined ? [target] : []));
+    const before = ways.flatMap(([source, target]) => (target === from && source !== undefined ? [source] : []));
+    for (const other of [...next, ...before]) if (found.size < keptOfRow) found.add(other);
+    if (found.size >= keptOfRow) break;
+  }
+  return found;
+}
+
+/** The states of the row that a state is in, itself among them. */
+export function siblingsOf({ states }: Statechart, number: number): number[] {
+  const { parent } = states[number]!;
+  return states.flatMap((state, sibling) => (state.parent === parent ? [sibling] : []));
+}
+
+/** What is open so that states are seen. */
+export function openFor(chart: Statechart, leaves: readonly number[]): number[] {
+  return [...new Set(leaves.flatMap((leaf) => ancestorsOf(chart, leaf)))].filter((number) => number !== 0);
+}
+
+/** What stands for the states of a row that are left out. */
+function restOf(row: string, count: number): Pick<StatechartState, 'path' | 'type'> {
+  const name = `… ${count} more`;
+  return { path: row === '' ? name : `${row}.${name}`, type: 'atomic' };
+}
+
+/** Ends that are folded away are where they are folded into; what goes from a box to itself is left out. */
+function between(transition: StatechartTransition, placed: (number: number) => number): StatechartTransition {
+  const { actions: _, ...rest } = transition;
+  const source = placed(transition.source);
+  const targets = [...new Set(transition.targets.map(placed))].filter((target) => target !== source);
+  return { ...rest, source, targets };
+}

@@ -1,0 +1,10 @@
+import type { Statechart } from '../../runtime/trace/statechart.ts';
+import { briefChartsOf } from '../statechart/brief-charts.ts';
+import { chartOf } from '../statechart/charts.ts';
+import type { MachinePictures } from './known-charts.ts';
+
+/** All pictures of a machine. Rejects where its definition is none: without states, or with names that lead nowhere. */
+export async function drawMachine(chart: Statechart): Promise<MachinePictures> {
+  const whole = await chartOf(chart);
+  return { whole, brief: await briefChartsOf(chart) };
+}

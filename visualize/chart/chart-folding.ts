@@ -1,0 +1,65 @@
+/** Which picture of a machine is shown: the whole one, or a brief one in which what is not active is folded. */
+import { computed, signal } from '@preact/signals';
+import { briefFor, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
+import { openFor } from '../../src/debugger/statechart/fold-statechart.ts';
+import { session, size } from '../model/place.ts';
+import { remember, remembered } from '../model/remembered.ts';
+import { definitionOf } from './chart-current.ts';
+import { activeLeaves } from './chart-lights.ts';
+import { adoptStyleOf } from './chart-picture.ts';
+
+const wanted = signal(remembered('charts'));
+
+/** Whether charts are shown with all that their definitions say: where nothing was run, there is nothing else to see. */
+export const showsWhole = computed(() => (wanted.value ?? (size.value === 0 ? 'whole' : 'brief')) === 'whole');
+
+/** What somebody opened, by machine: numbers of states, and `wholeRows`. */
+const opened = signal<Readonly<Record<string, readonly number[]>>>(readOpened());
+
+export function toggleWhole(): void {
+  const next = showsWhole.value ? 'brief' : 'whole';
+  wanted.value = next;
+  remember('charts', next);
+}
+
+/** The picture of a machine whose actor is in a state; undefined where the machine has none. */
+export function shownPicture(machine: string, state: string): string | undefined {
+  const chart = definitionOf(machine);
+  const brief = session.value?.briefCharts?.[machine] ?? [];
+  const found =
+    showsWhole.value || chart === undefined
+      ? undefined
+      : briefFor(chart, brief, activeLeaves(chart, state), opened.value[machine] ?? []);
+  const whole = session.value?.charts[machine];
+  if (whole !== undefined && found !== undefined) adoptStyleOf(whole);
+  return found?.text ?? whole;
+}
+
+/** Opens a folded state, or folds one that somebody opened. Without a number: rows that were shortened. */
+export function toggleState(machine: string, number: number | undefined): void {
+  const chart = definitionOf(machine);
+  if (chart === undefined) return;
+  const before = opened.value[machine] ?? [];
+  const at = number ?? wholeRows;
+  const after = before.includes(at)
+    ? before.filter((one) => one !== at)
+    : [...before, at, ...(number === undefined ? [] : openFor(chart, [number]))];
+  opened.value = { ...opened.value, [machine]: [...new Set(after)] };
+  remember('opened-states', JSON.stringify(opened.value));
+}
+
+/** Whether somebody opened a state. */
+export function isOpened(machine: string, number: number | undefined): boolean {
+  return opened.value[machine]?.includes(number ?? wholeRows) === true;
+}
+
+/** What another version of the page remembered may be of any form. */
+function readOpened(): Readonly<Record<string, readonly number[]>> {
+  try {
+    const read: unknown = JSON.parse(remembered('opened-states') ?? '{}');
+    const entries = Object.entries(read ?? {}).filter(([, numbers]) => Array.isArray(numbers));
+    return Object.fromEntries(entries as [string, number[]][]);
+  } catch {
+    return {};
+  }
+}

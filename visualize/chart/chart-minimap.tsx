@@ -1,0 +1,57 @@
+import type { Signal } from '@preact/signals';
+import type { JSX, TargetedPointerEvent } from 'preact';
+import { definitionOf, shownSnapshot } from './chart-current.ts';
+import { activeLeaves } from './chart-lights.ts';
+import type { Picture } from './chart-picture.ts';
+
+/** What of a chart is seen, in pixels of the page. */
+export interface Seen {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+const most = { width: 150, height: 110 };
+
+interface Props {
+  readonly machine: string;
+  readonly picture: Picture;
+  readonly scale: number;
+  readonly seen: Signal<Seen>;
+  readonly goTo: (left: number, top: number) => void;
+}
+
+/** All of a chart that does not fit, small, and what of it is seen; a press or a drag goes there. */
+export function Minimap({ machine, picture, scale, seen, goTo }: Props): JSX.Element | null {
+  const { left, top, width, height } = seen.value;
+  if (picture.width * scale <= width + 30 && picture.height * scale <= height + 30) return null;
+  const chart = definitionOf(machine);
+  const active = chart === undefined ? [] : activeLeaves(chart, shownSnapshot.value?.state ?? '');
+  const room = { width: Math.min(most.width, width / 4), height: Math.min(most.height, height / 3) };
+  const small = Math.min(room.width / picture.width, room.height / picture.height);
+  const go = (event: TargetedPointerEvent<SVGSVGElement>): void => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const to = (at: number, room: number): number => (at / small) * scale - room / 2;
+    goTo(to(event.clientX - box.left, width), to(event.clientY - box.top, height));
+  };
+  return (
+    <svg
+      class="chart-minimap"
+      aria-hidden="true"
+      width={picture.width * small}
+      height={picture.height * small}
+      viewBox={`0 0 ${picture.width} ${picture.height}`}
+      onPointerDown={(event) => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+        go(event);
+      }}
+      onPointerMove={(event) => event.buttons === 1 && go(event)}
+    >
+      {[...picture.boxes].map(([number, box]) => (
+        <rect key={number} {...box} class={active.includes(number) ? 'active' : ''} />
+      ))}
+      <rect class="seen" x={left / scale} y={top / scale} width={width / scale} height={height / scale} />
+    </svg>
+  );
+}

@@ -1,0 +1,32 @@
+import { signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { Icon } from './icon.tsx';
+
+export type Pane = 'actors' | 'chart' | 'sequence' | 'timeline' | 'details';
+
+/** The pane that has the window for itself. */
+export const largePane = signal<Pane | undefined>(undefined);
+
+export function showAllPanes(): void {
+  largePane.value = undefined;
+}
+
+/** Lets a pane have the window for itself, and gives the others their room again. */
+export function LargeButton({ pane }: { readonly pane: Pane }): JSX.Element {
+  const isLarge = largePane.value === pane;
+  const label = isLarge ? 'Show the other panes again (Escape)' : `Make the ${pane} large`;
+  return (
+    <button
+      type="button"
+      class="quiet large-button"
+      aria-label={label}
+      aria-pressed={isLarge}
+      title={label}
+      onClick={() => {
+        largePane.value = isLarge ? undefined : pane;
+      }}
+    >
+      <Icon name={isLarge ? 'smaller' : 'larger'} />
+    </button>
+  );
+}

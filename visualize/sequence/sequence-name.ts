@@ -1,0 +1,32 @@
+/** Names of lifelines in their boxes: broken where names are put together, shortened in the middle where that is not enough. */
+import { type Font, textWidth } from '../../src/debugger/statechart/text-width.ts';
+
+const font: Font = { size: 11, bold: true };
+const mostLines = 2;
+
+/** The lines of a name in a box of some pixels. Both of its ends are always there. */
+export function nameLines(name: string, width: number): string[] {
+  for (let kept = name.length; kept > 2; kept--) {
+    const lines = linesOf(shortened(name, kept), width);
+    if (lines !== undefined) return lines;
+  }
+  return [name];
+}
+
+/** As few lines as there may be; undefined when they are too many, or one of them is too long. */
+function linesOf(name: string, width: number): string[] | undefined {
+  const parts = name.match(/[^-/ ]*[-/ …]?/g)!.filter((part) => part !== '');
+  const lines: string[] = [];
+  for (const part of parts) {
+    const longer = (lines.at(-1) ?? '') + part;
+    if (lines.length > 0 && textWidth(longer, font) <= width) lines[lines.length - 1] = longer;
+    else lines.push(part);
+  }
+  return lines.length <= mostLines && lines.every((line) => textWidth(line, font) <= width) ? lines : undefined;
+}
+
+function shortened(name: string, kept: number): string {
+  if (kept >= name.length) return name;
+  const before = Math.ceil(kept / 2);
+  return `${name.slice(0, before)}…${name.slice(name.length - (kept - before))}`;
+}
