@@ -160,6 +160,7 @@ test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, 
   expect(agent.envoys()).toEqual([]);
   expect(sharedMemory(agent)).toEqual([]);
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
+  expect(agent.output().trimEnd().split('\n').at(-1)).toMatch(/the agent ended [\d.]+ m?s after SIGTERM, as ordered/);
   expect(agent.output()).toContain('epoch-2: running.initializing → running.live (probe.passed');
   // Whether the kernel counts out-of-memory kills depends on the machine.
   expect(agent.output()).toMatch(/signal SIGKILL: (killed, )?not by this agent/);
@@ -270,6 +271,7 @@ test('a status port in use ends the agent with one clear error', async () => {
   const { port } = other.address() as { port: number };
   const agent = await startAgent({ statusPort: port });
   expect(await agent.exit()).toEqual({ code: 1, signal: null });
+  expect(agent.output()).toMatch(new RegExp(`the agent ended in trouble: status port ${port} is in use`));
   expect(agent.output()).toMatch(new RegExp(`^pilot-agent: status port ${port} is in use: end the program`, 'm'));
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
 });

@@ -17,8 +17,10 @@ import { ChartpilotError, explainInOneLine, messageOf } from '../runtime/errors.
 import type { Logger } from '../runtime/log.ts';
 import { chooseRunDir } from '../runtime/run-dir.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
+import { redactor } from '../runtime/trace/redact.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
 import { catchUncaught, faultLog } from '../runtime/uncaught.ts';
+import { Ending } from '../runtime/verdicts/ending.ts';
 import { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { drainListeners } from './admin/drain-listeners.ts';
 import { liveProbe } from './admin/live-probe.ts';
@@ -81,6 +83,8 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     tell: restartLogLine,
   });
   recorder.observe((record) => metrics.observe(record));
+  const ending = new Ending('agent');
+  const stopFollowing = recorder.observe((record) => ending.take(record));
   try {
     const [machine] = await Promise.all([
       agentWithEffects(program, net, metrics),
@@ -97,8 +101,11 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     return output;
   } finally {
     stopLogging();
+    stopFollowing();
     const left = await net.cleanUp();
     for (const { pid, epoch } of left) log.error('an Envoy was left over and has been ended', { pid, epoch });
+    // The last line, as the debugger would say it: what comes after it is not the agent's doing.
+    if (ending.sentence !== undefined) log.info(`the agent ${redactor()(ending.sentence)}`);
     openFence();
   }
 }

@@ -1,6 +1,6 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { text } from '../../runtime/verdicts/words.ts';
 import type { Run } from '../verdicts/verdict.ts';
-import { text } from '../verdicts/words.ts';
 import { unfinished } from './restart-spans.ts';
 import type { AttributeValue, Span } from './span.ts';
 

@@ -1,8 +1,8 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { text } from '../../runtime/verdicts/words.ts';
 import { causeChain } from '../trace/cause-chain.ts';
 import { isOrder } from '../verdicts/restart.ts';
 import type { Run } from '../verdicts/verdict.ts';
-import { text } from '../verdicts/words.ts';
 import type { AttributeValue, Span } from './span.ts';
 
 /** Something that began and may not have ended in the trace. */

@@ -1,13 +1,11 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { endedAsOrdered, endedInTrouble, isEndOrder, troubleOf } from '../../runtime/verdicts/ending.ts';
+import { text } from '../../runtime/verdicts/words.ts';
 import { causeChain } from '../trace/cause-chain.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
-import { span, text } from './words.ts';
 
 /** The end of the program: as ordered, in trouble, or not in the trace. */
 export const endingRule: VerdictRule = { name: 'ending', begin: () => new EndingRun() };
-
-const orders = new Set(['signal.received', 'quit.requested']);
-const endingSignals = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
 class EndingRun implements RuleRun {
   #ordered: number | undefined;
@@ -16,7 +14,7 @@ class EndingRun implements RuleRun {
   #failedTries = 0;
 
   take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
-    if (record.kind === 'event' && isOrder(record)) this.#ordered ??= index;
+    if (record.kind === 'event' && isEndOrder(record.event)) this.#ordered ??= index;
     if (record.kind === 'event' && record.event.type === 'epoch.failed') this.#failedTries++;
     if (record.kind === 'event' && record.event.type === 'epoch.live') this.#failedTries = 0;
     if (record.kind === 'spawn' && record.parent === undefined) this.#ended = false;
@@ -25,12 +23,11 @@ class EndingRun implements RuleRun {
     if (isRootEnd(record, run)) return this.#failedTries > 0 ? undefined : [this.#inTrouble(record, index, run)];
     if (this.#ordered === undefined) return undefined;
     const order = run.records[this.#ordered] as TraceRecord & { kind: 'event' };
-    const what = order.event.type === 'signal.received' ? text(order.event.signal) : 'an order';
     return [
       {
         rule: 'ending',
         weight: 'fine',
-        sentence: `ended ${span(record.t - order.t)} after ${what}, as ordered`,
+        sentence: endedAsOrdered(record.t - order.t, order.event),
         index,
         range: [this.#ordered, index],
         root: this.#ordered,
@@ -39,13 +36,12 @@ class EndingRun implements RuleRun {
   }
 
   #inTrouble(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Verdict {
-    const [first, ...more] = troubleOf(record.output);
-    const reason = first ?? text(record.error);
+    const trouble = troubleOf(record.output);
     const root = causeChain(run, index, ({ how }) => how === 'cause').links.at(-1)?.index;
     return {
       rule: 'ending',
       weight: 'bad',
-      sentence: `ended in trouble: ${reason}${more.length === 0 ? '' : ` (and ${more.length} more)`}`,
+      sentence: endedInTrouble(trouble.length > 0 ? trouble : [text(record.error)]),
       index,
       range: [root ?? index, index],
       ...(root !== undefined && { root }),
@@ -63,11 +59,6 @@ class EndingRun implements RuleRun {
   }
 }
 
-function isOrder({ event }: TraceRecord & { kind: 'event' }): boolean {
-  if (!orders.has(event.type)) return false;
-  return event.type !== 'signal.received' || endingSignals.has(String(event.signal));
-}
-
 function isRoot({ actor }: TraceRecord & { kind: 'stop' }, { header }: Run): boolean {
   // Names of anybody's actors are paths from their roots.
   if (header.foreign === true) return !actor.includes('/');
@@ -77,10 +68,4 @@ function isRoot({ actor }: TraceRecord & { kind: 'stop' }, { header }: Run): boo
 /** Whether a root actor ended with trouble. */
 export function isRootEnd(record: TraceRecord & { kind: 'stop' }, run: Run): boolean {
   return isRoot(record, run) && (record.status === 'error' || troubleOf(record.output).length > 0);
-}
-
-/** What a root actor ended with; empty after an ordered end. */
-function troubleOf(output: unknown): readonly string[] {
-  const trouble = typeof output === 'object' && output !== null ? (output as { trouble?: unknown }).trouble : undefined;
-  return Array.isArray(trouble) ? trouble.map((line) => text(line)) : [];
 }

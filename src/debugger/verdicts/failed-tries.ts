@@ -1,9 +1,10 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { failedStart, gaveUp } from '../../runtime/verdicts/ending.ts';
+import { count, spoken, text } from '../../runtime/verdicts/words.ts';
 import { StateTags } from '../trace/state-tags.ts';
 import { isRootEnd } from './ending.ts';
 import { Serving } from './serving.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
-import { count, spoken, text } from './words.ts';
 
 /** Starts that failed one after the other: until one succeeded, or until the agent gave up. */
 export const failedTriesRule: VerdictRule = { name: 'failed tries', begin: () => new FailedTriesRun() };
@@ -24,11 +25,12 @@ class FailedTriesRun implements RuleRun {
     return undefined;
   }
 
-  #event({ event, to }: TraceRecord & { kind: 'event' }, index: number): Verdict[] | undefined {
-    if (event.type === 'epoch.failed' && to === 'supervisor') {
-      if (event.during === 'serving' || event.during === 'draining') return undefined;
+  #event(record: TraceRecord & { kind: 'event' }, index: number): Verdict[] | undefined {
+    const { event } = record;
+    const failed = failedStart(record);
+    if (failed !== undefined) {
       this.#failures.push(index);
-      this.#reason = `${text(event.during)}: ${text(event.reason)}`;
+      this.#reason = failed;
       return undefined;
     }
     if (event.type !== 'epoch.live') return undefined;
@@ -65,14 +67,7 @@ class FailedTriesRun implements RuleRun {
   /** The end of the agent, other than by order. */
   #stop(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Verdict[] | undefined {
     if (!isRootEnd(record, run) || this.#failures.length === 0) return undefined;
-    return [
-      this.#verdict(
-        'bad',
-        `gave up after ${count(this.#failures.length, 'try', 'tries')}, the last failed while ${this.#reason}`,
-        index,
-        this.#failures,
-      ),
-    ];
+    return [this.#verdict('bad', gaveUp(this.#failures.length, this.#reason), index, this.#failures)];
   }
 
   #verdict(weight: Verdict['weight'], sentence: string, index: number, failures: readonly number[]): Verdict {

@@ -1,8 +1,8 @@
 /** Verdicts for a terminal. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { span } from '../../runtime/verdicts/words.ts';
 import type { TimePart } from './time-spent.ts';
 import type { BrokenRule, Verdict, Weight } from './verdict.ts';
-import { span } from './words.ts';
 
 const signs: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine: '✓' };
 /** Of the stretches of time, the longest. */

@@ -1,7 +1,7 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { span, spoken, text } from '../../runtime/verdicts/words.ts';
 import { Serving } from './serving.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
-import { span, spoken, text } from './words.ts';
 
 /** The Envoy that served, or one that drained, came to an end that nobody ordered. */
 export const lostServingRule: VerdictRule = { name: 'lost serving', begin: () => new LostServingRun() };

@@ -1,8 +1,8 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { count, span, text } from '../../runtime/verdicts/words.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
 import { timeSpent } from './time-spent.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
-import { count, span, text } from './words.ts';
 
 /** Pushes of the control plane that took long from the change to the last client. */
 export const pushRule: VerdictRule = { name: 'push', begin: () => new PushRun() };

@@ -1,6 +1,6 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { count, spoken, text } from '../../runtime/verdicts/words.ts';
 import type { RuleRun, Verdict, VerdictRule } from './verdict.ts';
-import { count, spoken, text } from './words.ts';
 
 /** What somebody would not take: certificates by the agent, configuration by the control plane, a response by a proxy. */
 export const refusedRule: VerdictRule = { name: 'refused', begin: () => new RefusedRun() };

@@ -1,0 +1,81 @@
+/**
+ * How a run ended, in the sentences that the page, `chartpilot trace --summary` and the last line of an agent's log share. It is
+ * small, and knows of nothing but records: an agent loads no debugger. Runs in a browser.
+ */
+import type { TracedEvent, TraceRecord } from '../trace/trace.ts';
+import { count, span, text } from './words.ts';
+
+const endingSignals = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
+
+/** Whether an event orders the end of the program. */
+export function isEndOrder({ type, signal }: TracedEvent): boolean {
+  return type === 'quit.requested' || (type === 'signal.received' && endingSignals.has(String(signal)));
+}
+
+/** Why a start failed, in words; undefined of an event that tells of no failed start: who served or drained had been started. */
+export function failedStart({ event, to }: TraceRecord & { kind: 'event' }): string | undefined {
+  if (event.type !== 'epoch.failed' || to !== 'supervisor') return undefined;
+  if (event.during === 'serving' || event.during === 'draining') return undefined;
+  return `${text(event.during)}: ${text(event.reason)}`;
+}
+
+/** What a root actor ended with; empty after an ordered end. */
+export function troubleOf(output: unknown): readonly string[] {
+  const trouble = typeof output === 'object' && output !== null ? (output as { trouble?: unknown }).trouble : undefined;
+  return Array.isArray(trouble) ? trouble.map((line) => text(line)) : [];
+}
+
+export function endedAsOrdered(ms: number, order: TracedEvent): string {
+  const what = order.type === 'signal.received' ? text(order.signal) : 'an order';
+  return `ended ${span(ms)} after ${what}, as ordered`;
+}
+
+export function endedInTrouble([reason = text(undefined), ...more]: readonly string[]): string {
+  return `ended in trouble: ${reason}${more.length === 0 ? '' : ` (and ${more.length} more)`}`;
+}
+
+export function gaveUp(tries: number, reason: string): string {
+  return `gave up after ${count(tries, 'try', 'tries')}, the last failed while ${reason}`;
+}
+
+/** Follows one run, to say how it ended. */
+export class Ending {
+  readonly #root: string;
+  #ordered: (TraceRecord & { kind: 'event' }) | undefined;
+  #failures = 0;
+  #reason = '';
+  #sentence: string | undefined;
+
+  /** @param root the actor whose end is that of the run */
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /** Undefined while the root has not ended, and where nobody ordered its end and nothing is wrong. */
+  get sentence(): string | undefined {
+    return this.#sentence;
+  }
+
+  take(record: TraceRecord): void {
+    if (record.kind === 'event') {
+      if (isEndOrder(record.event)) this.#ordered ??= record;
+      const failed = failedStart(record);
+      if (failed !== undefined) {
+        this.#failures++;
+        this.#reason = failed;
+      }
+      if (record.event.type === 'epoch.live') this.#failures = 0;
+    } else if (record.kind === 'stop' && record.actor === this.#root) {
+      this.#sentence = this.#ended(record);
+    }
+  }
+
+  #ended({ status, output, error, t }: TraceRecord & { kind: 'stop' }): string | undefined {
+    const trouble = troubleOf(output);
+    if (status === 'error' || trouble.length > 0) {
+      if (this.#failures > 0) return gaveUp(this.#failures, this.#reason);
+      return endedInTrouble(trouble.length > 0 ? trouble : [text(error)]);
+    }
+    return this.#ordered === undefined ? undefined : endedAsOrdered(t - this.#ordered.t, this.#ordered.event);
+  }
+}
