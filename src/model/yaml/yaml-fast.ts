@@ -14,6 +14,7 @@ import {
   type ScalarEvent,
   YAMLException,
 } from 'js-yaml';
+import { readSimpleDocument } from './yaml-simple.ts';
 
 export interface PlainDocument {
   readonly value: unknown;
@@ -50,6 +51,21 @@ export function parsePlainDocument(text: string): PlainDocument | undefined {
  * @param takesTabs the other parser is not to be asked: nobody will see where the two differ in what they take for a tab
  */
 export function readPlainDocument(text: string, { takesTabs = false } = {}): PlainDocument | NotPlain {
+  const simple = readSimpleDocument(text);
+  if (simple === undefined || oddText.test(text)) return readEvents(text, takesTabs);
+  let read: PlainDocument | NotPlain | undefined;
+  return {
+    value: simple.value,
+    offsetOf: (path) => {
+      if (path.length === 0) return simple.start;
+      read ??= readEvents(text, takesTabs);
+      return 'why' in read ? undefined : read.offsetOf(path);
+    },
+  };
+}
+
+/** With a parser of all of YAML. */
+export function readEvents(text: string, takesTabs = false): PlainDocument | NotPlain {
   let events: readonly Event[];
   try {
     events = parseEvents(text, { maxDepth: deepestNesting });

@@ -1,0 +1,228 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { serviceFiles } from '../../../test/bench/push/mesh-files.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import { explainYamlDocument, splitDocuments } from './yaml-document.ts';
+import { readEvents } from './yaml-fast.ts';
+import { readSimpleDocument } from './yaml-simple.ts';
+
+function documentsIn(directory: string): string[] {
+  const folder = join(packageRoot(), directory);
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.yaml'));
+  return files.flatMap((name) => splitDocuments(readFileSync(join(folder, name), 'utf8')).map(({ text }) => text));
+}
+
+/** As people write them, and as programs do. */
+const real = [
+  ...documentsIn('examples/mesh'),
+  ...documentsIn('test/networking/cases'),
+  ...Object.values(serviceFiles(1, { endpoints: 3, flavor: 'istio' })),
+  ...Object.values(serviceFiles(2, { endpoints: 3, flavor: 'kubernetes' })),
+];
+
+/** What it takes up is what both parsers of all of YAML take it for, mistakes and places included. */
+function agrees(text: string): boolean {
+  const simple = readSimpleDocument(text);
+  if (simple === undefined) return false;
+  const read = readEvents(text);
+  // Too large a number, and the like: looked for beside the simple reader.
+  if ('why' in read && read.why === 'odd' && read.message.includes('giant number')) return false;
+  if ('why' in read) throw new Error(`${read.why}, ${read.message}: ${text}`);
+  expect(simple.value, text).toStrictEqual(read.value);
+  expect(simple.start, text).toBe(read.offsetOf([]));
+  const explained = explainYamlDocument({ text, line: 1 });
+  expect(explained.errors, text).toEqual([]);
+  expect(explained.value, text).toEqual(simple.value);
+  return true;
+}
+
+const pieces = [
+  ...[
+    '',
+    ' ',
+    '  ',
+    '\n',
+    ':',
+    ': ',
+    '- ',
+    '-',
+    '#',
+    ' #',
+    '"',
+    "'",
+    '[',
+    ']',
+    '{',
+    '}',
+    ',',
+    ', ',
+    '|',
+    '>',
+    '&a ',
+    '*a',
+  ],
+  ...[
+    '!',
+    '%',
+    '@',
+    '`',
+    '?',
+    '? ',
+    '~',
+    '<<: ',
+    '\t',
+    '\r',
+    '\\',
+    '.',
+    '/',
+    '0',
+    '1e3',
+    '-1',
+    '0x1',
+    'true',
+    'null',
+    'é',
+  ],
+  ...[
+    '---\n',
+    '...\n',
+    '\n\n',
+    '\n  ',
+    '\n- ',
+    'a: ',
+    'a:',
+    '__proto__: ',
+    '{}',
+    '[]',
+    '[a, b]',
+    '{a: 1}',
+    '# c\n',
+    '\u0000',
+  ],
+];
+
+/** A few edits, each at the place of a character, of the length that is taken out. */
+const edits = fc.array(
+  fc.record({ at: fc.nat(), length: fc.constantFrom(0, 0, 1, 1, 2, 5), piece: fc.constantFrom(...pieces) }),
+  { minLength: 1, maxLength: 4 },
+);
+
+const lineEdits = fc.array(
+  fc.record({ line: fc.nat(), to: fc.nat(), how: fc.constantFrom('in', 'out', 'twice', 'gone', 'moved') }),
+  { minLength: 1, maxLength: 3 },
+);
+
+const edited = fc
+  .record({ text: fc.constantFrom(...real), edits, lineEdits, byLines: fc.boolean() })
+  .map(({ text, edits: made, lineEdits: moved, byLines }) => {
+    if (byLines) return withLines(text, moved);
+    let now = text;
+    for (const { at, length, piece } of made) {
+      const place = at % (now.length + 1);
+      now = now.slice(0, place) + piece + now.slice(place + length);
+    }
+    return now;
+  });
+
+function withLines(text: string, moved: readonly { line: number; to: number; how: string }[]): string {
+  const lines = text.split('\n');
+  for (const { line, to, how } of moved) {
+    const at = line % lines.length;
+    const old = lines[at]!;
+    if (how === 'in') lines[at] = ` ${old}`;
+    else if (how === 'out') lines[at] = old.replace(/^ /, '');
+    else if (how === 'twice') lines.splice(at, 0, old);
+    else if (how === 'gone') lines.splice(at, 1);
+    else lines.splice(to % lines.length, 0, ...lines.splice(at, 1));
+  }
+  return lines.join('\n');
+}
+
+/** Short texts of what means something in YAML. */
+const noise = fc
+  .array(fc.constantFrom(...pieces, 'a', 'b: c', 'key:\n', '  x: 1\n'), { maxLength: 12 })
+  .map((all) => all.join(''));
+
+describe('the reader of simple documents', () => {
+  it('takes up most that people and programs write', () => {
+    const taken = real.filter((text) => agrees(text));
+    expect(taken.length / real.length).toBeGreaterThan(0.5);
+    for (const text of Object.values(serviceFiles(1, { endpoints: 3, flavor: 'istio' })))
+      expect(agrees(text)).toBe(true);
+  });
+
+  it('agrees with the parsers of all of YAML on documents that were edited', () => {
+    let taken = 0;
+    fc.assert(
+      fc.property(edited, (text) => void (agrees(text) && taken++)),
+      { numRuns: 3_000 },
+    );
+    // Or it would say nothing.
+    expect(taken).toBeGreaterThan(300);
+  });
+
+  it('agrees with them on noise', () => {
+    fc.assert(
+      fc.property(noise, (text) => void agrees(`a: ${text}`)),
+      { numRuns: 3_000 },
+    );
+    fc.assert(
+      fc.property(noise, (text) => void agrees(text)),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it.each([
+    ['a list as far out as its key', 'a:\n- 1\n- b: 2\n  c:\n  - d\ne: f\n', { a: [1, { b: 2, c: ['d'] }], e: 'f' }],
+    ['comments and empty lines', '# head\n---\n\na: b # c\n  # d\n\ne: "#f" # g\n', { a: 'b', e: '#f' }],
+    [
+      'lists and maps in lines',
+      "a: [b, 'c d', {e: 1.5, f: []}]\ng: {}\n",
+      { a: ['b', 'c d', { e: 1.5, f: [] }], g: {} },
+    ],
+    [
+      'values that are no texts',
+      'a: 0x1F\nb: -1\nc: True\nd: null\ne: .5\nf: no\n',
+      { a: 31, b: -1, c: true, d: null, e: 0.5, f: 'no' },
+    ],
+    ['addresses and paths', 'a: 10.0.0.1:80\nb: /x y/z\nc: a#b:c\n', { a: '10.0.0.1:80', b: '/x y/z', c: 'a#b:c' }],
+  ])('reads %s', (_, text, value) => {
+    expect(readSimpleDocument(text)?.value).toStrictEqual(value);
+    expect(agrees(text)).toBe(true);
+  });
+
+  it.each([
+    ['a value that goes on in the next line', 'a: b\n  c\n'],
+    ['a text in quotes that does', 'a: "b\n  c"\n'],
+    ['a list in brackets that does', 'a: [b,\n  c]\n'],
+    ['a text in a block', 'a: |\n  b\n'],
+    ['what is escaped', 'a: "\\n"\n'],
+    ['a quote in quotes', "a: 'it''s'\n"],
+    ['an alias', 'a: &b c\nd: *b\n'],
+    ['a merge key', 'a:\n  <<: {b: c}\n'],
+    ['a key that is given twice', 'a: 1\na: 2\n'],
+    ['a key that is given twice in a line', 'a: {b: 1, b: 2}\n'],
+    ['a key that every object has', '__proto__: 1\n'],
+    ['a key that is no text', 'true: 1\n'],
+    ['a list in a list', 'a:\n- - b\n'],
+    ['a key without a value', 'a:\nb: 1\n'],
+    ['a map in a line of a map', 'a: b: c\n'],
+    ['a line that is neither here nor there', 'a:\n    b: 1\n  c: 2\n'],
+    ['a line within an item that is not in line', 'a:\n- b: 1\n   c: 2\n'],
+    ['letters beyond ASCII', 'a: é\n'],
+    ['a tab', 'a:\tb\n'],
+    ['a list of objects, whose places are asked for', 'kind: List\nitems:\n- a: 1\n'],
+    ['a list', '- a\n'],
+    ['a text', 'a\n'],
+    ['nothing', '# nothing\n'],
+    ['two documents', 'a: 1\n---\nb: 1\n'],
+    [
+      'what is very deep',
+      `${Array.from({ length: 60 }, (_, i) => `${' '.repeat(i)}a:\n`).join('')}${' '.repeat(60)}b: 1\n`,
+    ],
+  ])('leaves to the others: %s', (_, text) => {
+    expect(readSimpleDocument(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,291 @@
+/**
+ * Values of YAML documents as most are written: maps and lists in lines, one value a line, nothing that has to be unescaped.
+ * One pass over the characters, several times as fast as a parser of all of YAML. At the first thing that is not of the few
+ * forms below it gives up, and the other parser reads the document from its beginning; what is taken up here means the same
+ * to that one (yaml-simple.test.ts holds the two against each other).
+ */
+import { CORE_SCHEMA } from 'js-yaml';
+
+export interface SimpleDocument {
+  readonly value: Readonly<Record<string, unknown>>;
+  /** Offset of the first key. */
+  readonly start: number;
+}
+
+/** Anything but line ends and printable ASCII is for the other parser: tabs, other line ends, other letters. */
+const unusual = /[^\n\x20-\x7e]/;
+
+/** Deeper is for the other parser, which says how deep is too deep. */
+const deepest = 32;
+
+/** A list of objects: their places are asked for, which the other parser knows. */
+const listOfObjects = /^items:/m;
+
+const space = 0x20;
+const hash = 0x23;
+const dash = 0x2d;
+const colon = 0x3a;
+const doubleQuote = 0x22;
+const singleQuote = 0x27;
+const backslash = 0x5c;
+
+/** Of names that are written without quotes, in the rows of ASCII. */
+const inName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-');
+const beginsName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_');
+const digits = charactersOf('0123456789');
+/** What begins with one of these is a text, whatever follows: no number, no truth value, no null. */
+const beginsText = charactersOf('ABCDEGHIJKLMOPQRSUVWXYZabcdeghijklmopqrsuvwxyz/_');
+
+/** These are no texts where they are keys, or nobody's own. */
+const oddKeys: ReadonlySet<string> = new Set([
+  ...['null', 'Null', 'NULL', 'true', 'True', 'TRUE', 'false', 'False', 'FALSE', '__proto__'],
+]);
+
+/** Of keys in lines the standard allows 1,024 characters. */
+const longestKey = 256;
+
+function charactersOf(text: string): Uint8Array {
+  const table = new Uint8Array(128);
+  for (const character of text) table[character.charCodeAt(0)] = 1;
+  return table;
+}
+
+/** Thrown once for all: what it says nobody reads. */
+const notSimple = new Error('not simple');
+
+/** Reads one document; undefined where it is not of the simple forms. */
+export function readSimpleDocument(text: string): SimpleDocument | undefined {
+  if (unusual.test(text) || listOfObjects.test(text)) return undefined;
+  try {
+    return new SimpleReader(text).read();
+  } catch (error) {
+    if (error === notSimple) return undefined;
+    throw error;
+  }
+}
+
+class SimpleReader {
+  readonly #text: string;
+  /** Of the line that comes next and has something in it: where its first character is that is no space. */
+  #at = 0;
+  /** Where it ends. */
+  #end = -1;
+  /** Spaces before it; -1 behind the last. */
+  #indent = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  read(): SimpleDocument {
+    this.#nextLine();
+    if (this.#indent === 0 && this.#text.slice(this.#at, this.#end) === '---') this.#nextLine();
+    if (this.#indent !== 0) throw notSimple;
+    const start = this.#at;
+    const value = this.#map(0, 0);
+    // A line that is as far in as no map and no list around it: a value that goes on, or a mistake.
+    if (this.#indent !== -1) throw notSimple;
+    return { value, start };
+  }
+
+  /** Goes to the next line that is neither empty nor a comment. */
+  #nextLine(): void {
+    const text = this.#text;
+    let lineStart = this.#end + 1;
+    while (lineStart < text.length) {
+      let end = text.indexOf('\n', lineStart);
+      if (end < 0) end = text.length;
+      let at = lineStart;
+      while (at < end && text.charCodeAt(at) === space) at++;
+      if (at < end && text.charCodeAt(at) !== hash) {
+        this.#at = at;
+        this.#end = end;
+        this.#indent = at - lineStart;
+        return;
+      }
+      lineStart = end + 1;
+    }
+    this.#end = text.length;
+    this.#indent = -1;
+  }
+
+  /** A map whose first key is where the reader is. */
+  #map(indent: number, depth: number): Record<string, unknown> {
+    const map: Record<string, unknown> = {};
+    do {
+      const keyEnd = this.#keyEnd();
+      if (keyEnd < 0) throw notSimple;
+      const key = this.#text.slice(this.#at, keyEnd);
+      if (oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
+      map[key] = this.#valueBehind(keyEnd + 1, indent, depth);
+    } while (this.#indent === indent);
+    return map;
+  }
+
+  /** Where the key's colon is; -1 when no key begins here. */
+  #keyEnd(): number {
+    const text = this.#text;
+    let at = this.#at;
+    if (beginsName[text.charCodeAt(at)] !== 1) return -1;
+    while (at < this.#end && inName[text.charCodeAt(at)] === 1) at++;
+    if (at >= this.#end || at - this.#at > longestKey || text.charCodeAt(at) !== colon) return -1;
+    return at + 1 === this.#end || text.charCodeAt(at + 1) === space ? at : -1;
+  }
+
+  /** @param indent of the map that the key is in */
+  #valueBehind(from: number, indent: number, depth: number): unknown {
+    const at = this.#skipSpaces(from);
+    if (at < this.#end) return this.#inLine(at, depth);
+    if (depth >= deepest) throw notSimple;
+    this.#nextLine();
+    // A list may be as far out as the key that it belongs to.
+    if (this.#indent >= indent && this.#isItem(this.#at)) return this.#list(this.#indent, depth + 1);
+    if (this.#indent <= indent) throw notSimple;
+    return this.#map(this.#indent, depth + 1);
+  }
+
+  #isItem(at: number): boolean {
+    return this.#text.charCodeAt(at) === dash && this.#text.charCodeAt(at + 1) === space;
+  }
+
+  #list(indent: number, depth: number): unknown[] {
+    const list: unknown[] = [];
+    do {
+      const at = this.#skipSpaces(this.#at + 1);
+      if (at >= this.#end || depth >= deepest) throw notSimple;
+      // What is in an item is as far in as its first character.
+      const inner = indent + at - this.#at;
+      this.#at = at;
+      this.#indent = inner;
+      list.push(this.#keyEnd() < 0 ? this.#inLine(at, depth) : this.#map(inner, depth + 1));
+    } while (this.#indent === indent && this.#isItem(this.#at));
+    return list;
+  }
+
+  /** A value that ends with its line. */
+  #inLine(at: number, depth: number): unknown {
+    const text = this.#text;
+    const first = text.charCodeAt(at);
+    let value: unknown;
+    if (first === doubleQuote || first === singleQuote) {
+      const end = this.#quoteEnd(at, first);
+      this.#restIsComment(end + 1);
+      value = text.slice(at + 1, end);
+    } else if (first === 0x5b || first === 0x7b) {
+      value = this.#flow(at, depth);
+      this.#restIsComment(this.#flowEnd);
+    } else value = this.#plain(at);
+    this.#nextLine();
+    return value;
+  }
+
+  #skipSpaces(from: number): number {
+    let at = from;
+    while (at < this.#end && this.#text.charCodeAt(at) === space) at++;
+    return at;
+  }
+
+  #restIsComment(from: number): void {
+    const at = this.#skipSpaces(from);
+    if (at < this.#end && (at === from || this.#text.charCodeAt(at) !== hash)) throw notSimple;
+  }
+
+  /** Where a text in quotes ends, in which nothing is escaped. */
+  #quoteEnd(at: number, quote: number): number {
+    const text = this.#text;
+    for (let end = at + 1; end < this.#end; end++) {
+      const code = text.charCodeAt(end);
+      // A second one behind it, which would mean one, is nothing that may follow.
+      if (code === quote) return end;
+      if (code === backslash && quote === doubleQuote) throw notSimple;
+    }
+    throw notSimple;
+  }
+
+  /** Of a value without quotes, to the line's end or to a comment. */
+  #plain(at: number): unknown {
+    const text = this.#text;
+    if (!mayBeginPlain(text, at)) throw notSimple;
+    let end = at + 1;
+    let last = end;
+    for (; end < this.#end; end++) {
+      const code = text.charCodeAt(end);
+      if (code === space) {
+        if (text.charCodeAt(end + 1) === hash) break;
+        continue;
+      }
+      if (code === colon && (end + 1 === this.#end || text.charCodeAt(end + 1) === space)) throw notSimple;
+      last = end + 1;
+    }
+    return plainValue(text.slice(at, last));
+  }
+
+  #flowEnd = 0;
+
+  /** A list in brackets or a map in braces, in one line; leaves in `#flowEnd` where it ends. */
+  #flow(from: number, depth: number): unknown {
+    if (depth >= deepest) throw notSimple;
+    const text = this.#text;
+    const isMap = text.charCodeAt(from) === 0x7b;
+    const close = isMap ? 0x7d : 0x5d;
+    const list: unknown[] = [];
+    const map: Record<string, unknown> = {};
+    let at = this.#skipSpaces(from + 1);
+    if (text.charCodeAt(at) === close && at < this.#end) {
+      this.#flowEnd = at + 1;
+      return isMap ? map : list;
+    }
+    for (;;) {
+      let key = '';
+      if (isMap) {
+        const start = at;
+        while (at < this.#end && inName[text.charCodeAt(at)] === 1) at++;
+        key = text.slice(start, at);
+        const isKey = beginsName[text.charCodeAt(start)] === 1 && key.length <= longestKey;
+        if (!isKey || oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
+        if (text.charCodeAt(at) !== colon || text.charCodeAt(at + 1) !== space) throw notSimple;
+        at = this.#skipSpaces(at + 1);
+      }
+      if (at >= this.#end) throw notSimple;
+      const value = this.#flowValue(at, depth);
+      if (isMap) map[key] = value;
+      else list.push(value);
+      at = this.#skipSpaces(this.#flowEnd);
+      if (at >= this.#end) throw notSimple;
+      const code = text.charCodeAt(at);
+      if (code === close) break;
+      if (code !== 0x2c) throw notSimple;
+      at = this.#skipSpaces(at + 1);
+    }
+    this.#flowEnd = at + 1;
+    return isMap ? map : list;
+  }
+
+  #flowValue(at: number, depth: number): unknown {
+    const text = this.#text;
+    const first = text.charCodeAt(at);
+    if (first === doubleQuote || first === singleQuote) {
+      const end = this.#quoteEnd(at, first);
+      this.#flowEnd = end + 1;
+      return text.slice(at + 1, end);
+    }
+    if (first === 0x5b || first === 0x7b) return this.#flow(at, depth + 1);
+    let end = at;
+    while (end < this.#end && inName[text.charCodeAt(end)] === 1) end++;
+    if (end === at || !mayBeginPlain(text, at)) throw notSimple;
+    this.#flowEnd = end;
+    return plainValue(text.slice(at, end));
+  }
+}
+
+/** Letters, digits, and what begins a number or a path. */
+function mayBeginPlain(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  if (code === dash) return digits[text.charCodeAt(at + 1)] === 1;
+  return inName[code] === 1;
+}
+
+/** What a text without quotes means. */
+function plainValue(text: string): unknown {
+  return beginsText[text.charCodeAt(0)] === 1 ? text : CORE_SCHEMA.resolveImplicitScalarTag(text).value;
+}
