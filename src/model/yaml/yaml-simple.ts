@@ -84,8 +84,12 @@ class SimpleReader {
     const start = this.#at;
     const value = this.#map(0, 0);
     // A line that is as far in as no map and no list around it: a value that goes on, or a mistake.
-    if (this.#indent !== -1) throw notSimple;
+    if (!this.#isAtEnd) throw notSimple;
     return { value, start };
+  }
+
+  get #isAtEnd(): boolean {
+    return this.#indent === -1;
   }
 
   /** Goes to the next line that is neither empty nor a comment. */
