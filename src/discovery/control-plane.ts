@@ -288,6 +288,7 @@ export class ControlPlane {
     return httpEffect({
       failed: (error, { method, target }) => report(`${method} ${target.slice(0, longestTarget)} failed`, error),
       addresses: options.httpAddresses,
+      connections: options.httpConnections,
       version,
       metrics: this.metrics,
       // Without a port of its own, xDS is served here as well.

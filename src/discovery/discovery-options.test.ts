@@ -106,6 +106,11 @@ describe('resolveDiscoveryOptions', () => {
     expect(within(1_024, { PILOT_XDS_MAX_CONNECTIONS: '100' })).toEqual([100, 50, 0]);
   });
 
+  it('leaves half of the other files to what is neither xDS nor HTTP', () => {
+    const within = (openFiles?: number): number => resolve({}, {}, openFiles).httpConnections;
+    expect([within(), within(20_000), within(1_024), within(256), within(1)]).toEqual([256, 256, 128, 32, 1]);
+  });
+
   it('bounds files of configuration as it is told, and never to nothing', () => {
     const byDefault = { maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 };
     expect(resolve().configLimits).toEqual(byDefault);

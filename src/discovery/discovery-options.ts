@@ -8,6 +8,7 @@ import { durationMsOf } from '../model/fields/duration.ts';
 import { defaultFeatures, type Features } from '../model/mesh/features.ts';
 import type { RegistryOptions } from '../model/services/service-registry.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { connectionsOfPort } from '../runtime/http-fence.ts';
 import { openFilesLimit } from '../runtime/open-files.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
 import { strangerLimits } from './ads/admission/strangers.ts';
@@ -85,6 +86,8 @@ export interface DiscoveryOptions {
   readonly maxRequestBytes: number;
   /** What one stream, one address and all of them may take of the server. */
   readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'strangers' | 'addressPace'>;
+  /** Connections of each HTTP port. */
+  readonly httpConnections: number;
   /** What files of configuration may be. */
   readonly configLimits: ConfigLimits;
   /** 0: nothing is kept. Any number unless said: bytes are the limit then. */
@@ -183,6 +186,8 @@ export function resolveDiscoveryOptions(
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
     clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),
+    // Of what xDS leaves the two ports may take half.
+    httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
     configLimits: configLimitsOf(from),
     cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
     cacheBytes: from.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
@@ -238,7 +243,12 @@ const otherFiles = 1_024;
 
 /** A process that has no file left to open answers no probe either, and is taken for dead. */
 function connectionsWithin(openFiles: number): number {
-  return Math.max(1, openFiles - Math.min(otherFiles, Math.ceil(openFiles / 2)));
+  return Math.max(1, openFiles - filesBeside(openFiles));
+}
+
+/** Those that xDS leaves to everything else. */
+function filesBeside(openFiles: number): number {
+  return Math.min(otherFiles, Math.ceil(openFiles / 2));
 }
 
 function featuresOf(from: Environment): Features {

@@ -11,8 +11,8 @@ class Connection extends EventEmitter {
   }
 }
 
-function given(maxPerAddress: number, maxInWhole: number) {
-  const bounds = new ConnectionBounds<Connection>({ maxPerAddress, maxInWhole });
+function given(maxPerAddress: number, maxInWhole: number, options: { isIdleReplaced?: boolean } = {}) {
+  const bounds = new ConnectionBounds<Connection>({ maxPerAddress, maxInWhole, ...options });
   const come = (address: string): Connection => {
     const connection = new Connection();
     bounds.admit(connection, address);
@@ -47,6 +47,16 @@ test('when all are taken, the address with the most makes room for others, and f
   expect(greedy.map(({ isClosed }) => isClosed)).toEqual([true, false, false]);
   expect(modest.isClosed).toBe(false);
   expect(come('10.0.0.1').isClosed).toBe(true);
+});
+
+test('where idle ones are replaced, an address that has none yet is let in, for none that is at work', () => {
+  const { bounds, come } = given(10, 3, { isIdleReplaced: true });
+  const [busy, idle, other] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map(come) as [Connection, Connection, Connection];
+  bounds.busy(busy);
+  expect(come('10.0.0.4').isClosed).toBe(false);
+  expect([busy, idle, other].map(({ isClosed }) => isClosed)).toEqual([false, true, false]);
+  expect(come('10.0.0.4').isClosed).toBe(true);
+  expect(bounds.size).toBe(3);
 });
 
 test('connections that end are forgotten', () => {

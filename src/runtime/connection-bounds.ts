@@ -12,6 +12,11 @@ export interface ConnectionBoundsOptions {
   /** Of idle ones; absent: as many as of all. */
   readonly maxIdlePerAddress?: number;
   readonly maxIdleInWhole?: number;
+  /**
+   * When all are taken by idle ones of as many addresses, an address that has none yet is let in for one of
+   * them: where who comes asks at once, and strangers who say nothing would keep everybody out.
+   */
+  readonly isIdleReplaced?: boolean;
 }
 
 /** What is used of a socket. */
@@ -85,7 +90,9 @@ export class ConnectionBounds<C extends BoundConnection> {
     if (countOf(own) >= maxPerAddress || own.idle.size >= maxIdlePerAddress) return this.#closeIdle(own);
     if (this.#of.size < maxInWhole && this.#idle < maxIdleInWhole) return true;
     const most = this.#addressWithMost();
-    return most !== undefined && most.idle.size > own.idle.size + 1 && this.#closeIdle(most);
+    if (most === undefined) return false;
+    const isFair = most.idle.size > own.idle.size + 1 || (this.#options.isIdleReplaced === true && countOf(own) === 0);
+    return isFair && this.#closeIdle(most);
   }
 
   #addressWithMost(): OfAddress<C> | undefined {

@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import { ConnectionBounds, type ConnectionBoundsOptions } from './connection-bounds.ts';
 import { messageOf } from './errors.ts';
 import { onBehalfOf } from './fault-owner.ts';
+import { openFilesLimit } from './open-files.ts';
 
 export interface HttpLimits extends ConnectionBoundsOptions {
   /** For the first line and the headers of a request, from the first byte or the beginning of the connection. */
@@ -36,6 +37,7 @@ export const defaultHttpLimits: HttpLimits = {
   maxPipelined: 8,
   checkMs: 1_000,
   maxPerAddress: 256,
+  /** And fewer where few files may be open. */
   maxInWhole: 1_024,
 };
 
@@ -53,7 +55,7 @@ export type HttpServe = (request: IncomingMessage, response: ServerResponse, url
 
 /** Makes a server that is not listening yet. */
 export function createFencedServer(serve: HttpServe, options: HttpFenceOptions = {}): Server {
-  const limits = { ...defaultHttpLimits, ...options.limits };
+  const limits = { ...defaultHttpLimits, maxInWhole: connectionsOfPort(openFilesLimit()), ...options.limits };
   const server = createServer({
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
@@ -61,7 +63,7 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
     maxHeaderSize: limits.maxHeaderBytes,
     connectionsCheckingInterval: limits.checkMs,
   });
-  const bounds = new ConnectionBounds<Socket>(limits);
+  const bounds = new ConnectionBounds<Socket>({ ...limits, isIdleReplaced: true });
   const underWay = new WeakMap<Socket, number>();
   server.on('connection', (socket: Socket) => {
     // Without a listener an error of a socket that was taken from the parser (CONNECT) would end the program.
@@ -92,6 +94,13 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
   });
   return server;
 }
+
+/** A port of HTTP takes an eighth of the files that may be open at most: a program that has none left answers nobody. */
+export function connectionsOfPort(openFiles = Number.POSITIVE_INFINITY): number {
+  return Math.min(defaultHttpLimits.maxInWhole, Math.max(fewestConnections, Math.floor(openFiles / 8)));
+}
+
+const fewestConnections = 4;
 
 /** The address that a request asks for; undefined when its target is none. */
 export function urlOf(target: string): URL | undefined {

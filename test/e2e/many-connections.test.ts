@@ -1,5 +1,5 @@
 /** More connections at once than a program may have files open, or accepts in a moment. */
-import { readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -57,11 +57,11 @@ const isReady = async (): Promise<boolean> => {
 };
 
 /** Each from an address of its own; they say nothing. @returns how many were open once, so far */
-function open(count: number): () => number {
+function open(count: number, port = grpc): () => number {
   let opened = 0;
   for (let i = 0; i < count; i++) {
     const localAddress = `127.1.${i >> 8}.${i & 255}`;
-    const socket = connect({ port: grpc, host: '127.0.0.1', localAddress }, () => void opened++);
+    const socket = connect({ port, host: '127.0.0.1', localAddress }, () => void opened++);
     socket.on('error', () => {});
     sockets.push(socket);
   }
@@ -86,6 +86,32 @@ test('a server that may have few files open serves those who are there, and prob
   await new Promise((done) => setTimeout(done, 1_000));
   expect(cpuTimeMs(server.pid) - cpuBefore).toBeLessThan((performance.now() - begun) / 2);
   expect(server.output()).toMatch(/at most 128 xDS connections, not 60000: 256 files may be open/);
+  stream.cancel();
+  client.close();
+});
+
+test('a server that may have few files open reads what changes, and answers, whoever holds its HTTP port', async () => {
+  await start(`ulimit -n ${openFiles}; `);
+  const client = new AdsTestClient(grpc);
+  const stream = client.sotw();
+  stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
+  await stream.next();
+  const opened = open(silentConnections, http);
+  await eventually('all have tried', () => opened() === silentConnections);
+  const entry = `apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: late, namespace: default}
+spec: {address: 10.0.0.1}
+`;
+  writeFileSync(join(root, 'config/late.yaml'), entry);
+  const page = async (path: string) =>
+    (await fetch(`http://127.0.0.1:${http}${path}`, { headers: { connection: 'close' } })).text();
+  await eventually('what was written is in force', async () => (await page('/debug/configz')).includes('"late"'));
+  expect(await isReady()).toBe(true);
+  stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
+  expect((await stream.next()).typeUrl).toBe(typeUrls.EDS);
+  const held = readdirSync(`/proc/${server.pid}/fd`).length;
+  expect(held).toBeLessThan(openFiles / 2);
   stream.cancel();
   client.close();
 });

@@ -37,6 +37,7 @@ export function httpEffect(options: HttpEffectOptions) {
       {
         ...(options.failed !== undefined && { failed: options.failed }),
         ...(options.grpc !== undefined && { grpc: options.grpc }),
+        ...(options.connections !== undefined && { connections: options.connections }),
       },
     );
     const open = async (): Promise<void> => {

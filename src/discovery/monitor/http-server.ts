@@ -33,6 +33,8 @@ export interface HttpAnswer {
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | StreamAnswer | Promise<HttpAnswer | StreamAnswer>;
 
 export interface HttpServersOptions extends Pick<HttpFenceOptions, 'failed'> {
+  /** Of each port; absent: as many as go with the files that may be open. */
+  readonly connections?: number;
   /** Takes gRPC connections, or says that it cannot yet; without it there is only HTTP. */
   readonly grpc?: (socket: Socket) => boolean;
 }
@@ -86,8 +88,9 @@ export class HttpServers {
   }
 
   #open(address: ListenAddress): Promise<ListenAddress> {
-    const server = createFencedServer((...asked) => this.#answer(...asked), this.#options);
-    const { grpc } = this.#options;
+    const { grpc, connections, ...fence } = this.#options;
+    const limits = connections === undefined ? {} : { limits: { maxInWhole: connections } };
+    const server = createFencedServer((...asked) => this.#answer(...asked), { ...fence, ...limits });
     const take = (socket: Socket): boolean => {
       this.#release(socket);
       return grpc?.(socket) ?? false;

@@ -1,7 +1,8 @@
 /** gRPC and HTTP on one port (spec/discovery.md §1.2, `--grpcAddr` empty): a connection is what its first bytes say. */
 import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
-import { ConnectionBounds } from '../../runtime/connection-bounds.ts';
+import { ConnectionBounds, type ConnectionBoundsOptions } from '../../runtime/connection-bounds.ts';
+import { openFilesLimit } from '../../runtime/open-files.ts';
 
 /** What an HTTP/2 client without TLS sends first (RFC 9113 §3.4). */
 const http2Preface = 'PRI * HTTP/2.0';
@@ -15,7 +16,7 @@ const firstByteMs = 10_000;
  * @param grpc takes such a connection; false when it cannot yet: the connection is closed
  */
 export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean): Server {
-  const bounds = new ConnectionBounds<Socket>(silentOnes);
+  const bounds = new ConnectionBounds<Socket>(silentOnes());
   return createServer((socket) => {
     socket.on('error', () => socket.destroy());
     if (!bounds.admit(socket, socket.remoteAddress)) return;
@@ -37,4 +38,11 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
   });
 }
 
-const silentOnes = { maxPerAddress: 512, maxInWhole: 4_096 };
+/** Whose kind is not known yet: almost all of them are proxies in a moment. Fewer where few files may be open. */
+const mostSilent = 4_096;
+const fewestSilent = 4;
+
+function silentOnes(openFiles = openFilesLimit() ?? Number.POSITIVE_INFINITY): ConnectionBoundsOptions {
+  const maxInWhole = Math.min(mostSilent, Math.max(fewestSilent, Math.floor(openFiles / 16)));
+  return { maxPerAddress: 512, maxInWhole };
+}
