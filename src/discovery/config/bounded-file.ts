@@ -46,7 +46,8 @@ function readText(file: number, expected: number, maxBytes: number): string {
   for (;;) {
     const read = readSync(file, buffer, length, buffer.length - length, null);
     length += read;
-    if (read === 0) return buffer.toString('utf8', 0, length);
+    // As long as it is said to be, with room for more: to ask once more would cost as much again.
+    if (read === 0 || length === expected) return buffer.toString('utf8', 0, length);
     if (length > maxBytes) throw new FileTooLarge(length, maxBytes);
     // It grew since it was looked at.
     if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(length * 2, maxBytes + 1));

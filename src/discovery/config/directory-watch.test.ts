@@ -251,10 +251,29 @@ it('goes on with the rest of a tree when somebody could not be told of a part of
     { changed: (path) => void told.push(path), failed },
     { ...defaultConfigLimits, maxEntries: 3 },
   );
-  for (let i = 0; i < 5; i++) write(`${i}/a.yaml`, entry('10.0.0.1'));
-  await eventually(
-    'what is below the first names is told',
-    () => told.filter((path) => /\d.a.yaml$/.test(path)).length >= 3,
-  );
+  // Again, where they are watched only now.
+  await eventually('what is below the first names is told', () => {
+    for (let i = 0; i < 5; i++) write(`${i}/a.yaml`, entry('10.0.0.1'));
+    return new Set(told.filter((path) => /\d.a.yaml$/.test(path))).size >= 3;
+  });
   expect(caught.map(({ error }) => String(error))).toContain('Error: no log');
+});
+
+it('is not told as a whole only because it has very many names: it is, where something was watched late', async () => {
+  for (let i = 0; i < 20_000; i++) writeFileSync(join(root, `${i}.txt`), '');
+  told = [];
+  const handlers = {
+    changed: (path: string) => void told.push(path),
+    failed: (error: unknown) => expect.fail(String(error)),
+  };
+  stop = watchDirectory(root, handlers);
+  await sleep(500);
+  expect(told).toEqual([]);
+  write('a.yaml', entry('10.0.0.1'));
+  await eventually('a file that comes is told', () => told.includes(join(root, 'a.yaml')));
+  stop();
+  for (let i = 0; i < 2_000; i++) mkdirSync(join(root, `directory-${i}`));
+  told = [];
+  stop = watchDirectory(root, handlers);
+  await eventually('the directory is told', () => told.includes(root));
 });

@@ -76,6 +76,8 @@ class TreeWatch {
   #underWay: Steps<void> | undefined;
   /** Of the turn in which watching goes on. */
   #next: NodeJS.Immediate | undefined;
+  /** Others have had their turn since what is due was asked for. */
+  #isResumed = false;
   /** Something is watched later than when it was asked for: what happened meanwhile was not seen. */
   #isLate = false;
   /** Where something happened in this turn. */
@@ -189,6 +191,7 @@ class TreeWatch {
         if (place === undefined) {
           if (this.#isLate) this.#report(this.#root);
           this.#isLate = false;
+          this.#isResumed = false;
           return;
         }
         this.#underWay = this.#watching(place);
@@ -201,7 +204,7 @@ class TreeWatch {
         letEscape(error);
       }
     }
-    this.#isLate = true;
+    this.#isResumed = true;
     this.#next = setImmediate(() => {
       this.#next = undefined;
       this.#goOn();
@@ -247,6 +250,7 @@ class TreeWatch {
       this.#failOfTooMuch(`more than ${mostWatches} directories in it`);
       return undefined;
     }
+    if (this.#isResumed) this.#isLate = true;
     try {
       const watcher = watch(path, (event, name) => happened(event, name));
       watcher.on('error', () => {
