@@ -178,7 +178,8 @@ test('an Envoy that ignores SIGTERM ends with the second signal to the agent', a
   expect(envoy.gone).toBe(false);
   const asked = performance.now();
   expect(await agent.program.stop()).toEqual({ code: 0, signal: null });
-  expect(performance.now() - asked).toBeLessThan(1_500);
+  // Without it SIGKILL would come after 12 s.
+  expect(performance.now() - asked).toBeLessThan(6_000);
   expect(envoys()).toEqual([]);
 });
 
