@@ -10,7 +10,7 @@ import {
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
-import { Client, type ClientDuplexStream, credentials, type StatusObject } from '@grpc/grpc-js';
+import { Client, type ClientDuplexStream, type ClientOptions, credentials, type StatusObject } from '@grpc/grpc-js';
 import {
   DeltaDiscoveryRequestSchema,
   DeltaDiscoveryResponseSchema,
@@ -127,11 +127,12 @@ export class AdsTestClient {
   readonly #client: Client;
 
   /** @param channelCredentials without TLS unless given */
-  constructor(port: number, channelCredentials = credentials.createInsecure()) {
+  constructor(port: number, channelCredentials = credentials.createInsecure(), options: ClientOptions = {}) {
     // A channel of its own: grpc-js shares connections between clients of equal options.
     this.#client = new Client(`127.0.0.1:${port}`, channelCredentials, {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.max_receive_message_length': -1,
+      ...options,
     });
   }
 

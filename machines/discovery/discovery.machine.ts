@@ -73,6 +73,13 @@ export const discoveryMachine = discoverySetup.createMachine({
               onError: brokenDown('keys of issuers'),
             },
             {
+              id: 'authority',
+              src: 'authority',
+              systemId: 'authority',
+              input: ({ context }) => context.settings.authority,
+              onError: brokenDown('certificate authority'),
+            },
+            {
               id: 'config-controller',
               src: 'configController',
               systemId: 'config-controller',
@@ -118,6 +125,10 @@ export const discoveryMachine = discoverySetup.createMachine({
             'jwks.synced': {},
             'ads.listening': {},
             'ads.drained': {},
+            'authority.loaded': { description: 'For the record: it signs.' },
+            'authority.changed': { description: 'For the record: who signs, and whose roots are given out.' },
+            'authority.failed': { description: 'For the record: what signs goes on.' },
+            'bundle.awaited': { description: 'For the record: who is missing.' },
           },
           initial: 'starting http',
           states: {
@@ -159,10 +170,20 @@ export const discoveryMachine = discoverySetup.createMachine({
                 input: { stage: 'registries' },
                 onDone: [
                   unprepared('service registries'),
+                  { guard: 'hasAuthority', target: 'finding the authority' },
                   { guard: 'hasSecurePort', target: 'reading server certificates' },
                   { target: 'syncing configuration' },
                 ],
                 onError: brokenDown('service registries'),
+              },
+            },
+            'finding the authority': {
+              description: 'What signs the certificates of workloads, and maybe that of the secure port.',
+              meta: { waitsFor: 'its files, or a key to be made; /ready says so' },
+              entry: 'loadAuthority',
+              on: {
+                'authority.loaded': 'reading server certificates',
+                'authority.failed': failed('certificate authority'),
               },
             },
             'reading server certificates': {

@@ -1,5 +1,6 @@
 import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
+import { authorityMachine } from './authority.machine.ts';
 import { configControllerMachine } from './config-controller.machine.ts';
 import { jwksMachine } from './jwks.machine.ts';
 import { meshConfigMachine } from './mesh-config.machine.ts';
@@ -53,6 +54,7 @@ export const discoverySetup = setup({
       'config-controller': 'configController';
       'service-registry': 'serviceRegistry';
       jwks: 'jwks';
+      authority: 'authority';
       push: 'push';
     },
   },
@@ -69,6 +71,7 @@ export const discoverySetup = setup({
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
     jwks: jwksMachine,
+    authority: authorityMachine,
     push: pushMachine,
     pushQueue: pushQueueMachine,
   },
@@ -78,6 +81,7 @@ export const discoverySetup = setup({
     isNetworks: ({ event }) => event.type === 'settings.loaded' && event.what === 'networks',
     hasFailed: (_, params: { failure?: string }) => params.failure !== undefined,
     hasSecurePort: ({ context }) => context.settings.secure,
+    hasAuthority: ({ context }) => context.settings.hasAuthority,
   },
   actions: {
     rememberTrouble: assign({
@@ -91,6 +95,7 @@ export const discoverySetup = setup({
     openHttp: sendTo('http', { type: 'http.open' }),
     loadConfigs: sendTo('config-controller', { type: 'configs.load' }),
     loadKeys: sendTo('jwks', { type: 'jwks.load' }),
+    loadAuthority: sendTo('authority', { type: 'authority.load' }),
     loadServices: sendTo('service-registry', { type: 'services.load' }),
     startPush: sendTo('push', { type: 'push.start' }),
     listenSecurely: sendTo('ads-server', { type: 'ads.listen', port: 'secure' } satisfies AdsListen),

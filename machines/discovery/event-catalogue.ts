@@ -6,6 +6,7 @@ import type { CatalogueRow } from '../catalogue-row.ts';
 import { adsCatalogue } from './ads-protocol.ts';
 
 type Diagram =
+  | 'authority'
   | 'bootstrap'
   | 'bootstrap-detailed'
   | 'ads'
@@ -43,6 +44,7 @@ const ownCatalogue = [
     seeds: ['6.8 #5', '6.8 #6', '13.1 #5', '13.1 #6', '13.2 #22', '13.2 #23', '13.2 #24'],
   },
   { type: 'spawn', from: 'discovery', to: 'jwks', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'authority', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
   {
     type: 'spawn',
@@ -98,6 +100,19 @@ const ownCatalogue = [
   { type: 'timer retryDelay', from: 'mesh-config', to: 'mesh-config', diagram: 'settings', seeds: [] },
   { type: 'timer settleTime', from: 'mesh-networks', to: 'mesh-networks', diagram: 'settings', seeds: [] },
   { type: 'timer retryDelay', from: 'mesh-networks', to: 'mesh-networks', diagram: 'settings', seeds: [] },
+  { type: 'authority.load', from: 'discovery', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'authority.loaded', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
+  { type: 'authority.changed', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
+  { type: 'authority.failed', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
+  { type: 'rotation.order', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'rotation.revert', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'files.changed', from: 'authority/directory', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'bundle.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
+  { type: 'bundle.trusted', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'bundle.awaited', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'bundle.awaited', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
+  { type: 'leaves.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
+  { type: 'leaves.ended', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
   {
     type: 'http.open',
     from: 'discovery',

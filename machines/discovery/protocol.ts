@@ -289,9 +289,51 @@ export type AdsDrain = { type: 'ads.drain' };
 /** discovery/ads-server → discovery. No stream is left. */
 export type AdsDrained = { type: 'ads.drained' };
 
+// ---- discovery ↔ authority
+
+/** Of a signing certificate, in hexadecimal: its key id. Which key that is, only the effects know. */
+export type AuthorityId = string;
+
+/**
+ * Where a rotation of the root is: one root (`steady`), two of which the old signs (`trusting`), two of which the new signs
+ * (`signing`), the new one alone given out (`dropping`).
+ */
+export type RotationStage = 'steady' | 'trusting' | 'signing' | 'dropping';
+
+/** discovery → authority. Find the authority, or make one. */
+export type AuthorityLoad = { type: 'authority.load' };
+/** authority → discovery. There is one, and it signs. */
+export type AuthorityLoaded = { type: 'authority.loaded'; signer: AuthorityId; roots: AuthorityId[] };
+/** authority → discovery. A stage is written down, and takes effect: who signs, and whose roots are given out. */
+export type AuthorityChanged = {
+  type: 'authority.changed';
+  stage: RotationStage;
+  signer: AuthorityId;
+  roots: AuthorityId[];
+};
+/** authority → discovery. It cannot be had, or something cannot be done with it; what signs goes on. */
+export type AuthorityFailed = { type: 'authority.failed'; reason: string };
+/** discovery/http → authority. Somebody wants the root rotated. */
+export type RotationOrder = { type: 'rotation.order' };
+/** discovery/http → authority. Somebody wants the last step of the rotation taken back. */
+export type RotationRevert = { type: 'rotation.revert' };
+
+// ---- authority ↔ authority/ledger
+
+/** authority → authority/ledger. Say when every workload trusts these roots and no others of ours. */
+export type BundleAwait = { type: 'bundle.await'; roots: AuthorityId[] };
+/** authority/ledger → authority. Every workload that lives has said so. */
+export type BundleTrusted = { type: 'bundle.trusted'; roots: AuthorityId[] };
+/** authority/ledger → authority → discovery. So many have not; some of them are named. */
+export type BundleAwaited = { type: 'bundle.awaited'; missing: number; workloads: string[] };
+/** authority → authority/ledger. Say when nothing that this authority has signed is in use any more. */
+export type LeavesAwait = { type: 'leaves.await'; authority: AuthorityId };
+/** authority/ledger → authority. Nothing is. */
+export type LeavesEnded = { type: 'leaves.ended'; authority: AuthorityId };
+
 // ---- machines ↔ their file effects
 
-/** mesh-config/files, mesh-networks/files → their machine. Something happened to a watched file. */
+/** mesh-config/files, mesh-networks/files, authority/directory → their machine. Something happened to a watched file. */
 export type FilesChanged = { type: 'files.changed'; path: string };
 
 /** What `discovery` orders its HTTP server to do. */
@@ -328,7 +370,11 @@ export type StageReport =
   | ContextFailed
   | AdsListening
   | AdsFailed
-  | AdsDrained;
+  | AdsDrained
+  | AuthorityLoaded
+  | AuthorityChanged
+  | AuthorityFailed
+  | BundleAwaited;
 
 /**
  * The ordinary run of the push queue: each passes for every proxy, or for every few proxies of every push. A trace leaves

@@ -1,3 +1,4 @@
+import type { AuthorityInput } from './authority.machine.ts';
 import type { ConfigControllerInput } from './config-controller.machine.ts';
 import type { JwksInput } from './jwks.machine.ts';
 import type { MeshConfigInput } from './mesh-config.machine.ts';
@@ -15,6 +16,9 @@ export interface DiscoverySettings {
   push: PushInput;
   /** Whether xDS is served over TLS as well. */
   secure: boolean;
+  /** Whether certificates are signed here. */
+  hasAuthority: boolean;
+  authority: AuthorityInput;
   pushQueue: PushQueueInput;
   /** Budget of a graceful stop (`--shutdownDuration`). */
   shutdownMs: number;

@@ -17,6 +17,7 @@ const programs = await build({
     // A thread needs a file of its own to begin with.
     { in: 'src/simulation/agent/explore-helper.ts', out: 'explore-helper' },
     { in: 'src/simulation/discovery/explore-discovery-helper.ts', out: 'explore-discovery-helper' },
+    { in: 'src/discovery/authority/signing-helper.ts', out: 'signing-helper' },
   ],
   outdir: 'dist',
   outExtension: { '.js': '.mjs' },

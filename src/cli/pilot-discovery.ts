@@ -4,6 +4,7 @@ import { completionCommand } from './commands/completion.ts';
 import { discoveryCommand, normalizedArguments } from './commands/discovery.ts';
 import { explainCommand } from './commands/explain.ts';
 import { requestCommand } from './commands/request.ts';
+import { tokenCommand } from './commands/token.ts';
 import { validateCommand } from './commands/validate.ts';
 import { versionCommand } from './commands/version.ts';
 import { registerConformanceCommand } from './commands/xds-conformance.ts';
@@ -29,6 +30,7 @@ function pilotDiscovery(): Command {
         failed: 1,
       }),
     )
+    .addCommand(tokenCommand())
     .addCommand(versionCommand('pilot-discovery'))
     .addCommand(completionCommand());
   registerConformanceCommand(program);

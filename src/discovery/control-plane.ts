@@ -31,6 +31,9 @@ import { faultLog } from '../runtime/uncaught.ts';
 import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
+import type { AuthoritySettings } from './authority/authority-settings.ts';
+import { issueOwnCertificate } from './authority/own-certificate.ts';
+import { Signing } from './authority/signing.ts';
 import type { SourceAdapters } from './config/config-source.ts';
 import { configSources } from './config/config-sources.ts';
 import { watchFile } from './config/file-watch.ts';
@@ -52,7 +55,7 @@ import { MeshState } from './push/mesh-state.ts';
 import type { RegistryOffers } from './registry/registry.ts';
 import { listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
-import { readServerCertificate, SecurePortCredentials } from './server-certificates.ts';
+import { readServerCertificate, SecurePortCredentials, type ServerCertificate } from './server-certificates.ts';
 import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
 
 export interface DiscoveryProgram {
@@ -97,6 +100,7 @@ export class ControlPlane {
   /** Made by a stage of the start, when there is a port with TLS. */
   readonly #authenticators: Authenticator[] = [];
   #credentials: SecurePortCredentials | undefined;
+  readonly #signing: Signing | undefined;
 
   constructor(program: DiscoveryProgram) {
     const { options } = program;
@@ -152,6 +156,19 @@ export class ControlPlane {
       nodes: () => this.#resources.nodes,
     });
     this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
+    this.#signing = options.authority && this.#makeSigning(options.authority);
+  }
+
+  #makeSigning(settings: AuthoritySettings): Signing {
+    const { securePort } = this.#program.options;
+    const signing = new Signing({
+      settings,
+      trustDomain: () => this.#state.mesh.trustDomain,
+      authenticators: this.#authenticators,
+      logger: this.#log('authority'),
+    });
+    signing.authority.onChanged(() => this.#credentials?.use(securePort!, this.#ownCertificate()));
+    return signing;
   }
 
   machine() {
@@ -224,6 +241,7 @@ export class ControlPlane {
     });
     return discoveryMachine.provide({
       actors: {
+        ...(this.#signing && { authority: this.#signing.machine() }),
         signals: signalEffect(this.#program.signals ?? process),
         prepare: prepareEffect(this.#stages()),
         http: this.#httpEffect(),
@@ -252,15 +270,27 @@ export class ControlPlane {
         supportedRegistries(options.registries);
       },
       'server-certificates': () => {
-        const certificate = readServerCertificate(options.securePort!.files, new Date());
+        const certificate = this.#ownCertificate();
         this.#credentials = new SecurePortCredentials(options.securePort!, certificate);
         const { serialNumber, notAfter } = certificate;
         log.info('certificate of the secure port', { serialNumber, notAfter: notAfter.toISOString() });
       },
-      authenticators: () => {
-        this.#authenticators.push(...authenticatorsOf(options));
+      authenticators: async () => {
+        this.#authenticators.push(...(await authenticatorsOf(options, () => this.#state.mesh.trustDomain)));
       },
     };
+  }
+
+  #ownCertificate(): ServerCertificate {
+    const { options } = this.#program;
+    const inForce = this.#signing?.authority.inForce;
+    const { files } = options.securePort!;
+    if (files === undefined) return issueOwnCertificate(inForce!, options.ownNames, new Date());
+    const certificate = readServerCertificate(files, new Date());
+    // Clients show what the authority signed, or what the file's authority did.
+    return inForce === undefined
+      ? certificate
+      : { ...certificate, ca: Buffer.concat([certificate.ca, Buffer.from(inForce.bundle.pem)]) };
   }
 
   #listSources(): SourcesListed | SourcesRefused {
@@ -347,6 +377,7 @@ export class ControlPlane {
       checksIdentity: options.checksIdentity,
       secretsOnPlaintext: options.secretsOnPlaintext,
       oneShot: (question) => debug.answer(question),
+      ...(this.#signing && { unary: this.#signing.service }),
       limits: {
         ...options.clientLimits,
         streamsPerSecond: options.streamsPerSecond,

@@ -13,6 +13,8 @@ import { openFilesLimit } from '../runtime/open-files.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
 import { strangerLimits } from './ads/admission/strangers.ts';
 import { type AdsLimits, defaultMaxNames } from './ads/ads-limits.ts';
+import { type AuthoritySettings, authoritySettingsOf, isAuthorityGiven } from './authority/authority-settings.ts';
+import { ownNames } from './authority/own-certificate.ts';
 import { type ConfigLimits, configLimitsOf } from './config/config-limits.ts';
 import { booleanOf, Environment, variablesWithoutEffect } from './environment.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
@@ -69,6 +71,10 @@ export interface DiscoveryOptions {
   readonly grpcAddress: ListenAddress | undefined;
   /** Undefined: xDS is not served over TLS. */
   readonly securePort: SecurePort | undefined;
+  /** Undefined: nothing is signed here. */
+  readonly authority: AuthoritySettings | undefined;
+  /** Of hosts, by which agents know this control plane. */
+  readonly ownNames: readonly string[];
   readonly shutdownMs: number;
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
@@ -117,6 +123,8 @@ export interface DiscoveryOptions {
   readonly keyRefreshMs: number;
   /** JWT_RULE as it is written; empty: none. */
   readonly jwtRule: string;
+  /** Networks whose proxies may say who their clients are. */
+  readonly trustedGateways: readonly string[];
   /** For the log: what is as it should be, and worth knowing. */
   readonly notes: readonly string[];
   /** For the log: what was strange, but no mistake. */
@@ -149,6 +157,13 @@ export function resolveDiscoveryOptions(
   if (secretsOnPlaintext) {
     warn('PILOT_SECRETS_ON_PLAINTEXT: private keys are served to whoever asks on a port without TLS');
   }
+  const authority = authoritySettingsOf(from);
+  const mayHaveAuthority = from.boolean('ENABLE_CA_SERVER', true);
+  const hasAuthority = mayHaveAuthority && isAuthorityGiven(authority);
+  const securePort = securePortOf(flags, {
+    ...{ hasAuthority, mayHaveAuthority, warn },
+    note: (note) => void notes.push(note),
+  });
   return {
     ...addressesOf(flags),
     registries: registryNames(flags.registries ?? 'Kubernetes', warn),
@@ -167,7 +182,9 @@ export function resolveDiscoveryOptions(
     domain: flags.domain ?? 'cluster.local',
     clusterId: flags.clusterID ?? from.text('CLUSTER_ID', 'Kubernetes'),
     clusterAliases: parseAliases(flags.clusterAliases ?? ''),
-    securePort: securePortOf(flags, { warn, note: (note) => void notes.push(note) }),
+    securePort,
+    authority: securePort !== undefined && (hasAuthority || securePort.files === undefined) ? authority : undefined,
+    ownNames: ownNames(namespace, from.text('REVISION', ''), from.list('ISTIOD_CUSTOM_HOST')),
     shutdownMs: duration('--shutdownDuration', flags.shutdownDuration, 10_000),
     keepaliveIntervalMs: duration(
       '--keepaliveInterval',
@@ -204,6 +221,7 @@ export function resolveDiscoveryOptions(
     firstListsMs: from.durationMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
     keyRefreshMs: from.durationMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
     jwtRule: from.text('JWT_RULE', ''),
+    trustedGateways: from.list('TRUSTED_GATEWAY_CIDR'),
     notes,
     warnings,
   };

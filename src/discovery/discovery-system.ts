@@ -77,6 +77,8 @@ function settingsOf(options: DiscoveryOptions): DiscoverySettings {
     push: options.push,
     pushQueue: { throttle: options.pushThrottle },
     secure: options.securePort !== undefined,
+    hasAuthority: options.authority !== undefined,
+    authority: { checkMs: options.authority?.checkMs ?? 3_600_000, settleMs: 100 },
     shutdownMs: options.shutdownMs,
   };
 }

@@ -6,7 +6,12 @@ const files = { caCertFile: 'ca.pem', tlsCertFile: 'cert.pem', tlsKeyFile: 'key.
 function resolve(flags: SecurePortFlags) {
   const notes: string[] = [];
   const warnings: string[] = [];
-  const port = securePortOf(flags, { note: (text) => notes.push(text), warn: (text) => warnings.push(text) });
+  const port = securePortOf(flags, {
+    hasAuthority: false,
+    mayHaveAuthority: false,
+    note: (text) => notes.push(text),
+    warn: (text) => warnings.push(text),
+  });
   return { port, notes, warnings };
 }
 

@@ -12,7 +12,8 @@ export interface ServerCertificateFiles {
 
 export interface SecurePort {
   readonly address: ListenAddress;
-  readonly files: ServerCertificateFiles;
+  /** Undefined: the authority signs what it shows. */
+  readonly files: ServerCertificateFiles | undefined;
   /** OpenSSL's names; empty: the server's own choice. TLS 1.3 has suites of its own. */
   readonly cipherSuites: readonly string[];
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
@@ -31,6 +32,10 @@ export interface SecurePortFlags {
 
 /** What a person should know about the port. */
 export interface SecurePortReport {
+  /** Somebody has seen to an authority; the port is opened then. */
+  readonly hasAuthority: boolean;
+  /** Whether there may be one at all. */
+  readonly mayHaveAuthority: boolean;
   readonly note: (text: string) => void;
   readonly warn: (text: string) => void;
 }
@@ -67,7 +72,10 @@ const minVersions = { '1.2': 'TLSv1.2', '1.3': 'TLSv1.3' } as const;
  *
  * @throws ChartpilotError FLAG_INVALID
  */
-export function securePortOf(flags: SecurePortFlags, { note, warn }: SecurePortReport): SecurePort | undefined {
+export function securePortOf(
+  flags: SecurePortFlags,
+  { hasAuthority, mayHaveAuthority, note, warn }: SecurePortReport,
+): SecurePort | undefined {
   const cipherSuites = cipherSuitesOf(flags.tlsCipherSuites ?? '');
   const minVersion = minVersionOf(flags.tlsMinVersion ?? '');
   const given = flags.secureGRPCAddr ?? ':15012';
@@ -80,6 +88,9 @@ export function securePortOf(flags: SecurePortFlags, { note, warn }: SecurePortR
   };
   const named = Object.values(files).filter(Boolean).length;
   if (named === 3) return { address, files, cipherSuites, minVersion };
+  if (named === 0 && (hasAuthority || (mayHaveAuthority && flags.secureGRPCAddr !== undefined))) {
+    return { address, files: undefined, cipherSuites, minVersion };
+  }
   const closed = 'xDS over TLS is not served: it needs --caCertFile, --tlsCertFile and --tlsKeyFile';
   if (named > 0 || flags.secureGRPCAddr !== undefined) warn(`${closed}, all three`);
   else note(closed);

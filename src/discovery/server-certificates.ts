@@ -52,6 +52,11 @@ export class SecurePortCredentials extends ServerCredentials {
     super(constructorOptions(port), contextOptions(port, certificate));
   }
 
+  /** For handshakes from now on; connections that there are go on with what they have. */
+  use(port: TlsChoices, certificate: ServerCertificate): void {
+    this.updateSecureContextOptions(contextOptions(port, certificate));
+  }
+
   override _equals(other: ServerCredentials): boolean {
     return this === other;
   }

@@ -1,19 +1,24 @@
 /** The effect of the start's stages that prepare something and end (machines/discovery/discovery.machine.ts). */
+import { join } from 'node:path';
 import { fromPromise } from 'xstate';
 import type { Preparation } from '../../machines/discovery/discovery.machine.ts';
 import type { PreparedStage } from '../../machines/discovery/protocol.ts';
 import { ChartpilotError, explainInOneLine } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type Authenticator, clientCertificate } from './ads/authentication.ts';
+import { bearerToken } from './authentication/bearer-token.ts';
+import { forwardedCertificate } from './authentication/forwarded-certificate.ts';
+import { parseJwtRule } from './authentication/jwt-rule.ts';
+import { defaultAudience, localTokenFile, localTokenKey, localTokenRule } from './authentication/local-tokens.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 
 /** What each stage does; what it throws is the reason for which the start fails. */
-export type StartStages = Readonly<Record<PreparedStage, () => void>>;
+export type StartStages = Readonly<Record<PreparedStage, () => void | Promise<void>>>;
 
 export function prepareEffect(stages: StartStages) {
   return fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
     try {
-      stages[stage]();
+      await stages[stage]();
       return {};
     } catch (error) {
       return { failure: explainInOneLine(error) };
@@ -43,14 +48,22 @@ export function prepareEnvironment(options: DiscoveryOptions, log: Logger): void
 /**
  * Who says who a client of the port with TLS is, in the order in which they are asked (spec/discovery.md §2.1 G4 step 18).
  *
- * @throws ChartpilotError FLAG_INVALID: a control plane that should take tokens and does not would turn everyone away
+ * @throws ChartpilotError: a control plane that should take tokens and does not would turn everyone away
  */
-export function authenticatorsOf({ authenticates, jwtRule }: DiscoveryOptions): Authenticator[] {
+export async function authenticatorsOf(
+  { authenticates, jwtRule, authority, trustedGateways }: DiscoveryOptions,
+  trustDomain: () => string,
+): Promise<Authenticator[]> {
   if (!authenticates) return [];
+  const authenticators = [clientCertificate];
   if (jwtRule !== '') {
-    throw new ChartpilotError('FLAG_INVALID', 'JWT_RULE is set, and tokens cannot be verified yet', {
-      hint: 'unset it: clients are known by their certificates; XDS_AUTH=false takes all of them',
-    });
+    authenticators.push(bearerToken({ name: 'JWT_RULE', rule: parseJwtRule(jwtRule), trustDomain }));
   }
-  return [clientCertificate];
+  if (authority !== undefined && authority.stateDirectory !== '') {
+    const key = localTokenKey(join(authority.stateDirectory, localTokenFile));
+    const rule = await localTokenRule(key, [defaultAudience]);
+    authenticators.push(bearerToken({ name: 'local token', rule, trustDomain }));
+  }
+  if (trustedGateways.length > 0) authenticators.push(forwardedCertificate(trustedGateways, trustDomain));
+  return authenticators;
 }

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
-import type { ChannelCredentials } from '@grpc/grpc-js';
+import type { ChannelCredentials, ClientOptions } from '@grpc/grpc-js';
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
@@ -135,9 +135,9 @@ export class ControlPlane {
   }
 
   /** @param at the event that tells where: the first address of its last occurrence, or a port */
-  client(at: string | number, credentials?: ChannelCredentials): AdsTestClient {
+  client(at: string | number, credentials?: ChannelCredentials, options?: ClientOptions): AdsTestClient {
     const port = typeof at === 'number' ? at : Number(this.#address(at).split(':').at(-1));
-    const client = new AdsTestClient(port, credentials);
+    const client = new AdsTestClient(port, credentials, options);
     this.#clients.push(client);
     return client;
   }

@@ -52,6 +52,8 @@ export const scriptedSettings: DiscoverySettings = {
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
   pushQueue: { throttle: 25 },
   secure: false,
+  hasAuthority: false,
+  authority: { checkMs: 3_600_000, settleMs: 100 },
   shutdownMs: 10_000,
 };
 

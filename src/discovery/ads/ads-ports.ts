@@ -1,6 +1,12 @@
 /** The gRPC servers of an ADS server: one for ports without TLS, one for ports with it. */
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
-import { Server, ServerCredentials } from '@grpc/grpc-js';
+import {
+  type MethodDefinition,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
 import { ConnectionBounds } from '../../runtime/connection-bounds.ts';
 import { parseListenAddress } from '../listen-address.ts';
 import type { AddressPace } from './admission/address-pace.ts';
@@ -11,10 +17,18 @@ import { type Refusal, Strangers, strangerLimits } from './admission/strangers.t
 import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
 import { xdsMethods, xdsService } from './ads-services.ts';
 import { plaintext, type StreamKind, type StreamSecurity } from './ads-stream.ts';
-import type { AdsCall } from './ads-transport.ts';
+import { type AdsCall, peerOf } from './ads-transport.ts';
+import type { Peer } from './authentication.ts';
 import { bindError } from './grpc-bind.ts';
 
 export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
+
+/** Another service on the same ports: one method with one answer. */
+export interface UnaryService {
+  readonly method: MethodDefinition<Buffer, Buffer>;
+  /** @param known to be called when it is known who asks: from then on the connection is nobody's who is a stranger */
+  handle(call: ServerUnaryCall<Buffer, Buffer>, peer: Peer, known: () => void, answer: sendUnaryData<Buffer>): void;
+}
 
 /** Told of what strangers are refused. */
 export interface RefusalListener {
@@ -43,6 +57,14 @@ const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst:
 /** Connections that wait to be accepted: all proxies of a mesh come at once to a new server. The system has a limit of its own. */
 const mostUnaccepted = 65_535;
 
+export interface AdsPortsOptions {
+  readonly pace: AddressPace;
+  readonly known: KnownNodes;
+  readonly listener: RefusalListener;
+  /** Served on ports with TLS. */
+  readonly unary?: UnaryService;
+}
+
 export class AdsPorts {
   /** A call does not say by which port it came: each server has the ports of one sort. */
   readonly #ports: { readonly plaintext: Ports; readonly secure: Ports };
@@ -53,7 +75,7 @@ export class AdsPorts {
     limits: AdsLimits,
     secure: StreamSecurity,
     accept: Accept,
-    { pace, known, listener }: { pace: AddressPace; known: KnownNodes; listener: RefusalListener },
+    { pace, known, listener, unary }: AdsPortsOptions,
   ) {
     this.#maxStreams = maxStreamsOf(limits);
     const ofStrangers = { ...strangerLimits, ...limits.strangers };
@@ -64,6 +86,9 @@ export class AdsPorts {
         (kind) => [kind.path, (call: AdsCall): void => accept(call, kind, security)] as const,
       );
       server.addService(xdsService, Object.fromEntries(handlers));
+      if (unary !== undefined && security.isSecure) {
+        server.addService({ unary: unary.method }, { unary: this.#unaryHandler(unary, security) });
+      }
       const strangers = new Strangers({
         limits: ofStrangers,
         bounds,
@@ -145,6 +170,23 @@ export class AdsPorts {
       server.forceShutdown();
       strangers.cut();
     }
+  }
+
+  /** Who asks is a stranger until the service knows who that is. */
+  #unaryHandler({ handle }: UnaryService, security: StreamSecurity) {
+    return (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>): void => {
+      const peer = peerOf(call);
+      let isKnown = false;
+      const known = (): void => {
+        if (!isKnown) this.introduced(security, peer.address);
+        isKnown = true;
+      };
+      handle(call, peer, known, (...outcome) => {
+        if (isKnown) this.left(security, peer.address);
+        isKnown = false;
+        answer(...outcome);
+      });
+    };
   }
 
   #createInjectors({ server, strangers }: Ports, credentials: ServerCredentials): Injectors {

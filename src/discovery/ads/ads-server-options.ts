@@ -3,6 +3,7 @@ import type { Logger } from '../../runtime/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { AdsLimits } from './ads-limits.ts';
 import type { AdsObserver } from './ads-observer.ts';
+import type { UnaryService } from './ads-ports.ts';
 import type { Authenticator } from './authentication.ts';
 import type { OneShot } from './one-shot.ts';
 import type { ResourceSource } from './resource-source.ts';
@@ -30,6 +31,8 @@ export interface AdsServerOptions {
   /** Count names that a delta client says in answer to an earlier response (see Rules of ads-watch.ts). Default true. */
   readonly hearsLateNames?: boolean;
   readonly limits?: AdsLimits;
+  /** Served on the ports with TLS as well. */
+  readonly unary?: UnaryService;
   /** A client was accepted: from now on changes concern it. Called before its first request is answered. */
   readonly joined?: (connection: number) => void;
   /** A client that had joined is gone. */

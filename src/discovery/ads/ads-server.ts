@@ -145,6 +145,7 @@ class GrpcAdsServer implements AdsServer {
       pace,
       known: this.#known,
       listener,
+      ...(options.unary !== undefined && { unary: options.unary }),
     });
   }
 

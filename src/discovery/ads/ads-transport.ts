@@ -103,7 +103,7 @@ export function endOpenSide(call: AdsCall): void {
 }
 
 /** What the client shows of itself. A certificate counts only when TLS has verified it. */
-export function peerOf(call: AdsCall): Peer {
+export function peerOf(call: Pick<AdsCall, 'getPeer' | 'metadata' | 'getAuthContext'>): Peer {
   return {
     address: call.getPeer(),
     metadata: (name) => call.metadata.get(name).map(String),

@@ -14,13 +14,19 @@ export interface Peer {
 export interface PeerCertificate {
   /** As node writes it: `URI:spiffe://td/ns/a/sa/b, DNS:c`. */
   readonly subjectaltname?: string | undefined;
+  /** `Nov 23 02:05:07 2026 GMT`. */
+  readonly valid_to?: string | undefined;
 }
 
 export type Authentication =
   /** It is all of these; SPIFFE ids where they are the mesh's own. */
   | { readonly identities: readonly string[] }
-  /** Why it is nobody that this authenticator knows. */
-  | { readonly failure: string };
+  /**
+   * Why it is nobody that this authenticator knows.
+   *
+   * isUnavailable: it could not be asked; another time the answer may be another
+   */
+  | { readonly failure: string; readonly isUnavailable?: boolean };
 
 /** One way to tell who a client is: its certificate, a token, a header. */
 export interface Authenticator {
@@ -36,12 +42,14 @@ export interface Authenticator {
 export async function authenticate(authenticators: readonly Authenticator[], peer: Peer): Promise<Authentication> {
   if (authenticators.length === 0) return { identities: [] };
   const failures: string[] = [];
+  let isUnavailable = false;
   for (const authenticator of authenticators) {
     const answer = await outcomeOf(authenticator, peer);
     if ('identities' in answer) return answer;
     failures.push(`${authenticator.name}: ${answer.failure}`);
+    isUnavailable ||= answer.isUnavailable === true;
   }
-  return { failure: failures.join('; ') };
+  return { failure: failures.join('; '), ...(isUnavailable && { isUnavailable }) };
 }
 
 async function outcomeOf(authenticator: Authenticator, peer: Peer): Promise<Authentication> {

@@ -50,7 +50,10 @@ export function createInjector(
   }
   const injector = server.createConnectionInjector(credentials);
   const newest = http2ServersOf(server).at(-1);
-  if (newest !== undefined) watchServer(newest, watch);
+  if (newest !== undefined) {
+    if (credentials._isSecure()) refuseBadCertificates(newest);
+    watchServer(newest, watch);
+  }
   return injector;
 }
 
@@ -65,6 +68,27 @@ interface Stream {
   readonly destroyed: boolean;
   readonly closed: boolean;
   on(event: 'error', listener: () => void): unknown;
+}
+
+/** What is used of node's TLSSocket. */
+interface SecureSocket {
+  readonly authorized?: boolean;
+  getPeerCertificate?(): object;
+  destroy(): void;
+}
+
+/**
+ * A client may show no certificate; one that shows a certificate which is not good is gone before its first request
+ * (spec/discovery.md §7.7).
+ */
+function refuseBadCertificates(http2: EventEmitter): void {
+  const handlers = http2.listeners('secureConnection') as ((socket: SecureSocket) => void)[];
+  http2.removeAllListeners('secureConnection');
+  http2.on('secureConnection', (socket: SecureSocket) => {
+    const certificate = socket.authorized === true ? undefined : socket.getPeerCertificate?.();
+    if (certificate !== undefined && Object.keys(certificate).length > 0) socket.destroy();
+    else for (const handler of handlers) handler.call(http2, socket);
+  });
 }
 
 function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {

@@ -1,0 +1,89 @@
+/** Who a bearer token is of: tokens of service accounts, signed by an issuer that is trusted (spec/discovery.md §7.7, JWT). */
+import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import { spiffeUriOf, type WorkloadIdentity } from '../../identity/spiffe-id.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Authentication, Authenticator, Peer } from '../ads/authentication.ts';
+import { type KeysOf, KeysUnavailable } from './issuer-keys.ts';
+
+export interface TokenRule {
+  readonly issuer: string;
+  /** At least one of these must be in the token; none: every token is rejected. */
+  readonly audiences: readonly string[];
+  readonly keys: KeysOf;
+}
+
+export interface BearerTokenOptions {
+  /** For logs. */
+  readonly name: string;
+  readonly rule: TokenRule;
+  /** Of the mesh, now: a token says nothing of it. */
+  readonly trustDomain: () => string;
+  readonly now?: () => Date;
+  /** Whether a token was taken back, by its id. */
+  readonly isRevoked?: (id: string) => boolean;
+}
+
+/** Signatures by a key that only the issuer has: a token signed by a shared secret, or by nothing, is none. */
+const algorithms = ['ES256', 'ES384', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
+/** A token of a service account has 1 KB; of others, with groups, some. */
+const longestToken = 16 * 1024;
+/** Clocks of issuers differ from ours. */
+const toleranceSeconds = 5;
+
+export function bearerToken({
+  name,
+  rule,
+  trustDomain,
+  now = () => new Date(),
+  isRevoked = () => false,
+}: BearerTokenOptions): Authenticator {
+  return {
+    name,
+    async authenticate(peer): Promise<Authentication> {
+      const token = tokenOf(peer);
+      if (token === undefined) return { failure: 'no bearer token' };
+      if (token.length > longestToken) return { failure: `the token has more than ${longestToken} characters` };
+      if (rule.audiences.length === 0) return { failure: 'no audience is allowed' };
+      try {
+        const { payload } = await verified(token, rule, now());
+        if (payload.jti !== undefined && isRevoked(payload.jti)) return { failure: 'the token was taken back' };
+        const account = serviceAccountOf(payload);
+        if (account === undefined) return { failure: 'the token is of no service account' };
+        return { identities: [spiffeUriOf({ trustDomain: trustDomain(), ...account })] };
+      } catch (error) {
+        return { failure: messageOf(error), ...(error instanceof KeysUnavailable && { isUnavailable: true }) };
+      }
+    },
+  };
+}
+
+/** With the keys that are there, and once more with fresh ones when none of them fits. */
+async function verified(token: string, { issuer, audiences, keys }: TokenRule, currentDate: Date) {
+  const options = {
+    ...{ issuer, audience: [...audiences], algorithms, currentDate, clockTolerance: toleranceSeconds },
+    requiredClaims: ['exp', 'sub', 'iss', 'aud'],
+  };
+  // A header that says nothing of use must not lead to questions.
+  decodeProtectedHeader(token);
+  try {
+    return await jwtVerify(token, await keys.get(), options);
+  } catch (error) {
+    if (!(error instanceof errors.JWKSNoMatchingKey) || !(await keys.refresh())) throw error;
+    return jwtVerify(token, await keys.get(), options);
+  }
+}
+
+/** `authorization: Bearer …`, of several headers none counts. */
+function tokenOf({ metadata }: Peer): string | undefined {
+  const headers = metadata('authorization');
+  if (headers.length !== 1) return undefined;
+  return /^Bearer ([\w.-]+)$/.exec(headers[0]!)?.[1];
+}
+
+/** `system:serviceaccount:<namespace>:<account>`, in names as Kubernetes has them. */
+function serviceAccountOf({ sub }: JWTPayload): Omit<WorkloadIdentity, 'trustDomain'> | undefined {
+  const name = '[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?';
+  const [, namespace, serviceAccount] =
+    new RegExp(`^system:serviceaccount:(${name}):(${name})$`).exec(sub?.slice(0, 600) ?? '') ?? [];
+  return namespace === undefined || serviceAccount === undefined ? undefined : { namespace, serviceAccount };
+}

@@ -1,0 +1,90 @@
+/**
+ * `x-forwarded-client-cert` of proxies that are trusted to have verified a client (spec/discovery.md §7.7, XFCC). Only from
+ * networks that are listed, loopback is none by itself; only a URI of the mesh's own trust domain counts (spec/identity.md
+ * §5: elsewhere every name counts, and whoever is on the machine is anybody).
+ */
+import { BlockList, isIP } from 'node:net';
+import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import type { Authenticator } from '../ads/authentication.ts';
+
+const header = 'x-forwarded-client-cert';
+const longestHeader = 16 * 1024;
+
+/**
+ * @param networks TRUSTED_GATEWAY_CIDR
+ * @throws ChartpilotError FLAG_INVALID for what is no network
+ */
+export function forwardedCertificate(networks: readonly string[], trustDomain: () => string): Authenticator {
+  const trusted = blockListOf(networks);
+  return {
+    name: 'forwarded certificate',
+    authenticate({ address, metadata }) {
+      const values = metadata(header);
+      if (values.length === 0) return { failure: 'no forwarded certificate' };
+      const host = hostOf(address);
+      if (!trusted.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')) {
+        return { failure: `${host} is not among TRUSTED_GATEWAY_CIDR` };
+      }
+      // Of several proxies on the way the last one wrote the last element: it alone is trusted.
+      const text = values.join(',');
+      if (text.length > longestHeader) return { failure: 'the forwarded certificate is too long' };
+      const uris = urisOf(elementsOf(text).at(-1) ?? '');
+      const identities = uris.filter((uri) => workloadIdentityOf(uri)?.trustDomain === trustDomain());
+      return identities.length === 1
+        ? { identities }
+        : { failure: 'the forwarded certificate does not name one workload of the mesh' };
+    },
+  };
+}
+
+function blockListOf(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/');
+    const family = isIP(address);
+    const length = bits === undefined ? (family === 6 ? 128 : 32) : Number(bits);
+    const isNetwork = family !== 0 && /^\d+$/.test(bits ?? '0') && length <= (family === 6 ? 128 : 32);
+    if (!isNetwork) {
+      throw new ChartpilotError('FLAG_INVALID', `TRUSTED_GATEWAY_CIDR: ${JSON.stringify(network)} is no network`, {
+        hint: 'write it as 10.0.0.0/8, several with commas between them',
+      });
+    }
+    list.addSubnet(address, length, family === 6 ? 'ipv6' : 'ipv4');
+  }
+  return list;
+}
+
+/** Of `host:port`; an IPv4 address in an IPv6 one is itself. */
+function hostOf(address: string): string {
+  const host = address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '');
+  return host.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
+}
+
+/** Elements are parted by commas, their pairs by semicolons; a quoted value may hold either. */
+function elementsOf(text: string): string[] {
+  return splitOutsideQuotes(text, ',');
+}
+
+function urisOf(element: string): string[] {
+  return splitOutsideQuotes(element, ';').flatMap((pair) => {
+    const [, name, value] = /^\s*([A-Za-z]+)=(.*?)\s*$/.exec(pair) ?? [];
+    return name?.toLowerCase() === 'uri' && value !== undefined ? value.replace(/^"(.*)"$/, '$1') : [];
+  });
+}
+
+function splitOutsideQuotes(text: string, separator: string): string[] {
+  const parts: string[] = [];
+  let begin = 0;
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === '\\' && isQuoted) at++;
+    else if (text[at] === '"') isQuoted = !isQuoted;
+    else if (text[at] === separator && !isQuoted) {
+      parts.push(text.slice(begin, at));
+      begin = at + 1;
+    }
+  }
+  // A quote that is never closed: nothing of it can be relied on.
+  return isQuoted ? [] : [...parts, text.slice(begin)];
+}

@@ -1,0 +1,60 @@
+/** JWT_RULE: `{"issuer", "jwks_uri" | "jwks", "audiences"}` (spec/discovery.md §1.4). */
+import type { JSONWebKeySet } from 'jose';
+import { isObject } from '../../model/fields/decode.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import type { TokenRule } from './bearer-token.ts';
+import { FetchedKeys, givenKeys, type KeysOf } from './issuer-keys.ts';
+
+/** @throws ChartpilotError FLAG_INVALID: a control plane that should take tokens and does not would turn everyone away */
+export function parseJwtRule(text: string): TokenRule {
+  const rule = parsed(text);
+  const { issuer, audiences } = rule;
+  if (typeof issuer !== 'string' || issuer === '') throw invalid('"issuer" must be a text');
+  if (!Array.isArray(audiences) || audiences.length === 0 || !audiences.every((one) => typeof one === 'string')) {
+    throw invalid('"audiences" must be a list of texts with at least one: a token for anybody is no proof here');
+  }
+  return { issuer, audiences, keys: keysIn(rule, issuer) };
+}
+
+function keysIn(rule: Record<string, unknown>, issuer: string): KeysOf {
+  // Both spellings: of the proto's JSON, and of the field.
+  const uri = rule.jwks_uri ?? rule.jwksUri;
+  const { jwks } = rule;
+  if (jwks !== undefined) return inline(jwks);
+  if (uri !== undefined && !isHttp(uri))
+    throw invalid('"jwks_uri" must be an address that begins with http:// or https://');
+  if (isHttp(uri)) return new FetchedKeys({ address: { kind: 'keys', url: uri } });
+  if (!isHttp(issuer)) throw invalid('"jwks_uri" or "jwks" is needed: the issuer is no address that could be asked');
+  return new FetchedKeys({ address: { kind: 'issuer', url: issuer } });
+}
+
+function inline(jwks: unknown): KeysOf {
+  try {
+    const keySet = (typeof jwks === 'string' ? JSON.parse(jwks) : jwks) as JSONWebKeySet;
+    if (!isObject(keySet) || !Array.isArray(keySet.keys) || keySet.keys.length === 0)
+      throw new Error('there is no key in it');
+    return givenKeys(keySet);
+  } catch (error) {
+    throw invalid(`"jwks" is no JSON Web Key Set: ${messageOf(error)}`);
+  }
+}
+
+function isHttp(value: unknown): value is string {
+  return typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value);
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Told below.
+  }
+  throw invalid('it is no JSON object');
+}
+
+function invalid(what: string): ChartpilotError {
+  return new ChartpilotError('FLAG_INVALID', `JWT_RULE: ${what}`, {
+    hint: 'write it as {"issuer": "https://…", "jwks_uri": "https://…", "audiences": ["istio-ca"]}',
+  });
+}

@@ -1,0 +1,43 @@
+/** What the environment says of the authority (spec/discovery.md §1.4, §11). */
+import type { Environment } from '../environment.ts';
+import { isPluggedIn } from './authority-material.ts';
+import type { LifetimeLimits } from './leaf-lifetime.ts';
+
+export interface AuthoritySettings {
+  /** ROOT_CA_DIR: where a person may plug one in. */
+  readonly pluggedInDirectory: string;
+  /** SELF_SIGNED_CA_DIR: where one of our own lies, and the journal; empty: in memory, lost with the process. */
+  readonly stateDirectory: string;
+  readonly rootTtlMs: number;
+  /** 0: P-256. */
+  readonly rsaBits: number;
+  readonly checkMs: number;
+  readonly gracePercent: number;
+  readonly leaves: LifetimeLimits;
+}
+
+const hourMs = 3_600_000;
+/** A timer of node cannot be longer than 24.8 days. */
+const longestCheckMs = 24 * 24 * hourMs;
+
+export function authoritySettingsOf(from: Environment): AuthoritySettings {
+  const checkMs = from.durationMs('CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL', hourMs);
+  return {
+    pluggedInDirectory: from.text('ROOT_CA_DIR', './etc/cacerts'),
+    stateDirectory: from.text('SELF_SIGNED_CA_DIR', ''),
+    rootTtlMs: from.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
+    rsaBits: from.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
+    // None: it is never due, and the longest timer that there is looks so.
+    checkMs: Math.min(checkMs || longestCheckMs, longestCheckMs),
+    gracePercent: checkMs === 0 ? 0 : from.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
+    leaves: {
+      defaultMs: from.durationMs('DEFAULT_WORKLOAD_CERT_TTL', 24 * hourMs) || 24 * hourMs,
+      maxMs: from.durationMs('MAX_WORKLOAD_CERT_TTL', 2_160 * hourMs) || 2_160 * hourMs,
+    },
+  };
+}
+
+/** Whether somebody has seen to an authority: a directory is plugged in, or one of our own has a place. */
+export function isAuthorityGiven({ pluggedInDirectory, stateDirectory }: AuthoritySettings): boolean {
+  return stateDirectory !== '' || isPluggedIn(pluggedInDirectory);
+}

@@ -1,0 +1,171 @@
+/**
+ * Where an authority lies: keys, chains and the journal of a rotation, in a directory (keys with mode 0600), or in memory
+ * where none is named. What is written is whole and on the disk before it counts (spec/identity.md §8).
+ */
+import { createPrivateKey } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Journal } from '../../../machines/discovery/authority.machine.ts';
+import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
+import { readCertificates } from '../../identity/certificate.ts';
+import { endOf } from '../../identity/certificate-path.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { readBoundedText } from '../config/bounded-file.ts';
+import { type AuthorityMaterial, materialOf } from './authority-material.ts';
+
+export interface AuthorityStore {
+  /** What is there, that counts at this time or not. */
+  readJournal(): Journal | undefined;
+  writeJournal(journal: Journal): void;
+  /**
+   * @throws ChartpilotError for one that is damaged, or counts no more
+   */
+  read(id: AuthorityId, now: Date): AuthorityMaterial;
+  /** When the first certificate of its chain ends; undefined for one that cannot be read at all. */
+  endOf(id: AuthorityId): Date | undefined;
+  save(material: AuthorityMaterial): void;
+  /** Everything else is forgotten, keys first of all. */
+  keepOnly(ids: readonly AuthorityId[]): void;
+}
+
+const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
+const mostFileBytes = 1024 * 1024;
+
+/** Lost with the process: whoever trusts its root has to be told of another after a restart. */
+export class MemoryStore implements AuthorityStore {
+  readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
+  #journal: Journal | undefined;
+
+  readJournal(): Journal | undefined {
+    return this.#journal;
+  }
+
+  writeJournal(journal: Journal): void {
+    this.#journal = journal;
+  }
+
+  read(id: AuthorityId): AuthorityMaterial {
+    const material = this.#materials.get(id);
+    if (material === undefined) throw new ChartpilotError('CONFIG_INVALID', `there is no authority ${id}`);
+    return material;
+  }
+
+  endOf(id: AuthorityId): Date | undefined {
+    return this.#materials.get(id)?.notAfter;
+  }
+
+  save(material: AuthorityMaterial): void {
+    this.#materials.set(material.id, material);
+  }
+
+  keepOnly(ids: readonly AuthorityId[]): void {
+    for (const id of this.#materials.keys()) if (!ids.includes(id)) this.#materials.delete(id);
+  }
+}
+
+/** `journal.json`, and for each authority `<id>.key` and `<id>.chain`, from the signing certificate to the root. */
+export class DirectoryStore implements AuthorityStore {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  readJournal(): Journal | undefined {
+    const file = this.#fileOf('journal.json');
+    if (!existsSync(file)) return undefined;
+    try {
+      return journalIn(JSON.parse(readBoundedText(file, mostFileBytes)));
+    } catch (error) {
+      throw this.#damaged(file, messageOf(error));
+    }
+  }
+
+  writeJournal(journal: Journal): void {
+    this.#write('journal.json', `${JSON.stringify(journal)}\n`);
+  }
+
+  read(id: AuthorityId, now: Date): AuthorityMaterial {
+    const [keyFile, chainFile] = [this.#fileOf(`${id}.key`), this.#fileOf(`${id}.chain`)];
+    try {
+      const [certificate, ...others] = readCertificates(readBoundedText(chainFile, mostFileBytes));
+      const privateKey = createPrivateKey(readBoundedText(keyFile, mostFileBytes));
+      if (!certificate!.x509.checkPrivateKey(privateKey)) throw new Error(`its key is not that in ${keyFile}`);
+      const roots = [others.at(-1) ?? certificate!];
+      const material = materialOf({ certificate: certificate!, privateKey }, others, roots, now);
+      if (material.id !== id) throw new Error(`it is the authority ${material.id}`);
+      return material;
+    } catch (error) {
+      throw this.#damaged(chainFile, messageOf(error));
+    }
+  }
+
+  endOf(id: AuthorityId): Date | undefined {
+    try {
+      return endOf(readCertificates(readBoundedText(this.#fileOf(`${id}.chain`), mostFileBytes)));
+    } catch {
+      return undefined;
+    }
+  }
+
+  save({ id, issuer, path }: AuthorityMaterial): void {
+    this.#write(`${id}.chain`, path.map(({ pem }) => pem).join(''));
+    this.#write(`${id}.key`, issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
+  }
+
+  keepOnly(ids: readonly AuthorityId[]): void {
+    const kept = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
+    const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)$/.test(name));
+    for (const name of names.sort().reverse()) if (!kept.has(name)) rmSync(this.#fileOf(name));
+  }
+
+  #fileOf(name: string): string {
+    return join(this.#directory, name);
+  }
+
+  /** Beside its place first, and in its place when it is whole on the disk. */
+  #write(name: string, content: string): void {
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    const file = this.#fileOf(name);
+    const beside = `${file}.new`;
+    rmSync(beside, { force: true });
+    const descriptor = openSync(beside, 'wx', 0o600);
+    try {
+      writeSync(descriptor, content);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(beside, file);
+    const directory = openSync(this.#directory, 'r');
+    try {
+      fsyncSync(directory);
+    } finally {
+      closeSync(directory);
+    }
+  }
+
+  #damaged(file: string, what: string): ChartpilotError {
+    return new ChartpilotError('CONFIG_INVALID', `${file} cannot be used: ${what}`, {
+      hint: `put back what was there, or remove ${basename(this.#directory)} to begin with a new root: everyone has to be told of it`,
+    });
+  }
+}
+
+function journalIn(value: unknown): Journal {
+  const { stage, signer, other } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
+  const isId = (id: unknown): id is string => typeof id === 'string' && /^[0-9a-f]+$/.test(id);
+  const found = stages.find((one) => one === stage);
+  if (found === undefined || !isId(signer) || (other !== null && !isId(other))) throw new Error('it is no journal');
+  return { stage: found, signer, other };
+}

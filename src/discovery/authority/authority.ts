@@ -1,0 +1,220 @@
+/** The effects of the chart `authority`, and what is made of their outcome: who signs, and which roots are trusted. */
+import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/authority.machine.ts';
+import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
+import { TrustBundle } from '../../identity/trust-bundle.ts';
+import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
+import { type AuthorityMaterial, isPluggedIn, readPluggedIn } from './authority-material.ts';
+import type { AuthorityStore } from './authority-store.ts';
+import { CertificateSigner } from './certificate-signer.ts';
+import { makeRoot, type RootOptions } from './root-maker.ts';
+
+export interface AuthorityOptions {
+  readonly root: Omit<RootOptions, 'trustDomain'>;
+  /** Where a person may plug one in (ROOT_CA_DIR). */
+  readonly pluggedInDirectory: string;
+  readonly store: AuthorityStore;
+  /** Of the mesh, now. */
+  readonly trustDomain: () => string;
+  /** Of a root's life, so many hundredths before its end the next one is begun. */
+  readonly gracePercent: number;
+  readonly now: () => Date;
+  readonly warn: (message: string) => void;
+  readonly signer?: CertificateSigner;
+}
+
+/** What counts now. */
+export interface AuthorityInForce {
+  readonly material: AuthorityMaterial;
+  /** The roots that everybody is to trust, the signer's among them. */
+  readonly bundle: TrustBundle;
+  readonly roots: readonly AuthorityId[];
+}
+
+export class Authority {
+  readonly signer: CertificateSigner;
+  readonly #options: AuthorityOptions;
+  readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
+  readonly #listeners = new Set<(inForce: AuthorityInForce) => void>();
+  #roots: readonly AuthorityId[] = [];
+  #signer: AuthorityMaterial | undefined;
+
+  constructor(options: AuthorityOptions) {
+    this.#options = options;
+    this.signer =
+      options.signer ??
+      new CertificateSigner({
+        broken: (error) => options.warn(`a thread that signs certificates broke: ${messageOf(error)}`),
+      });
+  }
+
+  /** Undefined as long as nothing can be signed. */
+  get inForce(): AuthorityInForce | undefined {
+    const material = this.#signer;
+    if (material === undefined || this.#roots.length === 0) return undefined;
+    const roots = this.#roots.flatMap((id) => this.#materials.get(id)?.root ?? []);
+    return { material, bundle: new TrustBundle(this.#options.trustDomain(), roots), roots: this.#roots };
+  }
+
+  /** Called with each change of the signer or the roots. */
+  onChanged(listener: (inForce: AuthorityInForce) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  // ---- effects of the chart
+
+  load(): AuthorityReading {
+    const { store, pluggedInDirectory, now } = this.#options;
+    try {
+      const journal = store.readJournal();
+      if (isPluggedIn(pluggedInDirectory)) return this.#resumePluggedIn(this.#readPluggedIn(), journal);
+      return journal === undefined ? { outcome: 'absent' } : this.#resumeStored(journal, now());
+    } catch (error) {
+      return { outcome: 'refused', reason: explainInOneLine(error) };
+    }
+  }
+
+  async prepareRoot(): Promise<{ id: AuthorityId }> {
+    const { root, trustDomain, store, pluggedInDirectory, now } = this.#options;
+    if (isPluggedIn(pluggedInDirectory)) {
+      throw new Error(`the authority is plugged in: put the next one into ${pluggedInDirectory}, and it is taken over`);
+    }
+    const material = await makeRoot({ ...root, trustDomain: trustDomain() }, now());
+    store.save(material);
+    // What was stored is what counts: a disk that answers something else is found out here.
+    this.#remember(store.read(material.id, now()));
+    return { id: material.id };
+  }
+
+  readCandidate(signer: AuthorityId): Candidate {
+    const { pluggedInDirectory, store } = this.#options;
+    if (!isPluggedIn(pluggedInDirectory)) return { outcome: 'same' };
+    try {
+      const material = this.#readPluggedIn();
+      if (material.id === signer) return { outcome: 'same' };
+      store.save(material);
+      this.#remember(material);
+      const isSameRoot = material.root.sha256 === this.#materials.get(signer)?.root.sha256;
+      return { outcome: isSameRoot ? 'renewed' : 'replaced', id: material.id };
+    } catch (error) {
+      return { outcome: 'refused', reason: explainInOneLine(error) };
+    }
+  }
+
+  isRootDue(signer: AuthorityId): boolean {
+    const { pluggedInDirectory, gracePercent, now, warn } = this.#options;
+    const root = this.#materials.get(signer)?.root;
+    if (root === undefined) return false;
+    const life = root.notAfter.getTime() - root.notBefore.getTime();
+    const isDue = root.notAfter.getTime() - now().getTime() < (life * gracePercent) / 100;
+    if (isDue && isPluggedIn(pluggedInDirectory)) {
+      warn(`the root ends on ${root.notAfter.toISOString()}: put the next authority into ${pluggedInDirectory}`);
+      return false;
+    }
+    return isDue;
+  }
+
+  writeJournal(journal: Journal): void {
+    const { store } = this.#options;
+    store.writeJournal(journal);
+    store.keepOnly(idsOf(journal));
+    for (const id of this.#materials.keys()) if (!idsOf(journal).includes(id)) this.#materials.delete(id);
+  }
+
+  publishRoots(roots: readonly AuthorityId[]): void {
+    this.#roots = roots;
+    this.#tell();
+  }
+
+  signWith(id: AuthorityId): void {
+    const material = this.#materials.get(id);
+    if (material === undefined || material === this.#signer) return;
+    this.#signer = material;
+    this.signer.use(material);
+    this.#tell();
+  }
+
+  // ---- what was there before
+
+  #resumePluggedIn(plugged: AuthorityMaterial, journal: Journal | undefined): AuthorityReading {
+    const { store, warn } = this.#options;
+    store.save(plugged);
+    this.#remember(plugged);
+    const steady: AuthorityReading = {
+      outcome: 'resumed',
+      journal: { stage: 'steady', signer: plugged.id, other: null },
+    };
+    if (journal === undefined) return steady;
+    const before = this.#readStored(idsOf(journal).filter((id) => id !== plugged.id));
+    if (idsOf(journal).includes(plugged.id) && before.length === idsOf(journal).length - 1) {
+      return { outcome: 'resumed', journal };
+    }
+    // Plugged in while nothing ran: those who trust the old root alone are told first.
+    const old = before.find(({ id }) => id === journal.signer);
+    if (old === undefined) {
+      warn(
+        'what signed before cannot be read: the plugged-in authority signs at once, and who does not trust it is cut off',
+      );
+      return steady;
+    }
+    if (old.root.sha256 === plugged.root.sha256) return steady;
+    return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id } };
+  }
+
+  #resumeStored(journal: Journal, now: Date): AuthorityReading {
+    const { store, warn } = this.#options;
+    const ended: AuthorityId[] = [];
+    for (const id of idsOf(journal)) {
+      // What has ended is no damage: it is read as of its own time.
+      const material = readAtItsTime(store, id, now);
+      this.#remember(material);
+      if (material.notAfter <= now) ended.push(id);
+    }
+    if (ended.length === 0) return { outcome: 'resumed', journal };
+    const living = idsOf(journal).find((id) => !ended.includes(id));
+    warn(`the authority ${ended.join(', ')} has ended${living === undefined ? ': a new root is made' : ''}`);
+    if (living === undefined) return { outcome: 'absent' };
+    return { outcome: 'resumed', journal: { stage: 'steady', signer: living, other: null } };
+  }
+
+  #readStored(ids: readonly AuthorityId[]): AuthorityMaterial[] {
+    const { store, now } = this.#options;
+    return ids.flatMap((id) => {
+      try {
+        const material = store.read(id, now());
+        this.#remember(material);
+        return material;
+      } catch {
+        return [];
+      }
+    });
+  }
+
+  #readPluggedIn(): AuthorityMaterial {
+    const { pluggedInDirectory, now } = this.#options;
+    return readPluggedIn(pluggedInDirectory, now());
+  }
+
+  #remember(material: AuthorityMaterial): void {
+    this.#materials.set(material.id, material);
+  }
+
+  #tell(): void {
+    const { inForce } = this;
+    if (inForce !== undefined) for (const listener of this.#listeners) listener(inForce);
+  }
+}
+
+/** @throws ChartpilotError for one that is damaged */
+function readAtItsTime(store: AuthorityStore, id: AuthorityId, now: Date): AuthorityMaterial {
+  try {
+    return store.read(id, now);
+  } catch (error) {
+    const end = store.endOf(id);
+    if (end !== undefined && end <= now) return store.read(id, new Date(end.getTime() - 1_000));
+    throw error;
+  }
+}
+
+function idsOf({ signer, other }: Journal): AuthorityId[] {
+  return other === null ? [signer] : [signer, other];
+}

@@ -1,0 +1,220 @@
+/** A workload gets its certificate from a whole control plane, over TLS, and nobody gets one that is not theirs. */
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { typeUrls } from '../../../test/ads-client.ts';
+import { ControlPlane, sidecar, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
+import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
+import { findPath } from '../../identity/certificate-path.ts';
+import { makeRequest } from '../../identity/certificate-request.ts';
+import { issueRoot } from '../../identity/issue.ts';
+import { svidProblems } from '../../identity/x509-svid.ts';
+import { issueToken, localTokenKey } from '../authentication/local-tokens.ts';
+
+const cart = { namespace: 'shop', serviceAccount: 'cart' };
+const cartUri = 'spiffe://cluster.local/ns/shop/sa/cart';
+const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+
+let directory: string;
+const clients: Client[] = [];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'signing-'));
+});
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close();
+  await stopControlPlanes();
+  rmSync(directory, { recursive: true });
+});
+
+async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
+  const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, {
+    SELF_SIGNED_CA_DIR: directory,
+    ...env,
+  });
+  await plane.ready();
+  return plane;
+}
+
+function roots(): Buffer {
+  const chains = readdirSync(directory).filter((name) => name.endsWith('.chain'));
+  return Buffer.concat(chains.map((name) => readFileSync(join(directory, name))));
+}
+
+function token(account = cart, audience = 'istio-ca'): Promise<string> {
+  return issueToken(localTokenKey(join(directory, 'token.key')), { ...account, audience, ttlSeconds: 600 }, new Date());
+}
+
+interface Asked {
+  readonly csr?: string;
+  readonly seconds?: bigint;
+  readonly bearer?: string;
+  readonly own?: { readonly chain: string; readonly key: KeyObject };
+  readonly bytes?: Buffer;
+}
+
+function channel(own?: Asked['own']): ChannelCredentials {
+  if (own === undefined) return credentials.createSsl(roots());
+  const keyText = own.key.export({ format: 'pem', type: 'pkcs8' }) as string;
+  return credentials.createSsl(roots(), Buffer.from(keyText), Buffer.from(own.chain));
+}
+
+function clientOf(plane: ControlPlane, own?: Asked['own']): Client {
+  const client = new Client(`127.0.0.1:${plane.port('ads.listening')}`, channel(own), {
+    'grpc.ssl_target_name_override': 'istiod.istio-system.svc',
+    'grpc.enable_retries': 0,
+  });
+  clients.push(client);
+  return client;
+}
+
+const asItIs = (bytes: Buffer): Buffer => bytes;
+
+/** PEM, the leaf first. @throws ServiceError */
+function ask(client: Client, { csr = makeRequest(key, []), seconds = 0n, bearer, bytes }: Asked): Promise<string[]> {
+  const metadata = new Metadata();
+  if (bearer !== undefined) metadata.set('authorization', `Bearer ${bearer}`);
+  const message = create(IstioCertificateRequestSchema, { csr, validityDuration: seconds });
+  const request = bytes ?? Buffer.from(toBinary(IstioCertificateRequestSchema, message));
+  const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(path, asItIs, asItIs, request, metadata, (error, response) => {
+      if (error !== null) reject(error);
+      else resolve(fromBinary(IstioCertificateResponseSchema, response!).certChain);
+    });
+  });
+}
+
+async function failure(asked: Promise<unknown>): Promise<ServiceError> {
+  return asked.then(
+    () => Promise.reject(new Error('it was answered')),
+    (error: ServiceError) => error,
+  );
+}
+
+function leafOf(chain: readonly string[]): Certificate {
+  return readCertificates(chain.join(''))[0]!;
+}
+
+describe('CreateCertificate', () => {
+  it('gives a workload the certificate of its token, whatever names it asks for', async () => {
+    const plane = await serving();
+    const bearer = await token();
+    const csr = makeRequest(key, ['spiffe://cluster.local/ns/istio-system/sa/istiod']);
+    const chain = await ask(clientOf(plane), { bearer, csr });
+    const [leaf, root] = readCertificates(chain.join(''));
+    expect(leaf!.alternativeNames?.uris).toEqual([cartUri]);
+    expect(svidProblems(leaf!)).toEqual([]);
+    expect(findPath({ certificate: leaf!, intermediates: [], roots: [root!], at: new Date() })).toHaveProperty('path');
+    expect(leaf!.x509.checkPrivateKey(key)).toBe(true);
+    for (const pem of chain) expect(pem).toMatch(/-----END CERTIFICATE-----\n$/);
+    expect(plane.departures()).toEqual([]);
+    expect(JSON.stringify(plane.records)).not.toContain('PRIVATE KEY');
+  });
+
+  it('renews by the certificate itself, which also opens xDS for its own namespace and no other', async () => {
+    const plane = await serving();
+    const chain = await ask(clientOf(plane), { bearer: await token() });
+    const own = { chain: chain.slice(0, -1).join(''), key };
+    const again = await ask(clientOf(plane, own), {});
+    expect(leafOf(again).alternativeNames?.uris).toEqual([cartUri]);
+    expect(leafOf(again).serialNumber).not.toBe(leafOf(chain).serialNumber);
+    const override = { 'grpc.ssl_target_name_override': 'istiod.istio-system.svc' };
+    const xds = (node: object) => {
+      const stream = plane.client(plane.port('ads.listening'), channel(own), override).sotw();
+      stream.send({ node, typeUrl: typeUrls.CDS });
+      return stream;
+    };
+    expect((await xds(sidecar).next()).resources).not.toHaveLength(0);
+    const other = { ...sidecar, metadata: { ...sidecar.metadata, NAMESPACE: 'bank' } };
+    expect((await xds(other).ended).code).toBe(status.PERMISSION_DENIED);
+  });
+
+  it('is the same authority after a restart', async () => {
+    const first = await serving();
+    const before = await ask(clientOf(first), { bearer: await token() });
+    await stopControlPlanes();
+    const after = await ask(clientOf(await serving()), { bearer: await token() });
+    expect(after.at(-1)).toBe(before.at(-1));
+  });
+
+  it('gives as much life as is asked for and may be had', async () => {
+    const client = clientOf(await serving({ MAX_WORKLOAD_CERT_TTL: '2h', DEFAULT_WORKLOAD_CERT_TTL: '1h' }));
+    const bearer = await token();
+    const lifeOf = (chain: string[]): number => (leafOf(chain).notAfter.getTime() - Date.now()) / 60_000;
+    expect(lifeOf(await ask(client, { bearer }))).toBeCloseTo(60, -1);
+    expect(lifeOf(await ask(client, { bearer, seconds: 600n }))).toBeCloseTo(10, 0);
+    const tooLong = await failure(ask(client, { bearer, seconds: 7_201n }));
+    expect([tooLong.code, tooLong.details]).toEqual([
+      status.INVALID_ARGUMENT,
+      '7201 s are asked for; at most 7200 s are given',
+    ]);
+  });
+
+  it.each<[string, () => Promise<Asked> | Asked, status]>([
+    ['nobody says who it is', () => ({}), status.UNAUTHENTICATED],
+    [
+      'the token is for somebody else',
+      async () => ({ bearer: await token(cart, 'kubernetes') }),
+      status.UNAUTHENTICATED,
+    ],
+    ['the request is empty', async () => ({ bearer: await token(), csr: '' }), status.INVALID_ARGUMENT],
+    [
+      'the request was changed',
+      async () => ({ bearer: await token(), csr: makeRequest(key, ['spiffe://a/b']).replace(/\n.{64}\n/, '\n') }),
+      status.INVALID_ARGUMENT,
+    ],
+    [
+      'the message is none',
+      async () => ({ bearer: await token(), bytes: Buffer.alloc(1_000, 0x22) }),
+      status.INVALID_ARGUMENT,
+    ],
+    ['the message is long', async () => ({ bearer: await token(), csr: 'x'.repeat(100_000) }), status.INVALID_ARGUMENT],
+  ])('is refused when %s', async (_, asked, code) => {
+    const plane = await serving();
+    expect((await failure(ask(clientOf(plane), await asked()))).code).toBe(code);
+  });
+
+  it('breaks the connection of a certificate that is not good, whatever else it shows', async () => {
+    const plane = await serving();
+    const theirs = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+    const life = { notBefore: new Date(Date.now() - 1_000), notAfter: new Date(Date.now() + 60_000) };
+    const root = readCertificate(issueRoot(theirs, { organization: 'a', commonName: 'b' }, life));
+    const own = { chain: root.pem, key: theirs };
+    const refused = await failure(ask(clientOf(plane, own), { bearer: await token() }));
+    expect(refused.code).toBe(status.UNAVAILABLE);
+    // The same caller without it.
+    await ask(clientOf(plane), { bearer: await token() });
+  });
+
+  it('takes a bounded number of one connection, and says when to come again', async () => {
+    const client = clientOf(await serving());
+    const bearer = await token();
+    const csr = makeRequest(key, []);
+    const all = await Promise.allSettled(Array.from({ length: 60 }, () => ask(client, { bearer, csr })));
+    const refused = all.flatMap((one) => (one.status === 'rejected' ? [one.reason as ServiceError] : []));
+    expect(all.length - refused.length).toBeGreaterThanOrEqual(16);
+    for (const { code, metadata } of refused) {
+      expect(code).toBe(status.RESOURCE_EXHAUSTED);
+      expect(Number(metadata.get('grpc-retry-pushback-ms')[0])).toBeGreaterThanOrEqual(1_000);
+    }
+    await ask(client, { bearer, csr });
+  });
+
+  it('is there for nobody where XDS_AUTH is off: without an identity there is nothing to sign', async () => {
+    const plane = await serving({ XDS_AUTH: 'false' });
+    expect((await failure(ask(clientOf(plane), { bearer: 'x' }))).code).toBe(status.UNAUTHENTICATED);
+  });
+});
+
+it('a key that others can read is no key', () => {
+  const file = join(directory, 'token.key');
+  const made = localTokenKey(file);
+  expect(localTokenKey(file).export({ format: 'jwk' })).toEqual(made.export({ format: 'jwk' }));
+  chmodSync(file, 0o640);
+  expect(() => localTokenKey(file)).toThrow('can be read by others');
+});

@@ -1,0 +1,187 @@
+/** `istio.v1.auth.IstioCertificateService/CreateCertificate` (spec/discovery.md §11). */
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
+import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
+import { spiffeUriOf, workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { type Authenticator, authenticate, type Peer } from '../ads/authentication.ts';
+import type { AuthorityInForce } from './authority.ts';
+import type { CertificateSigner } from './certificate-signer.ts';
+import { type LifetimeLimits, leafLifetime } from './leaf-lifetime.ts';
+
+export interface CertificateServiceOptions {
+  readonly authenticators: readonly Authenticator[];
+  readonly inForce: () => AuthorityInForce | undefined;
+  readonly signer: Pick<CertificateSigner, 'sign'>;
+  readonly trustDomain: () => string;
+  readonly limits: LifetimeLimits;
+  readonly now: () => Date;
+  readonly logger: Logger;
+  /** A certificate was handed out. */
+  readonly issued?: (leaf: IssuedLeaf) => void;
+}
+
+export interface IssuedLeaf {
+  readonly identity: string;
+  /** As the agent says; empty for agents of others. */
+  readonly node: string;
+  readonly authority: string;
+  readonly endsAt: number;
+}
+
+/** Why somebody does not get a certificate. */
+export class Refusal extends Error {
+  readonly code: status;
+  readonly metadata: Metadata | undefined;
+
+  constructor(code: status, message: string, metadata?: Metadata) {
+    super(message);
+    this.code = code;
+    this.metadata = metadata;
+  }
+}
+
+const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
+/** A request with a long RSA key and its metadata has 3 KB. */
+const mostBytes = 64 * 1024;
+const longestNode = 1_024;
+
+type UnaryCall = ServerUnaryCall<Buffer, Buffer>;
+
+const asItIs = (bytes: Buffer): Buffer => bytes;
+export const certificateMethod: MethodDefinition<Buffer, Buffer> = {
+  path,
+  requestStream: false,
+  responseStream: false,
+  requestSerialize: asItIs,
+  requestDeserialize: asItIs,
+  responseSerialize: asItIs,
+  responseDeserialize: asItIs,
+};
+
+export interface CreateOptions {
+  /** Called when it is known who the caller is. */
+  readonly known?: () => void;
+  /** The caller is gone. */
+  readonly signal?: AbortSignal;
+}
+
+export class CertificateService {
+  readonly #options: CertificateServiceOptions;
+
+  constructor(options: CertificateServiceOptions) {
+    this.#options = options;
+  }
+
+  /** As grpc-js calls it. */
+  handle(call: UnaryCall, peer: Peer, known: () => void, answer: sendUnaryData<Buffer>): void {
+    const gone = new AbortController();
+    call.on('cancelled', () => gone.abort());
+    void this.create(call.request, peer, { known, signal: gone.signal }).then(
+      (response) => answer(null, response),
+      (error: unknown) => {
+        const refusal = error instanceof Refusal ? error : new Refusal(status.INTERNAL, 'internal error');
+        if (refusal !== error)
+          this.#options.logger.error('a certificate could not be made', { error: messageOf(error) });
+        answer(
+          Object.assign(new Error(refusal.message), {
+            code: refusal.code,
+            details: refusal.message,
+            ...(refusal.metadata && { metadata: refusal.metadata }),
+          }),
+        );
+      },
+    );
+  }
+
+  /**
+   * @returns an IstioCertificateResponse
+   * @throws Refusal
+   */
+  async create(request: Uint8Array, peer: Peer, { known = () => {}, signal }: CreateOptions = {}): Promise<Buffer> {
+    const { inForce, signer, limits, now, issued, logger } = this.#options;
+    // Who nobody knows costs nothing more.
+    const { uri, endsAt } = await this.#identify(peer);
+    known();
+    const { csr, validityDuration, node } = decoded(request);
+    const before = inForce();
+    if (before === undefined) throw new Refusal(status.UNAVAILABLE, 'the authority is not ready');
+    const answer = leafLifetime(validityDuration, limits, before.material.notAfter, now());
+    if ('tooLong' in answer) throw new Refusal(status.INVALID_ARGUMENT, answer.tooLong);
+    if ('ended' in answer) throw new Refusal(status.FAILED_PRECONDITION, answer.ended);
+    const { lifetime } = answer;
+    const result = await signer.sign({ request: csr, uri, ...lifetime, endsAt, client: peer.address }, signal);
+    if ('tryAgainAfterMs' in result) throw busy(result.tryAgainAfterMs);
+    if ('refused' in result) throw new Refusal(status.INVALID_ARGUMENT, result.refused);
+    if ('failed' in result) throw new Refusal(status.INTERNAL, result.failed);
+    // In the midst of a step of the rotation: the chain would not be that of who signed.
+    const after = inForce();
+    if (after?.material !== before.material) throw new Refusal(status.UNAVAILABLE, 'the authority changed: ask again');
+    issued?.({ identity: uri, node, authority: after.material.id, endsAt: lifetime.notAfter.getTime() });
+    logger.debug('certificate', { identity: uri, notAfter: lifetime.notAfter.toISOString() });
+    return responseOf([result.leaf, ...chainOf(after)]);
+  }
+
+  /** The one workload of the mesh that the caller is, and when the certificate ends that it shows. */
+  async #identify(peer: Peer): Promise<{ uri: string; endsAt: number }> {
+    const { authenticators, trustDomain } = this.#options;
+    const known =
+      authenticators.length === 0
+        ? { failure: 'nobody says who a caller is' }
+        : await authenticate(authenticators, peer);
+    if ('failure' in known) {
+      if (known.isUnavailable === true) throw new Refusal(status.UNAVAILABLE, known.failure);
+      this.#options.logger.debug('a caller is not known', { peer: peer.address, reason: known.failure });
+      throw new Refusal(status.UNAUTHENTICATED, 'request authenticate failure');
+    }
+    const identities = known.identities.flatMap((uri) => workloadIdentityOf(uri) ?? []);
+    if (identities.length !== 1) throw new Refusal(status.PERMISSION_DENIED, 'the caller is not one workload');
+    const [identity] = identities;
+    if (identity!.trustDomain !== trustDomain()) {
+      throw new Refusal(status.PERMISSION_DENIED, `the caller is of the trust domain ${identity!.trustDomain}`);
+    }
+    return { uri: spiffeUriOf(identity!), endsAt: endOfCertificate(peer) };
+  }
+}
+
+/** From what signed, over what is between, to the roots: all of them, while a rotation has two. */
+function chainOf({ material: { path: certificates, root }, bundle }: AuthorityInForce): string[] {
+  const between = certificates.slice(0, -1).map(({ pem }) => pem);
+  const others = bundle.roots.filter(({ sha256 }) => sha256 !== root.sha256);
+  return [...between, [root, ...others].map(({ pem }) => pem).join('')];
+}
+
+function responseOf(certChain: string[]): Buffer {
+  return Buffer.from(
+    toBinary(IstioCertificateResponseSchema, { $typeName: 'istio.v1.auth.IstioCertificateResponse', certChain }),
+  );
+}
+
+function decoded(bytes: Uint8Array): { csr: string; validityDuration: bigint; node: string } {
+  if (bytes.length > mostBytes)
+    throw new Refusal(status.INVALID_ARGUMENT, `the request has more than ${mostBytes} bytes`);
+  try {
+    const { csr, validityDuration, metadata } = fromBinary(IstioCertificateRequestSchema, bytes);
+    const node = metadata?.NodeID;
+    return { csr, validityDuration, node: typeof node === 'string' ? node.slice(0, longestNode) : '' };
+  } catch (error) {
+    throw new Refusal(status.INVALID_ARGUMENT, `the request cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** gRPC's own word for when to try again, which clients obey. */
+function busy(afterMs: number): Refusal {
+  const metadata = new Metadata();
+  metadata.set('grpc-retry-pushback-ms', String(afterMs));
+  return new Refusal(
+    status.RESOURCE_EXHAUSTED,
+    `too many certificates are asked for: try again in ${afterMs} ms`,
+    metadata,
+  );
+}
+
+function endOfCertificate({ certificate }: Peer): number {
+  const end = Date.parse(certificate?.valid_to ?? '');
+  return Number.isNaN(end) ? 0 : end;
+}

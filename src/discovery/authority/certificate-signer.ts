@@ -1,0 +1,157 @@
+/** Has certificates signed by threads, so that neither pushes nor probes wait for it. */
+import { availableParallelism } from 'node:os';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { AuthorityMaterial } from './authority-material.ts';
+import { type QueueLimits, SigningQueue } from './signing-queue.ts';
+import type { SignerOrder, SigningAnswer, SigningOrder, SigningOutcome } from './signing-work.ts';
+
+export interface SigningRequest {
+  readonly request: string;
+  readonly uri: string;
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+  /** When what the caller has now ends, Unix time in milliseconds; 0: it has nothing. */
+  readonly endsAt: number;
+  /** Whose share of the queue it takes: a connection. */
+  readonly client: string;
+}
+
+export type SigningResult =
+  | SigningOutcome
+  /** There is no room; worth another try after so long. */
+  | { readonly tryAgainAfterMs: number };
+
+interface Job extends Omit<SigningOrder, 'id'> {
+  readonly settle: (result: SigningResult) => void;
+}
+
+interface Thread {
+  readonly worker: Worker;
+  readonly jobs: Map<number, Job>;
+}
+
+/** Beside this file, or beside the bundle that it was put into. */
+const helperModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
+
+export const signingLimits: QueueLimits = { mostWaiting: 4_000, mostOfClient: 16 };
+/** In a thread's hands at once: it never waits for the next, and what is more urgent waits for these only. */
+const mostOfThread = 2;
+/** A thread signs some hundreds a second; whoever is refused comes back when this much of the queue is gone. */
+const perSecondAndThread = 200;
+const mostThreads = 2;
+
+export interface CertificateSignerOptions {
+  readonly limits?: QueueLimits;
+  /** Told of a thread that broke; what it had in hand has failed, and another is begun. */
+  readonly broken?: (error: Error) => void;
+}
+
+export class CertificateSigner {
+  readonly #queue: SigningQueue<Job>;
+  readonly #broken: (error: Error) => void;
+  readonly #threads: Thread[] = [];
+  #material: AuthorityMaterial | undefined;
+  #count = 0;
+  #isClosed = false;
+
+  constructor({ limits = signingLimits, broken = () => {} }: CertificateSignerOptions = {}) {
+    this.#queue = new SigningQueue(limits);
+    this.#broken = broken;
+  }
+
+  /** From now on everything is signed by this one, what waits included. */
+  use(material: AuthorityMaterial): void {
+    this.#material = material;
+    for (const { worker } of this.#threads) worker.postMessage(signerOrder(material));
+  }
+
+  /** For metrics. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** @param signal the caller is gone: what has not begun is not done */
+  sign({ endsAt, client, ...order }: SigningRequest, signal?: AbortSignal): Promise<SigningResult> {
+    const { promise, resolve } = Promise.withResolvers<SigningResult>();
+    if (this.#isClosed || signal?.aborted === true) return Promise.resolve({ failed: 'nothing is signed any more' });
+    const job: Job = { ...order, settle: resolve };
+    const leave = (): void => {
+      this.#queue.remove(job);
+      resolve({ failed: 'the caller is gone' });
+    };
+    signal?.addEventListener('abort', leave, { once: true });
+    const refused = this.#queue.add({ item: job, endsAt, client });
+    refused?.item.settle({ tryAgainAfterMs: this.#delayMs() });
+    this.#hand();
+    return promise.finally(() => signal?.removeEventListener('abort', leave));
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (let waiting = this.#queue.next(); waiting !== undefined; waiting = this.#queue.next()) {
+      waiting.item.settle({ failed: 'the control plane ends' });
+    }
+    for (const thread of this.#threads.splice(0)) {
+      failAll(thread, 'the control plane ends');
+      void thread.worker.terminate();
+    }
+  }
+
+  #hand(): void {
+    while (this.#queue.length > 0) {
+      const thread = this.#freeThread();
+      if (thread === undefined) return;
+      const { settle, ...order } = this.#queue.next()!.item;
+      const id = ++this.#count;
+      thread.jobs.set(id, { settle, ...order });
+      thread.worker.postMessage({ id, ...order } satisfies SigningOrder);
+    }
+  }
+
+  /** The one with the least in hand; another is begun while all have something. */
+  #freeThread(): Thread | undefined {
+    const least = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
+    if (least?.jobs.size === 0) return least;
+    if (this.#threads.length < Math.min(mostThreads, availableParallelism())) return this.#begin();
+    return least !== undefined && least.jobs.size < mostOfThread ? least : undefined;
+  }
+
+  #begin(): Thread {
+    const thread: Thread = { worker: new Worker(helperModule), jobs: new Map() };
+    const { worker, jobs } = thread;
+    this.#threads.push(thread);
+    if (this.#material !== undefined) worker.postMessage(signerOrder(this.#material));
+    worker.on('message', ({ id, ...outcome }: SigningAnswer) => {
+      jobs.get(id)?.settle(outcome);
+      jobs.delete(id);
+      this.#hand();
+    });
+    const end = (error: Error): void => {
+      const at = this.#threads.indexOf(thread);
+      if (at < 0) return;
+      this.#threads.splice(at, 1);
+      failAll(thread, 'the thread that signs broke');
+      this.#broken(error);
+      this.#hand();
+    };
+    worker.on('error', end);
+    worker.on('exit', (code) => end(new Error(`it ended with ${code}`)));
+    // Nobody waits for it at the end of the program.
+    worker.unref();
+    return thread;
+  }
+
+  #delayMs(): number {
+    return Math.max(1_000, Math.ceil((1_000 * this.#queue.length) / perSecondAndThread));
+  }
+}
+
+function failAll({ jobs }: Thread, failed: string): void {
+  for (const { settle } of jobs.values()) settle({ failed });
+  jobs.clear();
+}
+
+function signerOrder({ issuer: { certificate, privateKey } }: AuthorityMaterial): SignerOrder {
+  return { signer: { der: certificate.der, privateKey } };
+}

@@ -1,0 +1,142 @@
+/** The effect `authority/ledger`: says when what the authority waits for has come, and who is missing. */
+import { fromCallback } from 'xstate';
+import type {
+  AuthorityId,
+  BundleAwait,
+  BundleAwaited,
+  BundleTrusted,
+  LeavesAwait,
+  LeavesEnded,
+} from '../../../machines/discovery/protocol.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { LedgerLog } from './ledger-log.ts';
+import type { LedgerLine, Missing, WorkloadLedger } from './workload-ledger.ts';
+
+export interface LedgerKeeperOptions {
+  readonly ledger: WorkloadLedger;
+  /** Absent: what is known is lost with the process, as the authority in memory is. */
+  readonly log?: LedgerLog;
+  readonly now: () => number;
+  readonly warn: (message: string) => void;
+}
+
+/** What came together is looked at together. */
+const settleMs = 200;
+/** A person is told of other numbers no more often. */
+const toldEveryMs = 10_000;
+
+type Order = BundleAwait | LeavesAwait;
+
+export class LedgerKeeper {
+  readonly #options: LedgerKeeperOptions;
+  #changed = (): void => {};
+  /** By the roots that are waited for: since when they are given out. */
+  readonly #since = new Map<string, number>();
+  #isLogBroken = false;
+  /** Of what is waited for now; for the debug page. */
+  #missing: Missing | undefined;
+
+  constructor(options: LedgerKeeperOptions) {
+    this.#options = options;
+    const { ledger, log, now, warn } = options;
+    const unreadable = log?.readInto(ledger, now()) ?? 0;
+    if (unreadable > 0)
+      warn(`${unreadable} lines of the ledger of workloads cannot be read: a rotation does not wait for them`);
+  }
+
+  get missing(): Missing | undefined {
+    return this.#missing;
+  }
+
+  /** A certificate was handed out. */
+  issued(workload: { identity: string; node: string; authority: AuthorityId; endsAt: number }): void {
+    this.#add({ issued: workload });
+  }
+
+  /** A workload says that it trusts these roots and no others of ours. */
+  trusted(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
+    this.#add({ trusted: workload });
+  }
+
+  effect() {
+    return fromCallback<Order, undefined>(({ receive, sendBack }) => {
+      let awaited: Order | undefined;
+      let timer: NodeJS.Timeout | undefined;
+      let toldAt = Number.NEGATIVE_INFINITY;
+      const look = (): void => {
+        clearTimeout(timer);
+        if (awaited === undefined) return;
+        const now = this.#options.now();
+        const missing = this.#missingFor(awaited, now);
+        this.#missing = missing;
+        if (missing.count === 0) {
+          const order = awaited;
+          awaited = undefined;
+          this.#missing = undefined;
+          sendBack(answerTo(order));
+          return;
+        }
+        if (now - toldAt >= toldEveryMs) {
+          toldAt = now;
+          sendBack({
+            type: 'bundle.awaited',
+            missing: missing.count,
+            workloads: [...missing.workloads],
+          } satisfies BundleAwaited);
+        }
+        lookAfter(missing.lookAgainAt - now);
+      };
+      const lookAfter = (ms: number): void => {
+        clearTimeout(timer);
+        timer = setTimeout(look, Math.max(settleMs, ms));
+        timer.unref();
+      };
+      this.#changed = () => {
+        if (awaited !== undefined) lookAfter(settleMs);
+      };
+      receive((order) => {
+        awaited = order;
+        toldAt = Number.NEGATIVE_INFINITY;
+        if (order.type === 'bundle.await') this.#since.set(textOf(order.roots), this.#options.now());
+        lookAfter(settleMs);
+      });
+      return () => {
+        clearTimeout(timer);
+        this.#changed = () => {};
+      };
+    });
+  }
+
+  #missingFor(order: Order, now: number): Missing {
+    const { ledger } = this.#options;
+    if (order.type === 'leaves.await') return ledger.missingRenewal(order.authority, now);
+    return ledger.missingTrust(order.roots, this.#since.get(textOf(order.roots)) ?? now, now);
+  }
+
+  #add(line: LedgerLine): void {
+    const { ledger, log, now, warn } = this.#options;
+    ledger.apply(line);
+    try {
+      log?.add(line, ledger, now());
+      this.#isLogBroken = false;
+    } catch (error) {
+      if (!this.#isLogBroken) {
+        warn(
+          `the ledger of workloads cannot be written: after a restart a rotation may not wait for all: ${messageOf(error)}`,
+        );
+      }
+      this.#isLogBroken = true;
+    }
+    this.#changed();
+  }
+}
+
+function answerTo(order: Order): BundleTrusted | LeavesEnded {
+  return order.type === 'bundle.await'
+    ? { type: 'bundle.trusted', roots: order.roots }
+    : { type: 'leaves.ended', authority: order.authority };
+}
+
+function textOf(roots: readonly AuthorityId[]): string {
+  return roots.toSorted().join(' ');
+}

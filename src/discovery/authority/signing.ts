@@ -1,0 +1,105 @@
+/** Everything that signs, put together: the chart `authority` with its effects, and the service that workloads ask. */
+import { join } from 'node:path';
+import { fromPromise } from 'xstate';
+import {
+  type AuthorityReading,
+  authorityMachine,
+  type Candidate,
+  type Journal,
+} from '../../../machines/discovery/authority.machine.ts';
+import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { UnaryService } from '../ads/ads-ports.ts';
+import type { Authenticator } from '../ads/authentication.ts';
+import { watchDirectory } from '../config/directory-watch.ts';
+import { watchEffect } from '../config/watch-effect.ts';
+import { Authority } from './authority.ts';
+import type { AuthoritySettings } from './authority-settings.ts';
+import { DirectoryStore, MemoryStore } from './authority-store.ts';
+import { CertificateService, certificateMethod } from './certificate-service.ts';
+import { LedgerKeeper } from './ledger-effect.ts';
+import { LedgerLog } from './ledger-log.ts';
+import { WorkloadLedger } from './workload-ledger.ts';
+
+export interface SigningOptions {
+  readonly settings: AuthoritySettings;
+  /** Of the mesh, now. */
+  readonly trustDomain: () => string;
+  /** Who says who a caller is; filled by a later stage of the start. */
+  readonly authenticators: readonly Authenticator[];
+  readonly logger: Logger;
+}
+
+export class Signing {
+  readonly authority: Authority;
+  readonly ledger: LedgerKeeper;
+  readonly service: UnaryService;
+  readonly #options: SigningOptions;
+
+  constructor(options: SigningOptions) {
+    const { settings, trustDomain, authenticators, logger } = options;
+    const { stateDirectory, pluggedInDirectory, rootTtlMs, rsaBits, gracePercent, leaves } = settings;
+    const warn = (message: string): void => logger.warn(message);
+    this.#options = options;
+    if (stateDirectory === '') {
+      warn(
+        'the authority lies in memory: after a restart everybody has to be told of another root; see SELF_SIGNED_CA_DIR',
+      );
+    }
+    this.authority = new Authority({
+      root: { ttlMs: rootTtlMs, rsaBits },
+      pluggedInDirectory,
+      store: stateDirectory === '' ? new MemoryStore() : new DirectoryStore(stateDirectory),
+      trustDomain,
+      gracePercent,
+      now: () => new Date(),
+      warn,
+    });
+    this.ledger = new LedgerKeeper({
+      ledger: new WorkloadLedger({ maxLeafMs: leaves.maxMs }),
+      ...(stateDirectory !== '' && { log: new LedgerLog(join(stateDirectory, 'workloads.log')) }),
+      now: Date.now,
+      warn,
+    });
+    const service = new CertificateService({
+      authenticators,
+      inForce: () => this.authority.inForce,
+      signer: this.authority.signer,
+      trustDomain,
+      limits: leaves,
+      now: () => new Date(),
+      logger,
+      issued: (leaf) => this.ledger.issued(leaf),
+    });
+    this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
+  }
+
+  machine() {
+    const { authority, ledger } = this;
+    const { settings, logger } = this.#options;
+    const { pluggedInDirectory } = settings;
+    return authorityMachine.provide({
+      actors: {
+        workloadLedger: ledger.effect(),
+        watchAuthority: watchEffect<undefined>(
+          (_, handlers) => watchDirectory(pluggedInDirectory, handlers),
+          'files.changed',
+          logger,
+        ),
+        loadAuthority: fromPromise<AuthorityReading, undefined>(async () => authority.load()),
+        prepareRoot: fromPromise<{ id: AuthorityId }, undefined>(() => authority.prepareRoot()),
+        readCandidate: fromPromise<Candidate, { signer: AuthorityId }>(async ({ input }) =>
+          authority.readCandidate(input.signer),
+        ),
+        isRootDue: fromPromise<boolean, { signer: AuthorityId }>(async ({ input }) =>
+          authority.isRootDue(input.signer),
+        ),
+        writeJournal: fromPromise<void, Journal>(async ({ input }) => authority.writeJournal(input)),
+      },
+      actions: {
+        publishRoots: (_, { roots }) => authority.publishRoots(roots),
+        signWith: (_, { signer }) => authority.signWith(signer),
+      },
+    });
+  }
+}

@@ -1,0 +1,284 @@
+/**
+ * A rotation of the root beside workloads that hear late, renew late, end, come again, and a control plane that is killed in
+ * any step: at no time are there two workloads of which one does not trust what the other shows (spec/identity.md §8).
+ */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type AnyActorRef, createActor, fromCallback, fromPromise, SimulatedClock, setup } from 'xstate';
+import {
+  type AuthorityReading,
+  authorityMachine,
+  type Candidate,
+  type Journal,
+} from '../../machines/discovery/authority.machine.ts';
+import type { BundleAwait, LeavesAwait } from '../../machines/discovery/protocol.ts';
+import { type LedgerLine, WorkloadLedger } from '../../src/discovery/authority/workload-ledger.ts';
+
+const leafMs = 24 * 3_600_000;
+const workloadCount = 3;
+
+interface SimulatedWorkload {
+  readonly node: string;
+  leaf: { signer: string; endsAt: number } | undefined;
+  trusts: readonly string[];
+}
+
+/** What the property may break on purpose. */
+type Mutant = 'signs at once' | 'drops at once' | 'forgets the ledger' | 'takes words for others' | undefined;
+
+class World {
+  readonly workloads = Array.from(
+    { length: workloadCount },
+    (_, i): SimulatedWorkload => ({ node: `node-${i}`, leaf: undefined, trusts: [] }),
+  );
+  readonly clock = new SimulatedClock();
+  readonly stages: string[] = [];
+  /** On the disk. */
+  journal: Journal | undefined;
+  readonly lines: LedgerLine[] = [];
+  #count = 0;
+  /** What the control plane gives out; undefined while it is down. */
+  inForce: { roots: readonly string[]; signer: string } | undefined;
+  #diskIsFull = false;
+  #ledger!: WorkloadLedger;
+  #look = (): void => {};
+  #root: AnyActorRef | undefined;
+  readonly #mutant: Mutant;
+
+  constructor(mutant?: Mutant) {
+    this.#mutant = mutant;
+  }
+
+  async start(): Promise<void> {
+    if (this.#root !== undefined) return;
+    this.#ledger = new WorkloadLedger({ maxLeafMs: leafMs });
+    if (this.#mutant !== 'forgets the ledger') for (const line of this.lines) this.#ledger.apply(line);
+    let roots: readonly string[] = [];
+    const authority = authorityMachine.provide({
+      actors: {
+        workloadLedger: fromCallback<BundleAwait | LeavesAwait, undefined>(({ receive, sendBack }) => {
+          let awaited: BundleAwait | LeavesAwait | undefined;
+          let since = 0;
+          this.#look = () => {
+            if (awaited === undefined) return;
+            const order = awaited;
+            const now = this.now;
+            if (order.type === 'bundle.await') {
+              const missing = this.#ledger.missingTrust(order.roots, since, now).count;
+              const isEarly = this.#mutant === (order.roots.length > 1 ? 'signs at once' : 'drops at once');
+              if (missing > 0 && !isEarly) return;
+              awaited = undefined;
+              sendBack({ type: 'bundle.trusted', roots: order.roots });
+            } else {
+              if (this.#ledger.missingRenewal(order.authority, now).count > 0 && this.#mutant !== 'drops at once')
+                return;
+              awaited = undefined;
+              sendBack({ type: 'leaves.ended', authority: order.authority });
+            }
+          };
+          receive((order) => {
+            awaited = order;
+            since = this.now;
+            queueMicrotask(() => this.#look());
+          });
+        }),
+        watchAuthority: fromCallback<{ type: never }, undefined>(() => {}),
+        loadAuthority: fromPromise<AuthorityReading, undefined>(async () =>
+          this.journal === undefined ? { outcome: 'absent' } : { outcome: 'resumed', journal: this.journal },
+        ),
+        prepareRoot: fromPromise<{ id: string }, undefined>(async () => ({ id: `root-${++this.#count}` })),
+        readCandidate: fromPromise<Candidate, { signer: string }>(async () => ({ outcome: 'same' })),
+        isRootDue: fromPromise<boolean, { signer: string }>(async () => false),
+        writeJournal: fromPromise<void, Journal>(async ({ input }) => {
+          if (this.#diskIsFull) throw new Error('the disk is full');
+          this.journal = input;
+          this.stages.push(input.stage);
+        }),
+      },
+      actions: {
+        publishRoots: (_, params) => {
+          roots = params.roots;
+          if (this.inForce !== undefined) this.inForce = { ...this.inForce, roots };
+        },
+        signWith: (_, { signer }) => {
+          this.inForce = { roots, signer };
+        },
+      },
+    });
+    const parent = setup({ actors: { authority } }).createMachine({
+      invoke: { id: 'authority', src: 'authority', input: { checkMs: 3_600_000, settleMs: 100 } },
+      on: { '*': {} },
+    });
+    this.#root = createActor(parent, { clock: this.clock }).start();
+    this.#authority?.send({ type: 'authority.load' });
+    await this.settle();
+  }
+
+  get now(): number {
+    return this.clock.now();
+  }
+
+  get state(): unknown {
+    return this.#authority?.getSnapshot().value;
+  }
+
+  get #authority(): AnyActorRef | undefined {
+    return this.#root?.getSnapshot().children.authority;
+  }
+
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < 30; turn++) await Promise.resolve();
+  }
+
+  kill(): void {
+    this.#root?.stop();
+    this.#root = undefined;
+    this.inForce = undefined;
+    this.#look = () => {};
+  }
+
+  fillDisk(isFull: boolean): void {
+    this.#diskIsFull = isFull;
+  }
+
+  async order(type: 'rotation.order' | 'rotation.revert'): Promise<void> {
+    this.#authority?.send({ type });
+    await this.settle();
+  }
+
+  /** It gets a certificate and, with it, the roots. */
+  async renew(i: number): Promise<void> {
+    const workload = this.workloads[i]!;
+    if (this.inForce === undefined) return;
+    const { signer, roots } = this.inForce;
+    workload.leaf = { signer, endsAt: this.now + leafMs };
+    workload.trusts = roots;
+    this.#note({ issued: { ...this.#nameOf(workload), authority: signer, endsAt: workload.leaf.endsAt } });
+    await this.settle();
+  }
+
+  /** It is pushed the roots, and says so when its Envoy has taken them. */
+  async trust(i: number, says = true): Promise<void> {
+    const workload = this.workloads[i]!;
+    if (this.inForce === undefined || workload.leaf === undefined) return;
+    workload.trusts = this.inForce.roots;
+    const others = this.#mutant === 'takes words for others' ? this.workloads : [workload];
+    if (says) for (const one of others) this.#note({ trusted: { ...this.#nameOf(one), roots: workload.trusts } });
+    await this.settle();
+  }
+
+  async wait(ms: number): Promise<void> {
+    this.clock.increment(ms);
+    for (const workload of this.workloads) if ((workload.leaf?.endsAt ?? 0) <= this.now) workload.leaf = undefined;
+    this.#look();
+    await this.settle();
+  }
+
+  /** Two of whom one does not trust what the other shows; the control plane shows what it signs with. */
+  broken(): string | undefined {
+    const living = this.workloads.filter(({ leaf }) => leaf !== undefined);
+    const shown = living.map(({ node, leaf }) => ({ node, signer: leaf!.signer }));
+    if (this.inForce !== undefined) shown.push({ node: 'the control plane', signer: this.inForce.signer });
+    for (const { node, trusts } of living) {
+      const refused = shown.find(({ signer }) => !trusts.includes(signer));
+      if (refused !== undefined)
+        return `${node} trusts ${trusts} and refuses ${refused.node}, signed by ${refused.signer}`;
+    }
+    return undefined;
+  }
+
+  #note(line: LedgerLine): void {
+    this.lines.push(line);
+    this.#ledger.apply(line);
+    this.#look();
+  }
+
+  #nameOf({ node }: SimulatedWorkload) {
+    return { identity: 'spiffe://td/ns/a/sa/b', node };
+  }
+}
+
+type Step = readonly [name: string, run: (world: World) => Promise<void> | void];
+
+const workload = fc.nat(workloadCount - 1);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: workload.map((i): Step => [`renew ${i}`, (world) => world.renew(i)]) },
+  { weight: 4, arbitrary: workload.map((i): Step => [`trust ${i}`, (world) => world.trust(i)]) },
+  { weight: 1, arbitrary: workload.map((i): Step => [`trust ${i} silently`, (world) => world.trust(i, false)]) },
+  { weight: 2, arbitrary: fc.constant<Step>(['order', (world) => world.order('rotation.order')]) },
+  { weight: 1, arbitrary: fc.constant<Step>(['revert', (world) => world.order('rotation.revert')]) },
+  { weight: 1, arbitrary: fc.constant<Step>(['kill', (world) => world.kill()]) },
+  { weight: 2, arbitrary: fc.constant<Step>(['start', (world) => world.start()]) },
+  { weight: 1, arbitrary: fc.boolean().map((full): Step => [`disk ${full}`, (world) => world.fillDisk(full)]) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .constantFrom(1_000, 40_000, 3_600_000, 13 * 3_600_000)
+      .map((ms): Step => [`wait ${ms}`, (world) => world.wait(ms)]),
+  },
+);
+
+async function run(steps: readonly Step[], mutant?: Mutant): Promise<World> {
+  const world = new World(mutant);
+  await world.start();
+  for (let i = 0; i < workloadCount; i++) await world.renew(i);
+  for (const [name, act] of steps) {
+    await act(world);
+    expect(world.broken(), `after ${name} in ${JSON.stringify(world.state)}`).toBeUndefined();
+  }
+  return world;
+}
+
+const steps = fc.array(step, { maxLength: 60 });
+
+describe('a rotation of the root', () => {
+  it('cuts nobody off, whatever happens when, and ends when everybody does their part', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (all) => {
+        const world = await run(all);
+        world.fillDisk(false);
+        await world.start();
+        await world.wait(60_000);
+        for (let round = 0; round < 6; round++) {
+          for (let i = 0; i < workloadCount; i++) {
+            await world.trust(i);
+            await world.renew(i);
+            await world.trust(i);
+          }
+          await world.wait(40_000);
+          expect(world.broken()).toBeUndefined();
+        }
+        expect(world.journal).toMatchObject({ stage: 'steady', other: null });
+        expect(world.inForce?.roots).toEqual([world.inForce?.signer]);
+      }),
+      { numRuns: 400 },
+    );
+  }, 120_000);
+
+  it.each<Exclude<Mutant, undefined>>([
+    'signs at once',
+    'drops at once',
+    'forgets the ledger',
+    'takes words for others',
+  ])(
+    'is seen to cut somebody off by one that %s',
+    async (mutant) => {
+      const { failed } = await fc.check(
+        fc.asyncProperty(steps, async (all) => void (await run(all, mutant))),
+        { numRuns: 3_000 },
+      );
+      expect(failed).toBe(true);
+    },
+    120_000,
+  );
+
+  it('goes through its stages in order, and is told to the end', async () => {
+    const world = await run([]);
+    await world.order('rotation.order');
+    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    for (let i = 0; i < workloadCount; i++) await world.renew(i);
+    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    expect(world.stages).toEqual(['steady', 'trusting', 'signing', 'dropping', 'steady']);
+    expect(world.inForce).toEqual({ signer: 'root-2', roots: ['root-2'] });
+  });
+});
