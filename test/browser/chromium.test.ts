@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { findChromium, requireChromium } from './chromium.ts';
+import { findFirefox } from './firefox.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -22,6 +23,12 @@ test('Chromium is found by each of its names, the likeliest first', () => {
   expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(chrome);
   const chromium = program('chromium');
   expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(chromium);
+});
+
+test('Firefox is found in the same way', () => {
+  const esr = program('firefox-esr');
+  expect(findFirefox({ PATH: folder })).toBe(esr);
+  expect(() => findFirefox({ FIREFOX: join(folder, 'absent'), PATH: folder })).toThrow(/no program that can be run/);
 });
 
 test('the one that is named is taken, and one that cannot be run is told', () => {

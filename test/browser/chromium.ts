@@ -11,15 +11,20 @@ export const installCommand =
 
 /** `$CHROMIUM`, or the first of `chromium`, `chromium-browser`, `google-chrome` in PATH; undefined: there is none. */
 export function findChromium(env: NodeJS.ProcessEnv): string | undefined {
-  const { CHROMIUM: named, PATH = '' } = env;
+  return findBrowser(env, 'CHROMIUM', names);
+}
+
+/** The one that a variable names, or the first of some names in PATH. @throws ChartpilotError when it cannot be run */
+export function findBrowser(env: NodeJS.ProcessEnv, variable: string, known: readonly string[]): string | undefined {
+  const { [variable]: named, PATH = '' } = env;
   if (named !== undefined && named !== '') {
     if (isExecutable(named)) return named;
-    throw new ChartpilotError('FLAG_INVALID', `CHROMIUM=${named} is no program that can be run`, {
-      hint: 'Name a Chromium binary, or unset CHROMIUM to take the one in PATH.',
+    throw new ChartpilotError('FLAG_INVALID', `${variable}=${named} is no program that can be run`, {
+      hint: `Name a browser's binary, or unset ${variable} to take the one in PATH.`,
     });
   }
   const places = PATH.split(delimiter).filter((folder) => folder !== '');
-  return names.flatMap((name) => places.map((folder) => join(folder, name))).find(isExecutable);
+  return known.flatMap((name) => places.map((folder) => join(folder, name))).find(isExecutable);
 }
 
 /** The same, for a test: one that finds no Chromium fails, it is not skipped. */

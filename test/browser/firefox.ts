@@ -1,0 +1,169 @@
+/** The debugger's page in the machine's own Firefox, by WebDriver BiDi: what the tests of its main views need, and no more. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { ChartpilotError } from '../../src/runtime/errors.ts';
+import { findBrowser } from './chromium.ts';
+
+const names = ['firefox-esr', 'firefox'];
+export const installFirefox = 'sudo apt-get update && sudo apt-get install -y --no-install-recommends firefox-esr';
+/** A busy machine starts it in twenty. */
+const startMs = 90_000;
+
+/** `$FIREFOX`, or the first of `firefox-esr`, `firefox` in PATH; undefined: there is none. */
+export function findFirefox(env: NodeJS.ProcessEnv): string | undefined {
+  return findBrowser(env, 'FIREFOX', names);
+}
+
+/** One window of a Firefox of its own. */
+export class FirefoxPage {
+  /** What went wrong in it so far: errors on its console, exceptions. */
+  readonly problems: string[] = [];
+  readonly #child: ChildProcess;
+  readonly #profile: string;
+  readonly #socket: WebSocket;
+  readonly #waiting = new Map<number, { resolve(result: unknown): void; reject(error: Error): void }>();
+  #last = 0;
+  #context = '';
+
+  private constructor(child: ChildProcess, profile: string, socket: WebSocket) {
+    this.#child = child;
+    this.#profile = profile;
+    this.#socket = socket;
+    socket.addEventListener('message', ({ data }) => this.#take(JSON.parse(String(data)) as Message));
+    socket.addEventListener('close', () => {
+      for (const { reject } of this.#waiting.values()) reject(new Error('Firefox is gone'));
+    });
+  }
+
+  /** @throws ChartpilotError when there is no Firefox: no test is skipped. */
+  static async launch(env: NodeJS.ProcessEnv = process.env): Promise<FirefoxPage> {
+    const program = findFirefox(env);
+    if (program === undefined) {
+      throw new ChartpilotError('FILE_UNREADABLE', 'no Firefox: not in $FIREFOX, and not in PATH', {
+        hint: `Run: npm run firefox (or: ${installFirefox})`,
+      });
+    }
+    const profile = mkdtempSync(join(tmpdir(), 'chartpilot-firefox-'));
+    const args = ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port', '0', 'about:blank'];
+    const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...env, HOME: profile } });
+    try {
+      const socket = new WebSocket(`${await addressOf(child)}/session`);
+      await once(socket, 'open', { signal: AbortSignal.timeout(startMs) });
+      const page = new FirefoxPage(child, profile, socket);
+      await page.#begin();
+      return page;
+    } catch (error) {
+      await ended(child);
+      rmSync(profile, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  async #begin(): Promise<void> {
+    await this.#ask('session.new', { capabilities: {} });
+    await this.#ask('session.subscribe', { events: ['log.entryAdded'] });
+    const { contexts } = (await this.#ask('browsingContext.getTree', {})) as { contexts: { context: string }[] };
+    this.#context = contexts[0]!.context;
+    await this.#ask('browsingContext.setViewport', {
+      context: this.#context,
+      viewport: { width: 1_440, height: 900 },
+    });
+  }
+
+  async open(address: string): Promise<void> {
+    await this.#ask('browsingContext.navigate', { context: this.#context, url: address, wait: 'complete' });
+  }
+
+  /** What an expression, or a promise, comes to in the page: plain data. @throws Error what it throws there */
+  async evaluate<Value>(expression: string): Promise<Value> {
+    const answer = (await this.#ask('script.evaluate', {
+      expression: `(async () => JSON.stringify((await (${expression})) ?? null))()`,
+      target: { context: this.#context },
+      awaitPromise: true,
+    })) as { type: string; result?: { value: string }; exceptionDetails?: { text: string } };
+    if (answer.type !== 'success') throw new Error(answer.exceptionDetails?.text);
+    return JSON.parse(answer.result!.value) as Value;
+  }
+
+  /** Presses keys one after the other; those without a character by their codes in WebDriver's list. */
+  async press(...keys: readonly string[]): Promise<void> {
+    const actions = keys.flatMap((value) => [
+      { type: 'keyDown', value },
+      { type: 'keyUp', value },
+    ]);
+    await this.#ask('input.performActions', {
+      context: this.#context,
+      actions: [{ type: 'key', id: 'keyboard', actions }],
+    });
+  }
+
+  /** As PNG. */
+  async picture(): Promise<Buffer> {
+    const { data } = (await this.#ask('browsingContext.captureScreenshot', { context: this.#context })) as {
+      data: string;
+    };
+    return Buffer.from(data, 'base64');
+  }
+
+  /** @throws Error when anything went wrong in the browser */
+  async close(): Promise<void> {
+    this.#socket.close();
+    await ended(this.#child);
+    rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 });
+    if (this.problems.length > 0) throw new Error(`in Firefox:\n${this.problems.join('\n')}`);
+  }
+
+  #ask(method: string, params: object): Promise<unknown> {
+    const id = ++this.#last;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#socket.send(JSON.stringify({ id, method, params }));
+    });
+  }
+
+  #take({ id, type, result, message, method, params }: Message): void {
+    if (method === 'log.entryAdded' && (params?.level === 'error' || params?.level === 'warn')) {
+      this.problems.push(`${params.level}: ${params.text}`);
+    }
+    const waiting = this.#waiting.get(id ?? -1);
+    if (waiting === undefined) return;
+    this.#waiting.delete(id!);
+    if (type === 'error') waiting.reject(new Error(message));
+    else waiting.resolve(result);
+  }
+}
+
+interface Message {
+  readonly id?: number;
+  readonly type: string;
+  readonly result?: unknown;
+  readonly message?: string;
+  readonly method?: string;
+  readonly params?: { readonly level?: string; readonly text?: string };
+}
+
+/** It says on its standard error where it answers. */
+async function addressOf(child: ChildProcess): Promise<string> {
+  const limit = AbortSignal.timeout(startMs);
+  limit.addEventListener('abort', () => child.kill('SIGKILL'));
+  for await (const line of createInterface(child.stderr!)) {
+    const [, address] = /WebDriver BiDi listening on (ws:\/\/\S+)/.exec(line) ?? [];
+    if (address !== undefined) {
+      // What it says further must not fill the pipe.
+      child.stderr!.resume();
+      return address;
+    }
+  }
+  throw new Error('Firefox does not say where it answers');
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}

@@ -1,0 +1,93 @@
+/** The main views in Firefox: another engine has other gaps. */
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
+import { singleFile } from '../../src/debugger/visualize/single-file.ts';
+import { FirefoxPage } from '../browser/firefox.ts';
+import { traceOf } from '../browser/written-trace.ts';
+import { recordedLife } from '../simulation/recorded-life.ts';
+
+const trace = traceOf(
+  recordedLife([
+    { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
+    { gap: { ms: 60_000 }, happens: { what: 'crash', whom: 'serving' } },
+    { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
+  ]),
+);
+const place = '#source=0&record=150&actor=supervisor';
+/** Of WebDriver's keys. */
+const arrowRight = '\uE014';
+
+let server: PageServer;
+let folder: string;
+let page: FirefoxPage;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-firefox-page-'));
+  server = await startPageServer({ sources: [trace] });
+  page = await FirefoxPage.launch();
+});
+
+afterAll(async () => {
+  await page?.close();
+  await server?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Views {
+  readonly actors: number;
+  readonly active: number;
+  readonly rows: number;
+  readonly bars: number;
+  readonly marks: number;
+  readonly verdict: string;
+  readonly details: string;
+}
+
+test('all views show the place that the address names, and go on with a key', async () => {
+  await page.open(server.address + place);
+  const shown = await views();
+  expect(shown).toMatchObject({ verdict: expect.stringMatching(/epoch/), details: expect.stringMatching(/#150/) });
+  expect(shown.actors).toBeGreaterThan(5);
+  expect(shown.active).toBeGreaterThan(1);
+  expect(shown.rows).toBeGreaterThan(5);
+  expect(shown.bars).toBeGreaterThan(5);
+  expect(shown.marks).toBeGreaterThan(2);
+  expect(await page.evaluate('location.pathname')).toBe('/');
+  await page.press(arrowRight);
+  await page.press('m');
+  expect((await views()).details).toMatch(/#151/);
+  expect(await page.evaluate('document.querySelectorAll(".flag").length')).toBe(1);
+  // Something is drawn: a picture of one colour is small.
+  expect((await page.picture()).length).toBeGreaterThan(50_000);
+});
+
+test('one file opens without a server', async () => {
+  const file = join(folder, 'page.html');
+  await pipeline(Readable.from(singleFile({ sources: [trace] })), createWriteStream(file));
+  await page.open(pathToFileURL(file).href + place);
+  const shown = await views();
+  expect(shown.details).toMatch(/#150/);
+  expect(shown.bars).toBeGreaterThan(5);
+});
+
+/** What is drawn once the page has come to rest. */
+async function views(): Promise<Views> {
+  await page.evaluate('chartpilot.idle()');
+  const count = (selector: string): string => `document.querySelectorAll(${JSON.stringify(selector)}).length`;
+  const text = (selector: string): string => `document.querySelector(${JSON.stringify(selector)})?.innerText`;
+  return page.evaluate<Views>(`({
+    actors: ${count('[data-actor][data-state-name]')},
+    active: ${count('.chart-viewport .state.active')},
+    rows: ${count('.sequence-row')},
+    bars: ${count('.bar')},
+    marks: ${count('.mark')},
+    verdict: ${text('.verdict')},
+    details: ${text('.details')},
+  })`);
+}
