@@ -57,7 +57,7 @@ describe('the sentences of', () => {
       steps: [at(20_000, { what: 'certificate' }), at(900, { what: 'crash', whom: 'starting' }), later],
       says: [
         begins,
-        'note: epoch 1 is live after 2 failed tries, the last while initializing: exit code 1: previous envoy process is still initializing',
+        'note: epoch 1 is live after 2 failed tries, the first while initializing: signal SIGSEGV, the last while initializing: exit code 1: previous envoy process is still initializing',
         'note: epoch 1 replaced epoch 0: tls.crt changed; 0 s without a serving Envoy',
         ends,
       ],

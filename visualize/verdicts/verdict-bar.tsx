@@ -6,7 +6,7 @@ import { jumpTo, range, recording } from '../model/place.ts';
 import { clockText, wallClockText } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { zoomTo } from '../timeline/timeline-view.ts';
-import { currentVerdict, verdicts } from './verdict-current.ts';
+import { chosenVerdict, currentVerdict, verdicts } from './verdict-current.ts';
 
 /** Whether all of them are listed. */
 const isOpen = signal(false);
@@ -134,9 +134,10 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
 }
 
 /** Goes there, and shows the time that it is about. */
-function show({ index, range: [first, last] }: Verdict): void {
+function show({ rule, index, range: [first, last] }: Verdict): void {
   const open = recording.value;
   if (open === undefined) return;
+  chosenVerdict.value = { rule, index };
   range.value = first < last ? [first, last] : undefined;
   jumpTo(index);
   const from = open.timeAt(first);

@@ -1,6 +1,6 @@
 /** What is said of the open trace, and which of it is about the place that is looked at. */
-import { computed } from '@preact/signals';
-import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
+import { computed, signal } from '@preact/signals';
+import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
 import { Verdicts } from '../../src/debugger/verdicts/verdicts.ts';
 import { connection } from '../model/connection.ts';
 import { place, recording, size } from '../model/place.ts';
@@ -21,5 +21,24 @@ export const verdicts = computed<readonly Verdict[]>(() => {
   return isOver ? [...follower.found, ...follower.atEnd()].sort((a, b) => a.index - b.index) : follower.found.slice();
 });
 
-/** Place in the list of the one that is said at the place: the last that was decided until then; -1 before the first. */
-export const currentVerdict = computed(() => firstAfter(verdicts.value, ({ index }) => index > place.value) - 1);
+/** The one that somebody asked for: where several are about one record, it is said. */
+export const chosenVerdict = signal<Pick<Verdict, 'rule' | 'index'> | undefined>(undefined);
+
+const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
+
+/**
+ * Place in the list of the one that is said at the place: of the last that were decided until then the one that was asked for,
+ * else the worst; -1 before the first.
+ */
+export const currentVerdict = computed(() => {
+  const all = verdicts.value;
+  const last = firstAfter(all, ({ index }) => index > place.value) - 1;
+  const index = all[last]?.index;
+  let current = last;
+  for (let at = last; at >= 0 && all[at]!.index === index; at--) {
+    const { rule, weight } = all[at]!;
+    if (rule === chosenVerdict.value?.rule && index === chosenVerdict.value.index) return at;
+    if (gravity.indexOf(weight) > gravity.indexOf(all[current]!.weight)) current = at;
+  }
+  return current;
+});

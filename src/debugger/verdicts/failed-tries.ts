@@ -13,7 +13,9 @@ class FailedTriesRun implements RuleRun {
   readonly #serving = new Serving();
   /** Places of the failures since an Envoy came to be live last. */
   #failures: number[] = [];
-  #reason = '';
+  /** Why the first and the last of them failed: what begins a row of failures is often not what goes on. */
+  #first = '';
+  #last = '';
   #toldGivenUp = false;
   #tags: StateTags | undefined;
 
@@ -30,7 +32,8 @@ class FailedTriesRun implements RuleRun {
     const failed = failedStart(record);
     if (failed !== undefined) {
       this.#failures.push(index);
-      this.#reason = failed;
+      this.#last = failed;
+      if (this.#failures.length === 1) this.#first = failed;
       return undefined;
     }
     if (event.type !== 'epoch.live') return undefined;
@@ -41,7 +44,7 @@ class FailedTriesRun implements RuleRun {
     return [
       this.#verdict(
         'note',
-        `${spoken(text(event.name))} is live after ${count(failures.length, 'failed try', 'failed tries')}, the last while ${this.#reason}`,
+        `${spoken(text(event.name))} is live after ${count(failures.length, 'failed try', 'failed tries')}, ${this.#reasons('while')}`,
         index,
         failures,
       ),
@@ -57,7 +60,7 @@ class FailedTriesRun implements RuleRun {
     return [
       this.#verdict(
         'bad',
-        `gave up on the configuration after ${count(this.#failures.length, 'try', 'tries')}, the last failed while ${this.#reason}; ${who}`,
+        `gave up on the configuration after ${count(this.#failures.length, 'try', 'tries')}, ${this.#reasons('failed while')}; ${who}`,
         index,
         this.#failures,
       ),
@@ -67,7 +70,12 @@ class FailedTriesRun implements RuleRun {
   /** The end of the agent, other than by order. */
   #stop(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Verdict[] | undefined {
     if (!isRootEnd(record, run) || this.#failures.length === 0) return undefined;
-    return [this.#verdict('bad', gaveUp(this.#failures.length, this.#reason), index, this.#failures)];
+    return [this.#verdict('bad', gaveUp(this.#failures.length, this.#last), index, this.#failures)];
+  }
+
+  #reasons(failed: string): string {
+    const last = `the last ${failed} ${this.#last}`;
+    return this.#first === this.#last ? last : `the first ${failed} ${this.#first}, ${last}`;
   }
 
   #verdict(weight: Verdict['weight'], sentence: string, index: number, failures: readonly number[]): Verdict {
@@ -78,7 +86,7 @@ class FailedTriesRun implements RuleRun {
       sentence,
       index,
       range: [root ?? index, index],
-      ...(root !== undefined && { root: failures.at(-1)! }),
+      ...(root !== undefined && { root }),
     };
   }
 }

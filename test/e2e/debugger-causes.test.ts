@@ -1,0 +1,163 @@
+/** From the symptom to its cause: five cases, each by a person's first three clicks. */
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
+import { launchBrowser, openPage } from '../browser/open-page.ts';
+import { atRest, opened } from '../browser/page-state.ts';
+import { traceOf, writtenTrace } from '../browser/written-trace.ts';
+import { recordedLife } from '../simulation/recorded-life.ts';
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+const minute = 60_000;
+
+const rejecting = writtenTrace(
+  [
+    { kind: 'spawn', actor: 'discovery', t: 0 },
+    { kind: 'spawn', actor: 'ads-connection-7', parent: 'discovery', t: 10 },
+    { kind: 'spawn', actor: 'ads-connection-7/stream', parent: 'ads-connection-7', cause: 2, t: 11 },
+    { ...fromTo('outside', 'discovery', { type: 'files.changed', files: ['routes/checkout.yaml'] }), t: 60_000 },
+    { ...fromTo('discovery', 'ads-connection-7', { type: 'responses.send' }), cause: 4, t: 60_040 },
+    {
+      ...fromTo('ads-connection-7/stream', 'ads-connection-7', {
+        type: 'request.judged',
+        typeUrl: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
+        verdict: 'rejection',
+        reason: 'route: unknown cluster outbound|80||checkout',
+      }),
+      cause: 5,
+      t: 60_100,
+    },
+  ],
+  { program: 'pilot-discovery' },
+);
+
+const slow = writtenTrace(
+  [
+    { kind: 'spawn', actor: 'discovery', t: 0 },
+    { kind: 'spawn', actor: 'push', parent: 'discovery', t: 1 },
+    { ...fromTo('outside', 'discovery', { type: 'files.changed', files: ['services.yaml'] }), t: 10_000 },
+    { ...fromTo('discovery', 'push', { type: 'push.request' }), cause: 3, t: 10_020 },
+    { ...fromTo('push/context', 'push', { type: 'context.built' }), cause: 4, t: 14_600 },
+    {
+      ...fromTo('push', 'push-queue', { type: 'clients.push', version: '8', forced: false, configs: ['a', 'b'] }),
+      cause: 5,
+      t: 14_620,
+    },
+    { ...fromTo('push-queue', 'push', { type: 'clients.served' }), cause: 6, t: 15_000 },
+  ],
+  { program: 'pilot-discovery' },
+);
+
+interface Case {
+  readonly symptom: string;
+  readonly source: PageSource;
+  /** What a person sees first and presses, and what they read then. */
+  readonly sentence: RegExp;
+  readonly causes: readonly RegExp[];
+}
+
+test.each<Case>([
+  {
+    symptom: 'a starting child that the kernel killed',
+    source: traceOf(
+      recordedLife([
+        { gap: { ms: 19_000 }, happens: { what: 'slow start', ms: 6_000 } },
+        { gap: { ms: 1_000 }, happens: { what: 'certificate' } },
+        { gap: { ms: 3_000 }, happens: { what: 'oom', whom: 'starting' } },
+        { gap: { ms: minute }, happens: { what: 'ready?' } },
+      ]),
+    ),
+    sentence: /is live after 2 failed tries, the first while initializing: signal SIGKILL/,
+    causes: [/epoch-1\/process → epoch-1: process\.exited/, /signal SIGKILL/],
+  },
+  {
+    symptom: 'a bad certificate',
+    source: traceOf(
+      recordedLife([
+        { gap: { ms: 20_000 }, happens: { what: 'certificate half written' } },
+        { gap: { ms: minute }, happens: { what: 'ready?' } },
+      ]),
+    ),
+    sentence: /would not do, and what was good stays: tls\.crt: not a certificate/,
+    causes: [/files\.changed/, /not a certificate/],
+  },
+  {
+    symptom: 'retries that are exhausted',
+    source: traceOf(
+      recordedLife([
+        { gap: { ms: 20_000 }, happens: { what: 'no processes', forMs: 10_000_000 } },
+        { gap: { ms: 1_000 }, happens: { what: 'crash', whom: 'serving' } },
+        { gap: { ms: 15 * minute }, happens: { what: 'ready?' } },
+      ]),
+    ),
+    sentence: /gave up after 10 tries, the last failed while starting: spawn EAGAIN/,
+    causes: [/epoch-0\/process → epoch-0: process\.failed/, /spawn EAGAIN/],
+  },
+  {
+    symptom: 'a proxy that rejects',
+    source: rejecting,
+    sentence: /the proxy of .* rejects RouteConfiguration: route: unknown cluster/,
+    causes: [/files\.changed/, /checkout\.yaml/],
+  },
+  {
+    symptom: 'a push that is slow',
+    source: slow,
+    sentence:
+      /slow push: 2 changed objects, version 8, was with the clients 5\.0 s after the change.*4\.\d s push\/context/,
+    causes: [/files\.changed/, /services\.yaml/],
+  },
+])('$symptom leads to its cause in three clicks', async ({ source, sentence, causes }) => {
+  const open = await openPage(browser, [source]);
+  const { page } = open;
+  await opened(page);
+  await atRest(page);
+  const clicks = new Clicks(page);
+  const bar = page.getByRole('region', { name: 'Verdict' });
+  const details = page.locator('.details');
+  const said = async (): Promise<string> => (await bar.locator('.verdict').innerText()).replaceAll(/\s+/g, ' ');
+  const isTold = async (): Promise<boolean> => {
+    const text = await details.innerText();
+    return causes.every((cause) => cause.test(text));
+  };
+  if (!sentence.test(await said())) {
+    await clicks.on(bar.locator('summary'));
+    const [words] = sentence.source.split('.*4');
+    await clicks.on(bar.getByRole('listitem').getByRole('button', { name: new RegExp(words!) }));
+  }
+  expect(await said()).toMatch(sentence);
+  const root = bar.getByRole('button', { name: 'Root cause' });
+  const why = page.locator('[data-part="causes"] .record-link').filter({ hasText: causes[0]! });
+  if (!(await isTold())) await clicks.on((await root.count()) > 0 ? root : why.first());
+  expect(await isTold(), await details.innerText()).toBe(true);
+  expect(clicks.count).toBeLessThanOrEqual(3);
+  await open.close();
+});
+
+/** Counts what a person does. */
+class Clicks {
+  count = 0;
+  readonly #page: Page;
+
+  constructor(page: Page) {
+    this.#page = page;
+  }
+
+  async on(what: Locator): Promise<void> {
+    this.count++;
+    await what.click();
+    await atRest(this.#page);
+  }
+}
+
+function fromTo(from: string, to: string, event: { type: string; [field: string]: unknown }) {
+  return { kind: 'event', from, to, event } as const;
+}
