@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
 import { typeUrls } from '../../test/ads-client.ts';
-import { bestOf } from '../../test/harness/best-of.ts';
 import {
   ControlPlane,
   cartCluster,
@@ -26,19 +25,14 @@ describe('pilot-discovery', () => {
     const plane = await ControlPlane.serving();
     const { stream, clusters } = await plane.subscribe();
     expect(clusters).toContain(cartCluster);
-    let port = 80;
-    const changedMs = async (): Promise<number> => {
-      stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses.at(-1)!.nonce });
-      const changedAt = performance.now();
-      plane.write('cart.yaml', serviceEntry(['10.1.1.1'], ++port));
-      const pushed = await stream.next();
-      const ms = performance.now() - changedAt;
-      expect(pushed.resources.map(({ value }) => fromBinary(ClusterSchema, value).name)).toContain(
-        `outbound|${port}||cart.example.com`,
-      );
-      return ms;
-    };
-    expect(await bestOf(3, 1_000, changedMs)).toBeLessThan(1_000);
+    stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+    const changedAt = performance.now();
+    plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
+    const pushed = await stream.next();
+    expect(performance.now() - changedAt).toBeLessThan(1_000);
+    expect(pushed.resources.map(({ value }) => fromBinary(ClusterSchema, value).name)).toContain(
+      'outbound|81||cart.example.com',
+    );
   });
 
   it('pushes endpoints alone when endpoints alone changed', async () => {
@@ -354,14 +348,14 @@ describe('the trace of the control plane', () => {
   });
 
   it('reaches its readers to the last record when the control plane ends, and does not keep it from ending', async () => {
-    const plane = await ControlPlane.serving({ shutdownDuration: '60s' });
+    const plane = await ControlPlane.serving();
     const watched = (await plane.watch()).text();
     const start = performance.now();
     plane.signal();
     expect(await plane.ended).toMatchObject({ exitCode: 0 });
     await plane.trace.end();
-    // Its --shutdownDuration, which it would take for a request that goes on, is a minute.
-    expect(performance.now() - start).toBeLessThan(20_000);
+    // Its --shutdownDuration, which it would take for a request that goes on, is 2 s.
+    expect(performance.now() - start).toBeLessThan(1_000);
     expect(linesOf(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
   });
 });

@@ -66,3 +66,33 @@ globalThis.inPage.drop = (files) => {
     if (kind !== 'dragenter' && !taken.defaultPrevented) throw new Error(`${kind} is not taken`);
   }
 };
+
+/** What has the focus, and whether it is on the screen; undefined when nothing has. */
+globalThis.inPage.focused = () => {
+  const element = document.activeElement;
+  if (element === null || element === document.body) return undefined;
+  const { left, top, right, bottom, width, height } = element.getBoundingClientRect();
+  const name = `${element.tagName} ${element.className?.baseVal ?? element.className} ${element.getAttribute('aria-label') ?? element.textContent.slice(0, 40)}`;
+  // What a label stands for shows its focus on the label.
+  const shown = element.closest('label') ?? element;
+  const visible = width > 0 && height > 0 && bottom > 0 && right > 0 && top < innerHeight && left < innerWidth;
+  return { name, visible: visible && getComputedStyle(shown).visibility === 'visible' };
+};
+
+/** What scrolls, and neither has a stop of the tab key nor anything in it that has one. */
+globalThis.inPage.unreachedScrollers = () =>
+  [...document.querySelectorAll('body *')].flatMap((element) => {
+    const { overflowX, overflowY } = getComputedStyle(element);
+    const scrolls =
+      (/auto|scroll/.test(overflowY) && element.scrollHeight > element.clientHeight + 1) ||
+      (/auto|scroll/.test(overflowX) && element.scrollWidth > element.clientWidth + 1);
+    const stop = 'a[href], button:not(:disabled), input, select, textarea, summary, [tabindex]:not([tabindex="-1"])';
+    if (!scrolls || element.matches(stop) || element.querySelector(stop) !== null) return [];
+    return [element.className];
+  });
+
+/** What moves by itself now. */
+globalThis.inPage.moving = () => [
+  ...document.getAnimations().map(({ effect }) => effect?.target?.getAttribute('class') ?? '?'),
+  ...[...document.querySelectorAll('.token')].map(() => 'token'),
+];

@@ -23,6 +23,7 @@ export interface OpenedPage {
 
 export interface OpenOptions {
   readonly colorScheme?: 'light' | 'dark';
+  readonly reducedMotion?: 'reduce' | 'no-preference';
   readonly viewport?: { readonly width: number; readonly height: number };
   /** Problems that belong to the test: a program that ends is asked in vain. */
   readonly expected?: RegExp;
@@ -50,8 +51,14 @@ export async function openPage(
 
 /** Opens the page at an address that somebody else serves, or that is a file. */
 export async function openAddress(browser: Browser, address: string, options: OpenOptions = {}): Promise<OpenedPage> {
-  const { colorScheme = 'light', viewport = { width: 1_440, height: 900 }, expected, offline = false } = options;
-  const context = await browser.newContext({ colorScheme, viewport, offline });
+  const {
+    reducedMotion = 'no-preference',
+    colorScheme = 'light',
+    viewport = { width: 1_440, height: 900 },
+    expected,
+    offline = false,
+  } = options;
+  const context = await browser.newContext({ colorScheme, reducedMotion, viewport, offline });
   await context.addInitScript({ path: join(import.meta.dirname, 'in-page.js') });
   const page = await context.newPage();
   const problems = collectProblems(page, expected);

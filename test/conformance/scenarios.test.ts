@@ -6,7 +6,6 @@ import { test as base, describe, expect, vi } from 'vitest';
 import { type ConformanceTarget, startConformanceTarget } from '../../src/discovery/conformance/conformance-target.ts';
 import { silentLogger } from '../../src/runtime/log.ts';
 import type { SotwStream, TypeName } from '../ads-client.ts';
-import { bestOf } from '../harness/best-of.ts';
 import { AdapterClient } from './adapter-client.ts';
 import { HarnessClient, type Variant, variants } from './harness-client.ts';
 
@@ -150,21 +149,14 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
     });
 
     test('an unsubscription that comes just after the update wins', async ({ begin }) => {
-      let s: Scenario;
-      let tookMs: number;
-      do {
-        s = await begin(variant);
-        await s.adapter.setState('v1', { [type]: ['A'] });
-        s.client.subscribe(type, ['A']);
-        await s.client.next(type);
-        const begun = performance.now();
-        const update = s.adapter.update(type, 'A', 'v2');
-        await new Promise((resolve) => setTimeout(resolve, 60));
-        s.client.unsubscribeFromAll(type);
-        tookMs = performance.now() - begun;
-        await update;
-        // An update waits 200 ms: on a machine that does other things as well, the unsubscription may come too late for it.
-      } while (tookMs > 120);
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      s.client.subscribe(type, ['A']);
+      await s.client.next(type);
+      const update = s.adapter.update(type, 'A', 'v2');
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      s.client.unsubscribeFromAll(type);
+      await update;
       await expectNoMore(s, type);
     });
 
@@ -364,15 +356,10 @@ describe.concurrent('the adapter', () => {
   test('applies an update some 200 ms after the call, and answers then', async ({ begin }) => {
     const s = await begin(variant!);
     await s.adapter.setState('v1', { CDS: ['A'] });
-    let version = 1;
-    const tookMs = async (): Promise<number> => {
-      const started = performance.now();
-      expect((await s.adapter.update('CDS', 'A', `v${++version}`)).success).toBe(true);
-      const ms = performance.now() - started;
-      expect(ms).toBeGreaterThan(180);
-      return ms;
-    };
-    expect(await bestOf(5, 1_000, tookMs)).toBeLessThan(1_000);
+    const started = performance.now();
+    expect((await s.adapter.update('CDS', 'A', 'v2')).success).toBe(true);
+    expect(performance.now() - started).toBeGreaterThan(180);
+    expect(performance.now() - started).toBeLessThan(1_000);
   });
 
   test('keeps the states of nodes apart', async ({ begin }) => {

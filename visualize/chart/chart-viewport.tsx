@@ -11,6 +11,7 @@ import { activeLeaves, activeStates, countdownsAt } from './chart-lights.ts';
 import { Minimap, type Seen } from './chart-minimap.tsx';
 import { pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
+import { goToState, useNamedStates } from './chart-states.ts';
 import type { Taken } from './chart-steps.ts';
 
 const zoomStep = 1.2;
@@ -34,6 +35,7 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
   const scale = useComputed(() => scaleOf(scene, zoom.value, seen.value));
   useScene(viewport, scene, scale);
   useSeen(viewport, seen);
+  useNamedStates(scene, machine);
   useFolding(viewport, scene, machine);
   useLights(viewport, scene, machine, scale, seen);
   useSignalEffect(() => {
@@ -59,7 +61,7 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard
         tabIndex={0}
         role="group"
-        aria-label={`Chart of ${machine}; plus, minus, 0 and 1 zoom, Shift and arrows scroll`}
+        aria-label={`Chart of ${machine}; up and down go from state to state, plus, minus, 0 and 1 zoom, Shift and arrows scroll`}
         onKeyDown={(event) => onKey(event, viewport.current, commands)}
         onPointerDown={beginDrag}
         onWheel={(event) => onWheel(event, viewport.current, zoom, scale)}
@@ -83,7 +85,13 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
         <button type="button" title="Smaller (−)" aria-label="Smaller" onClick={commands['-']}>
           −
         </button>
-        <button type="button" title="Real size (1)" aria-label="Real size" class="chart-scale" onClick={commands['1']}>
+        <button
+          type="button"
+          title="Real size (1)"
+          aria-label={`${Math.round(scale.value * 100)} %: show it in real size`}
+          class="chart-scale"
+          onClick={commands['1']}
+        >
           {Math.round(scale.value * 100)} %
         </button>
         <button type="button" title="Larger (+)" aria-label="Larger" onClick={commands['+']}>
@@ -275,10 +283,11 @@ function onKey(event: KeyboardEvent, element: HTMLDivElement | null, commands: R
   const pan = event.shiftKey ? panOf(event.key) : undefined;
   const command =
     pan === undefined ? commands[event.key] : () => element.scrollBy({ left: pan[0] * 80, top: pan[1] * 80 });
-  if (command === undefined) return;
+  const wentToState = command === undefined && !event.shiftKey && goToState(element, event.key);
+  if (command === undefined && !wentToState) return;
   event.preventDefault();
   event.stopPropagation();
-  command();
+  command?.();
 }
 
 function panOf(key: string): readonly [number, number] | undefined {

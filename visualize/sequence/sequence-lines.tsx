@@ -8,7 +8,8 @@ import type { SequenceRows } from './sequence-rows.ts';
 /** The lifelines' names: of those who live at the place. */
 export function SequenceHead({ columns, layout }: { columns: Columns; layout: Layout }): JSX.Element {
   return (
-    <div class="sequence-head" role="presentation">
+    // For the eye: rows say between whom they are, and the list of actors chooses one.
+    <div class="sequence-head" aria-hidden="true">
       <span class="sequence-corner" style={{ width: px(gutter) }}>
         <span>#</span>
         <span>time</span>

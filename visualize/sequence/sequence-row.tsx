@@ -64,7 +64,7 @@ export function SequenceRow({ at, rows, columns, layout, here }: Props): JSX.Ele
       aria-selected={here === 'here'}
       aria-posinset={at + 1}
       aria-setsize={-1}
-      aria-label={spoken(entry, record, departures)}
+      aria-label={spoken(entry, record, departures, whoOf(entry, columns))}
       title={full(entry, record)}
       onClick={() => goTo(entry.index)}
     >
@@ -188,9 +188,9 @@ function Place({
   );
 }
 
-function spoken(entry: Entry, record: TraceRecord, departures: readonly Departure[]): string {
+function spoken(entry: Entry, record: TraceRecord, departures: readonly Departure[], who: string): string {
   const wrong = departures.map((departure) => `departs from the contract: ${departureTexts(departure).join(', ')}`);
-  return [...wrong, sentenceOf(entry, record)].join('; ');
+  return [...wrong, sentenceOf(entry, record, who)].join('; ');
 }
 
 function full(entry: Entry, record: TraceRecord): string {

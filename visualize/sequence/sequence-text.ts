@@ -68,10 +68,11 @@ function isShared(columns: Columns, lifeline: Entry['from']): boolean {
 }
 
 /** The row as a sentence, for who does not see the arrows. */
-export function sentenceOf(entry: Entry, record: TraceRecord): string {
+export function sentenceOf(entry: Entry, record: TraceRecord, who = ''): string {
   const { kind, fromActor, toActor } = entry;
-  const label = labelOf(entry, record);
-  const payload = kind === 'spawn' ? '' : payloadOf(record);
+  // What is to be seen must be in what is said: who speaks to the page says what it reads there.
+  const label = who + labelOf(entry, record);
+  const payload = payloadOf(record);
   const what = payload === '' ? label : `${label}, ${payload}`;
   const stamp = `${record.seq}, ${clockText(record.t)}`;
   if (kind === 'state' && record.kind === 'transition') return `${stamp}: ${fromActor} is now ${label}`;

@@ -36,18 +36,21 @@ export function SequenceView(): JSX.Element {
       <div
         class="sequence-scroll"
         ref={scroller}
-        tabIndex={0}
-        role="listbox"
-        aria-label="Messages between actors, oldest first"
-        aria-activedescendant={here >= first && here < end ? `sequence-row-${here}` : undefined}
         onScroll={(event) => {
           top.value = event.currentTarget.scrollTop;
         }}
-        onKeyDown={onKey}
       >
         <div class="sequence-page" style={{ width: px(layout.width) }}>
           <SequenceHead columns={columns} layout={layout} />
-          <div class="sequence-body" style={{ height: px(length * rowHeight) }}>
+          <div
+            class="sequence-body"
+            style={{ height: px(length * rowHeight) }}
+            tabIndex={0}
+            role="listbox"
+            aria-label="Messages between actors, oldest first"
+            aria-activedescendant={here >= first && here < end ? `sequence-row-${here}` : undefined}
+            onKeyDown={onKey}
+          >
             {shown !== undefined && (
               <SequenceLifelines rows={shown.rows} columns={columns} layout={layout} first={first} end={end} />
             )}

@@ -142,7 +142,7 @@ function sentence(reason: string): string {
 export function Opening(): JSX.Element {
   const how = connection.value;
   return (
-    <main class="opening">
+    <div class="opening">
       {how.kind === 'opening' && (
         <>
           <span class="progress-bar" />
@@ -150,6 +150,6 @@ export function Opening(): JSX.Element {
           <p class="muted">{how.records > 0 ? `${how.records.toLocaleString('en')} records` : ''}</p>
         </>
       )}
-    </main>
+    </div>
   );
 }

@@ -23,7 +23,8 @@ import { Topbar } from './topbar.tsx';
 
 export function Shell(): JSX.Element {
   return (
-    <div class="shell" data-large={largePane.value}>
+    // All of the page is about the trace: what steps through it and the borders between the panes as well.
+    <main class="shell" data-large={largePane.value}>
       <Topbar />
       <Banners />
       <Boundary name="verdict">
@@ -33,7 +34,7 @@ export function Shell(): JSX.Element {
       <Announcement />
       <Help />
       <DropZone />
-    </div>
+    </main>
   );
 }
 
@@ -45,9 +46,9 @@ function isWithoutRun({ length }: Recording): boolean {
 /** There is no time to step through, and nobody sends anything. */
 function ChartsAlone(): JSX.Element {
   return (
-    <main class="panes charts-alone">
+    <div class="panes charts-alone">
       <ActorsAndChart />
-    </main>
+    </div>
   );
 }
 
@@ -71,7 +72,7 @@ function ActorsAndChart(): JSX.Element {
 function Views(): JSX.Element {
   return (
     <>
-      <main class="panes" style={{ '--lanes-width': `${widthFor(shownColumns.value.list.length)}px` }}>
+      <div class="panes" style={{ '--lanes-width': `${widthFor(shownColumns.value.list.length)}px` }}>
         <ActorsAndChart />
         <Splitter name="sequence-width" label="Width of the sequence" axis="x" of="behind" least={240} most={1_000} />
         <section class="pane sequence-pane" aria-label="Sequence">
@@ -79,7 +80,7 @@ function Views(): JSX.Element {
             <SequenceView />
           </Boundary>
         </section>
-      </main>
+      </div>
       <Splitter name="timeline-height" label="Height of the timeline" axis="y" of="behind" least={96} most={420} />
       <Boundary name="timeline">
         <Timeline />

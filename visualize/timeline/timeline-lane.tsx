@@ -42,12 +42,13 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
   const bars = barsOf(lane, axis.value, end.value);
   const clusters = clustersOf(lane, axis.value);
   return (
+    // biome-ignore lint/a11y/useSemanticElements: a picture is no form's group
     <svg
       class="lane"
       data-lane={lane.name}
       width={width.value}
       height={laneHeight}
-      role="img"
+      role="group"
       aria-label={laneInWords(lane)}
     >
       {lane.counts.length > 0 && <Counts lane={lane} />}
@@ -60,17 +61,30 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
         </text>
       ))}
       {clusters.map((cluster) => (
-        <MarkShape key={cluster.marks[0]!.index} cluster={cluster} />
+        <MarkShape key={cluster.marks[0]!.index} cluster={cluster} lane={lane} />
       ))}
     </svg>
   );
 });
 
 function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
-  const { x, width: wide, phase, from, to, merged } = bar;
+  const { x, width: wide, phase, from, to, merged, index } = bar;
   const length = to === undefined ? 'goes on' : durationInWords(to - from);
+  const words = `${merged > 1 ? `${merged} short phases, zoom in` : `${phase}, ${length}`}, from ${clockText(from)}`;
   return (
-    <g class="bar" data-phase={phase} data-tone={recording.value?.lanes.toneOf(phase)} data-from={from} data-to={to}>
+    // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: reached with the arrows of the lanes, which lead to its record; a press goes through time
+    <g
+      class="bar"
+      data-phase={phase}
+      data-tone={recording.value?.lanes.toneOf(phase)}
+      data-from={from}
+      data-to={to}
+      data-index={index}
+      data-x={x}
+      tabindex={-1}
+      role="img"
+      aria-label={`${lane.title}: ${words}`}
+    >
       <rect x={x} y={(laneHeight - barHeight) / 2} width={wide} height={barHeight} rx={Math.min(3, wide / 3)} />
       {wide > phase.length * 6.2 + 10 && (
         <text x={x + 6} y={laneHeight / 2 + 4}>
@@ -78,22 +92,27 @@ function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JS
         </text>
       )}
       <title>
-        {lane.title}: {merged > 1 ? `${merged} short phases, zoom in` : `${phase}, ${length}, from ${clockText(from)}`}
+        {lane.title}: {words}
       </title>
     </g>
   );
 }
 
-function MarkShape({ cluster }: { readonly cluster: Cluster }): JSX.Element {
+function MarkShape({ cluster, lane }: { readonly cluster: Cluster; readonly lane: Lane }): JSX.Element {
   const { x, kind, marks } = cluster;
   const worst = marks.find((mark) => mark.kind === kind) ?? marks[0]!;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the keys step through the same records; a thousand stops of the tab key help nobody
+    // biome-ignore lint/a11y/useSemanticElements: a picture holds no HTML button
     <g
       class="mark"
       data-kind={kind}
       data-count={marks.length}
       transform={`translate(${x.toFixed(1)} ${laneHeight / 2})`}
+      data-index={worst.index}
+      data-x={x}
+      tabindex={-1}
+      role="button"
+      aria-label={`${lane.title}: ${clusterTitle(cluster, clockText)}`}
       onPointerDown={(event) => event.stopPropagation()}
       onClick={() => jumpTo(worst.index)}
     >

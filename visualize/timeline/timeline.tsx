@@ -11,6 +11,7 @@ import { LargeButton } from '../parts/large-button.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
 import { Flags } from './timeline-flags.tsx';
 import { Folds, IdleSwitch } from './timeline-folds.tsx';
+import { onLaneKey } from './timeline-keys.ts';
 import { Axis, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
@@ -120,11 +121,19 @@ function Names({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
 function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
   size.value;
   return (
-    <>
+    // biome-ignore lint/a11y/useSemanticElements: lanes are no form's group
+    <div
+      class="lane-rows"
+      role="group"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: one stop of the tab key for all that is in the lanes
+      tabIndex={0}
+      aria-label="Phases and marks; arrows go from one to the next, Enter goes to its record"
+      onKeyDown={onLaneKey}
+    >
       {lanes.map((lane) => (
         <LaneRow key={lane.name} lane={lane} version={recording.value?.lanes.version ?? 0} />
       ))}
-    </>
+    </div>
   );
 }
 

@@ -94,10 +94,9 @@ test('in the second in which most become live the looks come one after the other
   };
   expect(await bestOf(5, 1_000, untilAsked15Times)).toBeLessThan(1_000);
   await sleep(2_000);
-  const [before, begun] = [admin.asked, performance.now()];
+  const before = admin.asked;
   await sleep(1_000);
-  // A second of a busy machine is longer than one.
-  expect((admin.asked - before) / (performance.now() - begun)).toBeLessThan(8 / 1_000);
+  expect(admin.asked - before).toBeLessThan(8);
 });
 
 test('nobody at the admin port is tolerated until somebody is there', async () => {
@@ -180,24 +179,15 @@ test('told to look it says at once whether the epoch is live, and that it is onl
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const { events, next, look } = probing(port, 0, { firstComplaintMs: 60_000 });
-  const failures = (): number => events.filter(({ type }) => type === 'probe.failed').length;
-  // The rounds do not tell of those that are not live.
-  const untilToldMs = async (): Promise<number> => {
-    const [before, asked] = [failures(), performance.now()];
-    look();
-    await eventually('what it saw is told', () => failures() > before, { everyMs: 5 });
-    return performance.now() - asked;
-  };
-  expect(await bestOf(5, 200, untilToldMs)).toBeLessThan(200);
+  look();
   expect(await next('probe.failed')).toMatchObject({ reason: 'INITIALIZING' });
-  const looks = failures();
   // The pauses between the rounds have grown to a quarter of a second.
   await sleep(1_500);
   admin.ready = { status: 200, body: 'LIVE\n' };
+  const asked = performance.now();
   look();
   await next('probe.passed');
+  expect(performance.now() - asked).toBeLessThan(200);
   await sleep(400);
-  expect(failures()).toBe(looks);
-  expect(events.at(-1)).toMatchObject({ type: 'probe.passed' });
-  expect(events).toHaveLength(looks + 1);
+  expect(events.map(({ type }) => type)).toEqual(['probe.failed', 'probe.passed']);
 });

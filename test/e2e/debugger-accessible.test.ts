@@ -1,0 +1,258 @@
+/** Everybody can use the page: axe finds nothing in any view, each mark and state has a name and is reached by keys. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
+import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
+import { connectionsTrace } from '../browser/large-traces.ts';
+import { launchBrowser, type OpenOptions, openPage } from '../browser/open-page.ts';
+import { atRest, opened, type PageHooks, seqShown } from '../browser/page-state.ts';
+import { traceOf, writtenTrace } from '../browser/written-trace.ts';
+import { eventBody } from '../fixtures/event-body.ts';
+import { recordedLife } from '../simulation/recorded-life.ts';
+
+const life = recordedLife([
+  { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
+  { gap: { ms: 60_000 }, happens: { what: 'crash', whom: 'serving' } },
+  { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
+]);
+const sidecar = traceOf(life);
+const departing = writtenTrace(
+  [
+    ...['agent', 'supervisor', 'status', 'cert-watcher'].map((actor) => ({ kind: 'spawn', actor }) as const),
+    eventBody('status', 'cert-watcher', 'status.surprises'),
+    { ...eventBody('outside', 'agent', 'go.now'), seq: 40 },
+  ],
+  { program: 'pilot-agent' },
+);
+const many = memorySource('discovery.trace', connectionsTrace(30));
+const unread = memorySource('broken.trace', 'nothing that is one\n');
+
+interface View {
+  readonly name: string;
+  readonly source: PageSource;
+  readonly options?: OpenOptions;
+  readonly show?: (page: Page) => Promise<unknown>;
+}
+
+const views: readonly View[] = [
+  { name: 'a restart', source: sidecar, options: { hash: '#record=150&actor=supervisor&range=120-200&marks=140' } },
+  {
+    name: 'all charts',
+    source: sidecar,
+    options: { hash: '#record=150' },
+    show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
+  },
+  { name: 'the end', source: sidecar, show: (page) => page.keyboard.press('End') },
+  { name: 'a departure and a gap', source: departing },
+  { name: 'many of a kind', source: many, show: openGroup },
+  {
+    name: 'all charts of many',
+    source: many,
+    show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
+  },
+  { name: 'a search', source: sidecar, options: { hash: '#record=150' }, show: search },
+  {
+    name: 'hints for a search',
+    source: sidecar,
+    options: { hash: '#record=150' },
+    show: (page) => page.keyboard.press('/'),
+  },
+  { name: 'the help', source: sidecar, options: { hash: '#record=150' }, show: (page) => page.keyboard.press('?') },
+  {
+    name: 'the export menu',
+    source: sidecar,
+    options: { hash: '#record=150' },
+    show: (page) => page.getByRole('button', { name: 'Export' }).click(),
+  },
+  {
+    name: 'all verdicts',
+    source: sidecar,
+    options: { hash: '#record=150' },
+    show: (page) => page.locator('.verdicts summary').click(),
+  },
+  { name: 'a file that is none', source: unread },
+];
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+describe('axe finds nothing', () => {
+  test.each(views)('in $name, light and dark', async ({ source, options = {}, show }) => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const open = await openPage(browser, [source], { ...options, colorScheme });
+      if (source !== unread) await opened(open.page);
+      await show?.(open.page);
+      await atRest(open.page);
+      expect(await violations(open.page), colorScheme).toEqual([]);
+      await open.close();
+    }
+  });
+
+  test('only where there is nothing to find', async () => {
+    const open = await openPage(browser, [sidecar]);
+    await opened(open.page);
+    await open.page.evaluate(() => {
+      const { document } = globalThis as unknown as {
+        document: { body: { insertAdjacentHTML(at: string, html: string): void } };
+      };
+      document.body.insertAdjacentHTML('beforeend', '<img src="data:,"><button></button>');
+    });
+    const found = (await violations(open.page)).join('\n');
+    expect(found).toMatch(/image-alt/);
+    expect(found).toMatch(/button-name/);
+    await open.close();
+  });
+});
+
+describe('by keyboard alone', () => {
+  test('each mark and phase is reached, has a name that tells them apart, and leads to its record', async () => {
+    const open = await openPage(browser, [sidecar], { hash: '#record=150' });
+    const { page } = open;
+    await opened(page);
+    await atRest(page);
+    const lanes = page.getByRole('group', { name: /^Phases and marks/ });
+    const all = await lanes
+      .locator('[data-index]')
+      .evaluateAll((things) => things.map((thing) => thing.getAttribute('aria-label')!));
+    expect(all.length).toBeGreaterThan(8);
+    expect(all.every((name) => /^[^:]+: \S/.test(name))).toBe(true);
+    await tabTo(page, '.lane-rows');
+    const seen = new Set<string>();
+    await page.keyboard.press('ArrowRight');
+    for (let up = 0; up < 10; up++) await page.keyboard.press('ArrowUp');
+    for (let row = 0; row < 10; row++) {
+      for (let left = 0; left < 20; left++) await page.keyboard.press('ArrowLeft');
+      for (let right = 0; right < 20; right++) {
+        seen.add(await nameInFocus(page));
+        await page.keyboard.press('ArrowRight');
+      }
+      await page.keyboard.press('ArrowDown');
+    }
+    expect([...new Set(all)].filter((name) => !seen.has(name))).toEqual([]);
+    const mark = await lanes.locator('.mark').last().getAttribute('aria-label');
+    for (let left = 0; left < 20 && (await nameInFocus(page)) !== mark; left++) await page.keyboard.press('ArrowLeft');
+    const index = await lanes.locator('.mark').last().getAttribute('data-index');
+    await page.keyboard.press('Enter');
+    await expect
+      .poll(() => page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.place()))
+      .toBe(Number(index));
+    await open.close();
+  });
+
+  test('each state of the chart is reached and named, with what it is for and whether it is active', async () => {
+    const open = await openPage(browser, [sidecar], { hash: '#record=150&actor=supervisor' });
+    const { page } = open;
+    await opened(page);
+    await atRest(page);
+    const states = page.locator('.chart-viewport .state');
+    const count = await states.count();
+    expect(count).toBeGreaterThan(5);
+    await tabTo(page, '.chart-viewport');
+    const seen = new Set<string>();
+    for (let down = 0; down < count; down++) {
+      await page.keyboard.press('ArrowDown');
+      seen.add(await nameInFocus(page));
+    }
+    expect(seen.size).toBe(count);
+    expect([...seen].some((name) => /^running\b.*, active\b/.test(name))).toBe(true);
+    expect([...seen].filter((name) => name.length > 60).length).toBeGreaterThan(2);
+    // The arrows to the side are the page's.
+    const before = await seqShown(page);
+    await page.keyboard.press('ArrowRight');
+    await expect.poll(() => seqShown(page)).toBe(before! + 1);
+    await open.close();
+  });
+
+  test('all that scrolls can be scrolled, and nothing that has the focus is hidden', async () => {
+    const open = await openPage(browser, [sidecar], { hash: '#record=150&actor=supervisor' });
+    const { page } = open;
+    await opened(page);
+    await atRest(page);
+    const stops: string[] = [];
+    await page.locator('body').click({ position: { x: 1, y: 1 } });
+    for (let tab = 0; tab < 150; tab++) {
+      await page.keyboard.press('Tab');
+      const at = await page.evaluate(() => (globalThis as unknown as InPage).inPage.focused());
+      if (at === undefined || (stops.length > 5 && at.name === stops[0])) break;
+      expect(at.visible, at.name).toBe(true);
+      stops.push(at.name);
+    }
+    expect(stops.length).toBeGreaterThan(30);
+    expect(await page.evaluate(() => (globalThis as unknown as InPage).inPage.unreachedScrollers())).toEqual([]);
+    await open.close();
+  });
+});
+
+test('whoever wants less motion gets none', async () => {
+  const open = await openPage(browser, [sidecar], { hash: '#record=150&actor=supervisor', reducedMotion: 'reduce' });
+  const { page } = open;
+  await opened(page);
+  for (let step = 0; step < 12; step++) {
+    await page.keyboard.press('ArrowRight');
+    await page.waitForTimeout(160);
+    const moving = await page.evaluate(() => (globalThis as unknown as InPage).inPage.moving());
+    expect(moving).toEqual([]);
+  }
+  await open.close();
+});
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface Found {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+/** A line each: the rule, how grave it is, and what breaks it. Best practices as well, not only what WCAG demands. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+    violations: readonly Found[];
+  };
+  return found.violations.flatMap(({ id, impact, nodes }) =>
+    nodes.map(
+      ({ html, failureSummary }) => `${id} (${impact}): ${html.slice(0, 160)} ${failureSummary.split('\n')[1]}`,
+    ),
+  );
+}
+
+async function openGroup(page: Page): Promise<void> {
+  await page.keyboard.press('End');
+  await page.locator('[data-group="ads-connection"]').getByRole('button').first().click();
+}
+
+async function search(page: Page): Promise<void> {
+  await page.keyboard.press('/');
+  await page.keyboard.type('epoch');
+}
+
+interface InPage {
+  readonly inPage: {
+    focused(): { readonly name: string; readonly visible: boolean } | undefined;
+    unreachedScrollers(): string[];
+    moving(): string[];
+  };
+}
+
+/** As a person gets there: with the tab key. */
+async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let tab = 0; tab < 150; tab++) {
+    if (await page.locator(`${selector}:focus`).count()) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`${selector} is not reached with the tab key`);
+}
+
+async function nameInFocus(page: Page): Promise<string> {
+  return page.locator(':focus').evaluate((element) => element.getAttribute('aria-label') ?? '');
+}

@@ -1,0 +1,58 @@
+/** The states of a chart for who does not see it, or has no mouse: each has a name, arrows go from one to the next. */
+import { useSignalEffect } from '@preact/signals';
+import { useLayoutEffect } from 'preact/hooks';
+import { definitionOf, shownSnapshot } from './chart-current.ts';
+import { activeStates } from './chart-lights.ts';
+import type { ChartScene } from './chart-scene.ts';
+
+/** Names the states of a picture and says which are active. */
+export function useNamedStates({ svg }: ChartScene, machine: string): void {
+  useLayoutEffect(() => {
+    svg.setAttribute('role', 'group');
+    for (const state of statesOf(svg)) {
+      state.setAttribute('role', 'img');
+      state.setAttribute('tabindex', '-1');
+    }
+  }, [svg]);
+  useSignalEffect(() => {
+    const chart = definitionOf(machine);
+    if (chart === undefined) return;
+    const active = new Set(activeStates(chart, shownSnapshot.value?.state ?? ''));
+    for (const state of statesOf(svg)) {
+      const isActive = active.has(Number(state.dataset.state));
+      const [title = '', ...description] = (state.querySelector(':scope > title')?.textContent ?? '').split('\n');
+      const name = isFoldable(state) ? `${deed(state)} ${textOf(state)}` : title;
+      const words = [isActive ? `${name}, active` : name, description.join(' ')].filter(Boolean).join(': ');
+      if (state.getAttribute('aria-label') !== words) state.setAttribute('aria-label', words);
+    }
+  });
+}
+
+/** Up and down, from state to state; the arrows to the side are the page's. Answers whether the key was one of them. */
+export function goToState(viewport: HTMLElement, key: string): boolean {
+  if (key !== 'ArrowUp' && key !== 'ArrowDown') return false;
+  const states = statesOf(viewport);
+  const at = states.indexOf(document.activeElement as SVGGElement);
+  const next = at === -1 && key === 'ArrowUp' ? states.length - 1 : at + (key === 'ArrowUp' ? -1 : 1);
+  const state = states[next];
+  state?.focus({ preventScroll: true });
+  state?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  return true;
+}
+
+function isFoldable(state: SVGGElement): boolean {
+  return state.classList.contains('foldable');
+}
+
+function deed(state: SVGGElement): string {
+  return state.getAttribute('aria-expanded') === 'true' ? 'Fold' : 'Open';
+}
+
+/** What is to be read on it must be in its name: who speaks to the page says that. */
+function textOf(state: SVGGElement): string {
+  return [...state.querySelectorAll('text')].map((text) => text.textContent).join(' ');
+}
+
+function statesOf(within: Element): SVGGElement[] {
+  return [...within.querySelectorAll<SVGGElement>('g.state')];
+}

@@ -1,0 +1,42 @@
+/** Bars and marks by keyboard: the lanes are one stop of the tab key, arrows go on from there. */
+import { jumpTo, place, recording } from '../model/place.ts';
+import { xOf } from './timeline-view.ts';
+
+/** To be given the keys of the lanes. */
+export function onLaneKey(event: KeyboardEvent): void {
+  const lanes = event.currentTarget as HTMLElement;
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const here = (event.target as Element).closest<SVGGElement>('[data-index]');
+  if (here !== null && (event.key === 'Enter' || event.key === ' ')) jumpTo(Number(here.dataset.index));
+  else if (event.key === 'Escape' && here !== null) lanes.focus();
+  else if (event.key.startsWith('Arrow')) nextThing(lanes, here, event.key)?.focus();
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+function nextThing(lanes: HTMLElement, here: SVGGElement | null, key: string): SVGGElement | undefined {
+  const rows = [...lanes.querySelectorAll('.lane')].map(thingsOf).filter((things) => things.length > 0);
+  // From the lanes as a whole to what is nearest to the place.
+  if (here === null) return nearest(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
+  const row = rows.findIndex((things) => things.includes(here));
+  if (key === 'ArrowUp' || key === 'ArrowDown') {
+    return nearest(rows[row + (key === 'ArrowUp' ? -1 : 1)] ?? [], xOfThing(here));
+  }
+  const things = rows[row] ?? [];
+  return things[things.indexOf(here) + (key === 'ArrowLeft' ? -1 : 1)];
+}
+
+/** In the order in which they stand there: a mark behind the bar that begins with it. */
+function thingsOf(lane: Element): SVGGElement[] {
+  return [...lane.querySelectorAll<SVGGElement>('[data-index]')].sort((a, b) => xOfThing(a) - xOfThing(b));
+}
+
+function nearest(things: readonly SVGGElement[], x: number): SVGGElement | undefined {
+  const away = (thing: SVGGElement): number => Math.abs(xOfThing(thing) - x);
+  return things.toSorted((a, b) => away(a) - away(b))[0];
+}
+
+function xOfThing({ dataset }: SVGGElement): number {
+  return Number(dataset.x);
+}
