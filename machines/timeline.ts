@@ -15,6 +15,19 @@ export interface Timeline {
   /** Children that are effects, by their names: as long as one lives, its lane has a bar. */
   readonly work?: readonly { readonly child: string; readonly lane: string; readonly phase: string }[];
   readonly marks?: readonly MarkRule[];
+  /** What goes to other programs, and comes from them: arrows where their traces are looked at together. */
+  readonly links?: readonly LinkRule[];
+}
+
+/** One end of an arrow between programs: an event tells of it. */
+export interface LinkRule {
+  readonly event: string;
+  /** `is`: the event tells who this program is to others; `{identity}` in other rules' keys. */
+  readonly side: 'sends' | 'receives' | 'is';
+  /** With fields of the event, as in {@link MarkRule.text}: what both ends have in common. An end that lacks one is none. */
+  readonly key: string;
+  /** What goes along it; the event's type unless given. */
+  readonly text?: string;
 }
 
 /** When there is a mark. Of the rules for one event the first that fits is taken. It names one of `event`, `timer`, `items`. */

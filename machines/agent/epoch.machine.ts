@@ -52,7 +52,12 @@ export type PrepareOrder = EpochRun &
  * `outdated`: the certificates are not those that were found good. `unwritable`: there is no room for files. `unreachable`:
  * as the child of an Envoy that serves it would never be live, because it needs the control plane.
  */
-export type Prepared = { configFile: string } | { outdated: string } | { unwritable: string } | { unreachable: string };
+/** `node`: the id by which the control plane knows this Envoy, where the bootstrap is ours. */
+export type Prepared =
+  | { configFile: string; node?: string }
+  | { outdated: string }
+  | { unwritable: string }
+  | { unreachable: string };
 
 /** Which Envoy an effect is about. */
 interface EpochRun {

@@ -51,4 +51,12 @@ export const supervisorTimeline: Timeline = {
   ],
 };
 
-export const epochTimeline: Timeline = { lane: 'each' };
+export const epochTimeline: Timeline = {
+  lane: 'each',
+  // An Envoy says who it is to its control plane, and is not live before that one has said what to do.
+  links: [
+    { event: 'xstate.done.actor.prepare', side: 'is', key: '{output.node}' },
+    { event: 'process.spawned', side: 'sends', key: 'node {identity}', text: 'xds.connect' },
+    { event: 'probe.passed', side: 'receives', key: 'configuration of {identity}', text: 'xds.configured' },
+  ],
+};

@@ -21,7 +21,13 @@ export const discoveryTimeline: Timeline = {
   ],
 };
 
-export const adsConnectionTimeline: Timeline = { lane: { count: 'connections' } };
+export const adsConnectionTimeline: Timeline = {
+  lane: { count: 'connections' },
+  links: [
+    { event: 'node.accepted', side: 'receives', key: 'node {node}', text: 'xds.connect' },
+    { event: 'node.accepted', side: 'sends', key: 'configuration of {node}', text: 'xds.configured' },
+  ],
+};
 
 export const pushTimeline: Timeline = {
   lane: 'none',

@@ -10,7 +10,8 @@ const reservation = join(packageRoot(), 'examples/generate/reservation.machine.t
 
 test('chartpilot explore walks through the agent, with a second thread', async () => {
   const { exitCode, stdout, stderr } = await chartpilot('explore', '--triggers', '1', '--faults', '0');
-  expect(stderr).toBe('');
+  // How far it is, where the machine is busy.
+  expect(stderr).toMatch(/^(explore: .* choices open, \d+ s\n?)*$/);
   expect(stdout).toMatch(
     /^explore: complete, no violation and no livelock \(1 triggers, 0 faults, 0 stops\): \d{3,} states/,
   );

@@ -230,3 +230,17 @@ test('each machine of ours says which lanes its actors have: one that is new wou
   const charts = [...machinesOf(agentMachine), ...machinesOf(discoveryMachine, adsConnectionMachine)].map(statechartOf);
   expect(charts.filter(({ timeline }) => timeline?.lane === undefined).map(({ id }) => id)).toEqual([]);
 });
+
+test('of several programs in one trace, a mark is on the lane of its own', () => {
+  const failed = event(
+    'epoch.failed',
+    { name: 'epoch-0', during: 'serving', reason: 'x' },
+    'b:epoch-0',
+    'b:supervisor',
+  );
+  const lanes = lanesOf([spawn('a:epoch-0', 'epoch'), spawn('b:epoch-0', 'epoch'), failed]);
+  expect(lanes.lanes.map(({ name, marks }) => [name, marks.length])).toEqual([
+    ['a:epoch-0', 0],
+    ['b:epoch-0', 1],
+  ]);
+});

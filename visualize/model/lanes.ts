@@ -196,7 +196,7 @@ export class Lanes {
       }
       const before = this.#itemsSeen.get(rule)?.get(actor);
       for (const [words, item] of now) {
-        if (before?.has(words) !== true) this.#markBy(rule, item as Record<string, unknown>, t, index);
+        if (before?.has(words) !== true) this.#markBy(rule, { actor, ...item }, t, index);
       }
       const ofRule = this.#itemsSeen.get(rule) ?? new Map<string, ReadonlySet<string>>();
       this.#itemsSeen.set(rule, ofRule.set(actor, new Set(now.keys())));
@@ -212,7 +212,10 @@ export class Lanes {
       if (isSame) return;
     }
     const name = filled(rule.lane ?? program, fields);
-    const on = this.#named.get(name) ?? this.#actors.get(name)?.lane ?? this.#named.get(program)!;
+    // Where several programs are in one trace, their names stand before those of their actors.
+    const [, around = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
+    const own = this.#actors.get(name) ?? this.#actors.get(`${around}${name}`);
+    const on = this.#named.get(name) ?? own?.lane ?? this.#named.get(program)!;
     this.#mark(on, t, index, rule.kind, filled(rule.text, fields));
   }
 

@@ -38,10 +38,10 @@ export function prepareEpoch(environment: PrepareEnvironment) {
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
     try {
-      const configFile = await writeBootstrap(environment, input);
+      const { configFile, node } = await writeBootstrap(environment, input);
       if (input.validate) await validateBootstrap(environment, configFile, signal);
       const unreachable = await whyNotStarted(environment, input);
-      return unreachable === undefined ? { configFile } : { unreachable };
+      return unreachable === undefined ? { configFile, ...(node !== undefined && { node }) } : { unreachable };
     } catch (error) {
       if (error instanceof ChartpilotError && error.code === 'FILE_UNWRITABLE') return { unwritable: error.message };
       throw error;
@@ -70,11 +70,12 @@ async function whyOutdated(
 async function writeBootstrap(
   { source, configPath, admins }: PrepareEnvironment,
   run: { readonly epoch: number; readonly baseId: number },
-): Promise<string> {
-  if ('customConfigFile' in source) return resolve(source.customConfigFile);
+): Promise<{ configFile: string; node?: string }> {
+  if ('customConfigFile' in source) return { configFile: resolve(source.customConfigFile) };
   // Two epochs of one number may live at the same time: one of each base id.
   const file = resolve(join(configPath, `envoy-rev${run.epoch}${admins.isSpare(run.baseId) ? 'b' : ''}.json`));
-  const bootstrap = JSON.stringify(source.bootstrap(await admins.portFor(run)), undefined, 2);
+  const made = source.bootstrap(await admins.portFor(run)) as { readonly node?: { readonly id?: string } };
+  const bootstrap = JSON.stringify(made, undefined, 2);
   try {
     makeFolder(resolve(configPath), 0o700);
     await writeFile(`${file}.new`, bootstrap, { mode: 0o600 });
@@ -84,7 +85,8 @@ async function writeBootstrap(
     await rm(`${file}.new`, { force: true }).catch(() => {});
     throw unwritable(file, error, '--configPath');
   }
-  return file;
+  const node = made.node?.id;
+  return { configFile: file, ...(node !== undefined && { node }) };
 }
 
 async function validateBootstrap(

@@ -4,6 +4,7 @@ import type { CommandOutput } from '../../debugger/command-output.ts';
 import { printTrace, type TraceCommandOptions } from '../../debugger/trace/trace-command.ts';
 import { recordKinds } from '../../debugger/trace/trace-line.ts';
 import { printSummary } from '../../debugger/verdicts/summary-command.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
 import { standardOutput } from '../../runtime/standard-streams.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { wholeNumber } from './whole-number.ts';
@@ -18,7 +19,7 @@ export function traceCommand(output: CommandOutput): Command {
         'a sentence each.\n\n' +
         'Exit code: 0 printed, 2 the file could not be read or a flag is wrong.',
     )
-    .argument('<trace>', 'trace file; - is standard input')
+    .argument('<trace...>', 'trace file; - is standard input; several only with --merge')
     .option('--actor <name>', 'only this actor and its effects; epoch-N is any epoch; may be repeated', another)
     .option('--kind <kinds>', `only these kinds of records, with commas (${recordKinds.join(', ')})`, kindsIn)
     .option('--from <seq>', 'begin with this record', wholeNumber)
@@ -26,6 +27,7 @@ export function traceCommand(output: CommandOutput): Command {
     .option('--why <seq>', 'print why this record happened, back to where it began', wholeNumber)
     .option('--summary', 'print what the trace comes to: restarts, losses, refusals, the end; and where the time went')
     .option('--clock', 'times of the clock (UTC) instead of milliseconds since the start')
+    .option('--merge <file>', 'write several traces as one: programs on one axis, with the arrows between them')
     .option(
       '--otlp <address>',
       'send restarts and pushes as OpenTelemetry traces (OTLP/HTTP), or write them into a file',
@@ -40,8 +42,19 @@ export function traceCommand(output: CommandOutput): Command {
       '\nExample:\n  chartpilot trace agent.trace --clock --actor supervisor --kind transition\n  chartpilot trace agent.trace --why 57\n  chartpilot trace agent.trace --summary\n' +
         '  chartpilot trace agent.trace --otlp http://127.0.0.1:4318/v1/traces',
     )
-    .action(async (path: string, { summary, otlp, ...options }: TraceFlags) => {
+    .action(async (paths: readonly string[], { summary, otlp, merge, ...options }: TraceFlags) => {
       const to = { out: printOut, error: output.error };
+      if (merge !== undefined) {
+        const { mergeInto } = await import('../../debugger/merge/merge-command.ts');
+        return mergeInto(merge, paths, to);
+      }
+      if (paths.length > 1) {
+        throw new ChartpilotError(
+          'FLAG_INVALID',
+          `${paths.length} traces are given; several are for --merge FILE only`,
+        );
+      }
+      const [path = ''] = paths;
       if (otlp === undefined) return (summary === true ? printSummary : printTrace)(path, options, to);
       const { exportOtlp } = await import('../../debugger/otlp/otlp-command.ts');
       const headers = process.env.OTEL_EXPORTER_OTLP_HEADERS;
@@ -52,6 +65,7 @@ export function traceCommand(output: CommandOutput): Command {
 interface TraceFlags extends TraceCommandOptions {
   readonly summary?: true;
   readonly otlp?: string;
+  readonly merge?: string;
 }
 
 function another(name: string, names: readonly string[] = []): readonly string[] {

@@ -50,6 +50,9 @@ const timeline = record({
       }),
     ),
   ),
+  links: optional(
+    list(record({ event: text, side: oneOf('sends', 'receives', 'is'), key: text, text: optional(text) })),
+  ),
 });
 const machine = record({
   id: text,

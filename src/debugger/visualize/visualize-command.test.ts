@@ -1,9 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { traceText } from '../../../test/fixtures/traces.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { event, traceText } from '../../../test/fixtures/traces.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { formatTraceLine, type TraceLine } from '../../runtime/trace/trace.ts';
 import { type VisualizeCommandOptions, visualize } from './visualize-command.ts';
 
 let folder: string;
@@ -70,4 +72,36 @@ test('what a person got wrong is told with what to do, before anything is served
     [[trace], { diagrams: folder }, /holds no sequence diagram/],
   ];
   for (const [files, options, message] of cases) expect((await refusal(files, options)).message).toMatch(message);
+});
+
+describe('several programs', () => {
+  const links = [{ event: 'passed', side: 'sends', key: '{nonce}', text: 'letter' }] as const;
+  const written = (name: string, side: 'sends' | 'receives', more = ''): string => {
+    const path = join(folder, name);
+    const timeline = { links: [{ ...links[0], side }] };
+    const lines = [
+      headerWith({ machines: [{ id: name, states: [], transitions: [], timeline }] }),
+      { ...event(1, 'passed'), event: { type: 'passed', nonce: 'n' } },
+    ];
+    writeFileSync(path, lines.map((line) => formatTraceLine(line as TraceLine)).join('') + more);
+    return path;
+  };
+  const page = async (...files: string[]): Promise<string> => {
+    const output = join(folder, 'page.html');
+    await run(files, { output });
+    return readFileSync(output, 'utf8');
+  };
+
+  test('are there each alone, and all on one axis with the arrows between them', async () => {
+    const html = await page(written('a.trace', 'sends'), written('b.trace', 'receives'));
+    expect(html).toContain('on one axis');
+    expect(html).toContain('b:light');
+    expect(html).toContain('"letter"');
+  });
+
+  test('without an arrow between them are each alone; and so are those of which one cannot be read to its end', async () => {
+    expect(await page(written('a.trace', 'sends'), written('b.trace', 'sends'))).not.toContain('on one axis');
+    const broken = written('c.trace', 'receives', '{"kind":"what"}\n');
+    expect(await page(written('a.trace', 'sends'), broken)).not.toContain('on one axis');
+  });
 });

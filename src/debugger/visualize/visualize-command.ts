@@ -1,10 +1,11 @@
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, statSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { loadDiagrams } from '../diagram/load.ts';
+import { formatMerged, merge } from '../merge/merge-command.ts';
 import { standardInput } from '../trace/read-trace.ts';
 import { fileSource } from './file-source.ts';
 import { formatLiveAddress, parseLiveAddress } from './live-address.ts';
@@ -63,7 +64,27 @@ async function sourcesOf(files: readonly string[], options: VisualizeCommandOpti
   const sources = await Promise.all(files.map(traceSource));
   // What is no trace, or not there, is told before a browser opens.
   await Promise.all(sources.map((source) => source.header()));
-  return [...sources, ...(await Promise.all(live))];
+  return [...sources, ...(await togetherOf(files)), ...(await Promise.all(live))];
+}
+
+/** Of several programs also all on one axis: the last of the files, for each alone is what most look for. */
+async function togetherOf(files: readonly string[]): Promise<PageSource[]> {
+  const small = files.length > 1 && !files.includes(standardInput) && sizeOf(files) <= mostBytesTogether;
+  if (!small) return [];
+  try {
+    const merged = await merge(files);
+    return merged.arrows === 0 ? [] : [memorySource('on one axis', formatMerged(merged))];
+  } catch {
+    // What is wrong in one of them is shown where it is looked at alone, with what is good before it.
+    return [];
+  }
+}
+
+/** It is held in memory, three times over. */
+const mostBytesTogether = 64 * 1024 * 1024;
+
+function sizeOf(files: readonly string[]): number {
+  return files.reduce((sum, file) => sum + statSync(file).size, 0);
 }
 
 async function traceSource(file: string): Promise<PageSource> {

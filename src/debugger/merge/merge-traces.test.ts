@@ -1,0 +1,190 @@
+import { describe, expect, test } from 'vitest';
+import { epochMachine } from '../../../machines/agent/epoch.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import type { LinkRule } from '../../../machines/timeline.ts';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
+import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
+import { causeChain } from '../trace/cause-chain.ts';
+import { TraceLineReader } from '../trace/trace-line.ts';
+import { clockOffset } from './clock-offset.ts';
+import { mergeTraces, type ProgramTrace, placementInWords } from './merge-traces.ts';
+
+type At = TraceBody & { readonly t: number };
+const event = (t: number, from: string, to: string, type: string, more: object = {}, cause?: number): At => ({
+  kind: 'event',
+  from,
+  to,
+  event: { type, ...more },
+  t,
+  ...(cause !== undefined && { cause }),
+});
+
+/** A program whose clock shows `clockMs` more than it should. */
+function program(label: string, machine: Statechart, bodies: readonly At[], clockMs = 0): ProgramTrace {
+  return {
+    label,
+    header: headerWith({ program: label, startedAt: new Date(1_000_000 + clockMs).toISOString(), machines: [machine] }),
+    records: bodies.map((body, i) => ({ seq: i + 1, ...body }) as TraceRecord),
+  };
+}
+
+/** Anybody's programs: requests and answers with a nonce. */
+const chart = (id: string, links: readonly LinkRule[]): Statechart => ({
+  id,
+  states: [],
+  transitions: [],
+  timeline: { links },
+});
+const serving = chart('server', [
+  { event: 'sent', side: 'sends', key: 'to {nonce}', text: 'push' },
+  { event: 'acknowledged', side: 'receives', key: 'from {nonce}', text: 'ack' },
+]);
+const asking = chart('client', [
+  { event: 'received', side: 'receives', key: 'to {nonce}', text: 'push' },
+  { event: 'answered', side: 'sends', key: 'from {nonce}', text: 'ack' },
+]);
+/** Sent at 100 and 300, 10 ms on the way each time; the clock of the client is wrong by `clockMs`. */
+const both = (clockMs: number): ProgramTrace[] => [
+  program('server', serving, [
+    event(100, 'push', 'stream', 'sent', { nonce: 'a' }),
+    event(125, 'stream', 'push', 'acknowledged', { nonce: 'a' }),
+    event(300, 'push', 'stream', 'sent', { nonce: 'b' }),
+    event(322, 'stream', 'push', 'acknowledged', { nonce: 'b' }),
+  ]),
+  program(
+    'client',
+    asking,
+    [
+      event(110, 'net', 'client', 'received', { nonce: 'a' }),
+      event(115, 'client', 'net', 'answered', { nonce: 'a' }, 1),
+      event(310, 'net', 'client', 'received', { nonce: 'b' }),
+      event(312, 'client', 'net', 'answered', { nonce: 'b' }, 3),
+    ],
+    clockMs,
+  ),
+];
+
+describe('the clocks of two programs', () => {
+  test.each([0, 7, -9])(
+    'that are off by %d ms, as far as can be told, are left as they are: the ± says how far that may be off',
+    (off) => {
+      const { placements, unplaced, arrows } = mergeTraces(both(off));
+      expect(placements[1]!.offset.ms).toBe(0);
+      expect(placements[1]!.offset.plusMinusMs).toBeLessThanOrEqual(20);
+      expect({ unplaced, arrows }).toEqual({ unplaced: 0, arrows: 4 });
+    },
+  );
+
+  test.each([5_000, -5_000, 86_400_000])(
+    'that are off by %d ms are brought together by request and answer of one nonce',
+    (off) => {
+      const { placements, records, arrows } = mergeTraces(both(off));
+      const { ms, plusMinusMs } = placements[1]!.offset;
+      expect(Math.abs(ms + off)).toBeLessThanOrEqual(10);
+      expect(Math.abs(ms + off)).toBeLessThanOrEqual(plusMinusMs);
+      expect(arrows).toBe(4);
+      const order = records.flatMap((record) => (record.kind === 'event' ? record.event.type : []));
+      expect(order).toEqual([
+        ...['sent', 'push', 'received', 'answered', 'ack', 'acknowledged'],
+        ...['sent', 'push', 'received', 'answered', 'ack', 'acknowledged'],
+      ]);
+    },
+  );
+
+  test('no arrow points back in time: one that would is counted', () => {
+    const [server, client] = both(0);
+    const late = {
+      ...server!,
+      records: server!.records.map((record) => (record.seq === 3 ? { ...record, t: 321.5 } : record)),
+    };
+    const { records, unplaced, arrows } = mergeTraces([late, client!]);
+    expect({ arrows, unplaced }).toEqual({ arrows: 3, unplaced: 2 });
+    for (const record of records) {
+      const { cause } = record as { cause?: number };
+      if (cause !== undefined) expect(cause).toBeLessThan(record.seq);
+    }
+  });
+
+  test('without a message between them they are placed by their wall clocks, and that is said', () => {
+    const [server] = both(0);
+    const { placements, unplaced } = mergeTraces([
+      server!,
+      program('other', chart('x', []), [event(1, 'a', 'b', 'x')]),
+    ]);
+    expect(placements.map(placementInWords)).toEqual([
+      'its clock is the measure',
+      'placed by its wall clock: no message tells more',
+    ]);
+    expect(unplaced).toBe(4);
+  });
+});
+
+test.each([
+  [[], 0, Number.POSITIVE_INFINITY],
+  [[{ outwards: true, sentAt: 10, receivedAt: 5 }], -5, Number.POSITIVE_INFINITY],
+  [
+    [
+      { outwards: true, sentAt: 0, receivedAt: 30 },
+      { outwards: false, sentAt: 20, receivedAt: 0 },
+    ],
+    20,
+    10,
+  ],
+])('messages %j make an offset of %d ± %d', (crossings, ms, plusMinusMs) => {
+  expect(clockOffset(crossings)).toMatchObject({ ms, plusMinusMs });
+});
+
+describe('a gateway and its control plane', () => {
+  const node = 'router~1.2.3.4~gateway.demo~demo.svc';
+  const gateway = program(
+    'gateway',
+    statechartOf(epochMachine),
+    [
+      { kind: 'spawn', actor: 'epoch-0', machine: 'epoch', t: 10 },
+      { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', t: 11, cause: 1 },
+      event(12, 'epoch-0/prepare', 'epoch-0', 'xstate.done.actor.prepare', { output: { configFile: 'x', node } }),
+      event(20, 'epoch-0/process', 'epoch-0', 'process.spawned', { pid: 1 }),
+      event(500, 'epoch-0/probe', 'epoch-0', 'probe.passed'),
+    ],
+    60_000,
+  );
+  const discovery = program('discovery', statechartOf(adsConnectionMachine), [
+    { kind: 'spawn', actor: 'ads-connection-1', machine: 'ads-connection', t: 90 },
+    event(100, 'ads-connection-1/stream', 'ads-connection-1', 'node.accepted', { node }),
+    event(150, 'ads-connection-2/stream', 'ads-connection-2', 'node.accepted', { node: 'another' }),
+  ]);
+  const merged = mergeTraces([gateway, discovery]);
+
+  test('are one trace: the epoch connects, is configured, and is live, though a minute lies between their clocks', () => {
+    expect(merged.arrows).toBe(2);
+    // The other node's connection, both of its ends.
+    expect(merged.unplaced).toBe(2);
+    expect(merged.placements.map(placementInWords)[1]).toMatch(
+      /clock is \d+ ms behind that of gateway \(± 480 ms, by 2 messages\)/,
+    );
+    const arrows = merged.records.filter((record) => record.kind === 'event' && record.event.type.startsWith('xds.'));
+    expect(arrows).toMatchObject([
+      { from: 'gateway:epoch-0/process', to: 'discovery:ads-connection-1/stream', event: { type: 'xds.connect' } },
+      { from: 'discovery:ads-connection-1/stream', to: 'gateway:epoch-0/probe', event: { type: 'xds.configured' } },
+    ]);
+  });
+
+  test('which is a trace like any other: its lines are read, and a cause goes from one program to the other', () => {
+    const reader = new TraceLineReader();
+    for (const line of [merged.header, ...merged.records]) expect(reader.read(JSON.stringify(line))).toEqual(line);
+    expect(merged.records.map(({ seq }) => seq)).toEqual(merged.records.map((_, i) => i + 1));
+    const list = { records: merged.records, indexOf: (seq: number) => seq - 1 };
+    const at = merged.records.findIndex((record) => record.kind === 'event' && record.event.type === 'node.accepted');
+    const { links } = causeChain(list, at);
+    expect(links.map(({ record }) => (record.kind === 'event' ? record.event.type : record.kind))).toContain(
+      'process.spawned',
+    );
+  });
+});
+
+test('two versions of one machine have two names, the same one has one', () => {
+  const other = chart('server', []);
+  const { header } = mergeTraces([program('a', serving, []), program('b', serving, []), program('c', other, [])]);
+  expect(header.machines.map(({ id }) => id)).toEqual(['server', 'c:server']);
+});

@@ -1,0 +1,298 @@
+/**
+ * Several programs in one trace: on one axis, with the arrows between them. Each program's records keep their order; clocks are
+ * compared by the messages that went both ways, no arrow points back in time, and what cannot be placed is counted. Runs in a browser.
+ */
+import type { Statechart } from '../../runtime/trace/statechart.ts';
+import { type ActorSnapshot, type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
+import { type ClockOffset, type Crossing, clockOffset } from './clock-offset.ts';
+import { type LinkEnd, linkEnds } from './link-ends.ts';
+
+export interface ProgramTrace {
+  /** Unique among those that are merged: it stands before its actors' names. */
+  readonly label: string;
+  readonly header: TraceHeader;
+  readonly records: readonly TraceRecord[];
+}
+
+/** Where a program was put. */
+export interface Placement {
+  readonly label: string;
+  /** Whose clock it was held against; absent for the one that is the measure, and where no message tells anything. */
+  readonly against?: string;
+  readonly offset: ClockOffset;
+}
+
+export interface MergedTrace {
+  readonly header: TraceHeader;
+  readonly records: readonly TraceRecord[];
+  readonly placements: readonly Placement[];
+  /** Between programs, as they are drawn. */
+  readonly arrows: number;
+  /** Ends of arrows without another end, and arrows that would point back in time. */
+  readonly unplaced: number;
+}
+
+/** An arrow, in places of records in two of the traces. */
+interface Arrow {
+  readonly from: { readonly program: number; readonly end: LinkEnd };
+  readonly to: { readonly program: number; readonly end: LinkEnd };
+}
+
+/** Clocks of one mesh are not farther apart than that, unless they count differently. */
+const trustedMs = 2_000;
+
+export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
+  const ends = programs.map(({ header, records }) => linkEnds(header, records));
+  const arrows = arrowsBetween(programs, ends);
+  const placements = place(programs, arrows);
+  const wall = (program: number, t: number): number => startOf(programs[program]!) + t + placements[program]!.offset.ms;
+  const at = ({ program, end }: Arrow['from']): number => wall(program, programs[program]!.records[end.index]!.t);
+  const drawn = arrows.filter(({ from, to }) => at(from) <= at(to));
+  const all = ends.reduce((sum, each) => sum + each.length, 0);
+  const { header, records } = weave(programs, drawn, wall, placements);
+  return { header, records, placements, arrows: drawn.length, unplaced: all - 2 * drawn.length };
+}
+
+/** Keys that come once are matched for certain; of others, each end takes the nearest that is left on the other side. */
+function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readonly LinkEnd[])[]): Arrow[] {
+  const byKey = new Map<string, { sends: Arrow['from'][]; receives: Arrow['to'][] }>();
+  for (const [program, own] of ends.entries()) {
+    for (const end of own) {
+      const found = byKey.get(end.key) ?? { sends: [], receives: [] };
+      byKey.set(end.key, found);
+      found[end.side].push({ program, end });
+    }
+  }
+  const time = ({ program, end }: Arrow['from']): number =>
+    startOf(programs[program]!) + programs[program]!.records[end.index]!.t;
+  return [...byKey.values()].flatMap(({ sends, receives }) => {
+    const [from, to] = [sends, receives].map((each) => each.toSorted((a, b) => time(a) - time(b)));
+    const isSure = from!.length === to!.length;
+    const arrows: Arrow[] = [];
+    let next = 0;
+    for (const [i, send] of from!.entries()) {
+      const until = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
+      // As many of both: in their order, whatever their clocks say. Else by the clocks, as far as those are trusted.
+      const found = isSure
+        ? i
+        : to!.findIndex(
+            (end, j) => j >= next && time(end) >= time(send) - trustedMs && time(end) <= Math.max(until, time(send)),
+          );
+      const receive = to![found];
+      if (receive === undefined || receive.program === send.program) continue;
+      next = found + 1;
+      arrows.push({ from: send, to: receive });
+    }
+    return arrows;
+  });
+}
+
+/** The program with the most arrows is the measure; the others are held against one that has its place. */
+function place(programs: readonly ProgramTrace[], arrows: readonly Arrow[]): Placement[] {
+  const between = (a: number, b: number): Arrow[] =>
+    arrows.filter(
+      ({ from, to }) => (from.program === a && to.program === b) || (from.program === b && to.program === a),
+    );
+  const degree = programs.map((_, i) => arrows.filter(({ from, to }) => from.program === i || to.program === i).length);
+  const measure = degree.indexOf(Math.max(...degree));
+  const placed = new Map<number, Placement>([
+    [measure, { label: programs[measure]!.label, offset: { ms: 0, plusMinusMs: 0, agreed: 0 } }],
+  ]);
+  for (let grew = true; grew; ) {
+    grew = false;
+    for (const [i, { label }] of programs.entries()) {
+      if (placed.has(i)) continue;
+      const other = [...placed.keys()].find((known) => between(i, known).length > 0);
+      if (other === undefined) continue;
+      const shift = placed.get(other)!.offset.ms;
+      const time = (end: Arrow['from']): number =>
+        startOf(programs[end.program]!) +
+        programs[end.program]!.records[end.end.index]!.t +
+        (end.program === other ? shift : 0);
+      const crossings = between(i, other).map(
+        ({ from, to }): Crossing => ({ outwards: from.program === i, sentAt: time(from), receivedAt: time(to) }),
+      );
+      placed.set(i, { label, against: programs[other]!.label, offset: clockOffset(crossings) });
+      grew = true;
+    }
+  }
+  const byWallClock: ClockOffset = { ms: 0, plusMinusMs: Number.POSITIVE_INFINITY, agreed: 0 };
+  return programs.map(({ label }, i) => placed.get(i) ?? { label, offset: byWallClock });
+}
+
+function weave(
+  programs: readonly ProgramTrace[],
+  arrows: readonly Arrow[],
+  wall: (program: number, t: number) => number,
+  placements: readonly Placement[],
+): Pick<MergedTrace, 'header' | 'records'> {
+  const begin = Math.min(...programs.map((_, i) => wall(i, 0)));
+  const machines = new Machines(programs);
+  const incoming = new Map<string, Arrow[]>();
+  for (const arrow of arrows) {
+    const place = `${arrow.to.program} ${arrow.to.end.index}`;
+    incoming.set(place, [...(incoming.get(place) ?? []), arrow]);
+  }
+  const numbers = programs.map(() => new Map<number, number>());
+  const records: TraceRecord[] = [];
+  const push = (record: TraceRecord): void => void records.push({ ...record, seq: records.length + 1 });
+  for (const [i, { label }] of programs.entries()) {
+    push({
+      kind: 'log',
+      seq: 0,
+      t: 0,
+      actor: label,
+      level: 'info',
+      component: 'clock',
+      text: placementInWords(placements[i]!),
+    });
+  }
+  for (const { program, index, at } of inOrder(programs, wall, incoming)) {
+    const { label, records: own } = programs[program]!;
+    for (const { from, to } of incoming.get(`${program} ${index}`) ?? []) {
+      const sender = programs[from.program]!;
+      const cause = numbers[from.program]!.get(sender.records[from.end.index]!.seq);
+      push({
+        kind: 'event',
+        seq: 0,
+        t: rounded(at - begin),
+        from: `${sender.label}:${from.end.actor}`,
+        to: `${label}:${to.end.actor}`,
+        event: { type: from.end.text, key: from.end.key },
+        ...(cause !== undefined && { cause }),
+      });
+    }
+    const record = own[index]!;
+    push(renamed(record, label, at - begin, numbers[program]!, machines.nameOf(program)));
+    numbers[program]!.set(record.seq, records.length);
+  }
+  const actors = programs.flatMap(({ label, header }, program) =>
+    (header.actors ?? []).map((actor) =>
+      movedActor(actor, label, (t) => wall(program, t) - begin, machines.nameOf(program)),
+    ),
+  );
+  return {
+    header: {
+      kind: 'header',
+      version: traceVersion,
+      program: programs.map(({ label }) => label).join(' + '),
+      pid: 0,
+      startedAt: new Date(begin).toISOString(),
+      level: programs.every(({ header }) => header.level === 'full') ? 'full' : 'standard',
+      machines: machines.all,
+      ...(actors.length > 0 && { actors }),
+    },
+    records,
+  };
+}
+
+/** Always the earliest of the programs' next records; at the same moment who sends comes before who receives. */
+function* inOrder(
+  programs: readonly ProgramTrace[],
+  wall: (program: number, t: number) => number,
+  incoming: ReadonlyMap<string, unknown>,
+): Generator<{ program: number; index: number; at: number }> {
+  const next = programs.map(() => 0);
+  for (;;) {
+    let first: { program: number; index: number; at: number; receives: boolean } | undefined;
+    for (const [program, { records }] of programs.entries()) {
+      const index = next[program]!;
+      const record = records[index];
+      if (record === undefined) continue;
+      const head = { program, index, at: wall(program, record.t), receives: incoming.has(`${program} ${index}`) };
+      if (first === undefined || head.at < first.at || (head.at === first.at && first.receives && !head.receives))
+        first = head;
+    }
+    if (first === undefined) return;
+    next[first.program] = first.index + 1;
+    yield first;
+  }
+}
+
+function renamed(
+  record: TraceRecord,
+  label: string,
+  t: number,
+  numbers: ReadonlyMap<number, number>,
+  machine: (id: string) => string,
+): TraceRecord {
+  const name = (actor: string): string => (actor === 'outside' ? actor : `${label}:${actor}`);
+  const copy: Record<string, unknown> = { ...record, t: rounded(t) };
+  for (const field of ['cause', 'during']) {
+    if (typeof copy[field] !== 'number') continue;
+    const number = numbers.get(copy[field]);
+    if (number === undefined) delete copy[field];
+    else copy[field] = number;
+  }
+  // In a transition these are states.
+  const named = record.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
+  for (const field of named) if (typeof copy[field] === 'string') copy[field] = name(copy[field]);
+  if (record.kind === 'spawn' && record.machine !== undefined) copy.machine = machine(record.machine);
+  return copy as unknown as TraceRecord;
+}
+
+function movedActor(
+  actor: ActorSnapshot,
+  label: string,
+  move: (t: number) => number,
+  machine: (id: string) => string,
+): ActorSnapshot {
+  const { parent, timers, spawnedAt } = actor;
+  return {
+    ...actor,
+    actor: `${label}:${actor.actor}`,
+    ...(parent !== undefined && { parent: `${label}:${parent}` }),
+    ...(actor.machine !== undefined && { machine: machine(actor.machine) }),
+    ...(timers !== undefined && { timers: timers.map((timer) => ({ ...timer, startedAt: move(timer.startedAt) })) }),
+    spawned: 0,
+    spawnedAt: move(spawnedAt),
+  };
+}
+
+/** Definitions of all programs, each once: two versions of one machine have two names. */
+class Machines {
+  readonly all: Statechart[] = [];
+  readonly #names: readonly ReadonlyMap<string, string>[];
+
+  constructor(programs: readonly ProgramTrace[]) {
+    const known = new Map<string, string>();
+    this.#names = programs.map(({ label, header }) => {
+      const names = new Map<string, string>();
+      for (const machine of header.machines) {
+        const text = JSON.stringify(machine);
+        const isOther = known.has(machine.id) && known.get(machine.id) !== text;
+        const id = isOther ? `${label}:${machine.id}` : machine.id;
+        names.set(machine.id, id);
+        if (known.get(id) === text) continue;
+        known.set(id, text);
+        this.all.push({ ...machine, id });
+      }
+      return names;
+    });
+  }
+
+  nameOf(program: number): (id: string) => string {
+    return (id) => this.#names[program]!.get(id) ?? id;
+  }
+}
+
+/** `its clock is 12 ms behind that of pilot-discovery (± 340 ms, by 4 messages)`. */
+export function placementInWords({ against, offset: { ms, plusMinusMs, agreed } }: Placement): string {
+  if (against === undefined) {
+    return plusMinusMs === 0 ? 'its clock is the measure' : 'placed by its wall clock: no message tells more';
+  }
+  const how =
+    Math.abs(ms) < 0.5 ? 'may be that' : `is ${Math.abs(Math.round(ms))} ms ${ms > 0 ? 'behind' : 'ahead of'} that`;
+  const off = Number.isFinite(plusMinusMs) ? `± ${Math.round(plusMinusMs)} ms` : 'one way only';
+  return `its clock ${how} of ${against} (${off}, by ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
+}
+
+/** Microseconds, as a recorder has it. */
+function rounded(t: number): number {
+  return Math.round(t * 1_000) / 1_000;
+}
+
+function startOf({ header }: ProgramTrace): number {
+  const start = Date.parse(header.startedAt);
+  return Number.isNaN(start) ? 0 : start;
+}
