@@ -45,7 +45,7 @@ import { KeySets } from './jwks/key-sets.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { callerNamespace } from './monitor/debug/known-caller.ts';
 import type { DebugAccess, DebugSources } from './monitor/debug-endpoints.ts';
-import { httpEffect } from './monitor/http-effect.ts';
+import { httpEffect, type PageOrders } from './monitor/http-effect.ts';
 import { DiscoveryMetrics } from './monitor/metrics.ts';
 import { StartProgress } from './monitor/start-progress.ts';
 import { XdsDebug } from './monitor/xds-debug.ts';
@@ -91,8 +91,8 @@ export class ControlPlane {
   readonly #cache: EncodedCache;
   readonly #resources: MeshResources;
   #ads: AdsServer | undefined;
-  /** Has everything pushed to everyone, once the HTTP server is there. */
-  #pushAll = (): void => {};
+  /** What a person orders on a page, once the HTTP server is there. */
+  #orders: PageOrders | undefined;
   /** The xDS server listens. */
   #isGrpcOpen = false;
   /** What was said of sources that are passed over. */
@@ -324,8 +324,8 @@ export class ControlPlane {
       // Without a port of its own, xDS is served here as well.
       ...(options.grpcAddress === undefined && { grpc: (socket) => this.#isGrpcOpen && this.#ads!.take(socket) }),
       ...(options.servesDebug && { debug: { ...this.#debugSources(), access: this.#debugAccess() } }),
-      opened: (pushAll) => {
-        this.#pushAll = pushAll;
+      opened: (orders) => {
+        this.#orders = orders;
       },
       profile: options.profile,
       waitsFor: () => this.progress.text,
@@ -342,7 +342,13 @@ export class ControlPlane {
       cache: this.#cache,
       connections: () => this.#ads?.connections() ?? [],
       disconnect: ({ id }) => this.#ads?.disconnect(id) ?? false,
-      pushAll: () => this.#pushAll(),
+      pushAll: () => this.#orders?.pushAll(),
+      ...(this.#signing && {
+        authority: {
+          describe: () => this.#signing!.describe(),
+          rotate: (order) => this.#orders?.rotateRoot(order),
+        },
+      }),
       clusterId: options.clusterId,
       unsafeAdmin: options.unsafeAdminEndpoints,
     };

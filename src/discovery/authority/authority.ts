@@ -1,6 +1,6 @@
 /** The effects of the chart `authority`, and what is made of their outcome: who signs, and which roots are trusted. */
 import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/authority.machine.ts';
-import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
+import type { AuthorityId, RotationStage } from '../../../machines/discovery/protocol.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
 import { type AuthorityMaterial, isPluggedIn, readPluggedIn } from './authority-material.ts';
@@ -37,6 +37,7 @@ export class Authority {
   readonly #listeners = new Set<(inForce: AuthorityInForce) => void>();
   #roots: readonly AuthorityId[] = [];
   #signer: AuthorityMaterial | undefined;
+  #stage: RotationStage | undefined;
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
@@ -53,6 +54,11 @@ export class Authority {
     if (material === undefined || this.#roots.length === 0) return undefined;
     const roots = this.#roots.flatMap((id) => this.#materials.get(id)?.root ?? []);
     return { material, bundle: new TrustBundle(this.#options.trustDomain(), roots), roots: this.#roots };
+  }
+
+  /** What was written down last; undefined before. */
+  get stage(): RotationStage | undefined {
+    return this.#stage;
   }
 
   /** Called with each change of the signer or the roots. */
@@ -116,6 +122,7 @@ export class Authority {
   writeJournal(journal: Journal): void {
     const { store } = this.#options;
     store.writeJournal(journal);
+    this.#stage = journal.stage;
     store.keepOnly(idsOf(journal));
     for (const id of this.#materials.keys()) if (!idsOf(journal).includes(id)) this.#materials.delete(id);
   }

@@ -8,6 +8,7 @@ import { type ChannelCredentials, Client, credentials, Metadata, type ServiceErr
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { typeUrls } from '../../../test/ads-client.ts';
 import { ControlPlane, sidecar, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { findPath } from '../../identity/certificate-path.ts';
@@ -208,6 +209,61 @@ describe('CreateCertificate', () => {
   it('is there for nobody where XDS_AUTH is off: without an identity there is nothing to sign', async () => {
     const plane = await serving({ XDS_AUTH: 'false' });
     expect((await failure(ask(clientOf(plane), { bearer: 'x' }))).code).toBe(status.UNAUTHENTICATED);
+  });
+});
+
+describe('/debug/authorityz', () => {
+  interface Page {
+    readonly stage: string;
+    readonly signer: { readonly id: string };
+    readonly roots: readonly { readonly id: string }[];
+    readonly waitsFor?: { readonly missing: number; readonly workloads: readonly string[] };
+  }
+
+  const page = async (plane: ControlPlane): Promise<Page> => (await plane.get('/debug/authorityz')).json();
+  const order = async (plane: ControlPlane, what: string, method = 'POST') =>
+    (await fetch(`http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${what}`, { method })).status;
+
+  it('has the root rotated, which goes through where nobody could be cut off', async () => {
+    const plane = await serving();
+    const before = await page(plane);
+    const oldRoots = roots();
+    expect(before).toMatchObject({ stage: 'steady', roots: [before.signer] });
+    expect(await order(plane, 'rotate')).toBe(202);
+    await eventually('the new root alone', async () => {
+      const now = await page(plane);
+      return now.stage === 'steady' && now.signer.id !== before.signer.id && now.roots.length === 1;
+    });
+    expect(roots()).not.toEqual(oldRoots);
+    // The port shows what the new root has signed.
+    const chain = await ask(clientOf(plane), { bearer: await token() });
+    expect(leafOf(chain).authorityKeyId).toBe((await page(plane)).signer.id);
+    expect(plane.departures()).toEqual([]);
+  });
+
+  it('names whom it waits for, signs by the old one meanwhile, and is taken back', async () => {
+    const plane = await serving();
+    const { signer } = await page(plane);
+    const [, root] = await ask(clientOf(plane), { bearer: await token() });
+    expect(await order(plane, 'rotate')).toBe(202);
+    await eventually('somebody is missing', async () => (await page(plane)).waitsFor?.missing === 1);
+    expect(await page(plane)).toMatchObject({ stage: 'trusting', signer, waitsFor: { workloads: [cartUri] } });
+    // Whoever renews is told of both roots, and goes on with the old one.
+    const chain = await ask(clientOf(plane), { bearer: await token() });
+    expect(leafOf(chain).authorityKeyId).toBe(signer.id);
+    expect(readCertificates(chain.at(-1)!)).toHaveLength(2);
+    expect(chain.at(-1)).toContain(root!);
+    expect(await order(plane, 'revert')).toBe(202);
+    await eventually('the old root alone', async () => (await page(plane)).roots.length === 1);
+    expect(await page(plane)).toMatchObject({ stage: 'steady', signer });
+  });
+
+  it('changes nothing when it is looked at, or asked for something else', async () => {
+    const plane = await serving();
+    expect(await order(plane, 'rotate', 'GET')).toBe(405);
+    expect(await order(plane, 'drop')).toBe(400);
+    expect(await order(plane, '__proto__')).toBe(400);
+    expect(await page(plane)).toMatchObject({ stage: 'steady' });
   });
 });
 

@@ -8,6 +8,8 @@ import {
   type Journal,
 } from '../../../machines/discovery/authority.machine.ts';
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
+import type { Certificate } from '../../identity/certificate.ts';
+import { nameOf } from '../../identity/certificate-path.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { UnaryService } from '../ads/ads-ports.ts';
 import type { Authenticator } from '../ads/authentication.ts';
@@ -74,6 +76,19 @@ export class Signing {
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
   }
 
+  /** For the debug page. */
+  describe(): object {
+    const { inForce, stage } = this.authority;
+    const { missing } = this.ledger;
+    return {
+      stage: stage ?? 'not ready',
+      signer: inForce && describeCertificate(inForce.material.issuer.certificate),
+      roots: inForce?.bundle.roots.map(describeCertificate) ?? [],
+      waitingToBeSigned: this.authority.signer.waiting,
+      waitsFor: missing && { missing: missing.count, workloads: missing.workloads },
+    };
+  }
+
   machine() {
     const { authority, ledger } = this;
     const { settings, logger } = this.#options;
@@ -102,4 +117,9 @@ export class Signing {
       },
     });
   }
+}
+
+function describeCertificate(certificate: Certificate): object {
+  const { subjectKeyId, sha256, serialNumber, notBefore, notAfter } = certificate;
+  return { id: subjectKeyId ?? sha256, name: nameOf(certificate), serialNumber, notBefore, notAfter };
 }

@@ -1,6 +1,8 @@
 /** `/debug/…`: what the control plane knows, for people and tools (spec/discovery.md §9.1). */
+import { foreignness } from '../../runtime/trace/debugger-access.ts';
+import { authorityPages } from './debug/authority-pages.ts';
 import { type DebugAccess, type Permission, permissionOf, refusalOf } from './debug/debug-access.ts';
-import { type DebugPage, type DebugSources, ok } from './debug/debug-page.ts';
+import { type DebugPage, type DebugSources, ok, type PageRequest } from './debug/debug-page.ts';
 import { meshPages } from './debug/mesh-pages.ts';
 import { proxyConfigPages } from './debug/proxy-config-pages.ts';
 import { proxyPages } from './debug/proxy-pages.ts';
@@ -10,7 +12,13 @@ import type { HttpAnswer, HttpRequest } from './http-server.ts';
 
 export type { DebugAccess, DebugSources };
 
-export const debugPages: readonly DebugPage[] = [...proxyPages, ...proxyConfigPages, ...meshPages, ...pushPages];
+export const debugPages: readonly DebugPage[] = [
+  ...proxyPages,
+  ...proxyConfigPages,
+  ...meshPages,
+  ...pushPages,
+  ...authorityPages,
+];
 
 /** Outside of `/debug`, for the same callers. */
 const registrationPath = '/v1/registration';
@@ -35,7 +43,11 @@ export async function answerDebug(
   const name = path.replace(/^\/debug\/?/, '').replace(/\/$/, '');
   if (name === '') return { status: 200, body: indexPage(), contentType: 'text/html; charset=utf-8' };
   if (name === 'list') return ok(debugPages.map((page) => page.path));
-  return await answerPage(sources, permission, name, request);
+  const { query, headers, method } = request;
+  return await answerPage(sources, permission, name, {
+    ...{ query, headers, method },
+    isLocal: foreignness(request) === undefined,
+  });
 }
 
 /** Answers for a page by its name; undefined when there is none of this name. */
@@ -43,11 +55,11 @@ export async function answerPage(
   sources: DebugSources,
   permission: Permission,
   name: string,
-  { query, headers }: Pick<HttpRequest, 'query' | 'headers'>,
+  request: Omit<PageRequest, 'onlyNamespace'>,
 ): Promise<HttpAnswer | undefined> {
   const page = debugPages.find(({ path }) => path === name);
   if (page === undefined) return undefined;
-  return refusalOf(page, permission) ?? (await page.answer(sources, { query, headers, ...permission }));
+  return refusalOf(page, permission) ?? (await page.answer(sources, { ...request, ...permission }));
 }
 
 function indexPage(): string {

@@ -1,6 +1,7 @@
 /** The effect of `discovery/http`: probes, metrics and debug pages. */
-import { fromCallback } from 'xstate';
-import type { HttpOrder } from '../../../machines/discovery/protocol.ts';
+import { type AnyActorRef, fromCallback } from 'xstate';
+import type { HttpOrder, RotationOrder, RotationRevert } from '../../../machines/discovery/protocol.ts';
+import { relay } from '../../runtime/actors/relay.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
@@ -16,8 +17,8 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
   /** Absent: no debug pages. */
   readonly debug?: DebugSources & { readonly access: DebugAccess };
-  /** Told how to have everything pushed to everyone. */
-  readonly opened?: (pushAll: () => void) => void;
+  /** Told how what a person orders on a page gets to those who do it. */
+  readonly opened?: (orders: PageOrders) => void;
   /** What the start is at, for people who ask why it is not ready. */
   readonly waitsFor?: () => string;
   /** Files of configuration in which nobody can tell what is there, each with the reason. */
@@ -27,10 +28,23 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly trace?: TraceEndpoint;
 }
 
+export interface PageOrders {
+  /** Has everything pushed to everyone. */
+  readonly pushAll: () => void;
+  /** Has the root of the authority rotated, or the last step of that taken back. */
+  readonly rotateRoot: (order: (RotationOrder | RotationRevert)['type']) => void;
+}
+
 export function httpEffect(options: HttpEffectOptions) {
-  return fromCallback<HttpOrder, undefined>(({ receive, sendBack }) => {
+  return fromCallback<HttpOrder, undefined>(({ receive, sendBack, self, system }) => {
     let isServing = false;
-    options.opened?.(() => sendBack({ type: 'push.wanted' }));
+    options.opened?.({
+      pushAll: () => sendBack({ type: 'push.wanted' }),
+      rotateRoot: (type) => {
+        const authority: AnyActorRef | undefined = system.get('authority');
+        if (authority !== undefined) relay(self as AnyActorRef, authority, { type });
+      },
+    });
     const profiler = options.profile === true ? new Profiler({ connectionStates: () => statesOf(options) }) : undefined;
     const servers = new HttpServers(
       (request) => answer(options, request, { isServing, ...(profiler && { profiler }) }),

@@ -15,13 +15,24 @@ export interface DebugSources {
   readonly disconnect: (connection: ConnectionView) => boolean;
   /** Everything goes to everyone. */
   readonly pushAll: () => void;
+  /** Absent: nothing is signed here. */
+  readonly authority?: AuthorityPageSource;
   readonly clusterId: string;
   /** `UNSAFE_ENABLE_ADMIN_ENDPOINTS`: pages that break something on purpose are there. */
   readonly unsafeAdmin: boolean;
 }
 
+/** The authority, as far as its page shows it. */
+export interface AuthorityPageSource {
+  readonly describe: () => object;
+  readonly rotate: (order: 'rotation.order' | 'rotation.revert') => void;
+}
+
 export type PageRequest = Pick<HttpRequest, 'headers'> & {
   readonly query: URLSearchParams;
+  readonly method: string;
+  /** The caller is on this host. */
+  readonly isLocal: boolean;
   /** The only namespace whose proxies the caller may look at; absent: all. */
   readonly onlyNamespace?: string;
 };
