@@ -17,6 +17,7 @@ import type {
   RotationStage,
 } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
+import { noLane } from './timeline.ts';
 
 export interface AuthorityInput {
   /** How often the age of the root is looked at (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
@@ -166,6 +167,7 @@ const authoritySetup = setup({
 export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',
   description: 'The certificate authority of the mesh.',
+  meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, signer: '', other: null, failures: 0 }),
   initial: 'idle',
   states: {
