@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
 import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
@@ -144,4 +144,33 @@ test('records that are missing are counted where they are', () => {
     { index: 2, missing: 2 },
     { index: 4, missing: 9 },
   ]);
+});
+
+test('what is kept of states has no more entries than the trace has records, however many actors live', () => {
+  const recording = new Recording(header);
+  const copies = vi.spyOn(TraceState.prototype, 'copy');
+  const actors = 4_000;
+  recording.append(stamped([...Array(actors).keys()].map((i) => spawn(`a-${i}`))));
+  for (let round = 0; round < 5; round++) {
+    const bodies = [...Array(actors).keys()].map((i) => enters(`a-${i}`, `s-${round}`));
+    const from = recording.records.at(-1)!.seq + 1;
+    recording.append(stamped(bodies).map((record, i) => ({ ...record, seq: from + i })));
+  }
+  const entries = copies.mock.results.reduce((sum, { value }) => sum + (value as TraceState).actors.size, 0);
+  copies.mockRestore();
+  expect(entries).toBeLessThanOrEqual(recording.length);
+  // A place is still near enough to one that is kept.
+  const applied = vi.spyOn(TraceState.prototype, 'apply');
+  expect(recording.stateAt(18_765).actors.get('a-2765')?.state).toBe('s-3');
+  expect(recording.stateAt(9_999).actors.get('a-1999')?.state).toBe('s-1');
+  expect(applied.mock.calls.length).toBeLessThanOrEqual(2 * actors);
+  applied.mockRestore();
+});
+
+test('what it comes to is found while it is read', () => {
+  const recording = recordingOf([
+    spawn('agent'),
+    { kind: 'event', from: 'supervisor', to: 'status', event: { type: 'serving.began', name: 'epoch-0' } },
+  ]);
+  expect(recording.verdicts.found.map(({ sentence }) => sentence)).toEqual([expect.stringMatching(/serves/)]);
 });

@@ -1,13 +1,17 @@
 import { type Departure, TraceChecker } from '../../src/debugger/check/check.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
+import { Verdicts } from '../../src/debugger/verdicts/verdicts.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import { IdleTimes } from './idle-time.ts';
 import { Lanes } from './lanes.ts';
 import { firstAfter } from './sorted.ts';
 
-/** Records between two states that are kept: a step backwards replays at most so many. */
-const checkpointEvery = 500;
+/**
+ * Records between two states that are kept, and as many as there are actors if those are more: to keep a state costs as much as
+ * its actors, to replay from it as much as the records. What is kept never has more entries than the trace has records.
+ */
+const leastBetweenCheckpoints = 500;
 /** The views ask for a few states of each place: before it, at it, after what it led to. */
 const keptStates = 6;
 
@@ -33,11 +37,13 @@ export class Recording {
   readonly diagrams: readonly Diagram[];
   /** The trace as bars and marks over time. */
   readonly lanes: Lanes;
+  /** What it comes to. */
+  readonly verdicts: Verdicts = new Verdicts(this);
   /** When nothing on them changed for long. */
   readonly idle = new IdleTimes();
   readonly #records: TraceRecord[] = [];
-  /** The state before record 0, 500, 1000, … */
-  readonly #checkpoints: TraceState[];
+  /** States that are kept, each after the record at its place. */
+  readonly #checkpoints: { readonly index: number; readonly state: TraceState }[];
   /** After the last record. */
   readonly #newest: TraceState;
   readonly #checker: TraceChecker;
@@ -57,7 +63,7 @@ export class Recording {
     this.diagrams = diagrams;
     this.lanes = new Lanes(header);
     this.#newest = TraceState.of(header);
-    this.#checkpoints = [this.#newest.copy()];
+    this.#checkpoints = [{ index: -1, state: this.#newest.copy() }];
     this.#checker = new TraceChecker(diagrams, header);
     this.#notChecked = this.#checker.report().notChecked;
   }
@@ -91,7 +97,10 @@ export class Recording {
       if (missing > 0) this.#gaps.push({ index: this.#records.length, missing });
       const index = this.#records.push(record) - 1;
       this.#newest.apply(record);
-      if ((index + 1) % checkpointEvery === 0) this.#checkpoints.push(this.#newest.copy());
+      const since = index - this.#checkpoints.at(-1)!.index;
+      if (since >= Math.max(leastBetweenCheckpoints, this.#newest.actors.size)) {
+        this.#checkpoints.push({ index, state: this.#newest.copy() });
+      }
       const drawn = this.lanes.version;
       this.lanes.feed(record, index);
       this.#note(record, index);
@@ -101,6 +110,8 @@ export class Recording {
       }
       if (index === 0 || this.lanes.version !== drawn) this.idle.note(record.t);
     }
+    // Piece by piece, as the trace is read: all at once at its end would stop the page for as long as half of the reading takes.
+    this.verdicts.grow();
   }
 
   /** The place of a record, given its number; undefined when it is not in the trace. */
@@ -172,14 +183,13 @@ export class Recording {
 
   /** From the checkpoint before a place, or from a state near it that was asked for already. */
   #replayTo(index: number): TraceState {
-    const checkpoint = Math.floor((index + 1) / checkpointEvery);
-    let from = checkpoint * checkpointEvery - 1;
-    let begin = this.#checkpoints[checkpoint]!;
+    const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
+    let { index: from, state: begin } = this.#checkpoints[next - 1]!;
     for (const asked of this.#asked) {
       if (asked.index <= index && asked.index > from) ({ index: from, state: begin } = asked);
     }
     const state = begin.copy();
-    for (let next = from + 1; next <= index; next++) state.apply(this.#records[next]!);
+    for (let at = from + 1; at <= index; at++) state.apply(this.#records[at]!);
     return state;
   }
 
