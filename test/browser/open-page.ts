@@ -23,6 +23,8 @@ export interface OpenedPage {
 
 export interface OpenOptions {
   readonly colorScheme?: 'light' | 'dark';
+  /** That of this machine unless given. */
+  readonly timezoneId?: string;
   readonly reducedMotion?: 'reduce' | 'no-preference';
   readonly viewport?: { readonly width: number; readonly height: number };
   /** Problems that belong to the test: a program that ends is asked in vain. */
@@ -58,7 +60,13 @@ export async function openAddress(browser: Browser, address: string, options: Op
     expected,
     offline = false,
   } = options;
-  const context = await browser.newContext({ colorScheme, reducedMotion, viewport, offline });
+  const context = await browser.newContext({
+    colorScheme,
+    reducedMotion,
+    viewport,
+    offline,
+    ...(options.timezoneId !== undefined && { timezoneId: options.timezoneId }),
+  });
   await context.addInitScript({ path: join(import.meta.dirname, 'in-page.js') });
   const page = await context.newPage();
   const problems = collectProblems(page, expected);

@@ -5,6 +5,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
+import { expectAria } from '../browser/aria-snapshots.ts';
 import { connectionsTrace } from '../browser/large-traces.ts';
 import { launchBrowser, type OpenOptions, openPage } from '../browser/open-page.ts';
 import { atRest, opened, type PageHooks, seqShown } from '../browser/page-state.ts';
@@ -190,6 +191,23 @@ describe('by keyboard alone', () => {
     expect(await page.evaluate(() => (globalThis as unknown as InPage).inPage.unreachedScrollers())).toEqual([]);
     await open.close();
   });
+});
+
+test('each view reads as the text says that people have reviewed', async () => {
+  const hash = '#record=150&actor=supervisor&range=140-160&marks=148';
+  const dated = traceOf({ ...life, header: { ...life.header, pid: 7, startedAt: '2026-03-01T03:12:00.000Z' } });
+  const open = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
+  const { page } = open;
+  await opened(page);
+  await atRest(page);
+  await expectAria('verdict', page.getByRole('region', { name: 'Verdict' }));
+  await expectAria('actors', page.getByRole('region', { name: 'Actors' }));
+  await expectAria('timeline', page.getByRole('region', { name: 'Timeline' }));
+  await expectAria('transport', page.getByRole('region', { name: 'Steps and playback' }));
+  await expectAria('details', page.getByRole('region', { name: 'Details' }));
+  await page.keyboard.press('?');
+  await expectAria('help', page.getByRole('dialog', { name: 'Keys' }));
+  await open.close();
 });
 
 test('whoever wants less motion gets none', async () => {
