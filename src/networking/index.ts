@@ -12,14 +12,26 @@ import type { ConfigKey } from '../model/config/config.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
 import { hasNoProvider } from './authorization/custom.ts';
-import { clustersAhead } from './clusters/ahead.ts';
 import { buildEndpoints, hostOfAssignment, namesByAliases } from './endpoints/build.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
 import { type Encodable, Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
-import { buildClusters, buildExtensions, buildListeners, buildRoutes, ownClusters } from './patches/generators.ts';
+import {
+  buildClusters,
+  buildExtensions,
+  buildListeners,
+  buildRoutes,
+  clustersAhead,
+  ownClusters,
+} from './patches/generators.ts';
 import { patchStatus } from './patches/status.ts';
-import { endpointProjection, type Projection, routeProjection, secretProjection } from './projection.ts';
+import {
+  endpointProjection,
+  type Projection,
+  patchProjection,
+  routeProjection,
+  secretProjection,
+} from './projection.ts';
 import { buildRoutesAhead } from './routes/build.ts';
 import { buildSecrets } from './secrets/build.ts';
 import { subjectOfCredential } from './secrets/credential-name.ts';
@@ -76,7 +88,7 @@ type OwnOfAll = (
 ) => { readonly resources: readonly Resource[]; readonly without: readonly string[] } | undefined;
 
 interface Untouched {
-  /** What of a shape the list depends on; absent: all of it. */
+  /** What of a shape the list depends on, of a list of everything what is made ahead of it; absent: all of it, nothing. */
   readonly projection?: Projection;
   /** Whether a change that the tables let through leaves the type as it is after all. */
   readonly isUntouched?: IsUntouched;
@@ -136,6 +148,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       build: buildClusters,
       isUntouched: untouchedClusters,
       ahead: clustersAhead,
+      projection: patchProjection,
       // A gateway's clusters are of its own Gateway objects as well.
       sharing: {
         ...byHosts,

@@ -29,16 +29,19 @@ export const routeProjection: Projection = (shape, push) => {
   const labels = scope.egressListeners
     .map((listener) => labelsThatCount(listener.virtualServices, shape))
     .find(Boolean);
-  const filters = `${policyProjection(shape, push, 'envoyFilters')}~${JSON.stringify(shape.askedMetadata)}`;
   return [
     reachText(shape, push, scope),
     shape.dnsDomain,
     addressingKey(shape),
     labels ?? '',
-    filters,
+    patchProjection(shape, push),
     String(countsAttempts(shape, push)),
   ].join('~');
 };
+
+/** Who is patched alike. */
+export const patchProjection: Projection = (shape, push) =>
+  `${policyProjection(shape, push, 'envoyFilters')}~${JSON.stringify(shape.askedMetadata)}`;
 
 /** A secret is what a name means in the proxy's namespace. */
 export const secretProjection: Projection = ({ configNamespace }) => configNamespace;

@@ -5,6 +5,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
 import { clusterType, endpointType, routeType } from '../../networking/index.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
@@ -31,6 +32,16 @@ const objects: readonly Config[] = Array.from({ length: services }, (_, index) =
   });
   return [entry, route, rule];
 }).flat();
+
+const timeoutsOfOneVersion = `apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: timeouts, namespace: istio-system}
+spec:
+  configPatches:
+  - applyTo: CLUSTER
+    match: {context: SIDECAR_OUTBOUND, proxy: {proxyVersion: '^1\\.27.*'}, cluster: {portNumber: 80}}
+    patch: {operation: MERGE, value: {connect_timeout: 3s}}
+`;
 
 let world: GivenWorld;
 
@@ -78,6 +89,24 @@ describe('in a fresh context', () => {
     const atOnce = nodeAt('10.9.0.1', 'ns-1').get(clusterType, '*')!;
     expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
     expect(made.list.length).toBeGreaterThan(services);
+  });
+
+  it('so are clusters that an EnvoyFilter changes, whoever else has come before', () => {
+    const [filter] = readConfigFile('filter.yaml', timeoutsOfOneVersion, { creationTimestamp: 0 }).configs;
+    const of = (version: string): MeshNode => {
+      world.connect(`10.9.0.${version}`, { namespace: 'ns-1', metadata: { ISTIO_VERSION: `1.${version}.0` } });
+      return [...world.resources.nodes].find(({ proxy }) => proxy.ipAddresses.includes(`10.9.0.${version}`))!;
+    };
+    world = new GivenWorld([...objects, filter!]);
+    const plain = prepared(of('28'), clusterType, '*');
+    const made = prepared(of('27'), clusterType, '*');
+    const differing = new Map(plain.list as [string, string][]);
+    expect(made.list.filter(([name, version]) => differing.get(name!) !== version)).toHaveLength(services);
+    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 3);
+    expect(made.mostEncoded).toBeLessThan(20);
+    world = new GivenWorld([...objects, filter!]);
+    const atOnce = of('27').get(clusterType, '*')!;
+    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
   });
 
   it('so are routes, those of another namespace as well', () => {

@@ -1,6 +1,7 @@
 /** The generators of the types that EnvoyFilters patch: what is made, then patched. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { clustersAhead as unpatchedClustersAhead } from '../clusters/ahead.ts';
 import {
   buildClusters as unpatchedClusters,
   buildSidecarClusters as unpatchedSidecarClusters,
@@ -24,6 +25,15 @@ export interface OwnClusters {
 
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   return patched('CDS', unpatchedClusters(shape, push, memory), shape, push);
+}
+
+/** Patched ones are made ahead as patched: a patch of each of thousands takes longer than making them. */
+export function* clustersAhead(shape: ProxyShape, push: PushContext, memory: Memory): Generator<Resource | undefined> {
+  const patches = patchSetOf(shape, push);
+  for (const cluster of unpatchedClustersAhead(shape, push, memory)) {
+    if (cluster === undefined) yield undefined;
+    else yield* changedClusters([cluster], patches, shape, push);
+  }
 }
 
 /** As {@link unpatchedSidecarClusters}; undefined where a patch adds what one of them may be in the way of: all clusters say so. */
