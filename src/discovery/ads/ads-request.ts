@@ -9,6 +9,7 @@ import { isWatchable } from '../../../machines/discovery/ads-types.ts';
 import { noNames } from '../../../machines/discovery/name-lists.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { maxNodeIdLength } from './ads-limits.ts';
+import { omittedFrom } from './known-runs.ts';
 import { endOfRun, isRun, type NameLists, type WireNames } from './request-names.ts';
 import type { NodeIdentity } from './resource-source.ts';
 
@@ -44,8 +45,9 @@ export class RequestReader {
       rejection: null,
     } as Mutable<SotwRequest>;
     let node: Uint8Array | undefined;
-    let said: WireNames | undefined;
-    let runs = 0;
+    // Names that were said before may be left out of the bytes.
+    let said = omittedFrom(bytes);
+    let runs = said === undefined ? 0 : 1;
     readFields(bytes, (field, reader, start) => {
       if (field === nodeOf.sotw) node = reader.bytes();
       else if (field === 3) {
@@ -65,6 +67,11 @@ export class RequestReader {
       if (runs === 1 && isWatchable(request.typeUrl)) this.#said.set(request.typeUrl, said);
     }
     return { request, node };
+  }
+
+  /** The lists that the client may repeat. */
+  get said(): Iterable<WireNames> {
+    return this.#said.values();
   }
 
   /** Reads a DeltaDiscoveryRequest. Throws when the bytes are none. */

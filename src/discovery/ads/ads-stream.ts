@@ -10,10 +10,11 @@ import { AdsExchange } from './ads-exchange.ts';
 import { maxNodeBytes, maxNodeIdLength } from './ads-limits.ts';
 import { type ReadRequest, RequestReader, readNode } from './ads-request.ts';
 import { AdsResponder } from './ads-responder.ts';
-import { type AdsCall, type AdsTransport, peerOf, transportOf } from './ads-transport.ts';
+import { type AdsCall, type AdsTransport, peerOf, replaceDecoder, transportOf } from './ads-transport.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
 import { authorize } from './authorization.ts';
 import { shortened } from './client-text.ts';
+import { KnownRuns, omittedFrom } from './known-runs.ts';
 import { RepeatedLines } from './repeated-lines.ts';
 import type { RequestIntake } from './request-intake.ts';
 import type { NodeIdentity, NodeResources, ResourceChange, ResourceSource } from './resource-source.ts';
@@ -123,6 +124,9 @@ export class AdsStream {
     this.#intake = intake;
     this.#lines = new RepeatedLines(around.logger, around.now);
     this.#transport = transportOf(call);
+    if (!kind.delta) {
+      replaceDecoder(call, (own, isAtRest) => new KnownRuns(own, () => this.#reader.said, isAtRest));
+    }
     this.peer = call.getPeer();
     this.connectedAt = around.now();
     this.responder = new AdsResponder({
@@ -320,7 +324,8 @@ export class AdsStream {
     const life = this.#life;
     // What comes after the end is answered by nobody.
     if (life.is !== 'admitted' && life.is !== 'serving') return;
-    this.#around.observer.requestReceived?.(this.kind.path, bytes.length);
+    const length = bytes.length + (omittedFrom(bytes)?.bytes.length ?? 0);
+    this.#around.observer.requestReceived?.(this.kind.path, length);
     const started = performance.now();
     let read: ReadRequest;
     try {

@@ -8,7 +8,14 @@ import { test as base, describe, expect, vi } from 'vitest';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { rawStream } from './ads-services.ts';
-import { type AdsCall, type AdsTransport, copyingTransport, isClientGone, transportOf } from './ads-transport.ts';
+import {
+  type AdsCall,
+  type AdsTransport,
+  copyingTransport,
+  isClientGone,
+  replaceDecoder,
+  transportOf,
+} from './ads-transport.ts';
 
 const path = '/test/Stream';
 
@@ -144,4 +151,27 @@ describe('the way that shares', () => {
     // It is bundled: whoever installs the package gets this one.
     expect(devDependencies['@grpc/grpc-js']).toBe(version);
   });
+});
+
+test("requests are put together by a decoder that stands before grpc-js' own", async ({ world }) => {
+  const { call, client } = await world.open();
+  const pieces: number[] = [];
+  let isAtRest: (() => boolean) | undefined;
+  replaceDecoder(call, (own, atRest) => {
+    isAtRest = atRest;
+    return {
+      write(data) {
+        pieces.push(data.length);
+        return own.write(data);
+      },
+    };
+  });
+  expect(isAtRest?.()).toBe(true);
+  const message = Buffer.alloc(60_000, 1);
+  // The first one may have come before.
+  const read = new Promise<Buffer>((resolve) => call.on('data', (bytes) => bytes.length > 1 && resolve(bytes)));
+  client.write(message);
+  expect(await read).toEqual(message);
+  expect(pieces.reduce((sum, length) => sum + length, 0)).toBeGreaterThan(message.length);
+  expect(isAtRest?.()).toBe(true);
 });

@@ -7,6 +7,7 @@ import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { EndCode } from '../../../machines/discovery/ads-protocol.ts';
 import { bytesIn, type ResponseParts } from './ads-response.ts';
 import type { Peer } from './authentication.ts';
+import type { MessageDecoder } from './known-runs.ts';
 
 export type AdsCall = ServerDuplexStream<Buffer, Buffer>;
 
@@ -128,12 +129,35 @@ interface Http2Stream {
 /** Interceptors lie around the call that has the stream, each with the next one in it. */
 const maxInterceptors = 8;
 
+/**
+ * Has a call's requests put together by another decoder, where grpc-js' own is found: it is looked for by what it can do, as the
+ * HTTP/2 stream is.
+ *
+ * @param replaced makes the one that stands before grpc-js' own
+ */
+export function replaceDecoder(
+  call: AdsCall,
+  replaced: (own: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
+): void {
+  const inner = callWithStream(call);
+  const own = field(inner, 'decoder');
+  if (typeof field(own, 'write') !== 'function' || field(own, 'readState') !== decoderAtRest) return;
+  const decoder = own as MessageDecoder;
+  Object.assign(inner!, { decoder: replaced(decoder, () => field(decoder, 'readState') === decoderAtRest) });
+}
+
+/** `NO_DATA` of grpc-js' stream decoder. */
+const decoderAtRest = 0;
+
 /** The HTTP/2 stream of a call of grpc-js 1.14: a private field, so it is looked for by what it can do. */
 function http2StreamOf(call: AdsCall): Http2Stream | undefined {
+  return field(callWithStream(call), 'stream') as Http2Stream | undefined;
+}
+
+function callWithStream(call: AdsCall): object | undefined {
   let inner = field(call, 'call');
   for (let i = 0; i < maxInterceptors && inner !== undefined; i++) {
-    const stream = field(inner, 'stream');
-    if (isHttp2Stream(stream)) return stream;
+    if (isHttp2Stream(field(inner, 'stream'))) return inner as object;
     inner = field(inner, 'nextCall');
   }
   return undefined;
