@@ -451,8 +451,17 @@ const meantDifferently = fc.oneof(
   { weight: 1, arbitrary: envoyFilter },
   { weight: 1, arbitrary: peerAuthentication },
 );
+/** Mostly there is nothing but services: another object would change what rules are about. */
+const serviceOfMany = fc.oneof({ weight: 12, arbitrary: serviceEntry }, { weight: 1, arbitrary: sidecar });
+
 /** What happens together: puts, and removals of what is there (by place in the list of all that was ever put). */
-const step = fc.record({ puts: fc.array(objects, { maxLength: 2 }), removals: fc.array(fc.nat(20), { maxLength: 1 }) });
+interface Step {
+  readonly puts: readonly Config[];
+  readonly removals: readonly number[];
+}
+
+const stepOf = (put: fc.Arbitrary<Config>): fc.Arbitrary<Step> =>
+  fc.record({ puts: fc.array(put, { maxLength: 2 }), removals: fc.array(fc.nat(20), { maxLength: 1 }) });
 
 const clients = [
   {
@@ -544,65 +553,82 @@ function connectAll(world: GivenWorld): MeshNode[] {
   return clients.map(({ ip, ...about }) => world.connect(ip, about));
 }
 
+/**
+ * Puts and removes objects step by step, and looks after each step whether every proxy has what it would have if all were built
+ * anew, and was pushed to where that is another than before.
+ */
+function expectToKeepUp(start: readonly Config[], steps: readonly Step[], registries?: readonly string[]): void {
+  const worldOf = (all: Iterable<Config>) => new GivenWorld([...all], undefined, registries);
+  // Without a cache nothing is shared: each proxy's lists are made as a whole.
+  const unsharedWorldOf = (all: Iterable<Config>) => new GivenWorld([...all], 0, registries);
+  const present = new Map(start.map((object) => [configKeyText(configKeyOf(object)), object]));
+  const world = worldOf(present.values());
+  const nodes = connectAll(world);
+  let held = nodes.map(stateOf);
+  // Their streams watch nothing yet; the last ones are not even told of the changes until then.
+  const [idle, late] = [connectAll(world), connectAll(world)];
+  const told: ResourceChange[] = [];
+  const everPut = [...present.keys()];
+  for (const { puts, removals } of steps) {
+    const edits: Record<string, Config | undefined> = {};
+    for (const index of removals) {
+      const key = everPut[index];
+      if (key !== undefined && present.delete(key)) edits[key] = undefined;
+    }
+    for (const object of puts) {
+      const key = configKeyText(configKeyOf(object));
+      present.set(key, object);
+      everPut.push(key);
+      edits[key] = object;
+    }
+    const change = world.change(edits);
+    told.push(change);
+    for (const node of idle) expect(node.typesToPush(change, [])).toEqual([]);
+    const fresh = connectAll(worldOf(present.values())).map(stateOf);
+    held = nodes.map((node, index) => {
+      const concerned = node.typesToPush(change, watched);
+      const now = stateOf(node);
+      expect(now, `node ${index} after ${Object.keys(edits)}`).toEqual(fresh[index]);
+      for (const type of watched) {
+        if (concerned.includes(type)) continue;
+        const news = differing(held[index]![type]!, now[type]!);
+        // Endpoints of clusters that come or change are asked for with them, and sent with them.
+        const asked = type === endpointType ? differing(held[index]![clusterType]!, now[clusterType]!) : [];
+        expect(
+          news.filter((name) => !asked.includes(name)),
+          `${type} of node ${index}, not pushed after ${Object.keys(edits)}`,
+        ).toEqual([]);
+      }
+      return now;
+    });
+  }
+  expect(held.map(inAnyOrder)).toEqual(
+    connectAll(unsharedWorldOf(present.values())).map((node) => inAnyOrder(stateOf(node))),
+  );
+  for (const node of late) node.typesToPush(told.at(-1)!, watched);
+  expect(idle.map(stateOf)).toEqual(held);
+  expect(late.map(stateOf)).toEqual(held);
+}
+
 describe('contexts and caches that go on from the last ones', () => {
   it('give every proxy what they would give if all were built anew, and leave out no proxy that a change concerns', () => {
     fc.assert(
       fc.property(
         fc.array(objects, { maxLength: 10 }),
-        fc.array(step, { minLength: 1, maxLength: 6 }),
+        fc.array(stepOf(objects), { minLength: 1, maxLength: 6 }),
         fc.constantFrom(undefined, []),
-        (start, steps, registries) => {
-          const worldOf = (all: Iterable<Config>) => new GivenWorld([...all], undefined, registries);
-          // Without a cache nothing is shared: each proxy's lists are made as a whole.
-          const unsharedWorldOf = (all: Iterable<Config>) => new GivenWorld([...all], 0, registries);
-          const present = new Map(start.map((object) => [configKeyText(configKeyOf(object)), object]));
-          const world = worldOf(present.values());
-          const nodes = connectAll(world);
-          let held = nodes.map(stateOf);
-          // Their streams watch nothing yet; the last ones are not even told of the changes until then.
-          const [idle, late] = [connectAll(world), connectAll(world)];
-          const told: ResourceChange[] = [];
-          const everPut = [...present.keys()];
-          for (const { puts, removals } of steps) {
-            const edits: Record<string, Config | undefined> = {};
-            for (const index of removals) {
-              const key = everPut[index];
-              if (key !== undefined && present.delete(key)) edits[key] = undefined;
-            }
-            for (const object of puts) {
-              const key = configKeyText(configKeyOf(object));
-              present.set(key, object);
-              everPut.push(key);
-              edits[key] = object;
-            }
-            const change = world.change(edits);
-            told.push(change);
-            for (const node of idle) expect(node.typesToPush(change, [])).toEqual([]);
-            const fresh = connectAll(worldOf(present.values())).map(stateOf);
-            held = nodes.map((node, index) => {
-              const concerned = node.typesToPush(change, watched);
-              const now = stateOf(node);
-              expect(now, `node ${index} after ${Object.keys(edits)}`).toEqual(fresh[index]);
-              for (const type of watched) {
-                if (concerned.includes(type)) continue;
-                const news = differing(held[index]![type]!, now[type]!);
-                // Endpoints of clusters that come or change are asked for with them, and sent with them.
-                const asked = type === endpointType ? differing(held[index]![clusterType]!, now[clusterType]!) : [];
-                expect(
-                  news.filter((name) => !asked.includes(name)),
-                  `${type} of node ${index}, not pushed after ${Object.keys(edits)}`,
-                ).toEqual([]);
-              }
-              return now;
-            });
-          }
-          expect(held.map(inAnyOrder)).toEqual(
-            connectAll(unsharedWorldOf(present.values())).map((node) => inAnyOrder(stateOf(node))),
-          );
-          for (const node of late) node.typesToPush(told.at(-1)!, watched);
-          expect(idle.map(stateOf)).toEqual(held);
-          expect(late.map(stateOf)).toEqual(held);
-        },
+        expectToKeepUp,
+      ),
+      { numRuns },
+    );
+  }, 240_000);
+
+  it('do so when nothing but destination rules change, of any namespace and for many hosts', () => {
+    fc.assert(
+      fc.property(
+        fc.array(serviceOfMany, { minLength: 4, maxLength: 10 }),
+        fc.array(stepOf(destinationRule), { minLength: 2, maxLength: 6 }),
+        (start, steps) => expectToKeepUp(start, steps),
       ),
       { numRuns },
     );

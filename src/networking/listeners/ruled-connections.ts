@@ -4,7 +4,7 @@
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
-import { isWildcard } from '../../model/fields/hostname.ts';
+import { isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
 import { isHttp } from '../../model/fields/protocol.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -24,11 +24,13 @@ export function mayRuleConnections(key: ConfigKey, shape: ProxyShape, push: Push
     return (port !== undefined && !isHttp(port.protocol)) || connectionServices(virtualServices).length > 0;
   });
   if (routesConnections || scope.outboundTrafficPolicy.egressProxy || haveAliases(scope.services)) return true;
+  // A workload's own services may be out of its sidecar's sight.
+  if (shape.serviceTargets.some(({ service }) => isHostWithin(service.hostname, host))) return true;
   if (!isWildcard(host) && scope.serviceByHostname(host) === undefined) return false;
   const ruled = servicesWithin(scope.services, host);
   // A provider that logs or traces go to is left out where its cluster has no endpoint in it.
   const providers = push.mesh.extensionProviders.length > 0;
-  return ruled.some((one) => takesConnections(one, shape) || (providers && carriesEndpoints(one)));
+  return ruled.some((one) => takesConnections(one) || (providers && carriesEndpoints(one)));
 }
 
 /** The virtual services of a list that route connections. Many scopes share a list. */
@@ -39,7 +41,6 @@ export const connectionServices = onceFor(
 
 const haveAliases = onceFor((services: readonly Service[]) => services.some(isAlias));
 
-function takesConnections({ hostname, ports, resolution }: Service, { serviceTargets }: ProxyShape): boolean {
-  if (resolution === 'DynamicDNS' || ports.some(({ protocol }) => !isHttp(protocol))) return true;
-  return serviceTargets.some(({ service }) => service.hostname === hostname);
+function takesConnections({ ports, resolution }: Service): boolean {
+  return resolution === 'DynamicDNS' || ports.some(({ protocol }) => !isHttp(protocol));
 }

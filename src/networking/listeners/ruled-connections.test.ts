@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import type { Config } from '../../model/config/config.ts';
+import { listenerType } from '../index.ts';
+
+interface Given {
+  readonly protocol?: string;
+  readonly namespace?: string;
+  readonly exportTo?: readonly string[];
+  /** Of its workload; that of the client is 10.9.0.1. */
+  readonly endpoint?: string;
+}
+
+const service = ({ protocol = 'TCP', namespace = 'shop', exportTo = ['*'], endpoint = '10.1.0.1' }: Given): Config =>
+  givenObject('ServiceEntry', namespace, 's', {
+    hosts: ['s.test'],
+    exportTo,
+    ports: [{ number: 9000, name: 'p', protocol }],
+    resolution: 'STATIC',
+    location: 'MESH_INTERNAL',
+    endpoints: [{ address: endpoint, labels: {} }],
+  });
+
+const rule = (idleTimeoutMs: number, { host = 's.test', namespace = 'shop' } = {}): Config =>
+  givenObject('DestinationRule', namespace, 'r', {
+    host,
+    trafficPolicy: { connectionPool: { tcp: { idleTimeoutMs } } },
+  });
+
+it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change']>([
+  ['of connections that it opens', {}, {}, 'change'],
+  ['of connections, by a wildcard of the root namespace', {}, { host: '*.test', namespace: 'istio-system' }, 'change'],
+  [
+    'of connections, by a wildcard of the service namespace',
+    { namespace: 'other' },
+    { host: '*.test', namespace: 'other' },
+    'change',
+  ],
+  ['of requests alone', { protocol: 'HTTP' }, {}, 'stay'],
+  ['that it does not see', { namespace: 'other', exportTo: ['.'] }, {}, 'stay'],
+  ['for which another rule holds', {}, { host: 't.test' }, 'stay'],
+  ['of its own workload', { endpoint: '10.9.0.1' }, {}, 'change'],
+  [
+    'of its own workload, which it does not see',
+    { namespace: 'other', exportTo: ['.'], endpoint: '10.9.0.1' },
+    {},
+    'change',
+  ],
+  [
+    'of its own workload, which it does not see, by a wildcard',
+    { namespace: 'other', exportTo: ['.'], endpoint: '10.9.0.1' },
+    { host: '*.test' },
+    'change',
+  ],
+])('a timeout of connections changes for a service %s: the listeners of a client', (_, given, about, expected) => {
+  const world = new GivenWorld([service(given), rule(1_000, about)]);
+  const node = world.connect('10.9.0.1', { namespace: 'shop' });
+  const versions = (resources: ReadonlyMap<string, { readonly version: string }>): string[] =>
+    [...resources].map(([name, { version }]) => `${name} ${version}`);
+  const old = node.get(listenerType, '*')!.resources;
+  const { encodings } = world;
+  node.typesToPush(world.put(rule(2_000, about)), [listenerType]);
+  const now = node.get(listenerType, '*')!.resources;
+  const fresh = new GivenWorld([service(given), rule(2_000, about)]).connect('10.9.0.1', { namespace: 'shop' });
+  expect(versions(now)).toEqual(versions(fresh.get(listenerType, '*')!.resources));
+  if (expected === 'stay') {
+    expect(now).toBe(old);
+    expect(world.encodings).toBe(encodings);
+  } else expect(versions(now)).not.toEqual(versions(old));
+});
