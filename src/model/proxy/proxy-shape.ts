@@ -144,6 +144,18 @@ export function ownFacts(
   };
 }
 
+/**
+ * Whether nothing in force looks at what tells the proxies of a shape apart, and nothing of it is in the shape: then it says all
+ * of each of them that counts in the context, as long as they serve what they served.
+ */
+export function saysAll(shape: ProxyShape, context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>): boolean {
+  const { ownAddresses, nodeName, askedMetadata, type, serviceTargets } = shape;
+  if (ownAddresses.length > 0 || nodeName !== '' || Object.keys(askedMetadata).length > 0) return false;
+  const scope = context.sidecarScopeFor(shape);
+  if (dependsOnAddresses(type, scope, serviceTargets) || keepsToNodes(scope.services)) return false;
+  return askedBy(context.policiesFor(shape).envoyFilters).length === 0;
+}
+
 /** As the agent says, else as the registry knows of the workload's pod. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
   const said = metadata.NODE_NAME;

@@ -129,6 +129,8 @@ spec: { clusterIP: 10.5.0.1, internalTrafficPolicy: Local, ports: [{ name: dns, 
   expect(on('n1', service + local)).not.toBe(on('n2', service + local));
   expect(on('n1', service)).toBe(on('n2', service));
   expect(on('n1', service).nodeName).toBe('');
+  const [proxy, there] = [givenProxy({ metadata: { NODE_NAME: 'n1' } }), givenMesh(service + local).context];
+  expect(table.shapeOf(proxy, there, table.shapeOf(proxy, mesh.context)).nodeName).toBe('n1');
 });
 
 it('a proxy keeps its shape in the next context unless what it depends on is another', () => {
@@ -140,4 +142,27 @@ it('a proxy keeps its shape in the next context unless what it depends on is ano
   const after = table.shapeOf(proxy, moved, before);
   expect(after).not.toBe(before);
   expect(after.serviceTargets).toEqual([]);
+});
+
+it('is asked for once in a context, for all proxies that had one shape', () => {
+  const { context } = givenMesh(service);
+  const nodes = Array.from({ length: 50 }, (_, i) => givenProxy({ ip: `10.1.0.${i}` }));
+  const shapes = new ShapeTable();
+  const before = nodes.map((node) => shapes.shapeOf(node, mesh.context));
+  expect(new Set(before).size).toBe(1);
+  const asked: object[] = [];
+  const counted = {
+    sidecarScopeFor: context.sidecarScopeFor.bind(context),
+    serviceTargetsOf: context.serviceTargetsOf.bind(context),
+    workloadOf: context.workloadOf.bind(context),
+    policiesFor: (of: Parameters<typeof context.policiesFor>[0]) => {
+      asked.push(of);
+      return context.policiesFor(of);
+    },
+  };
+  expect(nodes.map((node, i) => shapes.shapeOf(node, counted, before[i]))).toEqual(before);
+  expect(asked).toHaveLength(1);
+  // Where addresses count, each is asked by itself.
+  const other = givenMesh(service + sidecar).context;
+  expect(new Set(nodes.map((node, i) => shapes.shapeOf(node, other, before[i]))).size).toBe(nodes.length);
 });

@@ -1,5 +1,6 @@
 /** Makes equal shapes one object, and brings a proxy's shape from one context to the next at next to no cost. */
 
+import { onceFor } from '../collections/once-for.ts';
 import { WeakValues } from '../collections/weak-values.ts';
 import type { Proxy } from '../node/proxy.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
@@ -11,12 +12,16 @@ import {
   ownFacts,
   type ProxyShape,
   type ShapeContext,
+  saysAll,
 } from './proxy-shape.ts';
 
 export class ShapeTable {
   readonly #shapes = new WeakValues<ProxyShape>();
   /** All of a proxy that no context changes, as a text. */
   readonly #fixedKeys = new WeakMap<Proxy, string>();
+  readonly #answers = onceFor((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
+  /** The last one of a proxy, with the labels and the place that its registry knew. */
+  readonly #given = new WeakMap<Proxy, ProxyShape>();
   readonly #serviceIds = new WeakMap<Service, number>();
   #lastServiceId = 0;
 
@@ -29,18 +34,37 @@ export class ShapeTable {
   shapeOf(node: Proxy, context: ShapeContext, before?: ProxyShape): ProxyShape {
     const proxy = knownProxy(node, context);
     const targets = context.serviceTargetsOf(proxy);
+    // Who was of that shape as the very proxy that it is now differs by what it serves and what is in force alone.
+    const was = before !== undefined && this.#given.get(proxy) === before ? before : undefined;
+    const same = was !== undefined && sameTargets(was.serviceTargets, targets) ? was : undefined;
+    if (same !== undefined && this.#saysAll(same, context)) return same;
     const own = ownFacts(proxy, context, targets);
     const ownKey = textOf(own);
-    const isSameWorkload = before?.labels === proxy.labels && before.locality === proxy.locality;
-    if (before !== undefined && isSameWorkload && sameTargets(before.serviceTargets, targets)) {
-      if (textOf(before) === ownKey) return before;
-    }
+    if (same !== undefined && textOf(same) === ownKey) return same;
+    const shape = this.#theOne(proxy, targets, own, ownKey);
+    this.#given.set(proxy, shape);
+    return shape;
+  }
+
+  /** Of equal shapes there is one. */
+  #theOne(proxy: Proxy, targets: readonly ServiceTarget[], own: OwnFacts, ownKey: string): ProxyShape {
     const key = `${this.#fixedKey(proxy)}${ownKey} ${this.#targetsKey(targets)}`;
     const known = this.#shapes.get(key);
     if (known !== undefined) return known;
     const made = makeShape(proxy, targets, own);
     this.#shapes.set(key, made);
     return made;
+  }
+
+  /** Asked once for all proxies of a shape. */
+  #saysAll(shape: ProxyShape, context: ShapeContext): boolean {
+    const answers = this.#answers(context);
+    let answer = answers.get(shape);
+    if (answer === undefined) {
+      answer = saysAll(shape, context);
+      answers.set(shape, answer);
+    }
+    return answer;
   }
 
   #fixedKey(proxy: Proxy): string {
