@@ -10,6 +10,7 @@ import { opened, openSource } from './model/load.ts';
 import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
 import { addressInside, keepPath, loadSources, NotLetIn } from './model/source-data.ts';
+import { keepStory } from './model/story.ts';
 import { closeSearchOutside, keepSearching } from './search/searching.ts';
 import { keepOpeningDropped } from './shell/drop-zone.tsx';
 import { onKey } from './shell/keys.ts';
@@ -35,6 +36,7 @@ async function start(): Promise<void> {
   keepInView();
   keepGrowing();
   keepDetails();
+  keepStory();
   keepSearching();
   keepAnnouncing();
   keepTitle();

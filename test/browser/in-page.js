@@ -96,3 +96,15 @@ globalThis.inPage.moving = () => [
   ...document.getAnimations().map(({ effect }) => effect?.target?.getAttribute('class') ?? '?'),
   ...[...document.querySelectorAll('.token')].map(() => 'token'),
 ];
+
+/** A picture in a format of a tenth of its size, with what it measures. */
+globalThis.inPage.asWebp = async (base64, quality) => {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const bitmap = await createImageBitmap(new Blob([bytes]));
+  const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+  canvas.getContext('2d').drawImage(bitmap, 0, 0);
+  const blob = await canvas.convertToBlob({ type: 'image/webp', quality });
+  const packed = new Uint8Array(await blob.arrayBuffer());
+  const text = Array.from(packed, (byte) => String.fromCharCode(byte)).join('');
+  return { base64: btoa(text), width: bitmap.width, height: bitmap.height };
+};

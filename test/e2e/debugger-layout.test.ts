@@ -2,7 +2,7 @@
 import type { Browser, Locator } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened } from '../browser/page-state.ts';
+import { nextFrame, opened, seqShown } from '../browser/page-state.ts';
 import { traceOf } from '../browser/written-trace.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
@@ -90,12 +90,12 @@ test('a chart that has the window fits it, and can be read; a folded state opens
   expect(drawn.height).toBeLessThanOrEqual(room.height);
   expect(await page.locator('.chart-minimap').count()).toBe(0);
 
-  await chart.getByRole('button', { name: 'Open running.recycling' }).click();
+  await chart.getByRole('button', { name: /^Open recycling/ }).click();
   await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(2);
   await page.reload();
   await opened(page);
   await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(2);
-  await chart.getByRole('button', { name: 'Fold running.recycling' }).press('Enter');
+  await chart.getByRole('button', { name: /^Fold recycling/ }).press('Enter');
   await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(0);
 
   // Among the other panes it has less room: what of it is seen stands in its corner.
@@ -150,7 +150,51 @@ test('the sequence is as wide as its lanes need, names and words are whole or sh
     }),
   );
   expect(words.length).toBeGreaterThan(10);
-  expect(words.filter(({ left, right }) => left < 118 || right > width)).toEqual([]);
+  expect(words.filter(({ left, right }) => left < 134 || right > width)).toEqual([]);
+  await open.close();
+});
+
+test('the story of one cause: one step each way at once, all of it when asked for, walked through with two keys', async () => {
+  // A certificate that changed: what it led to is a restart.
+  const begin = crash.records.find(
+    (record) =>
+      record.kind === 'event' &&
+      record.event.type === 'files.changed' &&
+      record.t > 100_000 &&
+      crash.records.some((other) => 'cause' in other && other.cause === record.seq),
+  )!.seq;
+  const open = await openPage(browser, [traceOf(crash)], { hash: `#record=${begin}` });
+  const { page } = open;
+  await opened(page);
+  await shown(() => seqShown(page)).toBe(begin);
+  await page.keyboard.press(']');
+  await shown(() => seqShown(page)).toBeGreaterThan(begin);
+  await page.keyboard.press('[');
+  await shown(() => seqShown(page)).toBe(begin);
+
+  await page.getByRole('button', { name: 'Whole story' }).click();
+  await shown(() => page.locator('.story-words').innerText()).toMatch(
+    new RegExp(`of #${begin}: \\d+ records.*, [3-9] actors, `),
+  );
+  const [, records = 0] = /(\d+) records/.exec(await page.locator('.story-words').innerText())!.map(Number);
+  expect(records).toBeGreaterThan(15);
+  // The path: through lanes, hollow where an actor has none of its own; in the charts, the actors and the sequence.
+  const path = page.locator('.story-path[data-whole]');
+  expect(await path.locator('circle').count()).toBeGreaterThan(3);
+  expect(await path.locator('circle.folded').count()).toBeGreaterThan(0);
+  expect(await page.locator('.chart-chip.story').count()).toBeGreaterThan(2);
+  expect(await page.locator('.story-count').count()).toBeGreaterThan(2);
+  const seen = new Set<number>();
+  for (let step = 0; step < 12; step++) {
+    await page.keyboard.press(']');
+    await nextFrame(page);
+    seen.add((await seqShown(page))!);
+    expect(await page.locator('.sequence-row.here, .sequence-row.near').count()).toBe(1);
+  }
+  expect(seen.size).toBe(12);
+  expect(await page.locator('.sequence-row.story').count()).toBeGreaterThan(4);
+  await page.getByRole('button', { name: 'Whole story' }).click();
+  await shown(() => path.count()).toBe(0);
   await open.close();
 });
 

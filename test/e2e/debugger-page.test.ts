@@ -57,7 +57,10 @@ test('eleven tries are one try, nine more that can be opened, and the first', as
       { kind: 'spawn', actor: `epoch-${i}`, parent: 'supervisor', cause: before },
       { kind: 'spawn', actor: `epoch-${i}/process`, parent: `epoch-${i}`, cause: before + 1 },
       eventBody(`epoch-${i}/process`, `epoch-${i}`, 'process.exited'),
-      eventBody(`epoch-${i}`, 'supervisor', 'epoch.failed', before + 3),
+      {
+        ...eventBody(`epoch-${i}`, 'supervisor', 'epoch.failed', before + 3),
+        event: { type: 'epoch.failed', reason: 'signal SIGKILL', signal: 'SIGKILL', during: 'initializing' },
+      } as TraceBody,
     ];
   }).flat();
   const open = await openPage(
@@ -68,10 +71,11 @@ test('eleven tries are one try, nine more that can be opened, and the first', as
   const { page } = open;
   await opened(page);
   const causes = page.locator('[data-part="causes"]');
-  await shown(() => causes.innerText()).toMatch(/9 × the same before it/);
+  await shown(() => causes.innerText()).toMatch(/9 × the same before it: SIGKILL while initializing/);
   expect(await causes.locator('.record-link').count()).toBeLessThan(12);
   await causes.getByText(/9 × the same before it/).click();
   await shown(() => causes.locator('.record-link[data-record="7"]').count()).toBe(1);
+  expect(await causes.getByText(/^try \d+ of 10$/).count()).toBe(9);
   await open.close();
 });
 

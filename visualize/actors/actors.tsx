@@ -4,6 +4,7 @@ import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.
 import { type ActorGroup, type ActorNode, actorRows, filterGroup, isGroup } from '../model/actor-tree.ts';
 import { departed } from '../model/departed.ts';
 import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
+import { storyActors, storyAnchor } from '../model/story.ts';
 import { durationInWords, regionsOf, stateInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
@@ -86,12 +87,28 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
       onClick={() => choose(actor.actor)}
     >
       <span class="lamp" data-phase={recording.value?.lanes.phaseOf(actor)} />
-      <span class="actor-name">{actor.actor}</span>
+      <span class="actor-name">
+        {actor.actor}
+        <StoryCount actors={[actor.actor]} />
+      </span>
       <span class="actor-time" title="How long it has been in this state">
         {since === undefined ? '' : durationInWords(Math.max(0, now.value - since))}
       </span>
       <State of={actor} />
     </button>
+  );
+}
+
+/** How many records of the whole story that is shown are about somebody, or about those that are folded here. */
+function StoryCount({ actors }: { readonly actors: readonly string[] }): JSX.Element | null {
+  if (storyAnchor.value === undefined) return null;
+  const count = actors.reduce((sum, actor) => sum + (storyActors.value.get(actor) ?? 0), 0);
+  if (count === 0) return null;
+  return (
+    <span class="story-count" title={`${count} records of the story`}>
+      {' '}
+      ◆ {count}
+    </span>
   );
 }
 
@@ -141,7 +158,10 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
     <li class="actor group" style={{ '--depth': group.depth }} data-group={group.name}>
       <button type="button" class="actor-button" aria-expanded={isOpen} onClick={() => toggle(group.name)}>
         <Icon name={isOpen ? 'opened' : 'closed'} />
-        <span class="actor-name">{group.name}</span>
+        <span class="actor-name">
+          {group.name}
+          <StoryCount actors={group.actors.map(({ actor }) => actor)} />
+        </span>
         <span class="badge">{group.actors.length}</span>
         <span class="state-name">
           {group.counts.map(({ state: name, n }) => (

@@ -13,6 +13,7 @@ export class ChartScene {
   readonly #transitions = new Map<number, SVGGElement[]>();
   #lit: SVGGElement[] = [];
   #taken: SVGGElement[] = [];
+  #told: SVGGElement[] = [];
   #moving: { drawing: Animation; dot: SVGCircleElement }[] = [];
   #counting = new Map<SVGGElement, { bar: SVGRectElement; text: SVGTextElement; own: boolean }>();
 
@@ -53,6 +54,13 @@ export class ChartScene {
       if (transition.matches('.transition')) way.parentNode?.append(way);
     }
     this.#taken = [...now, ...last];
+  }
+
+  /** Marks the ways that a story takes. */
+  tellStory(numbers: readonly number[]): void {
+    const ways = this.#drawn(numbers);
+    swapClass(this.#told, ways, 'story');
+    this.#told = ways;
   }
 
   /** Shows how far the running timers are. */

@@ -1,6 +1,7 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { place, recording } from '../model/place.ts';
+import { storyActors, storyAnchor } from '../model/story.ts';
 import { actorOf, stateInWords } from '../model/words.ts';
 import { shownActor } from './chart-current.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
@@ -35,6 +36,7 @@ function Chip({
 }: Omit<Props, 'groups'> & { group: ChartGroup; moved: string | undefined }): JSX.Element {
   const { name, actors, together } = group;
   const isShown = !all.value && actors.some(({ actor }) => actor === shownActor.value);
+  const inStory = storyAnchor.value !== undefined && actors.some(({ actor }) => storyActors.value.has(actor));
   const isMoved = actors.some(({ actor }) => actor === moved);
   const open = (): void => {
     if (together) all.value = true;
@@ -43,7 +45,7 @@ function Chip({
   return (
     <button
       type="button"
-      class={`chart-chip${isMoved ? ' moved' : ''}`}
+      class={`chart-chip${isMoved ? ' moved' : ''}${inStory ? ' story' : ''}`}
       aria-current={isShown ? 'true' : undefined}
       data-actor={name}
       onClick={open}

@@ -4,6 +4,7 @@ import type { JSX } from 'preact';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { now, place, recording } from '../model/place.ts';
+import { story, storyAnchor } from '../model/story.ts';
 import { around, firstScale, readableScale, scaleToFit, scrollToKeep, scrollToShow, zoomed } from './chart-camera.ts';
 import { definitionOf, shownActor, shownSnapshot, takenNow } from './chart-current.ts';
 import { isOpened, showsWhole, toggleState, toggleWhole } from './chart-folding.ts';
@@ -205,6 +206,7 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     }
     shown.current = { place: at, leaves, at: performance.now() };
   });
+  useSignalEffect(() => scene.tellStory(storyWays(shownActor.value)));
   useSignalEffect(() => {
     const chart = definitionOf(machine);
     const timers = shownSnapshot.value?.timers ?? [];
@@ -219,6 +221,17 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     scene.light(activeStates(chart, snapshot?.state ?? ''), snapshot === undefined ? nothingTaken : takenNow(snapshot));
     showActive(viewport.current, scene, activeLeaves(chart, snapshot?.state ?? ''), scale.peek());
   }, [scene]);
+}
+
+/** The transitions that an actor takes in the whole story that is shown. */
+function storyWays(actor: string | undefined): number[] {
+  const records = recording.value?.records ?? [];
+  if (storyAnchor.value === undefined) return [];
+  return (story.value?.places ?? []).flatMap((index) => {
+    const record = records[index];
+    const isStep = record?.kind === 'transition' || record?.kind === 'step';
+    return isStep && record.actor === actor ? (record.taken ?? []) : [];
+  });
 }
 
 function steppedSince({ actor }: ActorSnapshot, before: number): boolean {

@@ -1,10 +1,13 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { type CauseKind, type CauseLink, type CauseOrigin, causeChain } from '../../src/debugger/trace/cause-chain.ts';
-import { foldChain } from '../../src/debugger/trace/fold-chain.ts';
+import { type ChainPart, foldChain } from '../../src/debugger/trace/fold-chain.ts';
+import { triesOf, worstInWords } from '../../src/debugger/trace/retry-words.ts';
 import { jumpTo } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
+import { story, storyActors, storyAnchor, toggleStory } from '../model/story.ts';
 import { durationInWords, recordInWords } from '../model/words.ts';
+import { MarkSign } from '../parts/mark-shape.tsx';
 
 /** Consequences that are listed at once, and when all are asked for. */
 const listed = 30;
@@ -30,16 +33,17 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
   const led = open.ledTo(record.seq);
   return (
     <div class="column scroll" data-part="causes">
-      <h3 class="column-head">Why</h3>
+      <h3 class="column-head">
+        Why
+        <StoryButton open={open} />
+      </h3>
       <ol class="chain" aria-label="Causes, the nearest first">
         {foldChain(links).map((part) => (
           <>
             <Links open={open} links={part.links} from={record.t} />
             {part.times > 1 && (
               <li key={`others ${part.others[0]!.index}`}>
-                <Fold label={`${part.times - 1} × the same before it`}>
-                  {() => <Links open={open} links={part.others} from={record.t} />}
-                </Fold>
+                <Fold {...foldLabel(part)}>{() => <Tries open={open} part={part} from={record.t} />}</Fold>
               </li>
             )}
           </>
@@ -62,6 +66,57 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
         </ol>
       )}
     </div>
+  );
+}
+
+/** `9 × the same before it: SIGKILL while initializing`. */
+function foldLabel(part: ChainPart): { readonly label: string; readonly isBad: boolean } {
+  const worst = worstInWords(part);
+  const times = `${part.times - 1} × the same before it`;
+  return { label: worst === undefined ? times : `${times}: ${worst}`, isBad: worst !== undefined };
+}
+
+/** Each of the times, with its number and its pause. */
+function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX.Element {
+  return (
+    <>
+      {triesOf(part, durationInWords)
+        .slice(1)
+        .map(({ words, links }) => (
+          <li key={links[0]!.index}>
+            <span class="how">{words}</span>
+            <ol class="chain">
+              <Links open={open} links={links} from={from} />
+            </ol>
+          </li>
+        ))}
+    </>
+  );
+}
+
+/** Shows the whole story of this record in all panes. */
+function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
+  const anchor = storyAnchor.value;
+  const all = anchor === undefined ? undefined : story.value;
+  const [first, last] = [all?.places[0], all?.places.at(-1)];
+  return (
+    <>
+      <button
+        type="button"
+        class="story-button"
+        aria-pressed={anchor !== undefined}
+        title="What led to this record and what came of it, as one path through actors, charts, sequence and lanes; [ and ] go along it"
+        onClick={toggleStory}
+      >
+        Whole story
+      </button>
+      {all !== undefined && first !== undefined && last !== undefined && (
+        <span class="muted story-words">
+          of #{open.records[anchor!]?.seq}: {all.places.length} records{all.isCut && ' and more'},{' '}
+          {storyActors.value.size} actors, {durationInWords(open.timeAt(last) - open.timeAt(first))}
+        </span>
+      )}
+    </>
   );
 }
 
@@ -96,11 +151,22 @@ function Consequences({ open, led, from }: Listed & { readonly led: readonly num
 }
 
 /** What is made when somebody opens it. */
-function Fold({ label, children }: { readonly label: string; readonly children: () => JSX.Element }): JSX.Element {
+function Fold({
+  label,
+  isBad = false,
+  children,
+}: {
+  readonly label: string;
+  readonly isBad?: boolean;
+  readonly children: () => JSX.Element;
+}): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   return (
     <details class="fold" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>{label}</summary>
+      <summary>
+        {isBad && <MarkSign kind="failure" />}
+        {label}
+      </summary>
       {isOpen && <ol class="chain">{children()}</ol>}
     </details>
   );

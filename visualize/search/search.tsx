@@ -32,7 +32,7 @@ export function SearchBox(): JSX.Element {
         type="search"
         autocomplete="off"
         spellcheck={false}
-        placeholder="Search events, actors, payloads"
+        placeholder="Search the trace"
         aria-label="Search the trace"
         aria-describedby="search-help"
         value={text.value}

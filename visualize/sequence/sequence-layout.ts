@@ -8,7 +8,7 @@ export const noteFont = { size: 12 };
 export const labelFont = { size: 12, bold: true };
 export const headHeight = 40;
 /** Number and time of a record. */
-export const gutter = 118;
+export const gutter = 134;
 /** A narrower view has no room for where the diagrams have a message. */
 const narrow = 1_000;
 /** Behind the last lifeline; what arrows there say begins further left. With room for where the diagrams have a message. */
@@ -16,6 +16,8 @@ const spareWidth = { narrow: 40, wide: 330 };
 /** The least has room for `supervisor` in the font of the names. */
 const columnWidth = { least: 84, wanted: 100, most: 190 };
 const edge = 6;
+/** Room for where the diagrams have a message. */
+const noteWidth = 170;
 
 export interface Layout {
   readonly columnWidth: number;
@@ -38,9 +40,14 @@ export function widthFor(columns: number): number {
 }
 
 /** Where words begin that stand at a place: further left when they would go beyond the right edge, and how wide they may be. */
-export function wordsAt(x: number, width: number, layout: Pick<Layout, 'width'>): { left: number; most: number } {
-  const left = Math.max(gutter + edge, Math.min(x, layout.width - edge - width));
-  return { left, most: layout.width - edge - left };
+export function wordsAt(
+  x: number,
+  width: number,
+  layout: Pick<Layout, 'width' | 'hasNotes'>,
+): { left: number; most: number } {
+  const right = layout.width - edge - (layout.hasNotes ? noteWidth : 0);
+  const left = Math.max(gutter + edge, Math.min(x, right - width));
+  return { left, most: right - left };
 }
 
 /** A length for a style. */

@@ -32,9 +32,9 @@ test('words and notes stay between the numbers and the right edge', () => {
   expect(wordsAt(300, 100, layout).left).toBe(300);
   const { left, most } = wordsAt(300, 5_000, layout);
   expect(left + most).toBe(layout.width - 6);
-  expect(left).toBeGreaterThan(118);
+  expect(left).toBeGreaterThan(134);
   const note = 'handing over, nobody asks';
   const half = textWidth(note, { size: 12 }) / 2;
   expect(noteMiddle(595, note, layout) + half).toBeLessThan(layout.width);
-  expect(noteMiddle(120, note, layout) - half).toBeGreaterThan(118);
+  expect(noteMiddle(120, note, layout) - half).toBeGreaterThan(134);
 });

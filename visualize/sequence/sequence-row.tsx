@@ -29,9 +29,11 @@ interface Props {
   layout: Layout;
   /** `near`: the record of the place has no row of its own, and this is the last one before it. */
   here: 'here' | 'near' | undefined;
+  /** It belongs to the story of the cause that is looked at. */
+  inStory: boolean;
 }
 
-export function SequenceRow({ at, rows, columns, layout, here }: Props): JSX.Element {
+export function SequenceRow({ at, rows, columns, layout, here, inStory }: Props): JSX.Element {
   const { entry, line } = rows.row(at);
   const { recording } = rows.index;
   const record = recording.records[entry.index]!;
@@ -49,6 +51,7 @@ export function SequenceRow({ at, rows, columns, layout, here }: Props): JSX.Ele
     'sequence-row',
     entry.kind,
     here ?? '',
+    inStory ? 'story' : '',
     departures.length > 0 ? 'departure' : '',
     isOutside(entry) ? 'outside' : '',
   ];
@@ -75,13 +78,18 @@ export function SequenceRow({ at, rows, columns, layout, here }: Props): JSX.Ele
 }
 
 /** Number and time of a row. They stand beside the rows, where scrolling to the side leaves them. */
-export function SequenceStamp({ at, rows, here }: Pick<Props, 'at' | 'rows' | 'here'>): JSX.Element | null {
+export function SequenceStamp({
+  at,
+  rows,
+  here,
+  inStory,
+}: Pick<Props, 'at' | 'rows' | 'here' | 'inStory'>): JSX.Element | null {
   const { entry, line } = rows.row(at);
   if (line > 0) return null;
   const { recording } = rows.index;
   const record = recording.records[entry.index]!;
   const departs = recording.departureAt(entry.index).length > 0;
-  const classes = ['sequence-stamp', here ?? '', departs ? 'departs' : ''];
+  const classes = ['sequence-stamp', here ?? '', inStory ? 'story' : '', departs ? 'departs' : ''];
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: a part of the row, which has the role
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { follows, goTo, place, size } from '../model/place.ts';
+import { isInStory } from '../model/story.ts';
 import { shownColumns, shownRows } from './sequence-current.ts';
 import { drawn as drawnForm, gutter, headHeight, type Layout, layoutOf, px, rowHeight } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
@@ -90,10 +91,12 @@ function useDrawnRows(
     const nodes: typeof before = new Map();
     for (let at = first; at < end; at++) {
       const mark = at !== here ? undefined : rows.row(at).entry.index === place.value ? 'here' : 'near';
-      const key = `${at} ${mark}`;
+      const { entry, line } = rows.row(at);
+      const inStory = line === 0 && isInStory(entry.index);
+      const key = `${at} ${mark} ${inStory}`;
       const node = before.get(key) ?? [
-        <SequenceRow key={at} at={at} rows={rows} columns={columns} layout={layout} here={mark} />,
-        <SequenceStamp key={at} at={at} rows={rows} here={mark} />,
+        <SequenceRow key={at} at={at} rows={rows} columns={columns} layout={layout} here={mark} inStory={inStory} />,
+        <SequenceStamp key={at} at={at} rows={rows} here={mark} inStory={inStory} />,
       ];
       nodes.set(key, node);
     }

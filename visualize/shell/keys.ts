@@ -4,6 +4,7 @@ import { goToMark, toggleMark } from '../model/marks.ts';
 import { goTo, place } from '../model/place.ts';
 import { togglePlaying } from '../model/playing.ts';
 import { remember, remembered } from '../model/remembered.ts';
+import { stepAlongCause } from '../model/story.ts';
 import { showAllPanes } from '../parts/large-button.tsx';
 import { goToDeparture, goToEnd, step, stepOfActor } from '../parts/steps.ts';
 import { focusSearch } from '../search/searching.ts';
@@ -144,6 +145,16 @@ export const commands: readonly Command[] = [
     keys: [
       { key: 'm', act: () => toggleMark(place.value) },
       { key: 'm', modifier: 'shift', act: goToMark },
+    ],
+  },
+  {
+    id: 'along-cause',
+    does: 'Along the cause: to what it came from, to what came of it',
+    shown: ['[', ']'],
+    isCharacter: true,
+    keys: [
+      { key: '[', act: () => stepAlongCause(-1) },
+      { key: ']', act: () => stepAlongCause(1) },
     ],
   },
   {

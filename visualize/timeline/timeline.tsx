@@ -16,6 +16,7 @@ import { Axis, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
 import { HiddenLanes, useLanesInView } from './timeline-scroll.tsx';
+import { StoryPath } from './timeline-story.tsx';
 import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
 /** Lanes over time: drag to go through it, with Shift to choose a range; the wheel zooms over the axis, and with Ctrl. */
@@ -51,6 +52,7 @@ export function Timeline(): JSX.Element {
           <Rows lanes={lanes.value} />
           <RangeShade />
           <Flags />
+          <StoryPath lanes={lanes.value} />
           <Playhead />
         </div>
       </div>

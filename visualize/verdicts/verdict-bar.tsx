@@ -86,7 +86,7 @@ function Time({ verdict: { index } }: { readonly verdict: Verdict }): JSX.Elemen
 
 function Spent({ verdict: { spent = [] } }: { readonly verdict: Verdict }): JSX.Element | null {
   return spent.length === 0 ? null : (
-    <span class="spent muted" title="Where the time went">
+    <span class="spent muted" title={`Where the time went: ${spentText(spent)}`}>
       {spentText(spent)}
     </span>
   );

@@ -23,7 +23,8 @@ export interface BriefChart {
 const mostPictures = 40;
 /** What a person sees of a chart that fills the window of a laptop (1440 × 900), in pixels. */
 export const briefScreen = { width: 1_410, height: 690 };
-const maxNameWidth = 130;
+/** Names are broken early: most pictures have less room at their sides than above and below. */
+const maxNameWidth = 100;
 
 /** All brief pictures of a machine: one for each way in which it may be folded, and one with all in it. */
 export async function briefChartsOf(chart: Statechart): Promise<BriefChart[]> {

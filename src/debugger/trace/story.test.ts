@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest';
+import { eventBody } from '../../../test/fixtures/event-body.ts';
+import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
+import { causeChain, type RecordList } from './cause-chain.ts';
+import { foldChain } from './fold-chain.ts';
+import { triesOf, worstInWords } from './retry-words.ts';
+import { neighboursOf, nextInStory, storyOf } from './story.ts';
+
+function listOf(bodies: readonly TraceBody[]): RecordList & { ledTo(seq: number): readonly number[] } {
+  const records = bodies.map((body, i): TraceRecord => ({ seq: i + 1, t: i, ...body }));
+  return {
+    records,
+    indexOf: (seq) => (records[seq - 1] === undefined ? undefined : seq - 1),
+    ledTo: (seq) => records.flatMap((record, i) => ('cause' in record && record.cause === seq ? [i] : [])),
+  };
+}
+
+/** Something from outside passes through three actors, and something else happens between. */
+const list = listOf([
+  { kind: 'spawn', actor: 'a' },
+  eventBody('outside', 'a', 'files.changed'),
+  eventBody('outside', 'a', 'status.asked'),
+  eventBody('a', 'b', 'config.changed', 2),
+  eventBody('a', 'outside', 'status.told', 3),
+  eventBody('b', 'c', 'epoch.start', 4),
+  eventBody('b', 'd', 'epoch.note', 4),
+  eventBody('c', 'b', 'epoch.live', 6),
+]);
+
+describe('the story of one cause', () => {
+  test('is one step each way at once', () => {
+    expect(neighboursOf(list, 3)).toEqual({ places: [1, 3, 5, 6], root: 1, isCut: false });
+  });
+
+  test('and all of it when asked for, without what happened meanwhile', () => {
+    expect(storyOf(list, 5)).toEqual({ places: [1, 3, 5, 7], root: 1, isCut: false });
+    expect(storyOf(list, 1)?.places).toEqual([1, 3, 5, 6, 7]);
+  });
+
+  test('is walked through from place to place, and ends', () => {
+    const story = storyOf(list, 5)!;
+    expect(nextInStory(story, 5, -1)).toBe(3);
+    expect(nextInStory(story, 5, 1)).toBe(7);
+    expect(nextInStory(story, 7, 1)).toBeUndefined();
+    // From beside it, too.
+    expect(nextInStory(story, 4, -1)).toBe(3);
+  });
+});
+
+test('tries are called by what went wrong, which one it was, and when the next one came', () => {
+  const tries = Array.from({ length: 11 }, (_, i): TraceBody[] => {
+    const before = i * 4;
+    return [
+      eventBody('supervisor', `epoch-${i}`, 'restart.decided', i === 0 ? 1 : before),
+      {
+        ...eventBody(`epoch-${i}`, 'supervisor', 'epoch.failed', before + 1),
+        event: { type: 'epoch.failed', reason: 'signal SIGKILL', signal: 'SIGKILL', during: 'initializing' },
+      } as TraceBody,
+      {
+        kind: 'timer-started',
+        actor: 'supervisor',
+        timer: 'backoff',
+        state: 'waiting',
+        ms: 1_000 * 2 ** i,
+        cause: before + 2,
+      },
+      { kind: 'timer', actor: 'supervisor', timer: 'backoff' },
+    ];
+  }).flat();
+  const all = listOf([...tries, eventBody('supervisor', 'agent', 'gave.up', tries.length)]);
+  const repeated = foldChain(causeChain(all, tries.length).links).find(({ times }) => times > 1)!;
+  expect(worstInWords(repeated)).toBe('SIGKILL while initializing');
+  const words = triesOf(repeated, (ms) => `${ms / 1_000} s`).map((one) => one.words);
+  expect(words[0]).toBe(`try ${repeated.times} of ${repeated.times}`);
+  expect(words[1]).toMatch(/^try \d+ of \d+, next in \d+ s$/);
+});

@@ -1,0 +1,60 @@
+/** The main views on three screens, light and dark: taken, looked at, and kept in docs/pictures (UPDATE_PICTURES=1). */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { launchBrowser, openPage } from '../browser/open-page.ts';
+import { opened } from '../browser/page-state.ts';
+import { takeView } from '../browser/pictures.ts';
+import { traceOf } from '../browser/written-trace.ts';
+import { recordedLife } from '../simulation/recorded-life.ts';
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+const hour = 3_600_000;
+/** Certificates every twelve hours, and an Envoy that is killed. */
+const life = recordedLife([
+  ...Array.from({ length: 5 }, () => ({ gap: { ms: 12 * hour }, happens: { what: 'certificate' } as const })),
+  { gap: { ms: 40_000 }, happens: { what: 'ready?' } },
+]);
+// Each run at the same time of the same day.
+const source = traceOf({ ...life, header: { ...life.header, pid: 4_242, startedAt: '2026-11-20T20:00:00.000Z' } });
+
+const screens = [
+  { width: 1_440, height: 900 },
+  { width: 1_024, height: 768 },
+  { width: 390, height: 844 },
+];
+const press = (name: string) => (page: Page) => page.getByRole('button', { name }).click();
+const views: readonly (readonly [string, (page: Page) => Promise<void>])[] = [
+  ['page', async () => {}],
+  ['chart', press('Make the chart large')],
+  ['sequence', press('Make the sequence large')],
+  ['story', press('Whole story')],
+];
+
+describe.each(screens)('$width × $height', ({ width, height }) => {
+  test.each(['light', 'dark'] as const)('%s', async (colorScheme) => {
+    const open = await openPage(browser, [source], {
+      viewport: { width, height },
+      colorScheme,
+      hash: '#actor=supervisor',
+    });
+    const { page } = open;
+    await opened(page);
+    for (const [view, show] of views) {
+      // The small screen shows one thing at a time anyway, and dark is the same in other colours.
+      if (view !== 'page' && (colorScheme === 'dark' || width < 1_000)) continue;
+      await show(page);
+      await takeView(`view-${view}-${width}-${colorScheme}`, page);
+      await page.keyboard.press('Escape');
+    }
+    await open.close();
+  });
+});

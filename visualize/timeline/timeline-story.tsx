@@ -1,0 +1,46 @@
+import type { JSX } from 'preact';
+import type { Lane } from '../model/lanes.ts';
+import { recording, size } from '../model/place.ts';
+import type { Recording } from '../model/recording.ts';
+import { story, storyAnchor } from '../model/story.ts';
+import { Parents, storyPoints } from '../model/story-lanes.ts';
+import { axisHeight, laneHeight } from './timeline-scroll.tsx';
+import { axis, width } from './timeline-view.ts';
+
+const known = new WeakMap<Recording, Parents>();
+/** Nearer to each other than this, points of one lane are one. */
+const apart = 5;
+
+/** The path of the story through the lanes. A hollow point: its actor has no lane of its own. */
+export function StoryPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
+  const open = recording.value;
+  const places = story.value?.places ?? [];
+  if (open === undefined || places.length < 2 || size.value === 0) return null;
+  const parents = known.get(open) ?? new Parents();
+  known.set(open, parents);
+  parents.grow(open.records);
+  const points: { index: number; x: number; y: number; isFolded: boolean }[] = [];
+  for (const { index, t, row, isFolded } of storyPoints(places, open.records, lanes, parents)) {
+    const x = axis.value.xOf(t);
+    const y = row < 0 ? axisHeight : axisHeight + row * laneHeight + laneHeight / 2;
+    const last = points.at(-1);
+    if (last === undefined || last.y !== y || Math.abs(last.x - x) >= apart) points.push({ index, x, y, isFolded });
+  }
+  const isSeen = (x: number): boolean => x >= -1 && x <= width.value + 1;
+  return (
+    <svg
+      class="story-path"
+      data-whole={storyAnchor.value !== undefined || undefined}
+      width={width.value}
+      height={axisHeight + lanes.length * laneHeight}
+      aria-hidden="true"
+    >
+      <path d={points.map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${x.toFixed(1)} ${y}`).join('')} />
+      {points
+        .filter(({ x }) => isSeen(x))
+        .map(({ index, x, y, isFolded }) => (
+          <circle key={index} class={isFolded ? 'folded' : ''} cx={x.toFixed(1)} cy={y} r={3.2} />
+        ))}
+    </svg>
+  );
+}
