@@ -37,6 +37,8 @@ export const adsConnectionMachine = setup({
     context: {} as AdsConnectionContext,
     input: {} as AdsConnectionInput,
     events: {} as AdsConnectionEvent,
+    /** `leaving`: it was told to end, or has ended; nobody tells it once more. */
+    tags: {} as 'leaving',
     children: {} as { stream: 'stream' },
   },
   actors: {
@@ -273,6 +275,7 @@ export const adsConnectionMachine = setup({
       },
     },
     draining: {
+      tags: 'leaving',
       description:
         'The server stops: what is under way is brought to its end, and the client then finds itself another server.',
       entry: 'drainStream',
@@ -296,6 +299,7 @@ export const adsConnectionMachine = setup({
       },
     },
     closing: {
+      tags: 'leaving',
       description: 'The last status follows what was sent; the stream is gone once the client has both.',
       entry: 'endStream',
       after: { closingTime: { target: 'closed', description: 'A client that does not read is not waited for.' } },
@@ -306,6 +310,6 @@ export const adsConnectionMachine = setup({
         'drain.order': {},
       },
     },
-    closed: { type: 'final' },
+    closed: { type: 'final', tags: 'leaving' },
   },
 });

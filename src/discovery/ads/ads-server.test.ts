@@ -227,6 +227,21 @@ describe('the end', () => {
     expect(performance.now() - started).toBeLessThan(600);
   });
 
+  test('who is being let go already is told so once, whoever else wants it', async ({ serve }) => {
+    const records: TraceRecord[] = [];
+    const recorder = createRecorder({ program: 'test' });
+    recorder.observe((record) => records.push(record));
+    const world = await serve({ recorder });
+    const stream = world.client().sotw();
+    stream.stopReading();
+    stream.send({ node, typeUrl: clusterType });
+    await eventuallyHolds(() => expect(world.server.connections()).toHaveLength(1));
+    const { id } = world.server.connections()[0]!;
+    for (const _ of [1, 2, 3]) expect(world.server.disconnect(id)).toBe(true);
+    await world.server.drain(300);
+    expect(records.filter((one) => one.kind === 'event' && one.event.type === 'drain.order')).toHaveLength(1);
+  });
+
   test('a drain of nobody is over at once', async ({ serve }) => {
     const { server } = await serve();
     const started = performance.now();

@@ -176,7 +176,7 @@ class GrpcAdsServer implements AdsServer {
 
   disconnect(id: string): boolean {
     const found = [...this.#connections.values()].find(({ stream, actor }) => viewConnection(stream, actor)?.id === id);
-    found?.actor.send({ type: 'drain.order', withinMs: 0 } satisfies DrainOrder);
+    if (found !== undefined) letGo(found, 0);
     return found !== undefined;
   }
 
@@ -361,9 +361,8 @@ class GrpcAdsServer implements AdsServer {
     const spacingMs = budgetMs / 2 / Math.max(1, connections.length);
     return connections.map((connection, i) => {
       const afterMs = i * spacingMs;
-      const order: DrainOrder = { type: 'drain.order', withinMs: Math.max(0, budgetMs * 0.9 - afterMs) };
       return setTimeout(() => {
-        if (this.#connections.has(connection.stream.number)) connection.actor.send(order);
+        if (this.#connections.has(connection.stream.number)) letGo(connection, Math.max(0, budgetMs * 0.9 - afterMs));
       }, afterMs);
     });
   }
@@ -371,6 +370,12 @@ class GrpcAdsServer implements AdsServer {
   #noteEmpty(): void {
     if (this.#connections.size === 0) this.#whenEmpty?.();
   }
+}
+
+/** Once: its chart says whether it is on its way out already. */
+function letGo({ actor }: Connection, withinMs: number): void {
+  const order: DrainOrder = { type: 'drain.order', withinMs };
+  if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
 }
 
 function refuse(call: AdsCall, code: status, details: string): void {
