@@ -3,7 +3,9 @@ import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import type {
   EpochFailed,
   EpochOrder,
+  ProbeExplain,
   ProbeFailed,
+  ProbeLacking,
   ProbeLook,
   ProbePassed,
   ProbeWaiting,
@@ -78,6 +80,20 @@ const earlyToleranceMs = ({ parentShutdownMs }: EpochInput): number => Math.max(
 const controlPlaneLimitMs = 2_000;
 const controlPlaneLimitOf = ({ epoch }: EpochRun): number | null => (epoch > 0 ? controlPlaneLimitMs : null);
 
+/** The check of the bootstrap has 30 s, the control plane 2 s; a file system that hangs does not answer at all. */
+const prepareLimitMs = 40_000;
+
+/** What an epoch waits for is told after so long, and again each time this has passed. */
+const firstNoticeMs = 5_000;
+const noticeMs = 30_000;
+/**
+ * One that nobody has made room for is held back while it lacks listeners: an Envoy that it would replace has them, and a first one
+ * may get them. For longer than a start beside a serving Envoy may take, which is then ended.
+ */
+const holdBackMs = 25_000;
+/** A child has taken its parent's place when it is live, and is reported as it is. */
+const needsItsListeners = ({ epoch }: EpochRun): boolean => epoch === 0;
+
 /** How long the kernel may take to end a process that was killed. */
 const reapLimitMs = 10_000;
 
@@ -97,6 +113,7 @@ export const epochMachine = setup({
       | ProcessFailed
       | ProbePassed
       | ProbeFailed
+      | ProbeLacking
       | ProbeWaiting,
     children: {} as { prepare: 'prepare'; process: 'process'; probe: 'probe'; drain: 'drainListeners' },
   },
@@ -109,8 +126,8 @@ export const epochMachine = setup({
     prepare: promiseEffect<Prepared, PrepareOrder>('prepare'),
     /** Runs Envoy until it exits. */
     process: callbackEffect<ProcessSignal, EpochRun & { configFile: string }>('process'),
-    /** Asks the admin interface until this epoch is live. */
-    probe: callbackEffect<ProbeLook, EpochRun>('probe'),
+    /** Asks the admin interface until this epoch is live; `listeners`: with all those that it was sent. */
+    probe: callbackEffect<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>('probe'),
     /** Orders Envoy to fail its health check and to drain its listeners; `replaced`: to close all of them at once. */
     drainListeners: promiseEffect<void, EpochRun & { replaced: boolean }>('drainListeners'),
   },
@@ -121,6 +138,10 @@ export const epochMachine = setup({
     linger: ({ context }) => context.lingerMs,
     retirementOverdue: ({ context }) => context.parentGraceMs,
     reapLimit: reapLimitMs,
+    prepareLimit: prepareLimitMs,
+    firstNotice: firstNoticeMs,
+    notice: noticeMs,
+    holdBack: holdBackMs,
   },
   guards: {
     isOutdated: (_, prepared: Prepared) => 'outdated' in prepared,
@@ -155,7 +176,9 @@ export const epochMachine = setup({
       ...idOf(context),
       reason: params.reason,
     })),
-    lookNow: sendTo('probe', { type: 'probe.look' }),
+    lookNow: sendTo('probe', { type: 'probe.look', asItIs: false }),
+    lookAsItIs: sendTo('probe', { type: 'probe.look', asItIs: true }),
+    askWhy: sendTo('probe', { type: 'probe.explain' }),
     reportNotLive: sendParent(({ context }, params: { reason: string }) => ({
       type: 'epoch.not-live',
       ...idOf(context),
@@ -206,7 +229,6 @@ export const epochMachine = setup({
   states: {
     preparing: {
       tags: 'starting',
-      meta: { waitsFor: 'the check of the bootstrap: 30 s at most; a child for its control plane, too: 2 s' },
       description: 'The bootstrap is written and, where it is not known to be good, checked by Envoy. No process yet.',
       invoke: {
         id: 'prepare',
@@ -246,6 +268,17 @@ export const epochMachine = setup({
           actions: {
             type: 'reportFailed',
             params: ({ event }) => failure('preparing', { reason: reasonOf(event.error) }),
+          },
+        },
+      },
+      after: {
+        prepareLimit: {
+          target: 'over',
+          actions: {
+            type: 'reportFailed',
+            params: failure('preparing', {
+              reason: `it was not prepared in ${prepareLimitMs} ms: a file system that holds its certificates or its bootstrap does not answer`,
+            }),
           },
         },
       },
@@ -296,7 +329,11 @@ export const epochMachine = setup({
           tags: 'starting',
           meta: { waitsFor: 'whatever Envoy waits for (epoch.waiting says what); the supervisor has the limit' },
           description: 'Envoy reads its bootstrap and waits for its first configuration.',
-          invoke: { id: 'probe', src: 'probe', input: ({ context }) => runOf(context) },
+          invoke: {
+            id: 'probe',
+            src: 'probe',
+            input: ({ context }) => ({ ...runOf(context), listeners: needsItsListeners(context) }),
+          },
           on: {
             'probe.passed': {
               target: 'live',
@@ -307,6 +344,10 @@ export const epochMachine = setup({
               actions: { type: 'reportNotLive', params: ({ event }) => ({ reason: event.reason }) },
             },
             'probe.waiting': {
+              actions: { type: 'reportWaiting', params: ({ event }) => ({ reason: event.reason }) },
+            },
+            'probe.lacking': {
+              target: '.held back',
               actions: { type: 'reportWaiting', params: ({ event }) => ({ reason: event.reason }) },
             },
             'process.exited': [
@@ -324,6 +365,39 @@ export const epochMachine = setup({
                 actions: { type: 'reportFailed', params: ({ event }) => failure('initializing', event) },
               },
             ],
+          },
+          initial: 'just started',
+          states: {
+            'just started': {
+              description: 'Most are live within a second.',
+              after: { firstNotice: { target: 'taking its time', actions: 'askWhy' } },
+            },
+            'taking its time': {
+              description: 'People are told now and then what it waits for.',
+              after: { notice: { target: 'taking its time', reenter: true, actions: 'askWhy' } },
+            },
+            'held back': {
+              description: 'It is live without listeners that it refused. It may get them yet.',
+              after: { holdBack: 'taken as it is' },
+              on: {
+                'probe.lacking': {
+                  actions: { type: 'reportWaiting', params: ({ event }) => ({ reason: event.reason }) },
+                },
+              },
+            },
+            'taken as it is': {
+              meta: { waitsFor: 'the answer of the admin interface: 10 s at most' },
+              description: 'Whoever waits for it may have nothing else.',
+              entry: 'lookAsItIs',
+              on: {
+                'probe.lacking': {},
+                'probe.failed': {
+                  target: 'taking its time',
+                  actions: { type: 'reportNotLive', params: ({ event }) => ({ reason: event.reason }) },
+                  description: 'It is not even live any more.',
+                },
+              },
+            },
           },
         },
         live: {

@@ -155,6 +155,12 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'spawn', from: 'epoch-N', to: 'epoch-N/probe', diagram: 'epoch', seeds: [] },
   { type: 'probe.look', from: 'epoch-N', to: 'epoch-N/probe', diagram: 'epoch', seeds: [] },
   { type: 'probe.waiting', from: 'epoch-N/probe', to: 'epoch-N', diagram: 'epoch', seeds: [] },
+  { type: 'probe.explain', from: 'epoch-N', to: 'epoch-N/probe', diagram: 'epoch', seeds: [] },
+  { type: 'probe.lacking', from: 'epoch-N/probe', to: 'epoch-N', diagram: 'epoch', seeds: [] },
+  { type: 'timer prepareLimit', from: 'epoch-N', to: 'epoch-N', diagram: 'epoch', seeds: [] },
+  { type: 'timer firstNotice', from: 'epoch-N', to: 'epoch-N', diagram: 'epoch', seeds: [] },
+  { type: 'timer notice', from: 'epoch-N', to: 'epoch-N', diagram: 'epoch', seeds: [] },
+  { type: 'timer holdBack', from: 'epoch-N', to: 'epoch-N', diagram: 'epoch', seeds: [] },
   { type: 'probe.passed', from: 'epoch-N/probe', to: 'epoch-N', diagram: 'epoch', seeds: [] },
   { type: 'probe.failed', from: 'epoch-N/probe', to: 'epoch-N', diagram: 'epoch', seeds: [] },
 ];

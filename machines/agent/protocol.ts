@@ -288,13 +288,17 @@ export type ProcessExited = {
 };
 /** epoch-N/process → epoch-N. The process could not be started at all. */
 export type ProcessFailed = { type: 'process.failed'; reason: string };
-/** epoch-N/probe → epoch-N. The admin interface answers for this epoch, and it is live. */
+/** epoch-N/probe → epoch-N. The admin interface answers for this epoch, it is live, and it has each listener that was asked for. */
 export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number };
-/** epoch-N → epoch-N/probe. Look now: what is not live at this moment is given up. */
-export type ProbeLook = { type: 'probe.look' };
-/** epoch-N/probe → epoch-N. It was asked to look, and the epoch is not live. */
+/** epoch-N/probe → epoch-N. It is live without listeners that it refused: which, and why. Told again when that changes. */
+export type ProbeLacking = { type: 'probe.lacking'; reason: string };
+/** epoch-N → epoch-N/probe. Look now, and say what comes of it. `asItIs`: whatever listeners it refused. */
+export type ProbeLook = { type: 'probe.look'; asItIs: boolean };
+/** epoch-N/probe → epoch-N. It was asked to look, and the epoch is not live, or lacks listeners that were asked for. */
 export type ProbeFailed = { type: 'probe.failed'; reason: string };
-/** epoch-N/probe → epoch-N. Not live for a while now. */
+/** epoch-N → epoch-N/probe. Find out what keeps the epoch from being live. */
+export type ProbeExplain = { type: 'probe.explain' };
+/** epoch-N/probe → epoch-N. What keeps the epoch from being live, as far as that shows from outside. */
 export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 
 /** status/http → status. The port is open. */

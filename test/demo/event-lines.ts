@@ -4,7 +4,7 @@ import { followTrace } from '../harness/follow-trace.ts';
 
 /**
  * Turns the lines of one program's trace into one line of text per state change of a statechart, e.g.
- * `12:01:02.345  gateway    epoch-1       running.initializing → running.live   (probe.passed)`.
+ * `12:01:02.345  gateway    epoch-1       running.initializing.just started → running.live   (probe.passed)`.
  *
  * @param program the name that the lines carry; two agents write the same one into their traces.
  */

@@ -36,7 +36,8 @@ const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => ste
 
 /** What needs an Envoy that does something at a moment of the test's choice. */
 function beyondEnvoy(labels: readonly string[]): string | undefined {
-  if (labels.includes('probe.waiting') && labels.includes('probe.passed')) return 'Envoy is not live late on demand';
+  if (labels.includes('after firstNotice') && labels.includes('probe.passed'))
+    return 'Envoy is not live late on demand';
   return undefined;
 }
 

@@ -28,7 +28,6 @@ export function epochDriver(
         bootstrap: refused ? 'refused' : bootstrapOf(test.steps[0]?.do),
         spawns: !labels.includes('process.failed'),
         live: labels.includes('probe.passed'),
-        complains: labels.includes('probe.waiting'),
       });
       const machine = epoch.provide({ actors: host.epochEffects });
       // Envoy checks a bootstrap in a process of its own: only where it is to find something.
@@ -60,6 +59,10 @@ const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => ste
 
 function impossible(labels: readonly string[]): string | undefined {
   const exit = labels.indexOf('process.exited');
+  const waiting = labels.indexOf('probe.waiting');
+  if (waiting >= 0 && !labels.slice(0, waiting).some((label) => /^after (firstNotice|notice)$/.test(label))) {
+    return 'nobody says what it waits for without being asked';
+  }
   if (exit >= 0 && !labels.includes('process.spawned')) return 'a process that was never spawned cannot exit';
   return undefined;
 }
@@ -91,6 +94,8 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
           return host.live(name);
         case 'probe.waiting':
           return host.waits(name);
+        case 'probe.lacking':
+          return host.lacks(name);
         default:
           // Nothing is awaited that need not be: an order that crosses with a fact must not come late.
           return /^epoch\.(drain|retire|supersede)$/.test(step.event.type)
@@ -98,8 +103,9 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
             : company.machine.send(step.event);
       }
     },
-    // Whoever waits for an answer of a process that ends learns it first.
-    ignores: ({ type }, step) => type === 'xstate.error.actor.drain' && stepLabel(step) === 'process.exited',
+    // Whoever waits for an answer of a process that ends learns it first; who was asked why it waits answers when it can.
+    ignores: ({ type }, step) =>
+      type === 'probe.waiting' || (type === 'xstate.error.actor.drain' && stepLabel(step) === 'process.exited'),
   };
 }
 

@@ -30,8 +30,6 @@ export interface HostPlan {
   readonly spawns: boolean;
   /** An Envoy is to be live at some time. */
   readonly live: boolean;
-  /** A probe that waits is to tell so. */
-  readonly complains: boolean;
   /** It takes requests, which nobody ever answers. */
   readonly takesRequests?: boolean;
 }
@@ -49,6 +47,8 @@ export interface Host {
   /** Epochs are known by their actors' names. */
   live(name: string): void | Promise<void>;
   waits(name: string): void | Promise<void>;
+  /** It is live without a listener. */
+  lacks(name: string): void | Promise<void>;
   /** Whoever starts from now on is not live until it is told. */
   holdBack(): void;
   /** Whose processes are there. */

@@ -35,10 +35,8 @@ interface Kind {
 
 /** Long enough that no stand-in is sent away by its child before a test says so. */
 const standInParentShutdownMs = 60_000;
-const complaintMs = 60;
 /** A process starts in half a second, on a busy machine in two; an admin interface that does not answer is given 5 s. */
 const limits = { obedient: { ms: 6_000 }, real: { ms: 8_000 } };
-const never = 3_600_000;
 
 const limitOf = ({ obeys }: Kind): Limit => (obeys ? limits.obedient : limits.real);
 
@@ -152,8 +150,6 @@ class ProcessHost implements Host {
         admins,
         discoveryAddress: undefined,
         startOf: (run) => this.#table.startOf(run),
-        firstComplaintMs: plan.complains ? complaintMs : never,
-        complaintEveryMs: never,
       }),
       drainListeners: drainListeners({ admins, role: 'sidecar' }),
     };
@@ -173,6 +169,10 @@ class ProcessHost implements Host {
   }
 
   waits(): void {}
+
+  lacks(): void {
+    throw new NotShown('no Envoy here refuses a listener');
+  }
 
   holdBack(): void {
     this.#heldBack = true;

@@ -1,7 +1,7 @@
 /** Envoys that are nothing but what a test says of them. */
 import { type AnyActorRef, fromPromise } from 'xstate';
 import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.ts';
-import type { ProbeLook, ProcessSignal } from '../../machines/agent/protocol.ts';
+import type { ProbeExplain, ProbeLook, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { NotShown } from './driver.ts';
 import { awaited, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
@@ -59,10 +59,13 @@ function open(plan: HostPlan): Host {
       );
     },
   });
-  const probing = scriptedCallback<ProbeLook, EpochRun>({
+  const probing = scriptedCallback<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>({
     start: ({ input, self }: Running<EpochRun>) => void probes.set(epochName(input, baseIds), self),
     // As an admin interface does: not in the same turn.
-    receive: ({ self }) => void setImmediate(() => report(self, { type: 'probe.failed', reason: '503 INITIALIZING' })),
+    receive: ({ self }, { type }) => {
+      if (type !== 'probe.look') return;
+      setImmediate(() => report(self, { type: 'probe.failed', reason: '503 INITIALIZING' }));
+    },
   });
   return {
     baseIds,
@@ -97,6 +100,7 @@ function open(plan: HostPlan): Host {
     prepare: () => prepared(),
     live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300 }),
     waits: async (name) => report(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
+    lacks: async (name) => report(await probe(name), { type: 'probe.lacking', reason: 'LIVE without tls' }),
     holdBack: () => {},
     running: () => [...running],
     end: (name, how) => {

@@ -35,7 +35,7 @@ export class Supervised {
   }
 
   static async open(kind: HostKind, settings: Partial<AgentSettings> = {}): Promise<Supervised> {
-    const plan = { bootstrap: 'good', spawns: true, live: true, complains: false, takesRequests: true } as const;
+    const plan = { bootstrap: 'good', spawns: true, live: true, takesRequests: true } as const;
     const host = await kind.open(plan);
     await host.prepare();
     const input: SupervisorInput = { baseIds: [...host.baseIds], settings: { ...defaultSettings, ...settings } };

@@ -16,7 +16,7 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
     name: kind.name,
     cannot: (test) => impossible(test) ?? cannot(test),
     async begin(test, input) {
-      const host = await kind.open({ bootstrap: 'good', spawns: true, live: true, complains: false });
+      const host = await kind.open({ bootstrap: 'good', spawns: true, live: true });
       await host.prepare();
       const supervisorInput = { ...(input as SupervisorInput), baseIds: [...host.baseIds] };
       const company = new Company(supervisorWith(host), 'supervisor', supervisorInput, ['status']);

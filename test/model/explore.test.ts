@@ -90,6 +90,10 @@ describe('the agent', () => {
     60_000,
   );
 
+  test('breaks none either where people are told what an Envoy waits for', () => {
+    expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { notices: true }).beginChecked()));
+  });
+
   test('does so also when states are told apart by the times between deadlines', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { exactTimes: true }).begin()));
   });
@@ -98,6 +102,13 @@ describe('the agent', () => {
     const within = sized({ short: bounds(1, 0, 0), full: bounds(1, 0, 1) });
     expectComplete(explore(() => exploreAgent(within).beginChecked({ everyRun: true })));
   });
+});
+
+test('a preparation that is never answered and has no limit is noticed: what is wanted is out of reach', () => {
+  const machines = { epoch: chartWithout(epochMachine, 'preparing', 'after', 'prepareLimit') };
+  const agent = exploreAgent(bounds(0, 1, 0), { faults: ['unprepared'], machines, invariants: [] });
+  const { found } = findShortest(() => agent.begin());
+  expect(found).toMatchObject({ path: ['unprepared:0'], violations: [{ invariant: whatIsWantedIsReached }] });
 });
 
 describe('files that the first start needs', () => {
@@ -487,7 +498,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
   );
 
   describe('C18: an Envoy that lives without a listener that it refused', () => {
-    const lives = 'lack:0 admin:0 live:0 tick:start-limiter.refill tick:envoy-0.hold-back.over seen:0';
+    const lives = 'lack:0 admin:0 live:0 seen:0 tick:start-limiter.refill tick:epoch-0.holdBack looked:0';
     const from = (run: string, triggers: number, machines: Broken['machines'] = {}) => {
       const agent = exploreAgent(bounds(triggers, 1, 0), machines);
       return findShortest(() => {
@@ -496,6 +507,18 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
         return world;
       });
     };
+
+    test('and is held back is taken as it is at last, if its chart has a limit for that', () => {
+      const held = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).begin());
+      expect(figures(held)).toMatchObject({ outcome: 'complete', found: undefined });
+      const machines = { epoch: chartWithout(epochMachine, 'running.initializing.held back', 'after', 'holdBack') };
+      const agent = exploreAgent(bounds(0, 1, 0), { faults: ['lack'], machines, invariants: [] });
+      const { found } = findShortest(() => agent.begin());
+      expect(found).toMatchObject({
+        path: ['lack:0'],
+        violations: [{ invariant: whatIsWantedIsReached }],
+      });
+    });
 
     test('gets out of it by a good certificate', () => {
       expectComplete(from(lives, 1));

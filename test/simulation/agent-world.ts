@@ -12,6 +12,7 @@ import type {
   DirectoryMissing,
   EnvoyAnswered,
   EnvoyAsk,
+  ProbeExplain,
   ProbeLook,
   ProcessSignal,
   Signal,
@@ -37,8 +38,10 @@ export interface ScriptedProcess {
   signals: string[];
   /** The admin interface answers 200 for this epoch. */
   live(): void;
-  /** Not live yet, and why. */
+  /** Why it is not live yet, for whoever asks. */
   waits(reason: string): void;
+  /** The admin interface answers 200, and a listener is not there. */
+  lacks(reason: string): void;
   exit(end?: Partial<ProcessEnd>): void;
 }
 
@@ -85,6 +88,10 @@ export class AgentWorld {
   watchAnswer: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
   /** Each watch of the directory, with what it was told. */
   readonly watches: { directory: string; seen: string | null }[] = [];
+  /** No preparation of an epoch is ever answered. */
+  preparationHangs = false;
+  /** What an Envoy that is not live waits for. */
+  waitsFor = '503 INITIALIZING';
   /** The file system answers no reading of the certificates. */
   readingHangs = false;
   /** Files that the first start needs never come. */
@@ -336,7 +343,10 @@ export class AgentWorld {
         configFile: input.configFile,
         signals: [],
         live: () => this.#probes.get(keyOf(input))?.({ type: 'probe.passed', timeToLiveMs: 300 }),
-        waits: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.waiting', reason }),
+        waits: (reason) => {
+          this.waitsFor = reason;
+        },
+        lacks: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.lacking', reason }),
         exit: (end = {}) => {
           this.alive.delete(scripted);
           const defaults = { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false };
@@ -348,17 +358,23 @@ export class AgentWorld {
       this.alive.add(scripted);
       sendBack({ type: 'process.spawned', pid: 1000 + this.started.length });
     });
-    const probe = fromCallback<ProbeLook, EpochRun>(({ input, sendBack, receive }) => {
-      this.#probes.set(keyOf(input), sendBack);
-      receive(async () => {
-        this.looks.push(keyOf(input));
-        // No probe answers in the turn in which it is asked.
-        await Promise.resolve();
-        if (this.onLook === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300 });
-        if (this.onLook === 'not live') sendBack({ type: 'probe.failed', reason: '503 INITIALIZING' });
-      });
-      return () => this.#probes.delete(keyOf(input));
-    });
+    const probe = fromCallback<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>(
+      ({ input, sendBack, receive }) => {
+        this.#probes.set(keyOf(input), sendBack);
+        receive(async (order) => {
+          if (order.type === 'probe.look') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
+          // No probe answers in the turn in which it is asked.
+          await Promise.resolve();
+          if (order.type === 'probe.explain') {
+            sendBack({ type: 'probe.waiting', reason: this.waitsFor });
+            return;
+          }
+          if (this.onLook === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300 });
+          if (this.onLook === 'not live') sendBack({ type: 'probe.failed', reason: '503 INITIALIZING' });
+        });
+        return () => this.#probes.delete(keyOf(input));
+      },
+    );
     const epoch = epochMachine.provide({
       actions: {
         removeConfigFile: ({ context }) => {
@@ -372,6 +388,7 @@ export class AgentWorld {
         prepare: fromPromise<Prepared, PrepareOrder>(async ({ input }) => {
           const { certificates, controlPlaneLimitMs, ...rest } = input;
           this.prepared.push(rest);
+          if (this.preparationHangs) await new Promise(() => {});
           if (this.looksAtCertificates && certificates !== null && certificates !== this.digest) {
             return { outdated: 'the certificate files are not those that were found good' };
           }

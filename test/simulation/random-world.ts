@@ -49,8 +49,6 @@ const noRoom = {
 const noRoomForAny = ['folder full', 'folder read-only', 'folder gone'] as const;
 /** Of a watch that fails again and again. */
 export const watchIsSpared = 'a watch that fails is set up ever more seldom';
-/** src/agent/admin/live-probe.ts */
-const complaintMs = { first: 5_000, next: 30_000 };
 
 const keyOf = ({ epoch, baseId }: Run): string => `${baseId}/${epoch}`;
 
@@ -361,11 +359,16 @@ export class RandomWorld implements RandomEffectWorld {
     const key = keyOf(input);
     if (on) {
       this.#probes.set(key, self);
-      this.#complain(self, complaintMs.first);
     } else if (this.#probes.get(key) === self) {
       this.#probes.delete(key);
       this.#calls.forget(self);
     }
+  }
+
+  explain({ self }: Running<Run>): void {
+    this.#calls.later(self, this.#nature.upTo(20, this.#occasion('look')), () =>
+      report(self, { type: 'probe.waiting', reason: 'Envoy is initializing' }),
+    );
   }
 
   lookNow({ input, self }: Running<Run>): void {
@@ -430,13 +433,6 @@ export class RandomWorld implements RandomEffectWorld {
     });
     this.ledger.judgeAlways();
     this.#turn?.();
-  }
-
-  #complain(probe: AnyActorRef, ms: number): void {
-    this.#calls.later(probe, ms, () => {
-      report(probe, { type: 'probe.waiting', reason: 'Envoy is initializing' });
-      this.#complain(probe, complaintMs.next);
-    });
   }
 
   /** The n-th of its kind: what is drawn for it does not hang on what else happened. */

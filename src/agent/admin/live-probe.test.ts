@@ -43,34 +43,43 @@ function probing(
   port: number,
   epoch: number,
   options: Partial<ProbeEnvironment> = {},
-): { next: (type: string) => Promise<EventObject & Record<string, unknown>>; look: () => void; events: EventObject[] } {
+): {
+  next: (type: string) => Promise<EventObject & Record<string, unknown>>;
+  look: (asItIs?: boolean) => void;
+  /** What it waits for. */
+  why: () => Promise<string>;
+  events: EventObject[];
+} {
   const events: (EventObject & Record<string, unknown>)[] = [];
   const probe = liveProbe({
     admins: adminInterfaces(port),
     discoveryAddress: undefined,
     startOf: () => performance.now(),
-    firstComplaintMs: 100,
-    complaintEveryMs: 100,
     ...options,
   });
   const parent = setup({ actors: { probe } }).createMachine({
-    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1 } },
+    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1, listeners: epoch === 0 } },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
   const actor = createActor(parent).start();
   onTestFinished(() => void actor.stop());
   return {
     events,
-    look: () => actor.getSnapshot().children.probe?.send({ type: 'probe.look' }),
-    async next(type) {
-      for (let waited = 0; waited < 5_000; waited += 10) {
-        const found = events.find((event) => event.type === type);
-        if (found !== undefined) return found;
-        await sleep(10);
-      }
-      throw new Error(`no ${type} in 5 s; told were ${JSON.stringify(events)}`);
+    look: (asItIs = false) => actor.getSnapshot().children.probe?.send({ type: 'probe.look', asItIs }),
+    async why() {
+      actor.getSnapshot().children.probe?.send({ type: 'probe.explain' });
+      return String((await next('probe.waiting')).reason);
     },
+    next,
   };
+  async function next(type: string): Promise<EventObject & Record<string, unknown>> {
+    for (let waited = 0; waited < 5_000; waited += 10) {
+      const found = events.find((event) => event.type === type);
+      if (found !== undefined) return found;
+      await sleep(10);
+    }
+    throw new Error(`no ${type} in 5 s; told were ${JSON.stringify(events)}`);
+  }
 }
 
 test('an epoch that is live is told once', async () => {
@@ -88,7 +97,7 @@ test('in the second in which most become live the looks come one after the other
     admin = server.admin;
     admin.ready = { status: 503, body: 'INITIALIZING\n' };
     const begun = performance.now();
-    probing(server.port, 0, { firstComplaintMs: 60_000 });
+    probing(server.port, 0);
     await eventually('it is asked', () => admin.asked > 14, { everyMs: 5 });
     return performance.now() - begun;
   };
@@ -101,7 +110,7 @@ test('in the second in which most become live the looks come one after the other
 
 test('nobody at the admin port is tolerated until somebody is there', async () => {
   const port = await freePort();
-  const { next, events } = probing(port, 0, { firstComplaintMs: 60_000 });
+  const { next, events } = probing(port, 0);
   await sleep(200);
   expect(events).toEqual([]);
   await adminServer(port);
@@ -110,8 +119,8 @@ test('nobody at the admin port is tolerated until somebody is there', async () =
 
 test('the parent’s answer does not count for the child (F13)', async () => {
   const { admin, port } = await adminServer();
-  const { next } = probing(port, 1);
-  expect(await next('probe.waiting')).toMatchObject({ reason: `epoch 0 answers at 127.0.0.1:${port}` });
+  const { next, why } = probing(port, 1);
+  expect(await why()).toBe(`epoch 0 answers at 127.0.0.1:${port}`);
   admin.epoch = 1;
   await next('probe.passed');
 });
@@ -120,8 +129,8 @@ test('a child that takes the admin port between two questions is not live by its
   const { admin, port } = await adminServer();
   admin.epoch = 1;
   admin.state = 'INITIALIZING';
-  const { next, events } = probing(port, 1);
-  expect(await next('probe.waiting')).toMatchObject({ reason: 'INITIALIZING' });
+  const { next, events, why } = probing(port, 1);
+  expect(await why()).toBe('INITIALIZING');
   expect(events.some(({ type }) => type === 'probe.passed')).toBe(false);
   admin.state = 'LIVE';
   await next('probe.passed');
@@ -131,10 +140,10 @@ test('an epoch that waits for a control plane which is away says so', async () =
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
-  const { next } = probing(port, 0, { discoveryAddress });
-  expect(await next('probe.waiting')).toMatchObject({
-    reason: `INITIALIZING: no configuration from the control plane at ${discoveryAddress} (connection refused)`,
-  });
+  const { why } = probing(port, 0, { discoveryAddress });
+  expect(await why()).toBe(
+    `INITIALIZING: no configuration from the control plane at ${discoveryAddress} (connection refused)`,
+  );
 });
 
 test('an epoch whose control plane is connected and silent says so', async () => {
@@ -142,43 +151,51 @@ test('an epoch whose control plane is connected and silent says so', async () =>
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   admin.connected = true;
   const discoveryAddress = `127.0.0.1:${port}`;
-  const { next } = probing(port, 0, { discoveryAddress });
-  expect(await next('probe.waiting')).toMatchObject({
-    reason: `INITIALIZING: the control plane at ${discoveryAddress} is connected and has not sent all of the configuration`,
-  });
+  const { why } = probing(port, 0, { discoveryAddress });
+  expect(await why()).toBe(
+    `INITIALIZING: the control plane at ${discoveryAddress} is connected and has not sent all of the configuration`,
+  );
 });
 
-test('an epoch that nobody has made room for is not live without a listener that it refused', async () => {
+test('an epoch that is live without listeners that it refused is told as such, once for what it lacks', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
-  const { next, events } = probing(port, 0);
-  expect(await next('probe.waiting')).toMatchObject({
+  const { next, events, look } = probing(port, 0);
+  expect(await next('probe.lacking')).toMatchObject({
     reason: 'LIVE without 1 refused listeners, tls: no certificate',
   });
-  expect(events.some(({ type }) => type === 'probe.passed')).toBe(false);
+  look();
+  expect(await next('probe.failed')).toMatchObject({ reason: 'LIVE without 1 refused listeners, tls: no certificate' });
+  await sleep(200);
+  expect(events).toHaveLength(2);
+  admin.refused = ['tls', 'other'];
+  await eventually('it is told anew', () => events.length > 2);
+  expect(events[2]).toMatchObject({ type: 'probe.lacking', reason: expect.stringContaining('without 2 refused') });
   admin.refused = [];
   await next('probe.passed');
 });
 
-test('nor is it held back for ever: whoever waits for it may have nothing else', async () => {
+test('asked for it as it is, it is live all the same', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
-  const { next } = probing(port, 0, { startOf: () => performance.now() - 26_000 });
-  await next('probe.passed');
+  const { next, look } = probing(port, 0);
+  await next('probe.lacking');
+  look(true);
+  expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
 });
 
-test('a child that refused a listener is told as live at once: its parent has closed its own', async () => {
+test('where listeners are not asked for, who refused one is live at once', async () => {
   const { admin, port } = await adminServer();
   admin.epoch = 1;
   admin.refused = ['tls'];
-  const { next } = probing(port, 1, { firstComplaintMs: 60_000 });
+  const { next } = probing(port, 1);
   await next('probe.passed');
 });
 
 test('told to look it says at once whether the epoch is live, and that it is only once', async () => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
-  const { events, next, look } = probing(port, 0, { firstComplaintMs: 60_000 });
+  const { events, next, look } = probing(port, 0);
   look();
   expect(await next('probe.failed')).toMatchObject({ reason: 'INITIALIZING' });
   // The pauses between the rounds have grown to a quarter of a second.

@@ -1,7 +1,17 @@
-/** The probe effect of an epoch: asks the admin interface until this very epoch is live. */
+/**
+ * The probe effect of an epoch: asks the admin interface until this very epoch is live, and says what it finds. What follows, and
+ * when people are told what it waits for, is for the chart to say.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
-import type { ProbeFailed, ProbeLook, ProbePassed, ProbeWaiting } from '../../../machines/agent/protocol.ts';
+import type {
+  ProbeExplain,
+  ProbeFailed,
+  ProbeLacking,
+  ProbeLook,
+  ProbePassed,
+  ProbeWaiting,
+} from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminDirectory } from './admin-interfaces.ts';
@@ -14,9 +24,6 @@ export interface ProbeEnvironment {
   readonly discoveryAddress: string | undefined;
   /** When the epoch's process was started, by `performance.now()`. */
   readonly startOf: (run: EpochRun) => number | undefined;
-  /** Until the first complaint, and between complaints. */
-  readonly firstComplaintMs?: number;
-  readonly complaintEveryMs?: number;
 }
 
 interface EpochRun {
@@ -24,17 +31,20 @@ interface EpochRun {
   readonly baseId: number;
 }
 
+interface ProbeInput extends EpochRun {
+  /** Listeners that it refused are asked for. */
+  readonly listeners: boolean;
+}
+
 /** Most become live in this time (spec/envoy-hot-restart.md §1), and are looked at often: who is live unseen is taken for one that is not. */
 const eagerMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;
-/** Longer than a start beside a serving Envoy may take, which is then ended: the other one has the listener. */
-const listenersLimitMs = 25_000;
 
-type Report = ProbePassed | ProbeFailed | ProbeWaiting;
+type Report = ProbePassed | ProbeLacking | ProbeFailed | ProbeWaiting;
 
 export function liveProbe(environment: ProbeEnvironment) {
-  return fromCallback<ProbeLook, EpochRun>(({ input, sendBack, receive }) => {
+  return fromCallback<ProbeLook | ProbeExplain, ProbeInput>(({ input, sendBack, receive }) => {
     const stop = new AbortController();
     const report = (event: Report): void => {
       if (stop.signal.aborted) return;
@@ -42,55 +52,78 @@ export function liveProbe(environment: ProbeEnvironment) {
       if (event.type === 'probe.passed') stop.abort();
       sendBack(event);
     };
-    const startedAt = environment.startOf(input) ?? performance.now();
-    receive(() => void lookNow(environment, input, startedAt, report));
-    void probe(environment, input, startedAt, report, stop.signal);
+    const probe = new Probe(environment, input, report);
+    receive((order) => void (order.type === 'probe.look' ? probe.lookNow(order.asItIs) : probe.explain()));
+    void probe.rounds(stop.signal);
     return () => stop.abort();
   });
-}
-
-async function lookNow(
-  { admins }: ProbeEnvironment,
-  run: EpochRun,
-  startedAt: number,
-  report: (event: Report) => void,
-): Promise<void> {
-  const admin = admins.of(run.baseId);
-  const { live, detail } = await withListeners(await look(admin, run), admin, run, startedAt);
-  if (!live) report({ type: 'probe.failed', reason: detail });
-  else report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
-}
-
-async function probe(
-  environment: ProbeEnvironment,
-  run: EpochRun,
-  startedAt: number,
-  report: (event: Report) => void,
-  stopped: AbortSignal,
-): Promise<void> {
-  const { firstComplaintMs = 5_000, complaintEveryMs = 30_000 } = environment;
-  const admin = environment.admins.of(run.baseId);
-  const beganAt = performance.now();
-  let complaintAt = beganAt + firstComplaintMs;
-  while (!stopped.aborted) {
-    const finding = await withListeners(await look(admin, run), admin, run, startedAt);
-    if (finding.live) {
-      report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
-      return;
-    }
-    if (performance.now() >= complaintAt) {
-      complaintAt = performance.now() + complaintEveryMs;
-      report({ type: 'probe.waiting', reason: await explain(environment, admin, finding) });
-    }
-    const isEager = performance.now() - beganAt < eagerMs;
-    await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopped }).catch(() => {});
-  }
 }
 
 interface Finding {
   readonly live: boolean;
   readonly answered: boolean;
   readonly detail: string;
+}
+
+class Probe {
+  readonly #environment: ProbeEnvironment;
+  readonly #input: ProbeInput;
+  readonly #admin: AdminClient;
+  readonly #startedAt: number;
+  readonly #report: (event: Report) => void;
+
+  constructor(environment: ProbeEnvironment, input: ProbeInput, report: (event: Report) => void) {
+    this.#environment = environment;
+    this.#input = input;
+    this.#admin = environment.admins.of(input.baseId);
+    this.#startedAt = environment.startOf(input) ?? performance.now();
+    this.#report = report;
+  }
+
+  async rounds(stopped: AbortSignal): Promise<void> {
+    const beganAt = performance.now();
+    let told = '';
+    while (!stopped.aborted) {
+      const { live } = await look(this.#admin, this.#input);
+      const lacking = live ? await this.#lacking() : '';
+      if (live && lacking === '') {
+        this.#passed();
+        return;
+      }
+      if (lacking !== '' && lacking !== told) this.#report({ type: 'probe.lacking', reason: lacking });
+      told = lacking;
+      const isEager = performance.now() - beganAt < eagerMs;
+      await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopped }).catch(() => {});
+    }
+  }
+
+  async lookNow(asItIs: boolean): Promise<void> {
+    const { live, detail } = await look(this.#admin, this.#input);
+    const lacking = live && !asItIs ? await this.#lacking() : '';
+    if (live && lacking === '') this.#passed();
+    else this.#report({ type: 'probe.failed', reason: lacking || detail });
+  }
+
+  /** What Envoy waits for, as far as one can tell from outside. */
+  async explain(): Promise<void> {
+    const finding = await look(this.#admin, this.#input);
+    // The next round tells.
+    if (finding.live) return;
+    const reason = await whatItWaitsFor(this.#environment, this.#admin, finding);
+    this.#report({ type: 'probe.waiting', reason });
+  }
+
+  #passed(): void {
+    this.#report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - this.#startedAt) });
+  }
+
+  /** Listeners that it refused and does not have; empty: none that is known of. */
+  async #lacking(): Promise<string> {
+    const refused = this.#input.listeners ? ((await askRefusedListeners(this.#admin)) ?? []) : [];
+    if (refused.length === 0) return '';
+    const [{ name, why }] = refused as [RefusedListener];
+    return `LIVE without ${refused.length} refused listeners, ${name}: ${why}`;
+  }
 }
 
 /**
@@ -110,25 +143,11 @@ async function look(admin: AdminClient, { epoch }: EpochRun): Promise<Finding> {
   }
 }
 
-/**
- * Live, and yet without a listener that it refused. A child has taken its parent's place by now, and is reported as it is. One
- * that nobody has made room for is held back: an Envoy that it would replace has that listener, and a first one may get it.
- */
-async function withListeners(
-  finding: Finding,
+async function whatItWaitsFor(
+  { discoveryAddress }: ProbeEnvironment,
   admin: AdminClient,
-  { epoch }: EpochRun,
-  startedAt: number,
-): Promise<Finding> {
-  if (!finding.live || epoch > 0 || performance.now() - startedAt > listenersLimitMs) return finding;
-  const refused = (await askRefusedListeners(admin)) ?? [];
-  if (refused.length === 0) return finding;
-  const [{ name, why }] = refused as [RefusedListener];
-  return { live: false, answered: true, detail: `LIVE without ${refused.length} refused listeners, ${name}: ${why}` };
-}
-
-/** What Envoy waits for, as far as one can tell from outside. */
-async function explain({ discoveryAddress }: ProbeEnvironment, admin: AdminClient, finding: Finding): Promise<string> {
+  finding: Finding,
+): Promise<string> {
   if (!finding.answered || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
     return finding.detail;
   }

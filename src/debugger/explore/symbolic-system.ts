@@ -45,6 +45,8 @@ export interface RootOptions {
   readonly created?: (root: AnyActorRef) => void;
   /** Told of every event that an actor sends to the root, before the root is. */
   readonly overhear?: (event: AnyEventObject) => void;
+  /** Timers that never go off, by their names: `epoch-1.notice`. */
+  readonly silences?: (timer: string) => boolean;
 }
 
 /** Where root actors are started. */
@@ -86,11 +88,13 @@ export class SymbolicSystem implements ActorHome {
   #zone = Zone.empty;
   #timers: ReadonlyMap<string, Timer> = new Map();
   #roots: readonly AnyActorRef[] = [];
+  #silences: (timer: string) => boolean = () => false;
   /** Machines that failed, and why. */
   #failures: readonly string[] = [];
 
   /** Starts a root actor; several share one time. */
-  start(logic: AnyActorLogic, { id, input, inspect, created, overhear }: RootOptions): AnyActorRef {
+  start(logic: AnyActorLogic, { id, input, inspect, created, overhear, silences }: RootOptions): AnyActorRef {
+    this.#silences = silences ?? this.#silences;
     const root = createActor(logic, { id, input, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
     const scheduler = root.system.scheduler;
     scheduler.schedule = (source, target, event, delay, timer) => this.#schedule(source, target, event, delay, timer);
@@ -199,6 +203,7 @@ export class SymbolicSystem implements ActorHome {
   #schedule(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject, delay: number, id = event.type): void {
     const timer = { source, target, event, id };
     const name = this.#nameOf(timer);
+    if (this.#silences(name)) return;
     this.#timers = new Map(this.#timers).set(name, timer);
     this.#zone = this.#zone.arm(name, delay);
   }

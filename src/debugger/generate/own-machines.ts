@@ -182,6 +182,7 @@ const epochSamples: Samples = {
     'probe.passed': [{ timeToLiveMs: 300 }],
     'probe.waiting': [{ reason: '503 INITIALIZING' }],
     'probe.failed': [{ reason: '503 INITIALIZING' }],
+    'probe.lacking': [{ reason: 'LIVE without 1 refused listeners, tls: no certificate' }],
   },
   outcomes: {
     prepare: [

@@ -8,7 +8,7 @@ export interface Bounds {
   /** Changed certificates and SIGHUPs. */
   readonly triggers: number;
   /**
-   * Crashes, refused bootstraps, failed spawns, processes that do not end, refused repairs, unusable certificates, processes
+   * Crashes, refused and unanswered bootstraps, failed spawns, processes that do not end, refused repairs, unusable certificates, processes
    * that answer nobody or cannot be killed, configurations with which no Envoy is ever live, or not with all its listeners.
    */
   readonly faults: number;
@@ -31,6 +31,8 @@ export interface ExplorationOptions {
   readonly readingHangs?: boolean;
   /** The watch of the certificate directory may fail or hang, and the directory may go and come. */
   readonly watchFails?: boolean;
+  /** People are told what an Envoy waits for. Nothing else comes of it, so it is left out where it is not said. */
+  readonly notices?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
   /** Keeps count of the time that must have passed: for traces. */
   readonly timed?: boolean;

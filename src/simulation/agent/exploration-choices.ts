@@ -38,10 +38,12 @@ export function* choicesIn({ state: s, host, zone, watchFails, agentEnds }: Situ
     if (s.faults > 0) yield bounded('unread');
   }
   for (const epoch of s.preparing.keys()) {
+    if (s.unprepared.has(epoch)) continue;
     yield free(`prepared:${epoch}`);
     if (s.faults > 0) {
       yield bounded(`refuse:${epoch}`);
       yield bounded(`unspawnable:${epoch}`);
+      yield bounded(`unprepared:${epoch}`);
       if (s.refused !== filesThatAreRead(s)) yield bounded(`lack:${epoch}`);
     }
   }
@@ -73,7 +75,7 @@ function* ofProcess(process: SimulatedProcess, state: WorldState, host: Simulate
   if (nature !== undefined && !(goesLive && isUnfit(process.generation, state))) {
     yield free(`${natureNames[nature.event]}:${label}`);
   }
-  if (isSeen(process, state, host)) yield free(`seen:${label}`);
+  if (isNews(process, state, host)) yield free(`seen:${label}`);
   if (process.sick) yield free(`well:${label}`);
   if (state.faults === 0) return;
   if (host.mayHang(process)) yield bounded(`hang:${label}`);
@@ -96,8 +98,13 @@ export function answers(name: string, host: SimulatedHost): boolean {
 
 /** A probe that comes by would find it live. */
 export function isSeen(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
-  if (!process.live || process.heldBack || process.sentAway || !probes.has(process.label)) return false;
+  if (!process.live || process.sentAway || !probes.has(process.label)) return false;
   return host.hasAdmin(process) && host.isResponsive(process);
+}
+
+/** And would tell its epoch what that does not know: it looks for listeners, too, and says once which are lacking. */
+export function isNews(process: SimulatedProcess, state: WorldState, host: SimulatedHost): boolean {
+  return isSeen(process, state, host) && !process.heldBack;
 }
 
 /** The supervisor may have turned to something else meanwhile. */

@@ -8,6 +8,7 @@ import type {
   AdminUse,
   EnvoyAsk,
   FilesAwaited,
+  ProbeExplain,
   ProbeLook,
   ProcessSignal,
   ReadinessAnswer,
@@ -53,7 +54,9 @@ export interface EffectWorld {
   openStatus?(http: AnyActorRef | undefined): void;
   orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyAsk | ReadinessAnswer): void;
   /** A probe is told to look once more. */
-  lookNow(effect: Running<EpochRun>): void;
+  lookNow(effect: Running<EpochRun>, order: ProbeLook): void;
+  /** It is asked what keeps its epoch from being live. */
+  explain(effect: Running<EpochRun>): void;
   /** Whether the orders arrived. */
   drain(run: EpochRun & { replaced: boolean }): boolean;
   /** Clears the mark of an epoch that died before it was live, if that is safe. */
@@ -195,9 +198,10 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
         receive: (effect, { signal }) => world(effect).signal(effect, signal),
         stop: (effect) => world(effect).abandon(effect),
       }),
-      probe: scriptedCallback<ProbeLook, EpochRun>({
+      probe: scriptedCallback<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>({
         start: (effect) => world(effect).probing(effect, true),
-        receive: (effect) => world(effect).lookNow(effect),
+        receive: (effect, order) =>
+          order.type === 'probe.look' ? world(effect).lookNow(effect, order) : world(effect).explain(effect),
         stop: (effect) => world(effect).probing(effect, false),
       }),
       drainListeners: scriptedPromise<void, EpochRun & { replaced: boolean }>((call) => {

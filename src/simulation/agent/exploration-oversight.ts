@@ -122,7 +122,8 @@ export class Oversight {
   #isWanted(process: SimulatedProcess): boolean {
     const { state, host } = this.#watched;
     const { generation } = process;
-    if (!host.isServing(process) || process.sick) return false;
+    // Also its supervisor has to know.
+    if (!host.isServing(process) || !process.seen || process.sick) return false;
     return generation.files >= state.wanted.files && generation.orders === state.wanted.orders;
   }
 

@@ -32,9 +32,11 @@ export interface WorldState {
   readonly restart: string | undefined;
   /** Calls of `prepare` that are not answered, by epoch: `0`, `0b`. */
   readonly preparing: ReadonlyMap<string, AnyActorRef>;
+  /** Those of them that never will be. */
+  readonly unprepared: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
   /** Those of them that were told to look now. */
-  readonly looking: ReadonlyMap<string, AnyActorRef>;
+  readonly looking: ReadonlyMap<string, { readonly probe: AnyActorRef; readonly asItIs: boolean }>;
   readonly repairing: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
   readonly releasing: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
@@ -70,6 +72,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     stop: 'not ordered',
     restart: undefined,
     preparing: new Map(),
+    unprepared: new Set(),
     probes: new Map(),
     looking: new Map(),
     repairing: undefined,
@@ -97,7 +100,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
  * the agent should run, and how often it has failed, is of no consequence any more.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
-  const calls = `${s.adminOf.baseId}${s.adminOf.lacks ? 'K' : ''} ${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${[...s.looking.keys()]}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
+  const calls = `${s.adminOf.baseId}${s.adminOf.lacks ? 'K' : ''} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
   if (s.stop !== 'not ordered')
     return `${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;

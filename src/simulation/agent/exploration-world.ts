@@ -4,13 +4,19 @@
  * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
  */
 import type { AnyActorRef } from 'xstate';
-import type { AdminUse, EnvoyAsk, ProcessSignal, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
+import type {
+  AdminUse,
+  EnvoyAsk,
+  ProbeLook,
+  ProcessSignal,
+  ReadinessAnswer,
+} from '../../../machines/agent/protocol.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
-import { answers, choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
+import { answers, choicesIn, happenings, isNews, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
 import {
   allFilesAreThere,
   type EffectWorld,
@@ -23,11 +29,14 @@ import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
 import { byRank, filesThatAreRead, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
 import { SimulatedHost, type SimulatedProcess } from './simulated-host.ts';
+import { mayBeHeldBack } from './simulated-process.ts';
 
 /** A probe comes by so often, and hears the answer (src/agent/admin/live-probe.ts). */
 const probeMs = 300;
 /** So long a reading of the files takes at most, unless it is never answered. */
 const readMs = 5_000;
+/** And a preparation, by the limits of what it asks. */
+const preparationMs = 35_000;
 /** Who is told to look has an answer in so much time, if there is one. */
 const lookMs = 100;
 
@@ -72,6 +81,7 @@ export class ExplorationWorld implements World, EffectWorld {
       id: 'agent',
       input: { settings },
       inspect,
+      silences: (timer) => options.notices !== true && isNotice(timer),
       created: (root) => worldOf.set(root.system, this),
       overhear: (event) => this.#oversight.hear(event),
     });
@@ -189,7 +199,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { preparing } = this.#state;
     const name = this.#nameOf(input);
     if (preparing.get(name) !== self) return;
-    this.#set({ preparing: less(preparing, name) });
+    this.#takeCall(name);
     this.#oversight.noteCalledOff();
   }
 
@@ -225,8 +235,13 @@ export class ExplorationWorld implements World, EffectWorld {
     }
   }
 
-  lookNow({ input, self }: Running<Run>): void {
-    this.#set({ looking: new Map(this.#state.looking).set(this.#nameOf(input), self) });
+  lookNow({ input, self }: Running<Run>, { asItIs }: ProbeLook): void {
+    this.#set({ looking: new Map(this.#state.looking).set(this.#nameOf(input), { probe: self, asItIs }) });
+  }
+
+  /** What is told to people changes nothing. */
+  explain({ self }: Running<Run>): void {
+    report(self, { type: 'probe.waiting', reason: '503 INITIALIZING' });
   }
 
   drain({ epoch, baseId, replaced }: Run & { replaced: boolean }): boolean {
@@ -303,6 +318,10 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'unspawnable':
         this.#prepared(subject, kind === 'unspawnable');
         return;
+      case 'unprepared':
+        this.#spendFault();
+        this.#set({ unprepared: new Set(this.#state.unprepared).add(subject) });
+        return;
       case 'lack':
         this.#spendFault();
         this.#set({ refused: filesThatAreRead(this.#state) });
@@ -320,6 +339,7 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'tick':
         // A minute of health is as good as a trigger.
         if (subject.endsWith('.healthy')) this.#set({ failures: 0 });
+        this.#notePreparationOver(subject);
         this.#system.fire(subject);
         return;
       case 'seen':
@@ -348,16 +368,26 @@ export class ExplorationWorld implements World, EffectWorld {
 
   #see(name: string): void {
     this.#system.disarm(`probe of ${name}`);
-    this.#host.noteSeen(this.#host.byLabel(name));
-    report(this.#state.probes.get(name)!, { type: 'probe.passed', timeToLiveMs: 300 });
+    const process = this.#host.byLabel(name);
+    const probe = this.#state.probes.get(name)!;
+    if (mayBeHeldBack(process)) {
+      this.#host.holdBack(process);
+      report(probe, { type: 'probe.lacking', reason: 'LIVE without tls' });
+    } else this.#passed(process, probe);
+  }
+
+  #passed(process: SimulatedProcess, probe: AnyActorRef): void {
+    this.#host.noteSeen(process);
+    report(probe, { type: 'probe.passed', timeToLiveMs: 300 });
   }
 
   /** A probe that was told to look has its answer: that of this moment. */
   #look(name: string): void {
-    const probe = this.#state.looking.get(name)!;
+    const { probe, asItIs } = this.#state.looking.get(name)!;
     this.#set({ looking: less(this.#state.looking, name) });
     const process = this.#host.processes.find(({ label }) => label === name);
-    if (process !== undefined && isSeen(process, this.#state, this.#host)) this.#see(name);
+    const isThere = process !== undefined && isSeen(process, this.#state, this.#host);
+    if (isThere && (asItIs || !mayBeHeldBack(process))) this.#passed(process, probe);
     else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
@@ -434,6 +464,14 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ unspawnable: false });
   }
 
+  /** A start that has failed, if it is that deadline. */
+  #notePreparationOver(timer: string): void {
+    const [, name] = /^epoch-(\w+)\.prepareLimit$/.exec(timer) ?? [];
+    if (name === undefined) return;
+    this.#takeCall(name);
+    this.#oversight.noteFailure();
+  }
+
   #filesCame(): void {
     const { waiting } = this.#state;
     this.#set({ waiting: undefined });
@@ -457,9 +495,11 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #takeCall(name: string): AnyActorRef {
-    const call = this.#state.preparing.get(name)!;
-    this.#set({ preparing: less(this.#state.preparing, name) });
-    return call;
+    const { preparing } = this.#state;
+    const unprepared = new Set(this.#state.unprepared);
+    unprepared.delete(name);
+    this.#set({ preparing: less(preparing, name), unprepared });
+    return preparing.get(name)!;
   }
 
   #spendFault(): void {
@@ -484,9 +524,15 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#choices = undefined;
     this.#askReadiness();
     this.#oversight.judge((invariant, observed) => invariant.always?.(observed));
-    if (!this.choices().some((choice) => choice.free)) {
-      this.#oversight.judge((invariant, observed) => invariant.atRest?.(observed));
-    }
+    if (this.#isAtRest) this.#oversight.judge((invariant, observed) => invariant.atRest?.(observed));
+  }
+
+  /** Nothing happens any more by itself, but that people are told once more what an Envoy waits for. */
+  get #isAtRest(): boolean {
+    return (
+      this.#system.zone.names('exact').every(isNotice) &&
+      !this.choices().some(({ name, free }) => free && !isNotice(name))
+    );
   }
 
   /** Somebody may ask at any time. What is answered hangs on the status chart and on the Envoys alone: asked once for each. */
@@ -505,7 +551,10 @@ export class ExplorationWorld implements World, EffectWorld {
     for (const process of this.#host.processes) {
       const nature = this.#host.natureOf(process);
       if (nature?.withinMs !== undefined) due.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
-      if (isSeen(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
+      if (isNews(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
+    }
+    for (const name of this.#state.preparing.keys()) {
+      if (!this.#state.unprepared.has(name)) due.set(`preparation of ${name}`, preparationMs);
     }
     if (this.#state.reading !== undefined) due.set('reading of the files', readMs);
     for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`look at ${name}`, lookMs);
@@ -563,6 +612,8 @@ export class ExplorationWorld implements World, EffectWorld {
 }
 
 const beginning = 'beginning';
+/** Of what an epoch's Envoy waits for. */
+const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
 
 function less<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
   const rest = new Map(map);

@@ -27,8 +27,6 @@ export interface SimulatedEnvoyInput {
   parentShutdownMs: number;
   /** Its own --drain-time-s. */
   drainMs: number;
-  /** It lacks a listener, and there is nobody whom it could have replaced: so long a probe does not call it live. */
-  heldBackMs?: number | undefined;
 }
 
 export interface ProcessEnd {
@@ -55,8 +53,6 @@ export type SimulatedEnvoyEvent =
   /** A fault: it does not end although it was asked to. */
   | { type: 'envoy.hung' }
   | { type: 'signal.sent'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' }
-  /** By the probe: time is over in which it might have got the listener that it refused. */
-  | { type: 'hold-back.over' }
   /** By its admin interface. */
   | { type: 'listeners.drain' | 'listeners.close' }
   | { type: 'parent.died' }
@@ -103,14 +99,12 @@ export const simulatedEnvoyMachine = setup({
   delays: {
     parentShutdown: ({ context }) => context.parentShutdownMs,
     drainTime: ({ context }) => context.drainMs,
-    holdBack: ({ context }) => context.heldBackMs ?? 0,
     /** Ten tries, one a second (fact 4). */
     tenTries: 10_000,
   },
   guards: {
     wasReceived: ({ context }, params: { as: Reception }) => context.reception === params.as,
     isFirst: ({ context }) => context.epoch === 0,
-    isHeldBack: ({ context }) => context.heldBackMs !== undefined,
     isTerm: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGTERM',
     isKill: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGKILL',
   },
@@ -125,10 +119,6 @@ export const simulatedEnvoyMachine = setup({
     closeListeners: () => {},
     /** Whatever else comes: the drain goes on beside it. */
     closeAfterDrainTime: raise({ type: 'listeners.close' }, { delay: 'drainTime' }),
-    /** Whatever becomes of it meanwhile. */
-    beginHoldBack: raise({ type: 'hold-back.over' }, { delay: 'holdBack' }),
-    /** Effect: a probe calls it live from now on. */
-    endHoldBack: () => {},
     /** Effect: it closes its admin interface. */
     giveUpAdmin: () => {},
     /** Effect: tells the parent, if there is one, that this one is live. */
@@ -144,7 +134,6 @@ export const simulatedEnvoyMachine = setup({
   context: ({ input }) => input,
   initial: 'attaching',
   on: {
-    'hold-back.over': { actions: 'endHoldBack' },
     'signal.sent': { guard: 'isKill', target: '.killed' },
     'envoy.crashed': '.crashed',
   },
@@ -152,7 +141,6 @@ export const simulatedEnvoyMachine = setup({
     attaching: {
       description: 'It looks for its shared memory and its parent: at once, seen from outside.',
       always: [
-        { guard: 'isHeldBack', target: 'initializing', actions: 'beginHoldBack' },
         { guard: { type: 'wasReceived', params: { as: 'accepted' } }, target: 'initializing' },
         {
           guard: { type: 'wasReceived', params: { as: 'no parent' } },

@@ -49,8 +49,6 @@ interface HostState {
   readonly spawned: number;
 }
 
-/** What lacks a listener is called live all the same after so long (src/agent/admin/live-probe.ts). */
-const listenersLimitMs = 25_000;
 /** How long a child took until it was live, for whoever asks when it is gone. */
 const simulatedStartMs = 300;
 
@@ -71,7 +69,6 @@ export const envoyOnHost = simulatedEnvoyMachine.provide({
     clearInitializing: onHost((host, process) => host.initialized(process)),
     takeAdmin: onHost((host, process) => host.takeAdmin(process)),
     closeListeners: onHost((host, process) => host.closeListeners(process)),
-    endHoldBack: onHost((host, process) => host.endHoldBack(process)),
     giveUpAdmin: onHost((host, process) => host.giveUpAdmin(process)),
     tellParentLive: onHost((host, process) => host.becameLive(process)),
     sendParentAway: onHost((host, process) => host.sendAway(process)),
@@ -122,8 +119,6 @@ export class SimulatedHost {
     this.noteTry(run.baseId);
     const reception = this.#reception(run.epoch, run.baseId);
     const { lacks = false } = run;
-    // Who has a parent has taken its place, and is called live.
-    const heldBackMs = lacks && run.epoch === 0 && reception === 'accepted' ? listenersLimitMs : undefined;
     const pid = this.#state.spawned + 1;
     const label = this.#labelFor(run);
     const parentShutdownMs = run.parentShutdownMs ?? this.#parentShutdownMs;
@@ -138,7 +133,6 @@ export class SimulatedHost {
         reception,
         parentShutdownMs,
         drainMs: run.drainMs ?? 0,
-        heldBackMs,
       },
       created: (envoy) => {
         hosts.set(envoy, { host: this, process: current });
@@ -155,7 +149,7 @@ export class SimulatedHost {
           undying: false,
           sick: false,
           lacks,
-          heldBack: heldBackMs !== undefined,
+          heldBack: false,
           supersededSeen: false,
           sentAway: false,
           closed: false,
@@ -202,8 +196,9 @@ export class SimulatedHost {
     process.envoy.send({ type: gradually ? 'listeners.drain' : 'listeners.close' });
   }
 
-  endHoldBack(process: SimulatedProcess): void {
-    this.#change(process, { heldBack: false });
+  /** Its epoch was told what it lacks. */
+  holdBack(process: SimulatedProcess): void {
+    this.#change(process, { heldBack: true });
   }
 
   closeListeners(process: SimulatedProcess): void {

@@ -32,7 +32,7 @@ export interface SimulatedProcess {
   readonly sick: boolean;
   /** It refused a listener at its start: it is live without it. */
   readonly lacks: boolean;
-  /** And the probe does not call it live yet. */
+  /** And its epoch was told so: it is not called live yet. */
   readonly heldBack: boolean;
   /** Was told to end: by a signal, or by its child. */
   readonly sentAway: boolean;
@@ -69,6 +69,9 @@ export interface HostWatch {
   seen?(process: SimulatedProcess): void;
   left(process: SimulatedProcess, end: ProcessEnd): void;
 }
+
+/** Nobody has made room for it: its epoch may wait for the listener that it refused. Who has a parent has taken its place. */
+export const mayBeHeldBack = ({ lacks, epoch }: SimulatedProcess): boolean => lacks && epoch === 0;
 
 /** By the names of their sockets: 4 is a child of 0, too (§2 "Gap +4"). */
 export function isChildOf(child: SimulatedProcess, parent: SimulatedProcess): boolean {

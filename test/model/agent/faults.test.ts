@@ -5,6 +5,7 @@
 import { EventEmitter, once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, setup } from 'xstate';
 import { liveProbe } from '../../../src/agent/admin/live-probe.ts';
@@ -234,16 +235,17 @@ test('F13: an answer of another epoch’s on the admin port makes nobody live', 
     admins: adminInterfaces(port),
     discoveryAddress: undefined,
     startOf: () => performance.now(),
-    firstComplaintMs: 100,
   });
   const asks = setup({ actors: { probe } }).createMachine({
-    invoke: { src: 'probe', input: { epoch: 1, baseId: 1 } },
+    invoke: { id: 'probe', src: 'probe', input: { epoch: 1, baseId: 1, listeners: false } },
     on: { '*': { actions: ({ event }) => void reports.emit(event.type) } },
   });
   const asking = createActor(asks).start();
   onTestFinished(() => void asking.stop());
   const live = once(reports, 'probe.passed').then(() => true);
-  // The first complaint comes after several answers.
+  // After several answers.
+  await sleep(100);
+  asking.getSnapshot().children.probe?.send({ type: 'probe.explain' });
   expect(await Promise.race([live, once(reports, 'probe.waiting').then(() => false)])).toBe(false);
   admin.epoch = 1;
   expect(await live).toBe(true);

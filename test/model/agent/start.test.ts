@@ -15,15 +15,77 @@ test('the watcher starts Envoy at once, whatever the files are', async () => {
 
 test('an Envoy that waits for the control plane while nobody serves is left waiting, and says why', async () => {
   const world = new AgentWorld();
-  await world.pass(5_000);
+  await world.settle();
   world.newest().waits('no xDS stream is open');
-  await world.pass(3_600_000);
-  expect(epochsStarted(world)).toEqual([0]);
-  expect(world.newest().signals).toEqual([]);
+  await world.pass(4_999);
+  expect(world.events('epoch.waiting')).toEqual([]);
+  await world.pass(1);
   expect(world.events('epoch.waiting')).toEqual([
     { type: 'epoch.waiting', name: 'epoch-0', epoch: 0, reason: 'no xDS stream is open' },
   ]);
+  world.newest().waits('the control plane has not sent all');
+  await world.pass(29_999);
+  expect(world.events('epoch.waiting')).toHaveLength(1);
+  await world.pass(1);
+  expect(world.events('epoch.waiting').slice(1)).toMatchObject([{ reason: 'the control plane has not sent all' }]);
+  await world.pass(3_600_000);
+  expect(world.events('epoch.waiting')).toHaveLength(122);
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.newest().signals).toEqual([]);
   expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
+});
+
+test('an Envoy that is live without a listener that it refused is held back for 25 s, then it is asked once more and taken as it is', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  world.onLook = 'live';
+  world.newest().lacks('LIVE without tls');
+  await world.settle();
+  expect(world.events('epoch.waiting')).toMatchObject([{ reason: 'LIVE without tls' }]);
+  await world.pass(24_999);
+  expect(world.looks).toEqual([]);
+  expect(world.events('epoch.live')).toEqual([]);
+  await world.pass(1);
+  expect(world.looks).toEqual(['0@7 as it is']);
+  expect(world.supervisorIs()).toEqual(['settled']);
+});
+
+test('one that gets its listener meanwhile is live at once, one that is not even live any more is waited for', async () => {
+  const gets = new AgentWorld();
+  await gets.settle();
+  gets.newest().lacks('LIVE without tls');
+  await gets.pass(10_000);
+  gets.newest().live();
+  await gets.settle();
+  expect(gets.supervisorIs()).toEqual(['settled']);
+
+  const lost = new AgentWorld();
+  await lost.settle();
+  lost.onLook = 'not live';
+  lost.newest().lacks('LIVE without tls');
+  await lost.pass(25_000);
+  expect(lost.events('epoch.not-live')).toHaveLength(1);
+  expect(lost.supervisorIs()).toEqual(['starting', 'with nobody serving']);
+  await lost.pass(30_000);
+  expect(lost.events('epoch.waiting')).toHaveLength(2);
+  lost.newest().live();
+  await lost.settle();
+  expect(lost.supervisorIs()).toEqual(['settled']);
+});
+
+test('an epoch whose preparation is never answered is given up after 40 s, and tried again', async () => {
+  const world = new AgentWorld();
+  world.preparationHangs = true;
+  await world.pass(39_999);
+  expect(world.events('epoch.failed')).toEqual([]);
+  await world.pass(1);
+  expect(world.events('epoch.failed')).toMatchObject([
+    { during: 'preparing', reason: expect.stringContaining('not prepared in 40000 ms') },
+  ]);
+  expect(world.supervisorIs()).toEqual(['backing off']);
+  world.preparationHangs = false;
+  await world.pass(1_000);
+  expect(epochsStarted(world)).toEqual([0]);
 });
 
 test('a refused bootstrap is tried again, and never becomes a process', async () => {

@@ -1,5 +1,5 @@
 /** Who may be ended, when, and how. */
-import type { SimulatedProcess } from '../simulated-host.ts';
+import { mayBeHeldBack, type SimulatedProcess } from '../simulated-process.ts';
 import { type Invariant, listOf, named, type Observed } from './invariant.ts';
 
 /** Its requests still run, and a child whose parent dies before its time is doomed (fact 4). */
@@ -41,7 +41,8 @@ export const onlyKillTheUnborn: Invariant = {
 export const liveIsNotKilled: Invariant = {
   name: 'never SIGKILL to an epoch that would say that it is live',
   signalling(process, signal, { host, stopOrdered }) {
-    if (signal !== 'SIGKILL' || stopOrdered || process.seen || process.heldBack || process.sentAway) return undefined;
+    if (signal !== 'SIGKILL' || stopOrdered || process.sentAway) return undefined;
+    if (process.seen || mayBeHeldBack(process)) return undefined;
     if (!host.isServing(process) || !host.hasAdmin(process) || !host.isResponsive(process)) return undefined;
     return host.isDoomed(process) ? undefined : `SIGKILL to ${named(process)}, which serves; nobody has asked it`;
   },
