@@ -62,7 +62,9 @@ test('a restart is seen as it happens: epoch 1 appears and goes live, epoch 0 dr
     { deadlineMs: 30_000 },
   );
   const seen = await statesSeen(page);
-  expect(seen['epoch-1']).toEqual(expect.arrayContaining(['preparing', 'running.initializing.just started', 'running.live']));
+  expect(seen['epoch-1']).toEqual(
+    expect.arrayContaining(['preparing', 'running.initializing.just started', 'running.live']),
+  );
   expect(seen['epoch-0']!.join()).toMatch(/^running\.live,.*draining/);
   for (const epoch of ['epoch-0', 'epoch-1']) expect(await page.locator(`[data-lane="${epoch}"]`).count()).toBe(1);
   expect(await recordsShown(page)).toBeGreaterThan(before + 30);

@@ -462,12 +462,16 @@ const broken: Record<string, Broken> = {
 };
 
 describe.skipIf(isQuick)('caught by a shortest run:', () => {
-  test.each(Object.entries(broken))('%s', (_, { finds, within, machines }) => {
-    const agent = exploreAgent(within, { ...machines, invariants: [finds] });
-    const { found } = findShortest(() => agent.begin());
-    expect(found?.violations[0]?.invariant).toBe(finds.name);
-    expect(lastsUntilTheEnd(() => agent.begin(), found!.path)).toBe(true);
-  });
+  test.each(Object.entries(broken))(
+    '%s',
+    (_, { finds, within, machines }) => {
+      const agent = exploreAgent(within, { ...machines, invariants: [finds] });
+      const { found } = findShortest(() => agent.begin());
+      expect(found?.violations[0]?.invariant).toBe(finds.name);
+      expect(lastsUntilTheEnd(() => agent.begin(), found!.path)).toBe(true);
+    },
+    120_000,
+  );
 
   test.each<[string, Broken['machines'], Bounds, string]>([
     [
