@@ -169,7 +169,7 @@ describe('by keyboard alone', () => {
     // The arrows to the side are the page's.
     const before = await seqShown(page);
     await page.keyboard.press('ArrowRight');
-    await expect.poll(() => seqShown(page)).toBe(before! + 1);
+    await shown(() => seqShown(page)).toBe(before! + 1);
     await open.close();
   });
 
@@ -273,4 +273,9 @@ async function tabTo(page: Page, selector: string): Promise<void> {
 
 async function nameInFocus(page: Page): Promise<string> {
   return page.locator(':focus').evaluate((element) => element.getAttribute('aria-label') ?? '');
+}
+
+/** A busy machine draws later. */
+function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+  return expect.poll(read, { timeout: 20_000 });
 }

@@ -63,7 +63,7 @@ describe('keys', () => {
     const { page } = open;
     await opened(page);
     await page.keyboard.press('r');
-    await expect.poll(() => page.locator('.range-text').innerText()).toMatch(/^records \d+–\d+/);
+    await shown(() => page.locator('.range-text').innerText()).toMatch(/^records \d+–\d+/);
     const words = await page.locator('.range-text').innerText();
     const shade = page.locator('.range-handle');
     const within = async (): Promise<number> =>
@@ -113,14 +113,14 @@ describe('keys', () => {
     expect(await seqShown(page)).toBe(100);
     const flag = page.getByRole('button', { name: /^Marked: record 100, / });
     expect(await flag.count()).toBe(1);
-    await expect.poll(() => page.url()).toContain('marks=100');
+    await shown(() => page.url()).toContain('marks=100');
     await page.reload();
     await opened(page);
     await page.keyboard.press('End');
     await flag.click();
     expect(await seqShown(page)).toBe(100);
     await page.keyboard.press('m');
-    await expect.poll(() => flag.count()).toBe(0);
+    await shown(() => flag.count()).toBe(0);
     await open.close();
   });
 
@@ -161,18 +161,18 @@ test('the wheel zooms over the axis and with Ctrl, and scrolls lanes that do not
   const before = await flagsAt(page);
   await page.mouse.move(before.track + 300, before.top + 45);
   await page.mouse.wheel(0, 20);
-  await expect.poll(scrolled).toBeGreaterThan(10);
+  await shown(scrolled).toBeGreaterThan(10);
   await atRest(page);
   expect((await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
   await page.keyboard.down('Control');
   await page.mouse.wheel(0, -400);
   await page.keyboard.up('Control');
-  await expect.poll(async () => (await flagsAt(page)).apart).toBeGreaterThan(before.apart * 1.5);
+  await shown(async () => (await flagsAt(page)).apart).toBeGreaterThan(before.apart * 1.5);
   await page.keyboard.press('0');
-  await expect.poll(async () => (await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
+  await shown(async () => (await flagsAt(page)).apart).toBeCloseTo(before.apart, 0);
   await page.mouse.move(before.track + 300, before.top + 8);
   await page.mouse.wheel(0, -400);
-  await expect.poll(async () => (await flagsAt(page)).apart).toBeGreaterThan(before.apart * 1.5);
+  await shown(async () => (await flagsAt(page)).apart).toBeGreaterThan(before.apart * 1.5);
   await open.close();
 });
 
@@ -187,16 +187,16 @@ describe('a file that is dropped on the page', () => {
     const { page } = open;
     await opened(page);
     await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
-    await expect.poll(() => recordsShown(page)).toBe(life.records.length);
+    await shown(() => recordsShown(page)).toBe(life.records.length);
     expect(await page.title()).toContain('agent.trace');
-    await expect.poll(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
+    await shown(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
     // Of a second one with the same name as well.
     await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
     await expect
       .poll(() => page.getByLabel('Source').locator('option').allInnerTexts())
       .toEqual(['written.trace', 'agent.trace', 'agent.trace (2)']);
     await page.getByLabel('Source').selectOption('written.trace');
-    await expect.poll(() => recordsShown(page)).toBe(1);
+    await shown(() => recordsShown(page)).toBe(1);
     await open.close();
   });
 
@@ -206,7 +206,7 @@ describe('a file that is dropped on the page', () => {
     await open.page
       .getByLabel('Open traces')
       .setInputFiles({ name: 'chosen.trace', mimeType: '', buffer: Buffer.from(await wholeText()) });
-    await expect.poll(() => recordsShown(open.page)).toBe(life.records.length);
+    await shown(() => recordsShown(open.page)).toBe(life.records.length);
     await open.close();
   });
 
@@ -230,7 +230,7 @@ describe('a file that is dropped on the page', () => {
     const { page } = open;
     await opened(page);
     await drop(page, [{ name, body }]);
-    await expect.poll(() => page.locator('.banners').innerText()).toMatch(says);
+    await shown(() => page.locator('.banners').innerText()).toMatch(says);
     expect([await seqShown(page), await recordsShown(page)]).toEqual([100, life.records.length]);
     expect(await page.getByLabel('Source').count()).toBe(0);
     await open.close();
@@ -247,10 +247,10 @@ test('a file for a colleague holds the part that matters, opens at this record w
 
   const other = await openAddress(browser, pathToFileURL(file).href, { offline: true });
   await opened(other.page);
-  await expect.poll(() => seqShown(other.page)).toBe(150);
+  await shown(() => seqShown(other.page)).toBe(150);
   expect(await recordsShown(other.page)).toBeLessThan(life.records.length);
-  await expect.poll(() => other.page.url()).toMatch(/#.*record=150&actor=supervisor&marks=148/);
-  await expect.poll(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
+  await shown(() => other.page.url()).toMatch(/#.*record=150&actor=supervisor&marks=148/);
+  await shown(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
   expect(await other.page.locator('[data-gaps]').count()).toBe(0);
   // The chain of causes is whole, and the part is a trace that holds to the contract.
   expect(await other.page.locator('[data-part="causes"]').innerText()).not.toMatch(/not in the trace/);
@@ -258,7 +258,7 @@ test('a file for a colleague holds the part that matters, opens at this record w
   await other.close();
   const third = await openAddress(browser, pathToFileURL(again).href, { offline: true });
   await opened(third.page);
-  await expect.poll(() => seqShown(third.page)).toBe(150);
+  await shown(() => seqShown(third.page)).toBe(150);
   await third.close();
   const part = join(folder, 'part.trace');
   writeFileSync(
@@ -312,4 +312,9 @@ async function flagsAt(page: Page): Promise<{ first: number; apart: number; trac
     .evaluateAll((flags) => flags.map((flag) => Number(/translateX\((.*)px\)/.exec(flag.getAttribute('style')!)![1])));
   const { x, y } = (await page.locator('.axis').boundingBox())!;
   return { first: places[0]!, apart: places[1]! - places[0]!, track: x, top: y };
+}
+
+/** A busy machine draws later. */
+function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+  return expect.poll(read, { timeout: 20_000 });
 }

@@ -183,12 +183,12 @@ describe('a link that a colleague wrote down', () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${new URL(server.address).origin}/#source=0&record=1`);
-    await expect.poll(() => page.locator('.banner').innerText()).toMatch(/has not been let in: open the address/);
+    await shown(() => page.locator('.banner').innerText()).toMatch(/has not been let in: open the address/);
     expect(await page.locator('[data-actor]').count()).toBe(0);
     // Nor one that was let in by another server, which had this port before.
     await page.evaluate(() => localStorage.setItem('chartpilot.path', 'A'.repeat(32)));
     await page.reload();
-    await expect.poll(() => page.locator('.banner').innerText()).toMatch(/has not been let in: open the address/);
+    await shown(() => page.locator('.banner').innerText()).toMatch(/has not been let in: open the address/);
     await context.close();
   });
 
@@ -321,4 +321,9 @@ async function listening(server: Server): Promise<{ server: Server; address: str
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return { server, address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+}
+
+/** A busy machine draws later. */
+function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+  return expect.poll(read, { timeout: 20_000 });
 }

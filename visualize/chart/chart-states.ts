@@ -21,7 +21,8 @@ export function useNamedStates({ svg }: ChartScene, machine: string): void {
     for (const state of statesOf(svg)) {
       const isActive = active.has(Number(state.dataset.state));
       const [title = '', ...description] = (state.querySelector(':scope > title')?.textContent ?? '').split('\n');
-      const name = isFoldable(state) ? `${deed(state)} ${textOf(state)}` : title;
+      const path = state.dataset.path || machine;
+      const name = isFoldable(state) ? `${deed(state)} ${path}, ${textOf(state)}` : title;
       const words = [isActive ? `${name}, active` : name, description.join(' ')].filter(Boolean).join(': ');
       if (state.getAttribute('aria-label') !== words) state.setAttribute('aria-label', words);
     }
