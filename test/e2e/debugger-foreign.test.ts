@@ -1,0 +1,101 @@
+/** The page with traces that are not of one program of ours: somebody else's, and several programs on one axis. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-traces.ts';
+import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { statechartOf } from '../../src/runtime/trace/statechart.ts';
+import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { launchBrowser, openPage } from '../browser/open-page.ts';
+import { opened, recordsShown } from '../browser/page-state.ts';
+import { traceOf } from '../browser/written-trace.ts';
+import { headerWith } from '../fixtures/trace-header.ts';
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+test('the door lock, recorded by chartpilot/record: its states are bars of its lane, what it says of marks is there', async () => {
+  const file = join(packageRoot(), 'test/fixtures/traces-of-versions/version-3-recorded.trace');
+  const open = await openPage(browser, [memorySource('lock.trace', readFileSync(file, 'utf8'))]);
+  const { page } = open;
+  // Nobody lives at its end: no actor is drawn there.
+  await shown(() => recordsShown(page)).toBe(29);
+  await shown(() =>
+    page.locator('[data-lane]').evaluateAll((lanes) => lanes.map((lane) => lane.getAttribute('data-lane'))),
+  ).toEqual(['lock']);
+  const phases = await page
+    .locator('[data-lane="lock"] .bar')
+    .evaluateAll((bars) => bars.map((bar) => bar.getAttribute('data-phase')));
+  expect(phases).toEqual(expect.arrayContaining(['locked', 'open']));
+  const drawn = await page
+    .locator('[data-lane="lock"] .bar rect')
+    .first()
+    .evaluate((bar) => (globalThis as unknown as InPage).getComputedStyle(bar).fill);
+  expect(drawn).toMatch(/^rgb/);
+  expect(drawn).not.toBe('rgb(0, 0, 0)');
+  expect(await page.locator('.timeline .legend').innerText()).toMatch(/open/);
+  expect(await page.locator('[data-lane="lock"] .mark[data-kind="rejected"]').count()).toBe(1);
+  await open.close();
+});
+
+test('a gateway and its control plane on one axis: an arrow goes from one to the other, and why follows it back', async () => {
+  const event = (t: number, from: string, to: string, type: string, more: object = {}): TraceBody & { t: number } => ({
+    kind: 'event',
+    from,
+    to,
+    event: { type, ...more },
+    t,
+  });
+  const program = (
+    label: string,
+    machine: Parameters<typeof statechartOf>[0],
+    bodies: readonly (TraceBody & { t: number })[],
+  ): ProgramTrace => ({
+    label,
+    header: headerWith({ program: label, machines: [statechartOf(machine)] }),
+    records: bodies.map((body, i) => ({ seq: i + 1, ...body }) as TraceRecord),
+  });
+  const node = 'router~1.2.3.4~gateway.demo~demo.svc';
+  const merged = mergeTraces([
+    program('gateway', epochMachine, [
+      { kind: 'spawn', actor: 'epoch-0', machine: 'epoch', t: 10 },
+      { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', t: 11, cause: 1 },
+      event(12, 'epoch-0/prepare', 'epoch-0', 'xstate.done.actor.prepare', { output: { configFile: 'x', node } }),
+      event(20, 'epoch-0/process', 'epoch-0', 'process.spawned', { pid: 1 }),
+      event(500, 'epoch-0/probe', 'epoch-0', 'probe.passed'),
+    ]),
+    program('discovery', adsConnectionMachine, [
+      { kind: 'spawn', actor: 'ads-connection-1', machine: 'ads-connection', t: 90 },
+      { kind: 'spawn', actor: 'ads-connection-1/stream', parent: 'ads-connection-1', t: 90, cause: 1 },
+      event(100, 'ads-connection-1/stream', 'ads-connection-1', 'node.accepted', { node }),
+    ]),
+  ]);
+  expect(merged.arrows).toBe(2);
+  const open = await openPage(browser, [traceOf({ header: merged.header, records: merged.records })]);
+  const { page } = open;
+  await opened(page);
+  await shown(() => page.locator('[data-lane="gateway:epoch-0"]').count()).toBe(1);
+  const arrow = merged.records.find((record) => record.kind === 'event' && record.event.type === 'xds.connect')!;
+  await shown(() => page.locator(`.sequence-view [data-record="${arrow.seq}"]`).count()).toBe(1);
+  expect(await page.locator('.sequence-view').innerText()).toContain('xds.configured');
+  await open.close();
+});
+
+/** On a busy machine a page takes its time. */
+const shown = <T>(what: () => Promise<T>) => expect.poll(what, { timeout: 20_000 });
+
+/** What a browser has. */
+interface InPage {
+  getComputedStyle(element: unknown): { readonly fill: string };
+}
