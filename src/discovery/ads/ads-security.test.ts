@@ -4,6 +4,7 @@ import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, secretType } from '../../../machines/discovery/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { type CertificateAuthority, createAuthority } from '../../../test/certs/authority.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { silentLogger } from '../../runtime/log.ts';
 import { SecurePortCredentials } from '../server-certificates.ts';
@@ -173,8 +174,10 @@ describe('the port without TLS', () => {
     const world = await start({ secretsOnPlaintext: true, authenticators: [] });
     const stream = world.secure().sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
+    await eventuallyHolds(() =>
+      expect(world.warnings).toEqual(['secrets are not served to a client without an identity']),
+    );
     expect(await stream.unexpected()).toEqual([]);
-    expect(world.warnings).toEqual(['secrets are not served to a client without an identity']);
   });
 
   test('row 24: does not answer a request for secrets, and warns once', async ({ start }) => {
