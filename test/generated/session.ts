@@ -150,7 +150,8 @@ const decisive: Readonly<Record<string, readonly string[]>> = {
 /** Where a bootstrap lies is another place each time; that there is one, or what there is instead, is the answer. */
 function answersTheSame(effect: string, wanted: unknown, given: unknown): boolean {
   if (effect !== 'prepare') return isDeepStrictEqual(wanted, given);
-  return isDeepStrictEqual(Object.keys(wanted as Prepared), Object.keys((given ?? {}) as Prepared));
+  // What comes with a bootstrap differs, too.
+  return Object.keys(wanted as Prepared)[0] === Object.keys((given ?? {}) as Prepared)[0];
 }
 
 const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);
