@@ -17,7 +17,7 @@ import type {
   RotationStage,
 } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
-import { noLane } from './timeline.ts';
+import { authorityTimeline } from './timeline.ts';
 
 export interface AuthorityInput {
   /** How often the age of the root is looked at (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
@@ -167,7 +167,7 @@ const authoritySetup = setup({
 export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',
   description: 'The certificate authority of the mesh.',
-  meta: { timeline: noLane },
+  meta: { timeline: authorityTimeline },
   context: ({ input }) => ({ ...input, signer: '', other: null, failures: 0 }),
   initial: 'idle',
   states: {

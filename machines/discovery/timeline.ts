@@ -74,3 +74,12 @@ export const configControllerTimeline = source(
 );
 export const serviceRegistryTimeline = source(failed('services.failed'));
 export const jwksTimeline = source();
+
+export const authorityTimeline: Timeline = {
+  lane: 'none',
+  marks: [
+    failed('authority.failed'),
+    { event: 'rotation.order', kind: 'request', text: '{from} asks for another root' },
+    { event: 'authority.changed', kind: 'change', text: 'The authority is {stage}, signed by {signer}' },
+  ],
+};

@@ -56,6 +56,11 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/key-set.machine.ts')).keySetMachine,
   },
   {
+    name: 'authority',
+    file: 'machines/discovery/authority.machine.ts',
+    load: async () => (await import('../../../machines/discovery/authority.machine.ts')).authorityMachine,
+  },
+  {
     name: 'push',
     file: 'machines/discovery/push.machine.ts',
     load: async () => (await import('../../../machines/discovery/push.machine.ts')).pushMachine,
