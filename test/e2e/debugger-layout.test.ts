@@ -90,12 +90,12 @@ test('a chart that has the window fits it, and can be read; a folded state opens
   expect(drawn.height).toBeLessThanOrEqual(room.height);
   expect(await page.locator('.chart-minimap').count()).toBe(0);
 
-  await chart.getByRole('button', { name: /^Open recycling/ }).click();
+  await chart.getByRole('button', { name: /^Open running\.recycling/ }).click();
   await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(2);
   await page.reload();
   await opened(page);
   await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(2);
-  await chart.getByRole('button', { name: /^Fold recycling/ }).press('Enter');
+  await chart.getByRole('button', { name: /^Fold running\.recycling/ }).press('Enter');
   await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(0);
 
   // Among the other panes it has less room: what of it is seen stands in its corner.

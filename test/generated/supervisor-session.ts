@@ -1,9 +1,11 @@
 /** The supervisor's machine in company: its epochs are real machines, their effects a host's; the others' messages are sent. */
+import type { AnyActorRef } from 'xstate';
 import type { SupervisorContext, SupervisorInput } from '../../machines/agent/supervisor.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
 import type { Host, HostKind } from './host.ts';
+import { foundWithin, type Limit } from './limit.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 import { supervisorWith } from './supervised.ts';
 
@@ -21,7 +23,7 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
       const supervisorInput = { ...(input as SupervisorInput), baseIds: [...host.baseIds] };
       const company = new Company(supervisorWith(host), 'supervisor', supervisorInput, ['status']);
       return sessionOf(company, test, {
-        ...waysOf(company, host),
+        ...waysOf(company, host, kind.limit),
         limit: kind.limit,
         end: () => host.close(),
       });
@@ -46,10 +48,20 @@ function impossible({ steps }: GeneratedTest): string | undefined {
   return undefined;
 }
 
+function isPreparing({ machine }: Company): boolean {
+  const { children } = machine.getSnapshot() as { children: Record<string, AnyActorRef | undefined> };
+  return Object.values(children).some((child) => child?.getSnapshot()?.value === 'preparing');
+}
+
 type EpochEvent = Step & { kind: 'event' };
 
-function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
+function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' | 'ignores'> {
   const context = (): SupervisorContext => company.machine.getSnapshot().context as SupervisorContext;
+  /** Envoys are prepared in real time: what would pass meanwhile, of the other time, is not theirs. */
+  const pass = async (ms: number): Promise<void> => {
+    await foundWithin(limit, () => (isPreparing(company) ? undefined : true));
+    await company.pass(ms);
+  };
   const phaseOf = (name: string): string | undefined => context().epochs.find((epoch) => epoch.name === name)?.phase;
   const fate = async (rest: readonly Step[]): Promise<void> => {
     const next = rest.find((step) => step.kind === 'event' && /^epoch\.(live|failed|exited)$/.test(step.event.type));
@@ -70,12 +82,12 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
       case 'epoch.live':
         return host.live(name);
       case 'epoch.healthy':
-        return company.pass(healthyMs);
+        return pass(healthyMs);
       case 'epoch.overdue':
-        return company.pass(2 * healthyMs);
+        return pass(2 * healthyMs);
       case 'epoch.exited':
         // A parent that leaves before its time is a failure.
-        if (phase === 'leaving') await company.pass(parentDueMs);
+        if (phase === 'leaving') await pass(parentDueMs);
         return host.end(name, 'as told');
       case 'epoch.failed':
         // One that its parent refuses ends of that.
@@ -84,16 +96,16 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
   };
   return {
     async bring(step, rest) {
-      if (step.kind === 'delay') return company.pass(step.ms);
+      if (step.kind === 'delay') return pass(step.ms);
       if (step.kind === 'done' && step.effect === 'restart') return endNewest();
       if (step.kind !== 'event') return;
       const { type } = step.event;
       if (type === 'start.granted') return;
       // The charts of a restart and of the end ask for it in their own time.
       if (/^(child|epochs)\./.test(type)) {
-        await company.pass(2 * healthyMs);
+        await pass(2 * healthyMs);
         // One more look comes before an abort, an order to end before a kill.
-        if (type === 'child.abort' || type === 'epochs.kill') await company.pass(2 * healthyMs);
+        if (type === 'child.abort' || type === 'epochs.kill') await pass(2 * healthyMs);
         return;
       }
       if (type.startsWith('epoch.')) return aboutEpoch(step);
