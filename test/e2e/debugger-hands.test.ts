@@ -210,7 +210,7 @@ describe('a file that is dropped on the page', () => {
     await open.close();
   });
 
-  test.each<[string, string | Buffer, RegExp]>([
+  const none: readonly (readonly [string, string | Buffer, RegExp])[] = [
     ['notes.txt', 'not a trace at all\n', /notes\.txt cannot be opened: line 1/],
     ['empty.trace', '', /empty\.trace cannot be opened: it is empty/],
     ['agent.trace.gz', gzipSync('x'), /it is compressed; unpack it/],
@@ -225,14 +225,18 @@ describe('a file that is dropped on the page', () => {
       `${JSON.stringify({ ...life.header, version: 99 })}\n`,
       /the format's version is 99.*use the chartpilot of the release/,
     ],
-  ])('and is none leaves what is open, and says why: %s', async (name, body, says) => {
+  ];
+
+  test('and is none leaves what is open, and says why', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
-    await drop(page, [{ name, body }]);
-    await shown(() => page.locator('.banners').innerText()).toMatch(says);
-    expect([await seqShown(page), await recordsShown(page)]).toEqual([100, life.records.length]);
-    expect(await page.getByLabel('Source').count()).toBe(0);
+    for (const [name, body, says] of none) {
+      await drop(page, [{ name, body }]);
+      await shown(() => page.locator('.banners').innerText()).toMatch(says);
+      expect([await seqShown(page), await recordsShown(page)], name).toEqual([100, life.records.length]);
+      expect(await page.getByLabel('Source').count(), name).toBe(0);
+    }
     await open.close();
   });
 });

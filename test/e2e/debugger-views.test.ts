@@ -5,6 +5,7 @@ import { launchBrowser, openPage } from '../browser/open-page.ts';
 import { opened } from '../browser/page-state.ts';
 import { takeView } from '../browser/pictures.ts';
 import { traceOf } from '../browser/written-trace.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
 let browser: Browser;
@@ -39,7 +40,8 @@ const views: readonly (readonly [string, (page: Page) => Promise<void>])[] = [
   ['story', press('Whole story')],
 ];
 
-describe.each(screens)('$width × $height', ({ width, height }) => {
+// All of them at length (CHARTPILOT_TESTS=full): labels that are cut are looked for by the tests of the layout in each run.
+describe.each(sized({ short: screens.slice(0, 1), full: screens }))('$width × $height', ({ width, height }) => {
   test.each(['light', 'dark'] as const)('%s', async (colorScheme) => {
     const open = await openPage(browser, [source], {
       viewport: { width, height },

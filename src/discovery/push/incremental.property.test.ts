@@ -646,7 +646,7 @@ describe('contexts and caches that go on from the last ones', () => {
         });
         expect(states[0]).toEqual(states[1]);
       }),
-      { numRuns: 2 * numRuns },
+      { numRuns },
     );
   }, 240_000);
 });
