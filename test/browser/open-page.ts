@@ -8,7 +8,7 @@ import { requireChromium } from './chromium.ts';
 /** One for all tests of a file; they close it. @throws ChartpilotError when there is no Chromium: no test is skipped. */
 export function launchBrowser(): Promise<Browser> {
   // The sandbox wants rights that root in a container does not have; pages are our own.
-  return chromium.launch({ executablePath: requireChromium(), args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'] });
+  return chromium.launch({ executablePath: requireChromium(), args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 }
 
 export interface OpenedPage {
