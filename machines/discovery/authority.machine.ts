@@ -84,7 +84,7 @@ const authoritySetup = setup({
     },
   },
   actors: {
-    /** Who holds certificates, and which roots each of them trusts by its own word. */
+    /** Knows which workloads hold certificates, and which roots each of them trusts by its own word. */
     workloadLedger: callbackEffect<BundleAwait | LeavesAwait, undefined>('workloadLedger'),
     /** Watches the directory of a plugged-in authority; without one it has nothing to tell. */
     watchAuthority: callbackEffect<{ type: never }, undefined>('watchAuthority'),
@@ -148,7 +148,7 @@ const authoritySetup = setup({
         type: 'authority.changed',
         stage: params.stage,
         signer: context.signer,
-        roots: params.stage === 'dropping' ? [context.signer] : rootsOf(context),
+        roots: rootsIn(params.stage, context),
       }),
     ),
     reportFailed: sendParent(
@@ -425,7 +425,12 @@ export const authorityMachine = authoritySetup.createMachine({
   },
 });
 
-/** The roots that are trusted in this stage, the signer's first. */
+/** The roots that are given out in a stage. */
+function rootsIn(stage: RotationStage, context: AuthorityContext): AuthorityId[] {
+  return stage === 'dropping' ? [context.signer] : rootsOf(context);
+}
+
+/** The roots that there are, the signer's first. */
 function rootsOf({ signer, other }: Pick<AuthorityContext, 'signer' | 'other'>): AuthorityId[] {
   return other === null ? [signer] : [signer, other];
 }
@@ -466,7 +471,7 @@ function inForce(stage: RotationStage) {
     {
       type: 'publishRoots' as const,
       params: ({ context }: { context: AuthorityContext }) => ({
-        roots: stage === 'dropping' ? [context.signer] : rootsOf(context),
+        roots: rootsIn(stage, context),
       }),
     },
     {

@@ -33,7 +33,7 @@ export function makeRequest(privateKey: KeyObject, uris: readonly string[]): str
   const request = new CertificationRequest({
     certificationRequestInfo: info,
     signatureAlgorithm: identifierOf(algorithmOf(privateKey)),
-    signature: arrayBufferOf(signatureOf(new Uint8Array(AsnConvert.serialize(info)), privateKey)),
+    signature: signatureOf(new Uint8Array(AsnConvert.serialize(info)), privateKey),
   });
   return pemOf('CERTIFICATE REQUEST', new Uint8Array(AsnConvert.serialize(request)));
 }
@@ -92,8 +92,4 @@ function lengthOf(der: Uint8Array): number {
   let length = 0;
   for (let at = 2; at < 2 + bytes; at++) length = length * 256 + (der[at] ?? 0);
   return 2 + bytes + length;
-}
-
-function arrayBufferOf(bytes: Uint8Array): ArrayBuffer {
-  return new Uint8Array(bytes).buffer;
 }

@@ -41,6 +41,9 @@ export interface Lifetime {
   readonly notAfter: Date;
 }
 
+/** So much earlier a certificate begins than it is made: clocks of others may be behind (spec/discovery.md §11). */
+export const backdatedMs = 2 * 60_000;
+
 export interface Issuer {
   readonly certificate: Certificate;
   readonly privateKey: KeyObject;
@@ -134,7 +137,7 @@ export function issueRevocationList(issuer: Issuer, list: Revocations): string {
   const der = new CertificateList({
     tbsCertList: tbs,
     signatureAlgorithm: algorithm,
-    signature: arrayBufferOf(signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), issuer.privateKey)),
+    signature: signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), issuer.privateKey),
   });
   return pemOf('X509 CRL', new Uint8Array(AsnConvert.serialize(der)));
 }
@@ -163,7 +166,7 @@ function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensio
   const certificate = new CertificateStructure({
     tbsCertificate: tbs,
     signatureAlgorithm: algorithm,
-    signatureValue: arrayBufferOf(signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), key)),
+    signatureValue: signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), key),
   });
   return new Uint8Array(AsnConvert.serialize(certificate));
 }

@@ -63,8 +63,9 @@ export function identifierOf({ id, hasNull }: Algorithm): AlgorithmIdentifier {
   return new AlgorithmIdentifier({ algorithm: id, ...(hasNull && { parameters: derNull }) });
 }
 
-export function signatureOf(data: Uint8Array, key: KeyObject): Buffer {
-  return sign(algorithmOf(key).digest, data, key);
+/** As structures of ASN.1 hold it. */
+export function signatureOf(data: Uint8Array, key: KeyObject): ArrayBuffer {
+  return new Uint8Array(sign(algorithmOf(key).digest, data, key)).buffer;
 }
 
 /** Whether a signature is good; false, too, where algorithm and key do not belong together. */

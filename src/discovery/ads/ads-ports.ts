@@ -172,7 +172,7 @@ export class AdsPorts {
     }
   }
 
-  /** Who asks is a stranger until the service knows who that is. */
+  /** A caller is a stranger until the service knows who it is. */
   #unaryHandler({ handle }: UnaryService, security: StreamSecurity) {
     return (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>): void => {
       const peer = peerOf(call);

@@ -3,11 +3,13 @@
  * the same file (issue "Identity"; `pilot-discovery token`). Whoever can read the file can be anybody: mode 0600.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose';
 import { spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { makeFolder } from '../../runtime/make-folder.ts';
+import { writePrivateFile } from '../../runtime/private-file.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import type { TokenRule } from './bearer-token.ts';
 import { givenKeys } from './issuer-keys.ts';
@@ -50,17 +52,10 @@ export function localTokenKey(file: string): KeyObject {
 
 /** Whole or not at all, and never over one that another process has just made. */
 function makeKey(file: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file), 0o700);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const beside = `${file}.${process.pid}.new`;
-  rmSync(beside, { force: true });
-  const descriptor = openSync(beside, 'wx', 0o600);
-  try {
-    writeSync(descriptor, privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  writePrivateFile(beside, privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
   try {
     linkSync(beside, file);
   } catch (error) {

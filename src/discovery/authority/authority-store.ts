@@ -3,23 +3,15 @@
  * where none is named. What is written is whole and on the disk before it counts (spec/identity.md §8).
  */
 import { createPrivateKey } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Journal } from '../../../machines/discovery/authority.machine.ts';
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { readCertificates } from '../../identity/certificate.ts';
 import { endOf } from '../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { makeFolder } from '../../runtime/make-folder.ts';
+import { writePrivateFile } from '../../runtime/private-file.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import { type AuthorityMaterial, materialOf } from './authority-material.ts';
 
@@ -135,17 +127,10 @@ export class DirectoryStore implements AuthorityStore {
 
   /** Beside its place first, and in its place when it is whole on the disk. */
   #write(name: string, content: string): void {
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    makeFolder(this.#directory, 0o700);
     const file = this.#fileOf(name);
     const beside = `${file}.new`;
-    rmSync(beside, { force: true });
-    const descriptor = openSync(beside, 'wx', 0o600);
-    try {
-      writeSync(descriptor, content);
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    writePrivateFile(beside, content);
     renameSync(beside, file);
     const directory = openSync(this.#directory, 'r');
     try {

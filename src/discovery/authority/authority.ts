@@ -19,7 +19,6 @@ export interface AuthorityOptions {
   readonly gracePercent: number;
   readonly now: () => Date;
   readonly warn: (message: string) => void;
-  readonly signer?: CertificateSigner;
 }
 
 /** What counts now. */
@@ -41,11 +40,9 @@ export class Authority {
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
-    this.signer =
-      options.signer ??
-      new CertificateSigner({
-        broken: (error) => options.warn(`a thread that signs certificates broke: ${messageOf(error)}`),
-      });
+    this.signer = new CertificateSigner({
+      broken: (error) => options.warn(`a thread that signs certificates broke: ${messageOf(error)}`),
+    });
   }
 
   /** Undefined as long as nothing can be signed. */

@@ -1,5 +1,5 @@
 /** How long a workload's certificate lasts (spec/discovery.md §11, TTL). */
-import type { Lifetime } from '../../identity/issue.ts';
+import { backdatedMs, type Lifetime } from '../../identity/issue.ts';
 
 export interface LifetimeLimits {
   /** DEFAULT_WORKLOAD_CERT_TTL. */
@@ -7,9 +7,6 @@ export interface LifetimeLimits {
   /** MAX_WORKLOAD_CERT_TTL. */
   readonly maxMs: number;
 }
-
-/** Clocks of others may be behind. */
-const backdatedMs = 2 * 60_000;
 
 export type LifetimeAnswer =
   | { readonly lifetime: Lifetime }

@@ -10,7 +10,7 @@ import type {
 } from '../../../machines/discovery/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { LedgerLog } from './ledger-log.ts';
-import type { LedgerLine, Missing, WorkloadLedger } from './workload-ledger.ts';
+import { type LedgerLine, type Missing, textOfRoots, type WorkloadLedger } from './workload-ledger.ts';
 
 export interface LedgerKeeperOptions {
   readonly ledger: WorkloadLedger;
@@ -97,7 +97,7 @@ export class LedgerKeeper {
       receive((order) => {
         awaited = order;
         toldAt = Number.NEGATIVE_INFINITY;
-        if (order.type === 'bundle.await') this.#since.set(textOf(order.roots), this.#options.now());
+        if (order.type === 'bundle.await') this.#since.set(textOfRoots(order.roots), this.#options.now());
         lookAfter(settleMs);
       });
       return () => {
@@ -110,7 +110,7 @@ export class LedgerKeeper {
   #missingFor(order: Order, now: number): Missing {
     const { ledger } = this.#options;
     if (order.type === 'leaves.await') return ledger.missingRenewal(order.authority, now);
-    return ledger.missingTrust(order.roots, this.#since.get(textOf(order.roots)) ?? now, now);
+    return ledger.missingTrust(order.roots, this.#since.get(textOfRoots(order.roots)) ?? now, now);
   }
 
   #add(line: LedgerLine): void {
@@ -135,8 +135,4 @@ function answerTo(order: Order): BundleTrusted | LeavesEnded {
   return order.type === 'bundle.await'
     ? { type: 'bundle.trusted', roots: order.roots }
     : { type: 'leaves.ended', authority: order.authority };
-}
-
-function textOf(roots: readonly AuthorityId[]): string {
-  return roots.toSorted().join(' ');
 }

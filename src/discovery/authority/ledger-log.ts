@@ -2,8 +2,9 @@
  * The ledger's lines in a file: one is added for each certificate and each word, so that a control plane that is killed knows
  * after its start who is out there. Made anew at each start and when it has grown.
  */
-import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder } from '../../runtime/make-folder.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import { isGone } from '../config/directory-walk.ts';
 import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
@@ -54,7 +55,7 @@ export class LedgerLog {
 
   #rewrite(ledger: WorkloadLedger, now: number): void {
     const beside = `${this.#file}.new`;
-    mkdirSync(dirname(this.#file), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(this.#file), 0o700);
     rmSync(beside, { force: true });
     const lines = [...ledger.lines(now)].map((line) => `${JSON.stringify(line)}\n`);
     writeFileSync(beside, lines.join(''), { mode: 0o600 });

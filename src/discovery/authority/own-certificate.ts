@@ -1,7 +1,7 @@
 /** The certificate of the port with TLS when the authority signs it (spec/discovery.md §11, "istiod's own certificate"). */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { readCertificate } from '../../identity/certificate.ts';
-import { issueLeaf } from '../../identity/issue.ts';
+import { backdatedMs, issueLeaf } from '../../identity/issue.ts';
 import type { ServerCertificate } from '../server-certificates.ts';
 import type { AuthorityInForce } from './authority.ts';
 
@@ -31,8 +31,6 @@ export function issueOwnCertificate(
     notAfter: leaf.notAfter,
   };
 }
-
-const backdatedMs = 2 * 60_000;
 
 /** Names by which agents know the control plane. */
 export function ownNames(namespace: string, revision: string, others: readonly string[]): string[] {

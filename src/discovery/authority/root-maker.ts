@@ -2,7 +2,7 @@
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { readCertificate } from '../../identity/certificate.ts';
-import { issueRoot } from '../../identity/issue.ts';
+import { backdatedMs, issueRoot } from '../../identity/issue.ts';
 import { type AuthorityMaterial, materialOf } from './authority-material.ts';
 
 export interface RootOptions {
@@ -13,8 +13,6 @@ export interface RootOptions {
   /** Bits of an RSA key (CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE); 0: a key on P-256. */
   readonly rsaBits: number;
 }
-
-const backdatedMs = 2 * 60_000;
 
 /** Its name holds the time to the second, and its key an id: two roots of one name break each other (spec/identity.md §1 #4). */
 export async function makeRoot({ trustDomain, ttlMs, rsaBits }: RootOptions, now: Date): Promise<AuthorityMaterial> {

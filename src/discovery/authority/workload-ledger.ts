@@ -77,7 +77,7 @@ export class WorkloadLedger {
 
   /** Those that live and do not trust exactly these roots, as of `since`, when they were first given out. */
   missingTrust(roots: readonly AuthorityId[], since: number, now: number): Missing {
-    const wanted = textOf(roots);
+    const wanted = textOfRoots(roots);
     return this.#missing(now, ({ node, trusts }) => {
       // By time: everyone who renews is told of all roots then.
       if (node === '') return now < since + this.#maxLeafMs + beyondMs;
@@ -107,7 +107,7 @@ export class WorkloadLedger {
 
   #trusted({ identity, node, roots }: Workload & { roots: readonly AuthorityId[] }): void {
     const known = this.#entries.get(keyOf({ identity, node }));
-    if (known !== undefined) this.#entries.set(keyOf(known), { ...known, trusts: textOf(roots) });
+    if (known !== undefined) this.#entries.set(keyOf(known), { ...known, trusts: textOfRoots(roots) });
   }
 
   #missing(now: number, isMissing: (entry: Entry) => boolean): Missing {
@@ -141,6 +141,7 @@ function keyOf({ identity, node }: Workload): string {
   return `${identity} ${node}`;
 }
 
-function textOf(roots: readonly AuthorityId[]): string {
+/** The same for the same roots in whatever order. */
+export function textOfRoots(roots: readonly AuthorityId[]): string {
   return roots.toSorted().join(' ');
 }
