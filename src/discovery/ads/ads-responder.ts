@@ -111,10 +111,9 @@ export class AdsResponder {
    * then, and what this order refers to of that one is ordered later.
    */
   #begun(order: ResponseOrder): WaitingOrder {
-    const { typeUrl, names, all, asked } = order;
+    const { typeUrl, names } = order;
     if (isAskedOnce(typeUrl) || typeUrl === secretType) return { order, set: undefined };
-    const isPush = !all && asked.length === 0;
-    const preparation = this.#tried(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names, isPush));
+    const preparation = this.#tried(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names));
     if (preparation === 'failed') return { order, set: 'failed' };
     if (preparation !== undefined) return this.#prepared(order, preparation);
     return { order, set: this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, names)) };

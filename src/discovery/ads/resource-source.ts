@@ -77,9 +77,8 @@ export interface NodeResources {
    * Makes ahead, piece by piece, what {@link get} would take long for; absent, or undefined: it takes little.
    *
    * @param names as `get` is given them
-   * @param isPush the client did not ask: whoever pushes gives each client a turn, so only what takes longer than one counts
    */
-  prepare?(typeUrl: string, names: readonly string[] | '*', isPush?: boolean): Preparation | undefined;
+  prepare?(typeUrl: string, names: readonly string[] | '*'): Preparation | undefined;
   /** Which of the watched types may differ for this node after the change; empty: do not push (§6.5). */
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
   /** The stream is gone. */

@@ -197,20 +197,15 @@ export class EncodedCache {
     return names === '*' ? nothing : this.#named(context, typeUrl, shape, this.#names.of(names), generator);
   }
 
-  /**
-   * Makes what `get` would take long for, piece by piece; undefined when it takes little.
-   *
-   * @param isPush each proxy has a turn of its own: all that takes long is what a fresh context makes for all of them
-   */
+  /** Makes what `get` would take long for, piece by piece; undefined when it takes little. */
   prepare(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
     names: readonly string[] | '*',
-    isPush = false,
   ): (() => boolean) | undefined {
     const ahead = this.#ahead(context, typeUrl, shape, names);
-    const rest = isPush ? undefined : this.#prepareList(context, typeUrl, shape, names);
+    const rest = this.#prepareList(context, typeUrl, shape, names);
     if (ahead === undefined) return rest;
     return () => ahead.piece() || rest?.() === true;
   }

@@ -43,6 +43,16 @@ spec:
     patch: {operation: MERGE, value: {connect_timeout: 3s}}
 `;
 
+const responsesWithoutServer = `apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: responses, namespace: istio-system}
+spec:
+  configPatches:
+  - applyTo: ROUTE_CONFIGURATION
+    match: {context: GATEWAY}
+    patch: {operation: MERGE, value: {response_headers_to_remove: [server]}}
+`;
+
 let world: GivenWorld;
 
 function nodeAt(address: string, namespace: string): MeshNode {
@@ -148,10 +158,32 @@ describe('what is pushed', () => {
     for (const type of [clusterType, routeType]) prepared(node, type, type === clusterType ? '*' : ['80']);
     const change = world.change({ [configKeyText(configKeyOf(changed(1)))]: changed(2_000) });
     expect(node.typesToPush(change, [clusterType, routeType])).toContain(routeType);
-    expect(node.prepare(routeType, ['80'], true)).toBeUndefined();
+    expect(node.prepare(routeType, ['80'])).toBeUndefined();
     const { version } = world.state.publishContext({ forced: true, changed: [] });
     node.typesToPush({ version, forced: true, configs: new Set() }, [clusterType]);
-    expect(node.prepare(clusterType, '*', true)).toBeDefined();
-    expect(node.prepare(endpointType, [`outbound|80||${hostOf(1)}`], true)).toBeUndefined();
+    expect(node.prepare(clusterType, '*')).toBeDefined();
+    expect(node.prepare(endpointType, [`outbound|80||${hostOf(1)}`])).toBeUndefined();
+  });
+
+  it('is made a few at a time where much of one list is another: the routes of a gateway with many hosts', () => {
+    const hosts = 600;
+    const gateway = givenObject('Gateway', 'edge', 'gw', {
+      selector: { istio: 'gw' },
+      servers: Array.from({ length: hosts }, (_, index) => ({
+        port: { number: 443, name: `https-${index}`, protocol: 'HTTPS' },
+        hosts: [hostOf(index)],
+        tls: { mode: 'SIMPLE', credentialName: `secret-${index}` },
+      })),
+    });
+    world = new GivenWorld([...objects, gateway]);
+    const node = world.connect('10.9.0.9', { namespace: 'edge', type: 'router', labels: { istio: 'gw' } });
+    const names = Array.from({ length: hosts }, (_, index) => `https.443.https-${index}.gw.edge`);
+    expect(prepared(node, routeType, names).list).toHaveLength(hosts);
+    const [filter] = readConfigFile('filter.yaml', responsesWithoutServer, { creationTimestamp: 0 }).configs;
+    node.typesToPush(world.put(filter!), [routeType]);
+    const made = prepared(node, routeType, names);
+    expect(made.list).toHaveLength(hosts);
+    expect(made.mostEncoded).toBeLessThan(100);
+    expect(made.stretches).toBeGreaterThan(hosts / 100);
   });
 });

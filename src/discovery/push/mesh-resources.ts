@@ -127,9 +127,9 @@ export class MeshNode implements NodeResources {
     return this.#getFrom(this.#context, typeUrl, this.#shape, names);
   }
 
-  prepare(typeUrl: string, names: readonly string[] | '*', isPush = false): Preparation | undefined {
+  prepare(typeUrl: string, names: readonly string[] | '*'): Preparation | undefined {
     const [context, shape] = [this.#context, this.#shape];
-    const piece = this.#options.cache.prepare(context, typeUrl, shape, this.#permittedOf(typeUrl, names), isPush);
+    const piece = this.#options.cache.prepare(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
     return piece && { piece, result: () => this.#getFrom(context, typeUrl, shape, names) };
   }
 
