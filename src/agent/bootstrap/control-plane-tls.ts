@@ -2,9 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
-import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
+import { controlPlaneName, controlPlaneRootFile } from '../identity/control-plane-roots.ts';
 
 export interface ControlPlaneTls {
   /** Authorities that sign the control plane's certificate. */
@@ -12,16 +11,6 @@ export interface ControlPlaneTls {
   /** The name that the certificate must have. */
   readonly serverName: string;
 }
-
-const mountedRoot = './etc/certs/root-cert.pem';
-const defaultRoot = './var/run/secrets/istio/root-cert.pem';
-const systemRoots = [
-  '/etc/ssl/certs/ca-certificates.crt',
-  '/etc/pki/tls/certs/ca-bundle.crt',
-  '/etc/ssl/ca-bundle.pem',
-  '/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem',
-  '/etc/ssl/cert.pem',
-];
 
 /**
  * Undefined for plaintext. The proxy itself proves nothing yet: it has no certificate of its own before the agent
@@ -35,7 +24,7 @@ export function controlPlaneTls(
   exists: (path: string) => boolean = existsSync,
 ): ControlPlaneTls | undefined {
   if (config.controlPlaneAuthPolicy === 'NONE') return undefined;
-  const rootFile = chooseRoot(env, exists);
+  const rootFile = controlPlaneRootFile('xds', { env }, exists);
   if (!exists(rootFile)) {
     throw new ChartpilotError(
       'CONFIG_INVALID',
@@ -45,17 +34,5 @@ export function controlPlaneTls(
       },
     );
   }
-  return { rootFile, serverName: serverName(config.discoveryAddress, env) };
-}
-
-function chooseRoot(env: NodeJS.ProcessEnv, exists: (path: string) => boolean): string {
-  if (env.XDS_ROOT_CA === 'SYSTEM') return systemRoots.find(exists) ?? systemRoots[0]!;
-  if (env.XDS_ROOT_CA) return env.XDS_ROOT_CA;
-  return exists(mountedRoot) ? mountedRoot : defaultRoot;
-}
-
-function serverName(discoveryAddress: string, env: NodeJS.ProcessEnv): string {
-  if (env.ISTIOD_SAN) return env.ISTIOD_SAN;
-  const host = parseHostAndPort(discoveryAddress)?.host ?? discoveryAddress;
-  return host === 'localhost' || isLoopback(host) ? 'istiod.istio-system.svc' : host;
+  return { rootFile, serverName: controlPlaneName(config.discoveryAddress, env) };
 }

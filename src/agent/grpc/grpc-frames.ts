@@ -1,0 +1,113 @@
+/** Messages of gRPC in a stream of bytes: a flag, a length, then so many bytes. */
+import { GrpcError } from './grpc-status.ts';
+
+export const frameHeadBytes = 5;
+
+/** A message as it is sent. */
+export function frameOf(message: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(frameHeadBytes + message.length);
+  frame[0] = 0;
+  frame.writeUInt32BE(message.length, 1);
+  frame.set(message, frameHeadBytes);
+  return frame;
+}
+
+/** A piece of a message; its first one begins with the frame's head. */
+export interface FramePiece {
+  readonly bytes: Buffer;
+  readonly isFirst: boolean;
+  readonly isLast: boolean;
+}
+
+export interface FrameLimits {
+  /** A message up to this comes in one piece. */
+  readonly wholeBytes: number;
+  /** The first piece of a longer one has at least as many bytes. Default: `wholeBytes`. */
+  readonly peekBytes?: number;
+  /** A longer message is an error. */
+  readonly maxBytes?: number;
+}
+
+/**
+ * Cuts a stream into messages. A message that is longer than is kept comes in pieces as they arrive: however long messages are,
+ * no more than `wholeBytes` and one chunk are held.
+ */
+export class FrameReader {
+  readonly #wholeBytes: number;
+  readonly #peekBytes: number;
+  readonly #maxBytes: number;
+  #gathered: Buffer[] = [];
+  #gatheredBytes = 0;
+  /** Of the message whose first pieces have been handed out; 0: of none. */
+  #restBytes = 0;
+  /** Of the message that is being gathered, with its head; undefined: its head has not come. */
+  #firstPieceBytes: number | undefined;
+  #messageBytes = 0;
+
+  constructor({ wholeBytes, peekBytes = wholeBytes, maxBytes = Number.POSITIVE_INFINITY }: FrameLimits) {
+    this.#wholeBytes = wholeBytes;
+    this.#peekBytes = peekBytes;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Whether the stream may end here: no message is cut off. */
+  get isBetweenMessages(): boolean {
+    return this.#gatheredBytes === 0 && this.#restBytes === 0;
+  }
+
+  /**
+   * Calls `take` with each piece that the chunk makes whole. Pieces may share the chunk's memory.
+   *
+   * @throws GrpcError INTERNAL for a compressed message, RESOURCE_EXHAUSTED for one that is too long
+   */
+  push(chunk: Buffer, take: (piece: FramePiece) => void): void {
+    let rest = chunk;
+    while (rest.length > 0) {
+      if (this.#restBytes > 0) {
+        const bytes = rest.subarray(0, this.#restBytes);
+        this.#restBytes -= bytes.length;
+        rest = rest.subarray(bytes.length);
+        take({ bytes, isFirst: false, isLast: this.#restBytes === 0 });
+        continue;
+      }
+      rest = this.#gather(rest, take);
+    }
+  }
+
+  /** @returns what is left of the chunk */
+  #gather(chunk: Buffer, take: (piece: FramePiece) => void): Buffer {
+    const wanted = this.#firstPieceBytes ?? frameHeadBytes;
+    const bytes = chunk.subarray(0, wanted - this.#gatheredBytes);
+    this.#gathered.push(bytes);
+    this.#gatheredBytes += bytes.length;
+    if (this.#gatheredBytes < wanted) return none;
+    const rest = chunk.subarray(bytes.length);
+    if (this.#firstPieceBytes === undefined) this.#readHead();
+    if (this.#gatheredBytes < this.#firstPieceBytes!) return rest;
+    const piece = this.#joined();
+    this.#restBytes = this.#messageBytes - piece.length;
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+    this.#firstPieceBytes = undefined;
+    take({ bytes: piece, isFirst: true, isLast: this.#restBytes === 0 });
+    return rest;
+  }
+
+  #readHead(): void {
+    const head = this.#joined();
+    this.#gathered = [head];
+    if (head[0] !== 0) throw new GrpcError('INTERNAL', 'a compressed message, or no message at all');
+    const length = head.readUInt32BE(1);
+    if (length > this.#maxBytes) {
+      throw new GrpcError('RESOURCE_EXHAUSTED', `a message of ${length} bytes; at most ${this.#maxBytes} are taken`);
+    }
+    this.#messageBytes = frameHeadBytes + length;
+    this.#firstPieceBytes = frameHeadBytes + (length <= this.#wholeBytes ? length : Math.min(length, this.#peekBytes));
+  }
+
+  #joined(): Buffer {
+    return this.#gathered.length === 1 ? this.#gathered[0]! : Buffer.concat(this.#gathered);
+  }
+}
+
+const none = Buffer.alloc(0);

@@ -1,0 +1,193 @@
+/** A gRPC server on a Unix socket that nobody but this user may open: one at a path, streams with a bound. */
+import { once } from 'node:events';
+import { lstatSync, rmSync } from 'node:fs';
+import {
+  createServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import { connect } from 'node:net';
+import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { type GrpcCode, trailersOf } from './grpc-status.ts';
+
+/** Takes each call of one method; it must not throw. */
+export type GrpcMethod = (call: ServerCall) => void;
+
+export interface GrpcServerLimits {
+  /** Connections at the same time: the next one is closed at once. */
+  readonly connections: number;
+  /** Calls of a connection at the same time. */
+  readonly streams: number;
+  /** What a client may send of a call before it was read. */
+  readonly windowBytes: number;
+  /** For the last bytes of a call to be read, once it was ended. */
+  readonly lingerMs: number;
+}
+
+export const defaultServerLimits: GrpcServerLimits = {
+  connections: 64,
+  streams: 16,
+  windowBytes: 1024 * 1024,
+  lingerMs: 5_000,
+};
+
+export interface GrpcServerOptions {
+  /** Paths such as `/package.Service/Method`. */
+  readonly methods: ReadonlyMap<string, GrpcMethod>;
+  readonly limits?: Partial<GrpcServerLimits>;
+}
+
+/** What the kernel takes for the name of a socket, its end included (unix(7)). */
+const mostPathBytes = 108;
+/** For whoever has the socket to answer. */
+const neighbourLimitMs = 1_000;
+/** Frames that break the protocol, and streams beyond the limit, before a connection is ended. */
+const mostInvalid = 100;
+const mostHeaderBytes = 64 * 1024;
+
+/** One call that somebody makes. Its stream may be read, written, paused; it is ended by {@link end}. */
+export class ServerCall {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: IncomingHttpHeaders;
+  readonly #lingerMs: number;
+  #trailers = trailersOf('UNKNOWN', 'the server broke off');
+  #isEnded = false;
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, lingerMs: number) {
+    this.stream = stream;
+    this.headers = headers;
+    this.#lingerMs = lingerMs;
+    stream.on('wantTrailers', () => stream.sendTrailers(this.#trailers));
+  }
+
+  /** Sends frames, see `frameOf`. @returns false where the client does not read as fast: wait for `drain` */
+  write(frames: Uint8Array): boolean {
+    if (this.#isEnded || this.stream.destroyed) return true;
+    this.#respond();
+    return this.stream.write(frames);
+  }
+
+  /** What was written is still sent, as long as the client reads. */
+  end(code: GrpcCode, details = ''): void {
+    if (this.#isEnded || this.stream.destroyed) return;
+    this.#isEnded = true;
+    this.#trailers = trailersOf(code, details);
+    if (!this.stream.headersSent) {
+      this.stream.respond({ ...answerHeaders, ...this.#trailers }, { endStream: true });
+    } else this.stream.end();
+    // A client that does not read its answer, or has more to say and does not hear that nobody listens.
+    const limit = setTimeout(() => this.stream.destroy(), this.#lingerMs);
+    this.stream.once('close', () => clearTimeout(limit));
+    this.stream.resume();
+  }
+
+  #respond(): void {
+    if (!this.stream.headersSent) this.stream.respond(answerHeaders, { waitForTrailers: true });
+  }
+}
+
+const answerHeaders = { ':status': 200, 'content-type': 'application/grpc' };
+
+export class GrpcSocketServer {
+  readonly #server: Http2Server;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #path: string;
+
+  private constructor(path: string, { methods, limits }: GrpcServerOptions) {
+    const { connections, streams, windowBytes, lingerMs } = { ...defaultServerLimits, ...limits };
+    this.#path = path;
+    this.#server = createServer({
+      maxSessionInvalidFrames: mostInvalid,
+      maxSessionRejectedStreams: mostInvalid,
+      settings: { initialWindowSize: windowBytes, maxConcurrentStreams: streams, maxHeaderListSize: mostHeaderBytes },
+    });
+    this.#server.maxConnections = connections;
+    this.#server.on('sessionError', () => {});
+    this.#server.on('session', (session) => {
+      this.#sessions.add(session);
+      session.on('error', () => {});
+      session.once('close', () => this.#sessions.delete(session));
+    });
+    this.#server.on('stream', (stream, headers) => {
+      stream.on('error', () => {});
+      const call = new ServerCall(stream, headers, lingerMs);
+      const method = methods.get(String(headers[':path']));
+      if (!String(headers['content-type']).startsWith('application/grpc')) {
+        stream.respond({ ':status': 415 }, { endStream: true });
+      } else if (method === undefined) call.end('UNIMPLEMENTED', `unknown method ${String(headers[':path'])}`);
+      else method(call);
+    });
+  }
+
+  /**
+   * Opens the socket, in place of one that nobody serves any more.
+   *
+   * @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED
+   */
+  static async listen(path: string, options: GrpcServerOptions): Promise<GrpcSocketServer> {
+    if (Buffer.byteLength(path) >= mostPathBytes) {
+      const hint = 'Choose a shorter --configPath.';
+      throw new ChartpilotError('LISTEN_FAILED', `the socket ${path} has more than ${mostPathBytes - 1} bytes`, {
+        hint,
+      });
+    }
+    await removeStale(path);
+    const made = new GrpcSocketServer(path, options);
+    try {
+      await made.#listen();
+    } catch (error) {
+      throw new ChartpilotError('LISTEN_FAILED', `the socket ${path}: ${messageOf(error)}`, { cause: error });
+    }
+    return made;
+  }
+
+  async #listen(): Promise<void> {
+    // The socket is made while listen() runs, and with these bits: there is no moment in which others may open it.
+    const mask = process.umask(0o177);
+    try {
+      this.#server.listen(this.#path);
+    } finally {
+      process.umask(mask);
+    }
+    await once(this.#server, 'listening');
+    this.#server.on('error', () => {});
+  }
+
+  /** Ends every connection; the socket is gone. */
+  close(): void {
+    this.#server.close();
+    for (const session of this.#sessions) session.destroy();
+  }
+}
+
+async function removeStale(path: string): Promise<void> {
+  try {
+    if (!lstatSync(path).isSocket()) {
+      throw new ChartpilotError('LISTEN_FAILED', `${path} exists and is no socket`, { hint: 'Remove it.' });
+    }
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return;
+    throw error;
+  }
+  if (await isServed(path)) {
+    const hint = 'Another agent serves it: give each one a --configPath of its own.';
+    throw new ChartpilotError('PORT_IN_USE', `the socket ${path}`, { hint });
+  }
+  rmSync(path, { force: true });
+}
+
+/** Whether somebody takes connections there. */
+export async function isServed(path: string): Promise<boolean> {
+  const socket = connect(path);
+  socket.on('error', () => {});
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(neighbourLimitMs) });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}

@@ -1,0 +1,207 @@
+import { once } from 'node:events';
+import { linkSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect as connectHttp2, createSecureServer } from 'node:http2';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { frame } from '../../../test/harness/raw-http2.ts';
+import { defaultGrpcLimits, GrpcConnection, unary } from './grpc-client.ts';
+import { FrameReader } from './grpc-frames.ts';
+import { type GrpcMethod, GrpcSocketServer } from './grpc-server.ts';
+
+const echo: GrpcMethod = (call) => {
+  const reader = new FrameReader({ wholeBytes: 1_000 });
+  call.stream.on('data', (chunk: Buffer) => reader.push(chunk, ({ bytes }) => void call.write(bytes)));
+  call.stream.on('end', () => call.end('OK'));
+};
+const methods = new Map<string, GrpcMethod>([
+  ['/a.A/Echo', echo],
+  ['/a.A/Refuse', (call) => call.end('PERMISSION_DENIED', 'not für you')],
+  ['/a.A/Break', (call) => call.stream.destroy()],
+  ['/a.A/Silent', () => {}],
+]);
+const limits = { limitMs: 2_000, maxBytes: 1_000 };
+
+let directory: string;
+const ends: (() => unknown)[] = [];
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'grpc-'));
+});
+
+afterEach(() => {
+  for (const end of ends.splice(0)) end();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const socketPath = (): string => join(directory, 'XDS');
+
+async function serve(options: Partial<Parameters<typeof GrpcSocketServer.listen>[1]> = {}): Promise<GrpcSocketServer> {
+  const server = await GrpcSocketServer.listen(socketPath(), { methods, ...options });
+  ends.push(() => server.close());
+  return server;
+}
+
+async function open(dial: Partial<typeof defaultGrpcLimits> = {}): Promise<GrpcConnection> {
+  const connection = await GrpcConnection.open({ address: { path: socketPath() } }, { ...defaultGrpcLimits, ...dial });
+  ends.push(() => connection.close());
+  return connection;
+}
+
+const call = (connection: GrpcConnection, method: string, message = Buffer.from('hi')): Promise<Buffer> =>
+  unary(connection, `/a.A/${method}`, {}, message, limits);
+
+test('a message goes there and back over a socket that only this user may open', async () => {
+  await serve();
+  expect(statSync(socketPath()).mode & 0o777).toBe(0o600);
+  const connection = await open();
+  expect(String(await call(connection, 'Echo'))).toBe('hi');
+  expect(await call(connection, 'Echo', Buffer.alloc(0))).toEqual(Buffer.alloc(0));
+});
+
+test('what a call ended with is told by its code and words', async () => {
+  await serve();
+  const connection = await open();
+  await expect(call(connection, 'Refuse')).rejects.toThrow('PERMISSION_DENIED: not für you');
+  await expect(call(connection, 'Nothing')).rejects.toThrow('UNIMPLEMENTED: unknown method /a.A/Nothing');
+  await expect(call(connection, 'Break')).rejects.toThrow('UNAVAILABLE');
+  await expect(call(connection, 'Echo', Buffer.alloc(1_001))).rejects.toThrow(
+    'RESOURCE_EXHAUSTED: a message of 1001 bytes',
+  );
+  await expect(unary(connection, '/a.A/Silent', {}, Buffer.alloc(0), { ...limits, limitMs: 50 })).rejects.toThrow(
+    'DEADLINE_EXCEEDED: no answer in 50 ms',
+  );
+  const stop = new AbortController();
+  const stopped = unary(connection, '/a.A/Silent', {}, Buffer.alloc(0), { ...limits, stopped: stop.signal });
+  stop.abort();
+  await expect(stopped).rejects.toThrow('CANCELLED');
+  // None of this has cost the others their connection.
+  expect(String(await call(connection, 'Echo'))).toBe('hi');
+});
+
+test('a server that goes ends the calls of its connections', async () => {
+  const server = await serve();
+  const connection = await open();
+  const silent = call(connection, 'Silent').catch(String);
+  await call(connection, 'Echo');
+  server.close();
+  expect(await silent).toContain('UNAVAILABLE');
+  expect(connection.whyGone?.code).toBe('UNAVAILABLE');
+});
+
+test('a socket that was left behind is replaced; one that is served, and what is no socket, is not', async () => {
+  const server = createServer();
+  server.listen(socketPath());
+  await once(server, 'listening');
+  await expect(serve()).rejects.toThrow(/a port is in use: the socket .*XDS/);
+  server.close();
+  // As a process leaves it that was killed.
+  await leaveSocketBehind(socketPath());
+  await serve();
+  await open();
+  const file = join(directory, 'file');
+  writeFileSync(file, '');
+  await expect(GrpcSocketServer.listen(file, { methods })).rejects.toThrow('is no socket');
+  await expect(GrpcSocketServer.listen(`/tmp/${'a'.repeat(110)}`, { methods })).rejects.toThrow('more than 107 bytes');
+});
+
+/** A folder entry outlives its listener when another name for it is left. */
+async function leaveSocketBehind(path: string): Promise<void> {
+  const server = createServer();
+  server.listen(`${path}.1`);
+  await once(server, 'listening');
+  linkSync(`${path}.1`, path);
+  server.close();
+  await once(server, 'close');
+}
+
+test('connections and the calls of one have a bound, and others go on', async () => {
+  await serve({ limits: { connections: 2, streams: 3 } });
+  const one = await open();
+  await open();
+  await expect(open()).rejects.toThrow('UNAVAILABLE');
+  const silent = [1, 2, 3].map(() => call(one, 'Silent').catch(String));
+  await expect(call(one, 'Echo')).rejects.toThrow();
+  expect(await Promise.all(silent)).toEqual(silent.map(() => expect.stringContaining('DEADLINE_EXCEEDED')));
+});
+
+test('bytes that are no HTTP/2, and calls that are no gRPC, are answered or cut off', async () => {
+  await serve();
+  const socket = connect(socketPath());
+  socket.write('GET / HTTP/1.1\r\n\r\n');
+  socket.resume();
+  await once(socket, 'close');
+  const session = connectHttp2('http://localhost', { createConnection: () => connect(socketPath()) });
+  ends.push(() => session.destroy());
+  const request = session.request({ ':path': '/a.A/Echo', ':method': 'POST' });
+  const [headers] = (await once(request, 'response')) as [{ ':status': number }];
+  expect(headers[':status']).toBe(415);
+  expect(String(await call(await open(), 'Echo'))).toBe('hi');
+});
+
+async function listening(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  ends.push(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+const quick = { ...defaultGrpcLimits, dialMs: 300, keepAliveMs: 50, keepAliveAnswerMs: 50 };
+const to = (port: number) => ({ address: { host: '127.0.0.1', port } });
+
+test.each([
+  ['says nothing', () => {}, 'no answer in 300 ms'],
+  ['closes at once', (socket: Socket) => socket.end(), 'closed'],
+  ['resets', (socket: Socket) => socket.resetAndDestroy(), 'ECONNRESET'],
+  ['answers garbage', (socket: Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), /Protocol error|closed/],
+])('a server that %s is given up', async (_, take, why) => {
+  const sockets: Socket[] = [];
+  const port = await listening(
+    createServer((socket) => {
+      sockets.push(socket.on('error', () => {}));
+      take(socket);
+    }),
+  );
+  ends.push(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await expect(GrpcConnection.open(to(port), quick)).rejects.toThrow(why);
+});
+
+test('a server that vanishes without a word is noticed', async () => {
+  const sockets: Socket[] = [];
+  // It sends its settings and then nothing, as a machine that is switched off.
+  const port = await listening(
+    createServer((socket) => {
+      sockets.push(socket.on('error', () => {}));
+      socket.resume().write(frame('settings', 0, 0));
+    }),
+  );
+  ends.push(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const connection = await GrpcConnection.open(to(port), quick);
+  await expect(call(connection, 'Silent')).rejects.toThrow('UNAVAILABLE: no answer to a ping in 50 ms');
+});
+
+test('a server must have the name and the root that are asked for', async () => {
+  const authority = createAuthority();
+  const { certificate, privateKey } = authority.issue(['istiod.istio-system.svc', 'spiffe://cluster.local/ns/a/sa/b']);
+  const server = createSecureServer({ cert: certificate, key: privateKey, ALPNProtocols: ['h2'] });
+  const port = await listening(server as unknown as Server);
+  const tls = { roots: authority.certificate, serverName: 'istiod.istio-system.svc' };
+  const connection = await GrpcConnection.open({ ...to(port), tls });
+  connection.close();
+  await expect(GrpcConnection.open({ ...to(port), tls: { ...tls, serverName: 'other' } })).rejects.toThrow(/other/);
+  await expect(GrpcConnection.open({ ...to(port), tls: { ...tls, serverName: '127.0.0.2' } })).rejects.toThrow(
+    /127\.0\.0\.2/,
+  );
+  await expect(GrpcConnection.open({ ...to(port), tls: { ...tls, serverName: 'spiffe://a/b' } })).rejects.toThrow(
+    /spiffe:\/\/a\/b/,
+  );
+  await expect(
+    GrpcConnection.open({ ...to(port), tls: { ...tls, roots: createAuthority().certificate } }),
+  ).rejects.toThrow(/certificate|signature/);
+});

@@ -1,0 +1,168 @@
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { ControlPlaneCredentials, type CredentialSources, type KeyPair } from './control-plane-credentials.ts';
+import { controlPlaneName, controlPlaneRootFile } from './control-plane-roots.ts';
+
+const address = 'istiod.istio-system.svc:15012';
+const config = { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: address, proxyMetadata: {} } as const;
+
+let directory: string;
+let before: string;
+
+/** Token files lie below the working directory. */
+beforeEach(() => {
+  before = process.cwd();
+  directory = mkdtempSync(join(tmpdir(), 'credentials-'));
+  process.chdir(directory);
+  write('root.pem', createAuthority().certificate);
+});
+
+afterEach(() => {
+  process.chdir(before);
+  rmSync(directory, { recursive: true });
+});
+
+function write(file: string, content: string): void {
+  mkdirSync(join(directory, file, '..'), { recursive: true });
+  writeFileSync(join(directory, file), content);
+}
+
+const tokenFile = 'var/run/secrets/tokens/istio-token';
+const jwt = (claims: object): string => `h.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.s`;
+
+function credentials(sources: Partial<CredentialSources> = {}): ControlPlaneCredentials {
+  return new ControlPlaneCredentials({ config, ...sources, env: { XDS_ROOT_CA: 'root.pem', ...sources.env } });
+}
+
+function issued(): KeyPair {
+  const { certificate, privateKey } = createAuthority().issue(['client']);
+  return { chain: certificate, key: privateKey };
+}
+
+test('the token is read for each connection anew, and what is told of it is no secret', async () => {
+  write(tokenFile, `${jwt({ exp: 1_000 })}\n`);
+  utimesSync(join(directory, tokenFile), 400, 400);
+  const read = credentials({ now: () => 900_000 });
+  const first = await read.read('xds', address);
+  expect(first.headers).toEqual({ authorization: `Bearer ${jwt({ exp: 1_000 })}` });
+  expect(first.shown).toBe('the token ./var/run/secrets/tokens/istio-token, written 500 s ago, ends in 100 s');
+  write(tokenFile, 'another');
+  const second = await read.read('xds', address);
+  expect(second.headers).toEqual({ authorization: 'Bearer another' });
+});
+
+test.each([
+  ['no file at all', undefined, /no such file/],
+  ['an empty one', ' \n', /holds no token/],
+  ['one with a line break inside', 'a\r\nx-admin: yes', /holds no token/],
+  ['one that is too long', 'a'.repeat(70_000), /at most 65536 are read/],
+])('without a token in %s the call goes on without a header, and says why', async (_, content, why) => {
+  if (content !== undefined) write(tokenFile, content);
+  const { headers, tls, shown } = await credentials().read('xds', address);
+  expect(headers).toEqual({});
+  expect(tls?.certificate).toBeUndefined();
+  expect(shown).toMatch(why);
+});
+
+test('nothing is shown over plaintext: a token would be everybody’s', async () => {
+  write(tokenFile, 'secret');
+  const none = await credentials({ config: { ...config, controlPlaneAuthPolicy: 'NONE' } }).read('xds', address);
+  const port = await credentials().read('ca', '127.0.0.1:15010');
+  for (const read of [none, port]) expect(read).toEqual({ headers: {}, shown: expect.stringContaining('plaintext') });
+});
+
+test('a provided certificate is shown instead of the token, as long as it is good', async () => {
+  write(tokenFile, 'token');
+  const pair = issued();
+  const env = { PROV_CERT: join(directory, 'prov') };
+  const read = (now = Date.now()) => credentials({ env, now: () => now }).read('xds', address);
+  expect((await read()).headers).toEqual({ authorization: 'Bearer token' });
+  write('prov/cert-chain.pem', pair.chain);
+  write('prov/key.pem', pair.key);
+  const withCertificate = await read();
+  expect(withCertificate.tls?.certificate).toEqual(pair);
+  expect(withCertificate.headers).toEqual({});
+  const afterItsEnd = await read(Date.now() + 100 * 365 * 86_400_000);
+  expect(afterItsEnd.tls?.certificate).toBeUndefined();
+  expect(afterItsEnd.headers).toEqual({ authorization: 'Bearer token' });
+  write('prov/key.pem', issued().key);
+  expect((await read()).tls?.certificate).toBeUndefined();
+  write('prov/key.pem', 'no key');
+  expect((await read()).tls?.certificate).toBeUndefined();
+});
+
+test('files that the metadata names are shown where certificates are mounted', async () => {
+  const pair = issued();
+  write('c.pem', pair.chain);
+  write('k.pem', pair.key);
+  const proxyMetadata = { ISTIO_META_TLS_CLIENT_CERT_CHAIN: 'c.pem', ISTIO_META_TLS_CLIENT_KEY: 'k.pem' };
+  const mounted = { config: { ...config, proxyMetadata }, env: { FILE_MOUNTED_CERTS: 'true' } };
+  expect((await credentials(mounted).read('xds', address)).tls?.certificate).toEqual(pair);
+  expect((await credentials({ ...mounted, env: {} }).read('xds', address)).tls?.certificate).toBeUndefined();
+});
+
+test('the own certificate stands in for a token that is missing, or is preferred; an expired one never is', async () => {
+  const own = issued();
+  const read = credentials({ own: () => own });
+  expect((await read.read('ca', address, 'token').catch(String)) as unknown).toContain('root certificate');
+  expect((await read.read('xds', address)).tls?.certificate).toEqual(own);
+  write(tokenFile, 'token');
+  expect((await read.read('xds', address)).tls?.certificate).toBeUndefined();
+  expect((await read.read('xds', address, 'certificate')).tls?.certificate).toEqual(own);
+  const late = credentials({ own: () => own, now: () => Date.now() + 100 * 365 * 86_400_000 });
+  const expired = await late.read('xds', address, 'certificate');
+  expect(expired.tls?.certificate).toBeUndefined();
+  expect(expired.headers).toEqual({ authorization: 'Bearer token' });
+});
+
+test('a root that is missing or none is an error that says what to do', async () => {
+  await expect(credentials({ env: { XDS_ROOT_CA: 'gone.pem' } }).read('xds', address)).rejects.toThrow(
+    /gone\.pem, the root/,
+  );
+  write('empty.pem', '');
+  await expect(credentials({ env: { XDS_ROOT_CA: 'empty.pem' } }).read('xds', address)).rejects.toThrow(
+    /no certificate/,
+  );
+});
+
+const present =
+  (...files: string[]) =>
+  (path: string): boolean =>
+    files.includes(path);
+const mounted = './etc/certs/root-cert.pem';
+const byDefault = './var/run/secrets/istio/root-cert.pem';
+const kubernetes = [
+  './var/run/secrets/istio/kubernetes/ca.crt',
+  './var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
+];
+
+test.each([
+  [{ XDS_ROOT_CA: 'SYSTEM', CA_ROOT_CA: 'SYSTEM' }, ['/etc/ssl/cert.pem'], '/etc/ssl/cert.pem', '/etc/ssl/cert.pem'],
+  [{ XDS_ROOT_CA: '/x.pem', CA_ROOT_CA: '/c.pem' }, [mounted], '/x.pem', '/c.pem'],
+  [{}, [mounted], mounted, byDefault],
+  [{ PILOT_CERT_PROVIDER: 'kubernetes' }, [], kubernetes[1], kubernetes[1]],
+  [{ PILOT_CERT_PROVIDER: 'kubernetes' }, [kubernetes[0]!], kubernetes[0], kubernetes[0]],
+  [{ PILOT_CERT_PROVIDER: 'custom', PROV_CERT: '/p' }, [], byDefault, mounted],
+  [{ PROV_CERT: '/p' }, [], '/p/root-cert.pem', '/p/root-cert.pem'],
+  [{ FILE_MOUNTED_CERTS: 'true' }, [], '/client-root.pem', byDefault],
+  [{}, [], byDefault, byDefault],
+])('roots with %o and files %o: for xDS %s, for the authority %s', (env, files, xds, ca) => {
+  const sources = { env, proxyMetadata: { ISTIO_META_TLS_CLIENT_ROOT_CERT: '/client-root.pem' } };
+  expect(controlPlaneRootFile('xds', sources, present(...files))).toBe(xds);
+  expect(controlPlaneRootFile('ca', sources, present(...files))).toBe(ca);
+});
+
+test('the provider none is an error unless a root is named', () => {
+  const none = { PILOT_CERT_PROVIDER: 'none' };
+  expect(() => controlPlaneRootFile('ca', { env: none }, () => false)).toThrow(/PILOT_CERT_PROVIDER is none/);
+  expect(controlPlaneRootFile('ca', { env: { ...none, CA_ROOT_CA: '/c' } }, () => false)).toBe('/c');
+});
+
+test('the name of the control plane', () => {
+  expect(controlPlaneName('pilot.example.com:15012', {})).toBe('pilot.example.com');
+  expect(controlPlaneName('localhost:15012', {})).toBe('istiod.istio-system.svc');
+  expect(controlPlaneName('pilot.example.com:15012', { ISTIOD_SAN: 'other' })).toBe('other');
+});

@@ -1,0 +1,65 @@
+/** Which authorities may have signed the control plane's certificate, and which name it has to have (spec/agent.md §1.6, §7.5). */
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
+
+/** The two services of a control plane that an agent calls; each has a root of its own. */
+export type ControlPlaneService = 'xds' | 'ca';
+
+export interface RootSources {
+  readonly env: NodeJS.ProcessEnv;
+  /** Of the mesh's proxy configuration. */
+  readonly proxyMetadata?: Readonly<Record<string, string>>;
+}
+
+const mountedRoot = './etc/certs/root-cert.pem';
+const defaultRoot = './var/run/secrets/istio/root-cert.pem';
+const kubernetesRoots = [
+  './var/run/secrets/istio/kubernetes/ca.crt',
+  './var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
+] as const;
+const systemRoots = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/ca-bundle.pem',
+  '/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem',
+  '/etc/ssl/cert.pem',
+];
+
+/**
+ * The file of PEM certificates, which need not be there: the first row of spec/agent.md §7.5 that fits.
+ *
+ * @throws ChartpilotError CONFIG_INVALID when PILOT_CERT_PROVIDER says that there is no root
+ */
+export function controlPlaneRootFile(
+  service: ControlPlaneService,
+  { env, proxyMetadata = {} }: RootSources,
+  exists: (path: string) => boolean = existsSync,
+): string {
+  const said = service === 'xds' ? env.XDS_ROOT_CA : env.CA_ROOT_CA;
+  if (said === 'SYSTEM') return systemRoots.find(exists) ?? systemRoots[0]!;
+  if (said) return said;
+  if (service === 'xds' && exists(mountedRoot)) return mountedRoot;
+  const provider = env.PILOT_CERT_PROVIDER || 'istiod';
+  if (provider === 'kubernetes') return kubernetesRoots.find(exists) ?? kubernetesRoots[1];
+  if (provider === 'custom') return service === 'ca' ? mountedRoot : defaultRoot;
+  if (env.PROV_CERT) return join(env.PROV_CERT, 'root-cert.pem');
+  const ofClient = proxyMetadata.ISTIO_META_TLS_CLIENT_ROOT_CERT;
+  if (service === 'xds' && env.FILE_MOUNTED_CERTS === 'true' && ofClient) return ofClient;
+  if (provider === 'none') {
+    throw new ChartpilotError('CONFIG_INVALID', 'PILOT_CERT_PROVIDER is none: no root verifies the control plane', {
+      hint: 'Name a root certificate in XDS_ROOT_CA and CA_ROOT_CA, or say --controlPlaneAuthPolicy NONE for plaintext.',
+    });
+  }
+  return defaultRoot;
+}
+
+/** The DNS name that the control plane's certificate must have: that of its address, unless ISTIOD_SAN says another. */
+export function controlPlaneName(address: string, env: NodeJS.ProcessEnv): string {
+  if (env.ISTIOD_SAN) return env.ISTIOD_SAN;
+  const host = parseHostAndPort(address)?.host ?? address;
+  return host === 'localhost' || isLoopback(host) ? 'istiod.istio-system.svc' : host;
+}
