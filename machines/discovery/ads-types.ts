@@ -23,7 +23,7 @@ export function isAskedOnce(typeUrl: string): boolean {
 /** Make before break: what others refer to goes first (§6.6). Types that are not in it come after, in any order. */
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
-const watched: ReadonlySet<string> = new Set([...pushOrder, extensionType, nameTableType]);
+const watched: ReadonlySet<string> = new Set([...pushOrder, extensionType, nameTableType, proxyConfigType]);
 
 /**
  * Whether a client can watch the type at all. What it says of any other is not kept: a client's text never becomes the key

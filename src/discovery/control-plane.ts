@@ -165,6 +165,7 @@ export class ControlPlane {
       settings,
       trustDomain: () => this.#state.mesh.trustDomain,
       authenticators: this.#authenticators,
+      rootsChanged: (change) => this.#ads?.push(change),
       logger: this.#log('authority'),
     });
     signing.authority.onChanged(() => this.#credentials?.use(securePort!, this.#ownCertificate()));
@@ -374,7 +375,7 @@ export class ControlPlane {
         securePort: { address: options.securePort.address, credentials: () => this.#credentials! },
       }),
       shutdownMs: options.shutdownMs,
-      source: this.#resources,
+      source: this.#signing?.roots.beside(this.#resources) ?? this.#resources,
       logger: this.#log('ads'),
       recorder,
       observer: this.metrics,

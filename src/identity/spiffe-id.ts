@@ -59,6 +59,12 @@ export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
   return { trustDomain: id.trustDomain, namespace, serviceAccount };
 }
 
+/** The workload among the names of a caller, if there is exactly one: who is two is nobody. */
+export function oneWorkloadOf(uris: readonly string[]): WorkloadIdentity | undefined {
+  const identities = uris.flatMap((uri) => workloadIdentityOf(uri) ?? []);
+  return identities.length === 1 ? identities[0] : undefined;
+}
+
 /**
  * The URI of an identity.
  *

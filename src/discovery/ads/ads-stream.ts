@@ -277,7 +277,7 @@ export class AdsStream {
     const known = unverified ? { ...identity, secretsUnverified: true as const } : identity;
     const authorized = this.#authorized(known, identities);
     if (authorized === undefined) return false;
-    const opened = this.#openSource(authorized);
+    const opened = this.#openSource(identities.length === 0 ? authorized : { ...authorized, identities });
     if ('error' in opened) {
       this.#tell({ type: 'node.refused', reason: shortened(opened.error) });
       return false;
@@ -347,8 +347,15 @@ export class AdsStream {
       this.#tell({ type: 'request.received', request });
       return;
     }
+    const { typeUrl } = request;
+    const ackedBefore = this.watches[typeUrl]?.nonceAcked ?? '';
     this.#exchange.take({ type: 'request.received', request });
-    if ((this.watches[request.typeUrl]?.nonceAcked ?? '') !== '') this.#listener.acknowledged();
+    const watch = this.watches[typeUrl];
+    if (watch === undefined || watch.nonceAcked === '') return;
+    this.#listener.acknowledged();
+    if (watch.nonceAcked !== ackedBefore) {
+      clientOf(this.#life)?.resources.acknowledged?.(typeUrl, watch.versionAcked);
+    }
   }
 
   /** What became of an order. */

@@ -41,6 +41,8 @@ export interface NodeIdentity {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The identity that its client has shown to be the node's own; absent where it was not asked for. */
   readonly verifiedIdentity?: string;
+  /** Everything that its client has shown to be; absent where it was not asked, or is nobody. */
+  readonly identities?: readonly string[];
   /** Its port gives secrets to whoever asks for those of the node's namespace (PILOT_SECRETS_ON_PLAINTEXT). */
   readonly secretsUnverified?: true;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
@@ -81,6 +83,8 @@ export interface NodeResources {
   prepare?(typeUrl: string, names: readonly string[] | '*'): Preparation | undefined;
   /** Which of the watched types may differ for this node after the change; empty: do not push (§6.5). */
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
+  /** The client has taken the last response of a type, which was of this version. */
+  acknowledged?(typeUrl: string, version: string): void;
   /** The stream is gone. */
   close(): void;
 }

@@ -1,33 +1,39 @@
 /** A workload gets its certificate from a whole control plane, over TLS, and nobody gets one that is not theirs. */
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { generateKeyPairSync } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { type Client, type ServiceError, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { typeUrls } from '../../../test/ads-client.ts';
+import {
+  askForCertificate,
+  type Asked as CertificateAsked,
+  CertificateCaller,
+  type OwnCertificate,
+  serverName,
+} from '../../../test/harness/certificate-caller.ts';
 import { ControlPlane, sidecar, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
-import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { findPath } from '../../identity/certificate-path.ts';
 import { makeRequest } from '../../identity/certificate-request.ts';
 import { issueRoot } from '../../identity/issue.ts';
 import { svidProblems } from '../../identity/x509-svid.ts';
-import { issueToken, localTokenKey } from '../authentication/local-tokens.ts';
+import { localTokenKey } from '../authentication/local-tokens.ts';
 
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const cartUri = 'spiffe://cluster.local/ns/shop/sa/cart';
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
 let directory: string;
-const clients: Client[] = [];
+let caller: CertificateCaller;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'signing-'));
+  caller = new CertificateCaller(directory);
 });
 afterEach(async () => {
-  for (const client of clients.splice(0)) client.close();
+  caller.close();
   await stopControlPlanes();
   rmSync(directory, { recursive: true });
 });
@@ -41,53 +47,19 @@ async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
   return plane;
 }
 
-function roots(): Buffer {
-  const chains = readdirSync(directory).filter((name) => name.endsWith('.chain'));
-  return Buffer.concat(chains.map((name) => readFileSync(join(directory, name))));
+function token(account = cart, audience?: string): Promise<string> {
+  return caller.token(account, audience);
 }
 
-function token(account = cart, audience = 'istio-ca'): Promise<string> {
-  return issueToken(localTokenKey(join(directory, 'token.key')), { ...account, audience, ttlSeconds: 600 }, new Date());
+type Asked = Partial<CertificateAsked>;
+
+function clientOf(plane: ControlPlane, own?: OwnCertificate): Client {
+  return caller.client(plane.port('ads.listening'), own);
 }
 
-interface Asked {
-  readonly csr?: string;
-  readonly seconds?: bigint;
-  readonly bearer?: string;
-  readonly own?: { readonly chain: string; readonly key: KeyObject };
-  readonly bytes?: Buffer;
-}
-
-function channel(own?: Asked['own']): ChannelCredentials {
-  if (own === undefined) return credentials.createSsl(roots());
-  const keyText = own.key.export({ format: 'pem', type: 'pkcs8' }) as string;
-  return credentials.createSsl(roots(), Buffer.from(keyText), Buffer.from(own.chain));
-}
-
-function clientOf(plane: ControlPlane, own?: Asked['own']): Client {
-  const client = new Client(`127.0.0.1:${plane.port('ads.listening')}`, channel(own), {
-    'grpc.ssl_target_name_override': 'istiod.istio-system.svc',
-    'grpc.enable_retries': 0,
-  });
-  clients.push(client);
-  return client;
-}
-
-const asItIs = (bytes: Buffer): Buffer => bytes;
-
-/** PEM, the leaf first. @throws ServiceError */
-function ask(client: Client, { csr = makeRequest(key, []), seconds = 0n, bearer, bytes }: Asked): Promise<string[]> {
-  const metadata = new Metadata();
-  if (bearer !== undefined) metadata.set('authorization', `Bearer ${bearer}`);
-  const message = create(IstioCertificateRequestSchema, { csr, validityDuration: seconds });
-  const request = bytes ?? Buffer.from(toBinary(IstioCertificateRequestSchema, message));
-  const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
-  return new Promise((resolve, reject) => {
-    client.makeUnaryRequest(path, asItIs, asItIs, request, metadata, (error, response) => {
-      if (error !== null) reject(error);
-      else resolve(fromBinary(IstioCertificateResponseSchema, response!).certChain);
-    });
-  });
+/** @throws ServiceError */
+function ask(client: Client, asked: Asked): Promise<string[]> {
+  return askForCertificate(client, { csr: makeRequest(key, []), ...asked });
 }
 
 async function failure(asked: Promise<unknown>): Promise<ServiceError> {
@@ -124,9 +96,8 @@ describe('CreateCertificate', () => {
     const again = await ask(clientOf(plane, own), {});
     expect(leafOf(again).alternativeNames?.uris).toEqual([cartUri]);
     expect(leafOf(again).serialNumber).not.toBe(leafOf(chain).serialNumber);
-    const override = { 'grpc.ssl_target_name_override': 'istiod.istio-system.svc' };
     const xds = (node: object) => {
-      const stream = plane.client(plane.port('ads.listening'), channel(own), override).sotw();
+      const stream = plane.client(plane.port('ads.listening'), caller.channel(own), serverName).sotw();
       stream.send({ node, typeUrl: typeUrls.CDS });
       return stream;
     };
@@ -227,14 +198,14 @@ describe('/debug/authorityz', () => {
   it('has the root rotated, which goes through where nobody could be cut off', async () => {
     const plane = await serving();
     const before = await page(plane);
-    const oldRoots = roots();
+    const oldRoots = caller.roots();
     expect(before).toMatchObject({ stage: 'steady', roots: [before.signer] });
     expect(await order(plane, 'rotate')).toBe(202);
     await eventually('the new root alone', async () => {
       const now = await page(plane);
       return now.stage === 'steady' && now.signer.id !== before.signer.id && now.roots.length === 1;
     });
-    expect(roots()).not.toEqual(oldRoots);
+    expect(caller.roots()).not.toEqual(oldRoots);
     // The port shows what the new root has signed.
     const chain = await ask(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).toBe((await page(plane)).signer.id);

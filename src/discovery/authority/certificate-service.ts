@@ -2,7 +2,7 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
-import { spiffeUriOf, workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { oneWorkloadOf, spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Authenticator, authenticate, type Peer } from '../ads/authentication.ts';
@@ -135,13 +135,12 @@ export class CertificateService {
       this.#options.logger.debug('a caller is not known', { peer: peer.address, reason: known.failure });
       throw new Refusal(status.UNAUTHENTICATED, 'request authenticate failure');
     }
-    const identities = known.identities.flatMap((uri) => workloadIdentityOf(uri) ?? []);
-    if (identities.length !== 1) throw new Refusal(status.PERMISSION_DENIED, 'the caller is not one workload');
-    const [identity] = identities;
-    if (identity!.trustDomain !== trustDomain()) {
-      throw new Refusal(status.PERMISSION_DENIED, `the caller is of the trust domain ${identity!.trustDomain}`);
+    const identity = oneWorkloadOf(known.identities);
+    if (identity === undefined) throw new Refusal(status.PERMISSION_DENIED, 'the caller is not one workload');
+    if (identity.trustDomain !== trustDomain()) {
+      throw new Refusal(status.PERMISSION_DENIED, `the caller is of the trust domain ${identity.trustDomain}`);
     }
-    return { uri: spiffeUriOf(identity!), endsAt: endOfCertificate(peer) };
+    return { uri: spiffeUriOf(identity), endsAt: endOfCertificate(peer) };
   }
 }
 

@@ -53,9 +53,9 @@ export class LedgerKeeper {
     this.#add({ issued: workload });
   }
 
-  /** A workload says that it trusts these roots and no others of ours. */
+  /** A workload says that it trusts these roots and no others of ours. Said again it is nothing new, and not written. */
   trusted(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
-    this.#add({ trusted: workload });
+    if (!this.#options.ledger.hasWord(workload)) this.#add({ trusted: workload });
   }
 
   effect() {

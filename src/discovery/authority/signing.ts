@@ -13,14 +13,16 @@ import { nameOf } from '../../identity/certificate-path.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { UnaryService } from '../ads/ads-ports.ts';
 import type { Authenticator } from '../ads/authentication.ts';
+import type { ResourceChange } from '../ads/resource-source.ts';
 import { watchDirectory } from '../config/directory-watch.ts';
 import { watchEffect } from '../config/watch-effect.ts';
 import { Authority } from './authority.ts';
 import type { AuthoritySettings } from './authority-settings.ts';
 import { DirectoryStore, MemoryStore } from './authority-store.ts';
-import { CertificateService, certificateMethod } from './certificate-service.ts';
+import { CertificateService, certificateMethod, type IssuedLeaf } from './certificate-service.ts';
 import { LedgerKeeper } from './ledger-effect.ts';
 import { LedgerLog } from './ledger-log.ts';
+import { RootsForAgents } from './roots-for-agents.ts';
 import { WorkloadLedger } from './workload-ledger.ts';
 
 export interface SigningOptions {
@@ -29,6 +31,8 @@ export interface SigningOptions {
   readonly trustDomain: () => string;
   /** Who says who a caller is; filled by a later stage of the start. */
   readonly authenticators: readonly Authenticator[];
+  /** Other roots are to be trusted: xDS clients that watch them are to be told. */
+  readonly rootsChanged: (change: ResourceChange) => void;
   readonly logger: Logger;
 }
 
@@ -36,6 +40,8 @@ export class Signing {
   readonly authority: Authority;
   readonly ledger: LedgerKeeper;
   readonly service: UnaryService;
+  /** Given out over xDS. */
+  readonly roots: RootsForAgents;
   readonly #options: SigningOptions;
 
   constructor(options: SigningOptions) {
@@ -63,6 +69,12 @@ export class Signing {
       now: Date.now,
       warn,
     });
+    this.roots = new RootsForAgents({
+      trustDomain,
+      trusted: (word) => this.ledger.trusted(word),
+      changed: options.rootsChanged,
+    });
+    this.authority.onChanged(({ bundle, roots }) => this.roots.publish(bundle, roots));
     const service = new CertificateService({
       authenticators,
       inForce: () => this.authority.inForce,
@@ -71,9 +83,16 @@ export class Signing {
       limits: leaves,
       now: () => new Date(),
       logger,
-      issued: (leaf) => this.ledger.issued(leaf),
+      issued: (leaf) => this.#issued(leaf),
     });
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
+  }
+
+  /** Who said by an earlier token which roots it trusts, and gets its first certificate now, has said it. */
+  #issued(leaf: IssuedLeaf): void {
+    this.ledger.issued(leaf);
+    const roots = this.roots.wordOf(leaf);
+    if (roots !== undefined) this.ledger.trusted({ identity: leaf.identity, node: leaf.node, roots });
   }
 
   /** For the debug page. */

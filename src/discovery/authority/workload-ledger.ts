@@ -63,6 +63,12 @@ export class WorkloadLedger {
     else this.#trusted(line.trusted);
   }
 
+  /** Whether this is what it said last; also for one that is not listed, of which nothing is kept. */
+  hasWord({ roots, ...workload }: Workload & { readonly roots: readonly AuthorityId[] }): boolean {
+    const known = this.#entries.get(keyOfWorkload(workload));
+    return known === undefined || known.trusts === textOfRoots(roots);
+  }
+
   /** As lines that lead to the same ledger. */
   *lines(now: number): Iterable<LedgerLine> {
     for (const { identity, node, authority, endsAt, trusts } of this.#entries.values()) {
@@ -91,7 +97,7 @@ export class WorkloadLedger {
   }
 
   #issued({ identity, node, authority, endsAt }: Workload & { authority: AuthorityId; endsAt: number }): void {
-    const key = keyOf({ identity, node });
+    const key = keyOfWorkload({ identity, node });
     const known = this.#entries.get(key);
     const isNew = known === undefined && identity !== '';
     if (identity === '' || (isNew && this.#entries.size >= this.#mostEntries)) {
@@ -106,8 +112,8 @@ export class WorkloadLedger {
   }
 
   #trusted({ identity, node, roots }: Workload & { roots: readonly AuthorityId[] }): void {
-    const known = this.#entries.get(keyOf({ identity, node }));
-    if (known !== undefined) this.#entries.set(keyOf(known), { ...known, trusts: textOfRoots(roots) });
+    const known = this.#entries.get(keyOfWorkload({ identity, node }));
+    if (known !== undefined) this.#entries.set(keyOfWorkload(known), { ...known, trusts: textOfRoots(roots) });
   }
 
   #missing(now: number, isMissing: (entry: Entry) => boolean): Missing {
@@ -137,7 +143,8 @@ export class WorkloadLedger {
   }
 }
 
-function keyOf({ identity, node }: Workload): string {
+/** Of a workload among others. */
+export function keyOfWorkload({ identity, node }: Workload): string {
   return `${identity} ${node}`;
 }
 

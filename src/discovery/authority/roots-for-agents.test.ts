@@ -1,0 +1,265 @@
+/** Agents are told over xDS which roots to trust, and a rotation goes on by their word and nobody else's. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fromBinary } from '@bufbuild/protobuf';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
+import { typeUrls } from '../../../test/ads-client.ts';
+import { askForCertificate, CertificateCaller, serverName } from '../../../test/harness/certificate-caller.ts';
+import { ControlPlane, sidecar, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
+import { readCertificates } from '../../identity/certificate.ts';
+import { makeRequest } from '../../identity/certificate-request.ts';
+
+const cart = { namespace: 'shop', serviceAccount: 'cart' };
+const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+
+let directory: string;
+let caller: CertificateCaller;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'roots-'));
+  caller = new CertificateCaller(directory);
+});
+afterEach(async () => {
+  caller.close();
+  await stopControlPlanes();
+  rmSync(directory, { recursive: true });
+});
+
+async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
+  const flags = { secureGRPCAddr: '127.0.0.1:0' };
+  const plane = ControlPlane.starting(flags, undefined, { SELF_SIGNED_CA_DIR: directory, ...env });
+  await plane.ready();
+  return plane;
+}
+
+const nodeOf = (account: typeof cart, id = 'a'): typeof sidecar => ({
+  ...sidecar,
+  id: `sidecar~127.0.0.1~${id}.${account.namespace}~${account.namespace}.svc.cluster.local`,
+  metadata: { ...sidecar.metadata, NAMESPACE: account.namespace },
+});
+
+/** An agent with a certificate, whose xDS is over TLS. */
+class Agent {
+  readonly node: typeof sidecar;
+  readonly #plane: ControlPlane;
+  #own: { chain: string; key: typeof key } | undefined;
+
+  constructor(plane: ControlPlane, id = 'a', account = cart) {
+    this.#plane = plane;
+    this.node = nodeOf(account, id);
+  }
+
+  async renew(account = cart): Promise<void> {
+    const asked = { csr: makeRequest(key, []), bearer: await caller.token(account), node: this.node.id };
+    const chain = await askForCertificate(caller.client(this.#plane.port('ads.listening')), asked);
+    this.#own = { chain: chain[0]!, key };
+  }
+
+  sotw(node: object = this.node) {
+    return subscribed(this.#client().sotw(), node);
+  }
+
+  delta() {
+    const stream = this.#client().delta();
+    stream.send({ node: this.node, typeUrl: proxyConfigType });
+    return stream;
+  }
+
+  #client() {
+    return this.#plane.client(this.#plane.port('ads.listening'), caller.channel(this.#own), serverName);
+  }
+}
+
+function subscribed<Stream extends { send(request: object): void }>(stream: Stream, node: object): Stream {
+  stream.send({ node, typeUrl: proxyConfigType });
+  return stream;
+}
+
+type Stream = ReturnType<Agent['sotw']>;
+
+const rootsIn = ({ resources }: { resources: { value: Uint8Array }[] }): string[] =>
+  resources.flatMap(({ value }) => fromBinary(ProxyConfigSchema, value).caCertificatesPem);
+
+async function next(stream: Stream, roots: number) {
+  const response = await stream.next();
+  expect(rootsIn(response)).toHaveLength(roots);
+  return response;
+}
+
+function acknowledge(stream: Stream, { versionInfo, nonce }: { versionInfo: string; nonce: string }, more = {}): void {
+  stream.send({ typeUrl: proxyConfigType, versionInfo, responseNonce: nonce, ...more });
+}
+
+interface Page {
+  readonly stage: string;
+  readonly signer: { readonly id: string };
+  readonly roots: readonly object[];
+  readonly waitsFor?: { readonly missing: number; readonly workloads: readonly string[] };
+}
+const page = async (plane: ControlPlane): Promise<Page> => (await plane.get('/debug/authorityz')).json();
+async function rotate(plane: ControlPlane): Promise<void> {
+  const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=rotate`;
+  expect((await fetch(url, { method: 'POST' })).status).toBe(202);
+}
+const stage = (plane: ControlPlane, wanted: string) =>
+  eventually(`the stage ${wanted}`, async () => (await page(plane)).stage === wanted);
+/** Whoever is missing is looked at again within this time. */
+const settled = () => new Promise((resolve) => setTimeout(resolve, 600));
+
+describe('the roots that agents are told', () => {
+  it('are those of the authority, one certificate each, and come again when they change', async () => {
+    const plane = await serving();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = agent.sotw();
+    const first = await next(stream, 1);
+    const [root] = rootsIn(first);
+    expect(readCertificates(root!).map(({ subjectKeyId }) => subjectKeyId)).toEqual([(await page(plane)).signer.id]);
+    acknowledge(stream, first);
+    await rotate(plane);
+    expect(rootsIn(await next(stream, 2))).toContain(root);
+  });
+
+  it('lead a rotation from stage to stage by the word of every agent', async () => {
+    const plane = await serving();
+    const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
+    for (const agent of agents) await agent.renew();
+    const [first, second] = agents.map((agent) => agent.sotw()) as [Stream, Stream];
+    for (const stream of [first, second]) acknowledge(stream, await next(stream, 1));
+    await rotate(plane);
+    acknowledge(first, await next(first, 2));
+    const last = await next(second, 2);
+    await eventually('one is missing', async () => (await page(plane)).waitsFor?.missing === 1);
+    expect((await page(plane)).waitsFor?.workloads[0]).toContain(agents[1]!.node.id);
+    acknowledge(second, last);
+    await stage(plane, 'signing');
+    for (const agent of agents) await agent.renew();
+    for (const stream of [first, second]) acknowledge(stream, await next(stream, 1));
+    await stage(plane, 'steady');
+    expect((await page(plane)).roots).toHaveLength(1);
+    expect(plane.departures()).toEqual([]);
+  });
+
+  it('are acknowledged in delta as well', async () => {
+    const plane = await serving();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = agent.delta();
+    const first = await stream.next();
+    stream.send({ typeUrl: proxyConfigType, responseNonce: first.nonce });
+    await rotate(plane);
+    const second = await stream.next();
+    const [resource] = second.resources;
+    expect(fromBinary(ProxyConfigSchema, resource!.resource!.value).caCertificatesPem).toHaveLength(2);
+    stream.send({ typeUrl: proxyConfigType, responseNonce: second.nonce });
+    await stage(plane, 'signing');
+  });
+
+  it('are trusted by an agent that said so before it had its certificate', async () => {
+    const plane = await serving();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = agent.sotw();
+    await rotate(plane);
+    await stage(plane, 'trusting');
+    const other = new Agent(plane, 'b');
+    await other.renew();
+    const early = other.sotw(nodeOf(cart, 'c'));
+    acknowledge(early, await early.next());
+    const latest = new Agent(plane, 'c');
+    await settled();
+    await latest.renew();
+    await eventually('those that said nothing are missing', async () => (await page(plane)).waitsFor?.missing === 2);
+    expect((await page(plane)).waitsFor?.workloads.join()).not.toContain(latest.node.id);
+    expect(stream.responses.length).toBeGreaterThan(0);
+  });
+
+  it('are sent to nobody who does not ask for them', async () => {
+    const plane = await serving();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = plane.client(plane.port('ads.listening', 1)).sotw();
+    stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
+    const response = await stream.next();
+    stream.send({ typeUrl: typeUrls.CDS, versionInfo: response.versionInfo, responseNonce: response.nonce });
+    await rotate(plane);
+    await stage(plane, 'trusting');
+    await settled();
+    expect(new Set(stream.responses.map(({ typeUrl }) => typeUrl))).toEqual(new Set([typeUrls.CDS]));
+  });
+});
+
+describe('no word', () => {
+  const liars: [string, (plane: ControlPlane, agent: Agent) => Promise<void>][] = [
+    [
+      'is a rejection',
+      async (_, agent) => {
+        const stream = agent.sotw();
+        acknowledge(stream, await next(stream, 2), { errorDetail: { code: 13, message: 'no' } });
+      },
+    ],
+    [
+      'is an acknowledgement of something else than was sent',
+      async (_, agent) => {
+        const stream = agent.sotw();
+        const { versionInfo, nonce } = await next(stream, 2);
+        acknowledge(stream, { versionInfo, nonce: `${nonce}1` });
+      },
+    ],
+    [
+      'is a first request that says the version',
+      async (_, agent) => {
+        const first = agent.sotw();
+        const { versionInfo } = await next(first, 2);
+        const second = agent.sotw();
+        second.send({ node: agent.node, typeUrl: proxyConfigType, versionInfo });
+      },
+    ],
+    [
+      'comes over a port without TLS',
+      async (plane, agent) => {
+        const stream = subscribed(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
+        acknowledge(stream, await next(stream, 2));
+      },
+    ],
+    [
+      'is that of another workload of the namespace, with the id of this one',
+      async (plane, agent) => {
+        const hostile = new Agent(plane, 'x', { namespace: 'shop', serviceAccount: 'other' });
+        await hostile.renew({ namespace: 'shop', serviceAccount: 'other' });
+        const stream = hostile.sotw(agent.node);
+        acknowledge(stream, await next(stream, 2));
+      },
+    ],
+    [
+      'is that of another node of the workload',
+      async (_, agent) => {
+        const stream = agent.sotw(nodeOf(cart, 'y'));
+        acknowledge(stream, await next(stream, 2));
+      },
+    ],
+  ];
+  it.each(liars)('%s', async (_, lie) => {
+    const plane = await serving();
+    const agent = new Agent(plane);
+    await agent.renew();
+    await rotate(plane);
+    await stage(plane, 'trusting');
+    await lie(plane, agent);
+    await settled();
+    const { waitsFor, stage: now } = await page(plane);
+    expect(now).toBe('trusting');
+    expect(waitsFor?.workloads.join()).toContain(agent.node.id);
+    // The same agent, when it means it.
+    const stream = agent.sotw();
+    acknowledge(stream, await next(stream, 2));
+    await eventually('its word counts', async () => {
+      const { waitsFor: left, stage: then } = await page(plane);
+      return then !== 'trusting' || left?.workloads.join().includes(agent.node.id) !== true;
+    });
+  });
+});

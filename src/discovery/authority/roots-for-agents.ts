@@ -1,0 +1,129 @@
+/**
+ * The roots that agents are to trust, given out over xDS to those who ask (PCDS: a ProxyConfig with `caCertificatesPem`), and
+ * their word that they do: the acknowledgement of a client that has shown who it is, of a response that held these very roots.
+ * A rotation goes on by that word (spec/identity.md §8).
+ */
+import { create } from '@bufbuild/protobuf';
+import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
+import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
+import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
+import { oneWorkloadOf, spiffeUriOf } from '../../identity/spiffe-id.ts';
+import type { TrustBundle } from '../../identity/trust-bundle.ts';
+import { encodeResource } from '../ads/encoding.ts';
+import type {
+  NodeIdentity,
+  NodeResources,
+  Preparation,
+  ResourceChange,
+  ResourceSet,
+  ResourceSource,
+} from '../ads/resource-source.ts';
+import { keyOfWorkload, type Workload } from './workload-ledger.ts';
+
+export interface RootsForAgentsOptions {
+  /** Of the mesh, now. */
+  readonly trustDomain: () => string;
+  /** A workload says that it trusts these roots and no others of ours. */
+  readonly trusted: (word: Workload & { readonly roots: readonly AuthorityId[] }) => void;
+  /** There are other roots: whoever watches them is to be brought up to date. */
+  readonly changed: (change: ResourceChange) => void;
+}
+
+/** There is one resource, and it is asked for by no name. */
+const resourceName = 'mesh-roots';
+/** What a client acknowledges late was given out a few steps ago. */
+const mostVersions = 8;
+
+export class RootsForAgents {
+  readonly #options: RootsForAgentsOptions;
+  #set: ResourceSet | undefined;
+  /** Whose roots a version stands for, the newest last. */
+  readonly #versions = new Map<string, readonly AuthorityId[]>();
+  /** By workload, what it said last on a stream that is still there. */
+  readonly #words = new Map<string, readonly AuthorityId[]>();
+
+  constructor(options: RootsForAgentsOptions) {
+    this.#options = options;
+  }
+
+  /** From now on these are given out. The same ones again are nothing new. */
+  publish(bundle: TrustBundle, ids: readonly AuthorityId[]): void {
+    const message = create(ProxyConfigSchema, { caCertificatesPem: bundle.roots.map(({ pem }) => pem) });
+    const resource = encodeResource(ProxyConfigSchema, message, resourceName);
+    const { version } = resource;
+    this.#versions.delete(version);
+    this.#versions.set(version, ids);
+    for (const oldest of this.#versions.keys()) {
+      if (this.#versions.size <= mostVersions) break;
+      this.#versions.delete(oldest);
+    }
+    if (this.#set?.version === version) return;
+    this.#set = { version, resources: new Map([[resourceName, resource]]) };
+    this.#options.changed(rootsChange(version));
+  }
+
+  /** What a workload said of the roots that it trusts, on a stream that is still there. */
+  wordOf(workload: Workload): readonly AuthorityId[] | undefined {
+    return this.#words.get(keyOfWorkload(workload));
+  }
+
+  /** What there is, and the roots beside it. */
+  beside(source: ResourceSource): ResourceSource {
+    return {
+      open: (node) => {
+        const opened = source.open(node);
+        if ('error' in opened) return opened;
+        return { resources: this.#withRoots(opened.resources, node) };
+      },
+    };
+  }
+
+  #withRoots(others: NodeResources, node: NodeIdentity): NodeResources {
+    const workload = this.#workloadOf(node);
+    let sent: ResourceSet | undefined;
+    return {
+      get: (typeUrl, names) => {
+        if (typeUrl !== proxyConfigType) return others.get(typeUrl, names);
+        sent = this.#set;
+        return sent;
+      },
+      prepare: (typeUrl, names): Preparation | undefined =>
+        typeUrl === proxyConfigType ? undefined : others.prepare?.(typeUrl, names),
+      typesToPush: (change, watched) => {
+        const due = change.configs.has(rootsKey) ? noTypes : others.typesToPush(change, watched);
+        const theirs = due.includes(proxyConfigType) ? due.filter((typeUrl) => typeUrl !== proxyConfigType) : due;
+        return sent !== this.#set && watched.includes(proxyConfigType) ? [...theirs, proxyConfigType] : theirs;
+      },
+      acknowledged: (typeUrl, version) => {
+        others.acknowledged?.(typeUrl, version);
+        if (typeUrl === proxyConfigType && workload !== undefined) this.#heard(workload, version);
+      },
+      close: () => {
+        if (workload !== undefined) this.#words.delete(keyOfWorkload(workload));
+        others.close();
+      },
+    };
+  }
+
+  #heard(workload: Workload, version: string): void {
+    const roots = this.#versions.get(version);
+    if (roots === undefined) return;
+    this.#words.set(keyOfWorkload(workload), roots);
+    this.#options.trusted({ ...workload, roots });
+  }
+
+  /** Undefined: its word counts for nobody. Who it is never comes from what it says of itself, but for the id of its node. */
+  #workloadOf({ id, identities = [] }: NodeIdentity): Workload | undefined {
+    const identity = oneWorkloadOf(identities);
+    if (identity === undefined || identity.trustDomain !== this.#options.trustDomain()) return undefined;
+    return { identity: spiffeUriOf(identity), node: id };
+  }
+}
+
+const noTypes: readonly string[] = [];
+/** In the shape of `Kind/namespace/name`, of no kind that there is. */
+const rootsKey = 'TrustedRoots//';
+
+function rootsChange(version: string): ResourceChange {
+  return { version, forced: false, configs: new Set([rootsKey]) };
+}
