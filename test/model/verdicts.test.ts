@@ -1,7 +1,7 @@
 /** What is said of an agent's life, in the words of the rules: each case is a run of the real machines in virtual time. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import type { VerdictRule } from '../../src/debugger/verdicts/verdict.ts';
+import type { Verdict, VerdictRule } from '../../src/debugger/verdicts/verdict.ts';
 import { rules, Verdicts } from '../../src/debugger/verdicts/verdicts.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
@@ -133,6 +133,7 @@ test('a rule that throws is told once, and costs the others nothing', () => {
   let asked = 0;
   const broken: VerdictRule = {
     name: 'broken',
+    reads: { events: ['files.changed', 'serving.began'], kinds: ['spawn'] },
     begin: () => ({
       take: () => {
         asked++;
@@ -150,13 +151,24 @@ test('a rule that throws is told once, and costs the others nothing', () => {
 test('no trace, whatever is in its events, breaks a rule', () => {
   const types = ['serving.began', 'serving.ended', 'epoch.failed', 'epoch.live', 'config.rejected', 'request.judged'];
   const more = ['restart.decided', 'clients.push', 'clients.served', 'signal.received', 'supervisor.stop'];
-  const actor = fc.constantFrom('supervisor', 'agent', 'epoch-0', 'epoch-0/process', '', '/', 'discovery');
+  const rare = ['settings.rejected', 'supervisor.stop-now', 'quit.requested', 'files.changed'];
+  const actor = fc.constantFrom('supervisor', 'agent', 'agent', 'epoch-0', 'epoch-0/process', '', '/');
   const event = fc
     .record({
-      type: fc.constantFrom(...types, ...more),
-      fields: fc.dictionary(
-        fc.constantFrom('name', 'reason', 'during', 'problems', 'path', 'typeUrl', 'verdict', 'signal', 'configs'),
-        fc.jsonValue(),
+      type: fc.constantFrom(...types, ...more, ...rare),
+      fields: fc.oneof(
+        fc.dictionary(
+          fc.constantFrom('name', 'reason', 'during', 'problems', 'path', 'typeUrl', 'verdict', 'signal', 'configs'),
+          fc.jsonValue(),
+        ),
+        // What programs say: else no rule would have much to tell.
+        fc.record({
+          name: fc.constantFrom('epoch-0', 'epoch-1'),
+          during: fc.constantFrom('serving', 'draining', 'starting'),
+          reason: fc.constantFrom('Envoy crashed', 'files changed'),
+          verdict: fc.constant('rejection'),
+          signal: fc.constantFrom('SIGTERM', 'SIGHUP'),
+        }),
       ),
     })
     .map(({ type, fields }) => ({ ...fields, type }));
@@ -170,12 +182,14 @@ test('no trace, whatever is in its events, breaks a rule', () => {
       output: fc.jsonValue(),
     }),
     fc.record({ kind: fc.constant('unexpected'), actor, on: fc.string(), state: fc.string() }),
+    fc.record({ kind: fc.constant('spawn'), actor }),
   );
   fc.assert(
-    fc.property(fc.array(body, { maxLength: 40 }), (bodies) => {
-      const records = bodies.map((one, i) => ({ ...one, seq: i + 1, t: i }) as TraceRecord);
-      const { broken, verdicts } = judged({ header: headerWith(), records });
+    fc.property(fc.array(body, { minLength: 12, maxLength: 40 }), (bodies) => {
+      const records = bodies.map((one, i) => ({ ...one, seq: i + 1, t: 700 * i }) as TraceRecord);
+      const { broken, verdicts, atEnd } = judged({ header: headerWith(), records });
       expect(broken).toEqual([]);
+      expect([...verdicts, ...atEnd]).toEqual(saidOfAll({ header: headerWith(), records }));
       for (const { sentence } of verdicts) expect(sentence).toMatch(/^[^\n\r]{1,2000}$/);
     }),
     { numRuns: 2_000 },
@@ -191,6 +205,16 @@ function judged(trace: RecordedLife) {
   const verdicts = new Verdicts(runOf(trace));
   verdicts.grow();
   return { verdicts: verdicts.found, broken: verdicts.broken, atEnd: verdicts.atEnd() };
+}
+
+/** By the rules when each is shown every record, whatever it says that it reads. */
+function saidOfAll(trace: RecordedLife): Verdict[] {
+  const run = runOf(trace);
+  const runs = rules.map((rule) => rule.begin());
+  return [
+    ...trace.records.flatMap((record, index) => runs.flatMap((rule) => rule.take(record, index, run) ?? [])),
+    ...runs.flatMap((rule) => rule.end?.(run) ?? []),
+  ];
 }
 
 function said(trace: RecordedLife): string[] {

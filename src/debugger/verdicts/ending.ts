@@ -1,11 +1,15 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { endedAsOrdered, endedInTrouble, isEndOrder, troubleOf } from '../../runtime/verdicts/ending.ts';
+import { endedAsOrdered, endedInTrouble, endOrders, isEndOrder, troubleOf } from '../../runtime/verdicts/ending.ts';
 import { text } from '../../runtime/verdicts/words.ts';
 import { causeChain } from '../trace/cause-chain.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** The end of the program: as ordered, in trouble, or not in the trace. */
-export const endingRule: VerdictRule = { name: 'ending', begin: () => new EndingRun() };
+export const endingRule: VerdictRule = {
+  name: 'ending',
+  reads: { events: [...endOrders, 'epoch.failed', 'epoch.live'], kinds: ['spawn', 'stop'] },
+  begin: () => new EndingRun(),
+};
 
 class EndingRun implements RuleRun {
   #ordered: number | undefined;

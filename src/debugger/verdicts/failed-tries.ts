@@ -3,11 +3,15 @@ import { failedStart, gaveUp } from '../../runtime/verdicts/ending.ts';
 import { count, spoken, text } from '../../runtime/verdicts/words.ts';
 import { StateTags } from '../trace/state-tags.ts';
 import { isRootEnd } from './ending.ts';
-import { Serving } from './serving.ts';
+import { Serving, servingEvents } from './serving.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** Starts that failed one after the other: until one succeeded, or until the agent gave up. */
-export const failedTriesRule: VerdictRule = { name: 'failed tries', begin: () => new FailedTriesRun() };
+export const failedTriesRule: VerdictRule = {
+  name: 'failed tries',
+  reads: { events: [...servingEvents, 'epoch.failed', 'epoch.live'], kinds: ['transition', 'stop'] },
+  begin: () => new FailedTriesRun(),
+};
 
 class FailedTriesRun implements RuleRun {
   readonly #serving = new Serving();

@@ -1,10 +1,14 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { span, spoken, text } from '../../runtime/verdicts/words.ts';
-import { Serving } from './serving.ts';
+import { Serving, servingEvents } from './serving.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** The Envoy that served, or one that drained, came to an end that nobody ordered. */
-export const lostServingRule: VerdictRule = { name: 'lost serving', begin: () => new LostServingRun() };
+export const lostServingRule: VerdictRule = {
+  name: 'lost serving',
+  reads: { events: [...servingEvents, 'supervisor.stop', 'supervisor.stop-now', 'epoch.failed'], kinds: ['stop'] },
+  begin: () => new LostServingRun(),
+};
 
 class LostServingRun implements RuleRun {
   readonly #serving = new Serving();

@@ -5,7 +5,11 @@ import { timeSpent } from './time-spent.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** Pushes of the control plane that took long from the change to the last client. */
-export const pushRule: VerdictRule = { name: 'push', begin: () => new PushRun() };
+export const pushRule: VerdictRule = {
+  name: 'push',
+  reads: { events: ['clients.push', 'clients.served'] },
+  begin: () => new PushRun(),
+};
 
 /** Istio's own warning is at 1 s; below it nobody asks. */
 const slowMs = 1_000;

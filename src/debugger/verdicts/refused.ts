@@ -3,7 +3,11 @@ import { count, spoken, text } from '../../runtime/verdicts/words.ts';
 import type { RuleRun, Verdict, VerdictRule } from './verdict.ts';
 
 /** What somebody would not take: certificates by the agent, configuration by the control plane, a response by a proxy. */
-export const refusedRule: VerdictRule = { name: 'refused', begin: () => new RefusedRun() };
+export const refusedRule: VerdictRule = {
+  name: 'refused',
+  reads: { events: ['config.rejected', 'settings.rejected', 'request.judged'], kinds: ['unexpected'] },
+  begin: () => new RefusedRun(),
+};
 
 class RefusedRun implements RuleRun {
   /** Proxies that reject one type for one reason are one verdict, told with the first of them. */

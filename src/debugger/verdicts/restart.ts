@@ -1,12 +1,16 @@
 import type { RestartReason } from '../../../machines/agent/protocol.ts';
 import { fileName, span, spoken, text } from '../../runtime/verdicts/words.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
-import { Serving } from './serving.ts';
+import { Serving, servingEvents } from './serving.ts';
 import { timeSpent } from './time-spent.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
 /** An Envoy has come to serve: the first one, or one in another's place, and why. */
-export const restartRule: VerdictRule = { name: 'restart', begin: () => new RestartRun() };
+export const restartRule: VerdictRule = {
+  name: 'restart',
+  reads: { events: [...servingEvents, 'restart.decided', 'supervisor.stop', 'supervisor.stop-now'] },
+  begin: () => new RestartRun(),
+};
 
 class RestartRun implements RuleRun {
   readonly #serving = new Serving();

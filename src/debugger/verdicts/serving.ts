@@ -1,6 +1,9 @@
 /** Which Envoy serves, as the supervisor tells it: `serving.began`, `serving.ended`. Runs in a browser. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
+/** The events that {@link Serving} has to be told. */
+export const servingEvents = ['serving.began', 'serving.ended'] as const;
+
 export class Serving {
   /** The epoch that serves; undefined while none does. */
   name: string | undefined;

@@ -41,6 +41,13 @@ export interface RuleRun {
 
 export interface VerdictRule {
   readonly name: string;
+  /** The records that it wants to see: of most it would say nothing, and a trace has many. */
+  readonly reads: {
+    /** Types of events; an event of another type is not shown to it. */
+    readonly events: readonly string[];
+    /** Kinds of other records. */
+    readonly kinds?: readonly Exclude<TraceRecord['kind'], 'event'>[];
+  };
   begin(): RuleRun;
 }
 

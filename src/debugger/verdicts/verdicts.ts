@@ -1,5 +1,6 @@
 /** Follows a trace with all rules. Runs in a browser. */
 import { messageOf } from '../../runtime/errors.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { endingRule } from './ending.ts';
 import { failedTriesRule } from './failed-tries.ts';
 import { lostServingRule } from './lost-serving.ts';
@@ -21,10 +22,20 @@ export const rules: readonly VerdictRule[] = [
 /** Of a rule; a trace in which one finds more has another problem. */
 const mostOfARule = 1_000;
 
+/** A rule that follows this trace. */
+interface Asked {
+  readonly name: string;
+  readonly run: RuleRun;
+  found: number;
+}
+
 /** What is said of a trace that grows. */
 export class Verdicts {
   readonly #run: Run;
-  readonly #rules: { readonly name: string; readonly run: RuleRun; found: number }[];
+  readonly #rules: Asked[];
+  /** By the type of an event, or the kind of another record: who wants to see it. */
+  readonly #byEvent = new Map<string, Asked[]>();
+  readonly #byKind = new Map<TraceRecord['kind'], Asked[]>();
   readonly #found: Verdict[] = [];
   readonly #broken: BrokenRule[] = [];
   #read = 0;
@@ -32,6 +43,10 @@ export class Verdicts {
   constructor(run: Run, use: readonly VerdictRule[] = rules) {
     this.#run = run;
     this.#rules = use.map(({ name, begin }) => ({ name, run: begin(), found: 0 }));
+    for (const [at, { reads }] of use.entries()) {
+      for (const type of new Set(reads.events)) listOf(this.#byEvent, type).push(this.#rules[at]!);
+      for (const kind of new Set(reads.kinds)) listOf(this.#byKind, kind).push(this.#rules[at]!);
+    }
   }
 
   /** In the order of their records. */
@@ -49,27 +64,39 @@ export class Verdicts {
     const { records } = this.#run;
     for (; this.#read < records.length; this.#read++) {
       const index = this.#read;
-      this.#found.push(...this.#ask((rule) => rule.take(records[index]!, index, this.#run)));
+      const record = records[index]!;
+      const asked = record.kind === 'event' ? this.#byEvent.get(record.event.type) : this.#byKind.get(record.kind);
+      if (asked === undefined) continue;
+      this.#found.push(...this.#ask(asked, (rule) => rule.take(record, index, this.#run)));
     }
   }
 
   /** What is to be said beside that if no record comes any more. */
   atEnd(): readonly Verdict[] {
-    return this.#ask((rule) => rule.end?.(this.#run));
+    return this.#ask(this.#rules, (rule) => rule.end?.(this.#run));
   }
 
-  #ask(question: (rule: RuleRun) => readonly Verdict[] | undefined): readonly Verdict[] {
+  #ask(asked: readonly Asked[], question: (rule: RuleRun) => readonly Verdict[] | undefined): readonly Verdict[] {
     const all: Verdict[] = [];
-    for (const rule of [...this.#rules]) {
+    for (const rule of [...asked]) {
       try {
         const found = question(rule.run) ?? [];
         rule.found += found.length;
         if (rule.found <= mostOfARule) all.push(...found);
       } catch (error) {
-        this.#rules.splice(this.#rules.indexOf(rule), 1);
+        for (const list of [this.#rules, ...this.#byEvent.values(), ...this.#byKind.values()]) {
+          const at = list.indexOf(rule);
+          if (at >= 0) list.splice(at, 1);
+        }
         this.#broken.push({ rule: rule.name, reason: messageOf(error) });
       }
     }
     return all;
   }
+}
+
+function listOf<Key>(lists: Map<Key, Asked[]>, key: Key): Asked[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
 }

@@ -7,6 +7,9 @@ import { count, span, text } from './words.ts';
 
 const endingSignals = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
+/** Types of the events that may order the end of the program. */
+export const endOrders = ['quit.requested', 'signal.received'] as const;
+
 /** Whether an event orders the end of the program. */
 export function isEndOrder({ type, signal }: TracedEvent): boolean {
   return type === 'quit.requested' || (type === 'signal.received' && endingSignals.has(String(signal)));
