@@ -12,3 +12,7 @@ if (version[0] < 22 || (version[0] === 22 && version[1] < 22)) {
   );
   process.exit(1);
 }
+
+// What was compiled in an earlier run is read instead of compiled again: a fifth of the processor time of a start. Where
+// the folder cannot be written nothing is kept, and nobody is told: all else is as it was.
+require('node:module').enableCompileCache(require('node:path').join(__dirname, '../dist/compile-cache'));

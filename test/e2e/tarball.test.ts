@@ -75,7 +75,7 @@ describe('the tarball', () => {
   });
 
   test('holds no tests, no sources of the effects, no maps, and nothing that this machine is called', () => {
-    const strangers = /\.test\.ts$|\.map$|^(src|test|visualize|proto|node_modules|\.)/;
+    const strangers = /\.test\.ts$|\.map$|compile-cache|^(src|test|visualize|proto|node_modules|\.)/;
     expect(files.filter((file) => strangers.test(file))).toEqual([]);
     const names = [root, homedir(), tmpdir(), hostname()].filter((name) => name.length > 5);
     for (const file of files) {

@@ -1,0 +1,51 @@
+/** What the built programs load before they do anything, and what they keep of it for the next start. */
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+
+const root = packageRoot();
+const programs = ['pilot-agent', 'pilot-discovery', 'chartpilot'] as const;
+
+function scratch(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-start-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test.each(programs)(
+  '%s loads no fetch, which would cost 14 MB and 40 ms, and which it does not use',
+  async (program) => {
+    const look = join(scratch(), 'look.cjs');
+    writeFileSync(look, "process.on('exit', () => console.log(process.moduleLoadList.join('\\n')));");
+    const { stdout } = await execa(process.execPath, ['-r', look, join(root, 'dist', `${program}.mjs`), '--help']);
+    expect(stdout).toContain('NativeModule fs');
+    expect(stdout).not.toContain('undici');
+  },
+);
+
+test('what is compiled at the first start is there at the next; where it is damaged or may not be kept, nothing is other', async () => {
+  const folder = scratch();
+  for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(folder, part), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const cache = join(folder, 'dist/compile-cache');
+  const kept = (): string[] =>
+    readdirSync(cache, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name));
+  // Without what vitest says of such caches.
+  const surroundings = { extendEnv: false, env: { PATH: process.env.PATH } };
+  const version = async (): Promise<string> =>
+    (await execa(join(folder, 'bin/pilot-agent'), ['version'], surroundings)).stdout;
+  rmSync(cache, { recursive: true });
+  const told = await version();
+  expect(told).toMatch(/^version/);
+  expect(kept().length).toBeGreaterThan(5);
+  for (const file of kept()) writeFileSync(file, 'no code');
+  expect(await version()).toBe(told);
+  rmSync(cache, { recursive: true });
+  writeFileSync(cache, 'no folder');
+  expect(await version()).toBe(told);
+});
