@@ -8,6 +8,7 @@ import type { ProxyFlags } from '../agent/options/proxy-flags.ts';
 import { resolveProxyOptions } from '../agent/options/proxy-options.ts';
 import { proxyConfigToJson } from '../model/mesh/proxy-config.ts';
 import { standardError } from '../runtime/standard-streams.ts';
+import { istioCleanIptablesCommand, istioIptablesCommand } from './commands/istio-iptables.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './commands/log-flags.ts';
 import { requestCommand } from './commands/request.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/trace-flags.ts';
@@ -38,6 +39,8 @@ function pilotAgent(): Command {
         failed: 255,
       }),
     )
+    .addCommand(istioIptablesCommand())
+    .addCommand(istioCleanIptablesCommand())
     .addCommand(versionCommand('pilot-agent'));
   // A command that is added, not made by its program, takes over nothing of it.
   for (const command of program.commands) command.exitOverride().showHelpAfterError(hint);

@@ -21,6 +21,8 @@ export const errorTable = {
   MACHINE_INVALID: 'tests cannot be made of a machine',
   DIAGRAM_INVALID: 'a sequence diagram is not readable',
   REQUEST_FAILED: 'a request failed',
+  IPTABLES_FAILED: 'the rules that redirect traffic cannot be changed',
+  REDIRECTION_ABSENT: 'traffic is not redirected',
 } as const;
 
 export type ErrorCode = keyof typeof errorTable;

@@ -1,6 +1,6 @@
 /** `npm run chromium`, `npm run firefox`: sees to it that there is this browser on this machine. */
-import { spawnSync } from 'node:child_process';
 import { ChartpilotError, explainError } from '../../src/runtime/errors.ts';
+import { installPackages } from '../harness/install-packages.ts';
 import { findChromium, installCommand } from './chromium.ts';
 import { findFirefox, installFirefox } from './firefox.ts';
 
@@ -43,36 +43,12 @@ try {
   }
   const found = browser.find(process.env);
   if (found !== undefined) console.error(`${browser.name} is there: ${found}`);
-  else install(browser);
+  else {
+    const { name, packages, variable, command, find } = browser;
+    const hint = `Run: ${command}\n    or name one that is there: ${variable}=/path/to/${name.toLowerCase()}`;
+    installPackages({ name, packages, hint, find: () => find(process.env) });
+  }
 } catch (error) {
   console.error(explainError(error));
   process.exitCode = 1;
-}
-
-function install({ name, packages, variable, command, find }: Browser): void {
-  const hint = `Run: ${command}\n    or name one that is there: ${variable}=/path/to/${name.toLowerCase()}`;
-  if (process.getuid?.() !== 0 || spawnSync('apt-get', ['--version']).status !== 0) {
-    throw new ChartpilotError('FILE_UNREADABLE', `no ${name} on this machine, and it may not be installed from here`, {
-      hint,
-    });
-  }
-  console.error(`${name} is not there: installing the package of this system`);
-  aptGet(['update'], hint);
-  aptGet(['install', '-y', '--no-install-recommends', ...packages], hint);
-  const installed = find(process.env);
-  if (installed === undefined) {
-    throw new ChartpilotError('FILE_UNREADABLE', `apt-get installed ${packages[0]}, and it is not in PATH`, { hint });
-  }
-  console.error(`${name} installed: ${installed}`);
-}
-
-/** Quiet as long as it works. */
-function aptGet(args: readonly string[], hint: string): void {
-  const { status, stdout, stderr } = spawnSync('apt-get', ['-q', ...args], {
-    encoding: 'utf8',
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  });
-  if (status === 0) return;
-  console.error(`${stdout}${stderr}`.trim().split('\n').slice(-15).join('\n'));
-  throw new ChartpilotError('REQUEST_FAILED', `apt-get ${args[0]} failed`, { hint });
 }

@@ -1,7 +1,7 @@
 /** What no option may be, alone or together with the others: Envoy would refuse it, or a timer could not be set to it. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
-import type { OptionErrors } from './option-errors.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
 
 /** Timers of Node count milliseconds in 31 bits: anything longer would be over at once. */

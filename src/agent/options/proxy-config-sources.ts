@@ -10,7 +10,7 @@ import {
   type ProxyConfig,
 } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import type { OptionErrors } from './option-errors.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 
 const defaultMeshFile = './etc/istio/config/mesh';

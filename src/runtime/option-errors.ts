@@ -1,4 +1,4 @@
-import { ChartpilotError } from '../../runtime/errors.ts';
+import { ChartpilotError } from './errors.ts';
 
 /** Collects what is wrong with flags and environment, so that a person mends all of it at once. */
 export class OptionErrors {

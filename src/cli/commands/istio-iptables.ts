@@ -1,0 +1,103 @@
+/** `istio-iptables`, `istio-clean-iptables`: redirects a pod's traffic to Envoy, and no longer (spec/agent.md §10). */
+import { readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { Command, Option } from 'commander';
+import { applyInterception, removeInterception, type Terminal } from '../../iptables/apply.ts';
+import { type FlagName, type InterceptionFlag, interceptionFlags, type SaidFlags } from '../../iptables/flags.ts';
+import { type InterceptionOrder, resolveInterception } from '../../iptables/settings.ts';
+import { validateInterception } from '../../iptables/validation.ts';
+import { ChartpilotError, explainError, messageOf } from '../../runtime/errors.ts';
+import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
+
+/** As the reference's: a program that failed, a trial that failed, and anything else. */
+const exitCodes = { IPTABLES_FAILED: 255, REDIRECTION_ABSENT: 126, other: 1 } as const;
+
+export function istioIptablesCommand(): Command {
+  return interceptionCommand('istio-iptables', 'redirect traffic of this pod to Envoy')
+    .description(
+      'Makes the rules of iptables that redirect the traffic of this network namespace to Envoy. Needs NET_ADMIN.\n\n' +
+        'Exit code: 0, 1 something is wrong, 126 the trial failed, 255 a program failed.',
+    )
+    .addHelpText(
+      'after',
+      `\nEnvironment: each flag's name in capitals with _ (ENVOY_PORT), but ISTIO_META_DNS_CAPTURE for --redirect-dns and
+  INVALID_DROP for --drop-invalid. Besides:
+  ISTIO_OUTBOUND_OWNER_GROUPS, …_EXCLUDE   groups whose outbound connections are captured (*), and which are not
+\nExample:\n  pilot-agent istio-iptables -b '*' -d 15090,15021,15020 -i '*' --dry-run`,
+    );
+}
+
+export function istioCleanIptablesCommand(): Command {
+  return interceptionCommand('istio-clean-iptables', 'take the redirection away again').description(
+    'Takes away what istio-iptables made: say the same flags. What is not there is passed over. Needs NET_ADMIN.\n\n' +
+      'Exit code: 0, 1 something is wrong, 255 there is no iptables.',
+  );
+}
+
+function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', summary: string): Command {
+  const command = new Command(name).summary(summary);
+  const keys = new Map<string, FlagName>();
+  for (const [key, flag] of Object.entries<InterceptionFlag>(interceptionFlags)) {
+    const { syntax, byDefault, meaning, rare } = flag;
+    const shown = byDefault === '' || syntax.endsWith('[true|false]') ? meaning : `${meaning} (default ${byDefault})`;
+    const option = new Option(syntax, shown).hideHelp(rare === true);
+    keys.set(option.attributeName(), key as FlagName);
+    command.addOption(option);
+  }
+  addLogFlags(command);
+  return command.action(async (flags: Record<string, string | boolean> & LogFlags) => {
+    const said = Object.fromEntries([...keys].map(([attribute, key]) => [key, flags[attribute]])) as SaidFlags;
+    process.exitCode = await run(name, name === 'istio-clean-iptables' ? { ...said, cleanupOnly: true } : said, flags);
+  });
+}
+
+/** @returns the exit code */
+async function run(name: string, said: SaidFlags, flags: LogFlags): Promise<number> {
+  try {
+    const order = resolveInterception(said, process.env, { addresses: outerAddresses, readFile });
+    for (const warning of order.warnings) standardError.write(`pilot-agent: ${warning}\n`);
+    await carryOut(order, terminal(name, flags));
+    return 0;
+  } catch (error) {
+    standardError.write(`pilot-agent: ${explainError(error)}\n`);
+    const { IPTABLES_FAILED, REDIRECTION_ABSENT, other } = exitCodes;
+    if (!(error instanceof ChartpilotError)) return other;
+    return error.code === 'IPTABLES_FAILED'
+      ? IPTABLES_FAILED
+      : error.code === 'REDIRECTION_ABSENT'
+        ? REDIRECTION_ABSENT
+        : other;
+  }
+}
+
+async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<void> {
+  if (order.cleanupOnly) return removeInterception(order, terminal);
+  if (!order.skipRuleApply) await applyInterception(order, terminal);
+  if (!order.runValidation || order.dryRun) return;
+  await validateInterception(order);
+  terminal.tell('connections are captured: the trial was');
+}
+
+/** A dry run prints what it would do and nothing else. */
+function terminal(name: string, flags: LogFlags): Terminal {
+  return {
+    print: (text) => standardOutput.print(text),
+    tell: (line, details) => loggerFromFlags(flags).log.scope(name).info(line, details),
+  };
+}
+
+function outerAddresses(): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((entries) => entries ?? [])
+    .filter(({ internal }) => !internal)
+    .map(({ address }) => address);
+}
+
+function readFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ChartpilotError('FILE_UNREADABLE', messageOf(error), { cause: error });
+  }
+}

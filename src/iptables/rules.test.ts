@@ -1,0 +1,269 @@
+/** Rules against the rows of spec/agent.md §10.2, written out. What they do is tried in test/e2e/istio-iptables.test.ts. */
+import { expect, test } from 'vitest';
+import { dryRunText } from './apply.ts';
+import type { SaidFlags } from './flags.ts';
+import { resolveInterception } from './settings.ts';
+
+const resolvConf =
+  'search a.b\nnameserver 10.0.0.10\n  nameserver fd00::10 # second\nnameserver fe80::1%eth0\n#nameserver 9.9.9.9\n';
+
+function rulesOf(flags: SaidFlags, env: NodeJS.ProcessEnv = {}): string[] {
+  const surroundings = {
+    addresses: () => ['10.0.0.1'],
+    readFile: (path: string) => (path === '/etc/resolv.conf' ? resolvConf : ''),
+  };
+  return dryRunText(resolveInterception(flags, env, surroundings))
+    .trimEnd()
+    .split('\n');
+}
+
+/** The lines between the command for a family, or a table's name, and the end of it. */
+function section(lines: readonly string[], table: string, family = 'iptables'): string[] {
+  const from = lines.indexOf(`* ${table}`, lines.indexOf(`# ${family}-restore --noflush`));
+  return from < 0 ? [] : lines.slice(from + 1, lines.indexOf('COMMIT', from));
+}
+
+const appended = (lines: readonly string[]): string[] => lines.filter((line) => !line.startsWith('-N'));
+
+test('nothing said: twelve rules (§10.3)', () => {
+  expect(rulesOf({})).toEqual([
+    '# iptables-restore --noflush',
+    '* nat',
+    '-N ISTIO_INBOUND',
+    '-N ISTIO_REDIRECT',
+    '-N ISTIO_IN_REDIRECT',
+    '-N ISTIO_OUTPUT',
+    '-A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN',
+    '-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001',
+    '-A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006',
+    '-A OUTPUT -p tcp -j ISTIO_OUTPUT',
+    '-A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN',
+    '-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT',
+    '-A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT',
+    '-A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN',
+    'COMMIT',
+  ]);
+});
+
+test('IPv6: the same rules with its addresses, after those of IPv4', () => {
+  const lines = rulesOf({ forceIpv6: 'true' });
+  const v6 = section(lines, 'nat', 'ip6tables');
+  expect(v6.map((line) => line.replace('::6/128', '127.0.0.6/32').replace('::1/128', '127.0.0.1/32'))).toEqual(
+    section(lines, 'nat'),
+  );
+  expect(v6.join('\n')).toContain('::1/128');
+  expect(lines.indexOf('# ip6tables-restore --noflush')).toBeGreaterThan(lines.indexOf('# iptables-restore --noflush'));
+});
+
+test('the injector’s flags: all but some ports, all destinations but some ranges (rows 6, 7, 9, 15, 16, 18)', () => {
+  const lines = rulesOf({
+    ...{ inboundPorts: '*', inboundPortsExclude: '15090,15021,,', outboundRanges: '*', outboundPortsExclude: '25' },
+    ...{ outboundRangesExclude: '10.1.0.0/16,fd00::/8', outboundPorts: '3306', proxyUid: '1337', forceIpv6: 'true' },
+  });
+  expect(appended(section(lines, 'nat'))).toEqual([
+    '-A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN',
+    '-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001',
+    '-A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006',
+    '-A PREROUTING -p tcp -j ISTIO_INBOUND',
+    '-A ISTIO_INBOUND -p tcp --dport 15090 -j RETURN',
+    '-A ISTIO_INBOUND -p tcp --dport 15021 -j RETURN',
+    '-A ISTIO_INBOUND -p tcp -j ISTIO_IN_REDIRECT',
+    '-A OUTPUT -p tcp -j ISTIO_OUTPUT',
+    '-A ISTIO_OUTPUT -p tcp --dport 25 -j RETURN',
+    '-A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN',
+    '-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT',
+    '-A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT',
+    '-A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN',
+    '-A ISTIO_OUTPUT -d 10.1.0.0/16 -j RETURN',
+    '-A ISTIO_OUTPUT -p tcp --dport 3306 -j ISTIO_REDIRECT',
+    '-A ISTIO_OUTPUT -j ISTIO_REDIRECT',
+  ]);
+  expect(section(lines, 'nat', 'ip6tables')).toContain('-A ISTIO_OUTPUT -d fd00::/8 -j RETURN');
+});
+
+test('lists of ports and ranges (rows 7’, 18’): each of them, then a RETURN', () => {
+  const lines = section(
+    rulesOf({ inboundPorts: '80,443', inboundPortsExclude: '9', outboundRanges: '10.0.0.0/8,172.16.0.0/12,fd00::/8' }),
+    'nat',
+  );
+  expect(lines.filter((line) => line.includes('ISTIO_IN_REDIRECT') && line.includes('--dport'))).toEqual([
+    '-A ISTIO_INBOUND -p tcp --dport 80 -j ISTIO_IN_REDIRECT',
+    '-A ISTIO_INBOUND -p tcp --dport 443 -j ISTIO_IN_REDIRECT',
+  ]);
+  expect(lines.slice(-4)).toEqual([
+    '-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN',
+    '-A ISTIO_OUTPUT -d 10.0.0.0/8 -j ISTIO_REDIRECT',
+    '-A ISTIO_OUTPUT -d 172.16.0.0/12 -j ISTIO_REDIRECT',
+    '-A ISTIO_OUTPUT -j RETURN',
+  ]);
+  expect(lines.join()).not.toContain('--dport 9 ');
+});
+
+test('a loopback range that is included: what others send there is captured (row 11b)', () => {
+  for (const range of ['127.1.2.0/24', '::1/128']) {
+    const lines = rulesOf({ outboundRanges: `10.0.0.0/8,${range}` });
+    expect(lines.filter((line) => line.includes('! --uid-owner') || line.includes('! --gid-owner'))).toEqual([]);
+  }
+});
+
+test('interfaces: excluded ones first, those of virtual machines are inserted (rows 1, 2, 18)', () => {
+  const flags: SaidFlags = { excludeInterfaces: 'net1, net2', kubevirtInterfaces: 'vnet0,vnet1' };
+  expect(
+    section(rulesOf({ ...flags, outboundRanges: '*' }), 'nat').filter((line) => /(-i|-o) v?net/.test(line)),
+  ).toEqual([
+    '-A PREROUTING -i net1 -j RETURN',
+    '-A OUTPUT -o net1 -j RETURN',
+    '-A PREROUTING -i net2 -j RETURN',
+    '-A OUTPUT -o net2 -j RETURN',
+    '-I PREROUTING 1 -i vnet0 -j RETURN',
+    '-I PREROUTING 1 -i vnet1 -j RETURN',
+    '-I PREROUTING 1 -i vnet0 -j ISTIO_REDIRECT',
+    '-I PREROUTING 1 -i vnet1 -j ISTIO_REDIRECT',
+  ]);
+  const listed = section(rulesOf({ ...flags, outboundRanges: '10.0.0.0/8' }), 'nat');
+  expect(listed.slice(-4)).toEqual([
+    '-I PREROUTING 1 -i vnet0 -d 10.0.0.0/8 -j ISTIO_REDIRECT',
+    '-I PREROUTING 1 -i vnet1 -d 10.0.0.0/8 -j ISTIO_REDIRECT',
+    '-A ISTIO_OUTPUT -d 10.0.0.0/8 -j ISTIO_REDIRECT',
+    '-A ISTIO_OUTPUT -j RETURN',
+  ]);
+});
+
+test('TPROXY: table mangle, before nat (rows 1, 3, 5, 6, 7, 20)', () => {
+  const lines = rulesOf({
+    ...{ mode: 'TPROXY', inboundPorts: '*', inboundPortsExclude: '22', excludeInterfaces: 'net1', dropInvalid: true },
+    ...{ tproxyMark: '0x539', proxyUid: '1337', proxyGid: '0' },
+  });
+  expect(lines.indexOf('* mangle')).toBeLessThan(lines.indexOf('* nat'));
+  expect(section(lines, 'mangle')).toEqual([
+    '-N ISTIO_DIVERT',
+    '-N ISTIO_TPROXY',
+    '-N ISTIO_INBOUND',
+    '-A PREROUTING -i net1 -j RETURN',
+    '-A OUTPUT -o net1 -j RETURN',
+    '-A PREROUTING -m conntrack --ctstate INVALID -j DROP',
+    '-A ISTIO_DIVERT -j MARK --set-mark 1337',
+    '-A ISTIO_DIVERT -j ACCEPT',
+    '-A ISTIO_TPROXY ! -d 127.0.0.1/32 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006',
+    '-A PREROUTING -p tcp -j ISTIO_INBOUND',
+    '-A ISTIO_INBOUND -p tcp --dport 22 -j RETURN',
+    '-A ISTIO_INBOUND -p tcp -m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT',
+    '-A ISTIO_INBOUND -p tcp -j ISTIO_TPROXY',
+    '-A PREROUTING -p tcp -m mark --mark 1337 -j CONNMARK --save-mark',
+    '-A OUTPUT -p tcp -o lo -m mark --mark 1337 -j RETURN',
+    '-A OUTPUT ! -d 127.0.0.1/32 -p tcp -o lo -m owner --uid-owner 1337 -j MARK --set-mark 1338',
+    '-A OUTPUT ! -d 127.0.0.1/32 -p tcp -o lo -m owner --gid-owner 0 -j MARK --set-mark 1338',
+    '-A OUTPUT -p tcp -m connmark --mark 1337 -j CONNMARK --restore-mark',
+    '-I ISTIO_INBOUND 1 -p tcp -m mark --mark 1337 -j RETURN',
+    '-I ISTIO_INBOUND 2 -p tcp -s 127.0.0.6/32 -i lo -j RETURN',
+    '-I ISTIO_INBOUND 3 -p tcp -i lo -m mark ! --mark 1338 -j RETURN',
+  ]);
+  expect(section(lines, 'nat')).not.toContain('-A PREROUTING -p tcp -j ISTIO_INBOUND');
+  expect(section(rulesOf({ mode: 'TPROXY', inboundPorts: '80' }), 'mangle')).toContain(
+    '-A ISTIO_INBOUND -p tcp --dport 80 -m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT',
+  );
+});
+
+test('DNS of the servers in resolv.conf, each family its own (rows 11, 14, 19)', () => {
+  const lines = rulesOf({ redirectDns: true, forceIpv6: 'true' }, { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000,java' });
+  expect(appended(section(lines, 'nat')).slice(4)).toEqual([
+    '-A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN',
+    '-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 53 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT',
+    '-A ISTIO_OUTPUT -o lo -p tcp ! --dport 53 -m owner ! --uid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT',
+    '-A ISTIO_OUTPUT -o lo -p tcp ! --dport 53 -m owner ! --gid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN',
+    '-A ISTIO_OUTPUT -m owner --gid-owner 2000 -j RETURN',
+    '-A ISTIO_OUTPUT -m owner --gid-owner java -j RETURN',
+    '-A ISTIO_OUTPUT -p tcp --dport 53 -d 10.0.0.10/32 -j REDIRECT --to-ports 15053',
+    '-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN',
+    '-A OUTPUT -p udp --dport 53 -m owner --uid-owner 1337 -j RETURN',
+    '-A OUTPUT -p udp --dport 53 -m owner --gid-owner 1337 -j RETURN',
+    '-A OUTPUT -p udp --dport 53 -m owner --gid-owner 2000 -j RETURN',
+    '-A OUTPUT -p udp --dport 53 -m owner --gid-owner java -j RETURN',
+    '-A OUTPUT -p udp --dport 53 -d 10.0.0.10/32 -j REDIRECT --to-port 15053',
+  ]);
+  expect(section(lines, 'raw')).toEqual([
+    '-A OUTPUT -p udp --dport 53 -m owner --uid-owner 1337 -j CT --zone 1',
+    '-A OUTPUT -p udp --sport 15053 -m owner --uid-owner 1337 -j CT --zone 2',
+    '-A OUTPUT -p udp --dport 53 -m owner --gid-owner 1337 -j CT --zone 1',
+    '-A OUTPUT -p udp --sport 15053 -m owner --gid-owner 1337 -j CT --zone 2',
+    '-A OUTPUT -p udp --dport 53 -d 10.0.0.10/32 -j CT --zone 2',
+    '-A PREROUTING -p udp --sport 53 -s 10.0.0.10/32 -j CT --zone 1',
+  ]);
+  expect(section(lines, 'raw', 'ip6tables').slice(-4)).toEqual([
+    '-A OUTPUT -p udp --dport 53 -d fd00::10/128 -j CT --zone 2',
+    '-A OUTPUT -p udp --dport 53 -d fe80::1/128 -j CT --zone 2',
+    '-A PREROUTING -p udp --sport 53 -s fd00::10/128 -j CT --zone 1',
+    '-A PREROUTING -p udp --sport 53 -s fe80::1/128 -j CT --zone 1',
+  ]);
+});
+
+test('DNS of every server; groups that alone are captured are one rule (rows 13, 14, 19)', () => {
+  const lines = rulesOf({ redirectDns: true, captureAllDns: true }, { ISTIO_OUTBOUND_OWNER_GROUPS: '1,2' });
+  const nat = section(lines, 'nat');
+  expect(nat).toContain('-A ISTIO_OUTPUT -m owner ! --gid-owner 1 -m owner ! --gid-owner 2 -j RETURN');
+  expect(nat).toContain('-A ISTIO_OUTPUT -p tcp --dport 53 -j REDIRECT --to-ports 15053');
+  expect(nat.slice(-2)).toEqual([
+    '-A OUTPUT -p udp --dport 53 -m owner ! --gid-owner 1 -m owner ! --gid-owner 2 -j RETURN',
+    '-A OUTPUT -p udp --dport 53 -j REDIRECT --to-port 15053',
+  ]);
+  expect(section(lines, 'raw').slice(-2)).toEqual([
+    '-A OUTPUT -p udp --dport 53 -j CT --zone 2',
+    '-A PREROUTING -p udp --sport 53 -j CT --zone 1',
+  ]);
+});
+
+test('G4: all protocols go through ISTIO_OUTPUT, HBONE is not sent back (rows 8, 11)', () => {
+  const nat = section(rulesOf({ generation: 'g4' }), 'nat');
+  expect(nat).toContain('-A OUTPUT -j ISTIO_OUTPUT');
+  for (const owner of ['uid', 'gid']) {
+    expect(nat).toContain(
+      `-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --${owner}-owner 1337 -j ISTIO_IN_REDIRECT`,
+    );
+  }
+});
+
+test('commands: chains first, each with its table, those of IPv6 by ip6tables', () => {
+  const lines = rulesOf({ restoreFormat: 'false', forceIpv6: 'true', mode: 'TPROXY', inboundPorts: '80' });
+  expect(lines[0]).toBe('iptables -t nat -N ISTIO_INBOUND');
+  expect(lines).toContain('iptables -t mangle -I ISTIO_INBOUND 1 -p tcp -m mark --mark 1337 -j RETURN');
+  const programs = lines.map((line) => line.split(' ')[0]);
+  expect(programs.lastIndexOf('iptables')).toBeLessThan(programs.indexOf('ip6tables'));
+  const chains = lines.filter((line) => line.includes(' -N '));
+  expect(new Set(chains).size).toBe(chains.length);
+});
+
+test('cleanup: jumps, then chains, each before those that it jumps to (§10.6)', () => {
+  const lines = rulesOf({ cleanupOnly: true });
+  expect(lines.slice(0, lines.length / 2)).toEqual([
+    'iptables -t nat -D PREROUTING -p tcp -j ISTIO_INBOUND',
+    'iptables -t mangle -D PREROUTING -p tcp -j ISTIO_INBOUND',
+    'iptables -t nat -D OUTPUT -p tcp -j ISTIO_OUTPUT',
+    ...[
+      ...[
+        'nat ISTIO_OUTPUT',
+        'nat ISTIO_INBOUND',
+        'mangle ISTIO_INBOUND',
+        'mangle ISTIO_DIVERT',
+        'mangle ISTIO_TPROXY',
+      ],
+      ...['nat ISTIO_REDIRECT', 'nat ISTIO_IN_REDIRECT'],
+    ].flatMap((chain) => {
+      const [table, name] = chain.split(' ');
+      return [`iptables -t ${table} -F ${name}`, `iptables -t ${table} -X ${name}`];
+    }),
+  ]);
+  expect(lines.slice(lines.length / 2)).toEqual(
+    lines.slice(0, lines.length / 2).map((line) => line.replace('iptables', 'ip6tables')),
+  );
+});

@@ -1,0 +1,186 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
+import { interceptionRules } from './rules.ts';
+import { type InterceptionOrder, nameServers, resolveInterception } from './settings.ts';
+
+interface Around {
+  readonly addresses?: readonly string[];
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+function resolve(
+  flags: SaidFlags,
+  env: NodeJS.ProcessEnv = {},
+  { addresses = [], files = {} }: Around = {},
+): InterceptionOrder {
+  return resolveInterception(flags, env, {
+    addresses: () => addresses,
+    readFile: (path) => {
+      const text = new Map(Object.entries(files)).get(path);
+      if (text === undefined) throw new Error(`no ${path}`);
+      return text;
+    },
+  });
+}
+
+describe('where a value comes from (§10.1)', () => {
+  test('flag, else variable, else default; an empty variable says nothing', () => {
+    const portOf = (flags: SaidFlags, env: NodeJS.ProcessEnv): number => resolve(flags, env).interception.proxyPort;
+    expect(portOf({ envoyPort: '1' }, { ENVOY_PORT: '2' })).toBe(1);
+    expect(portOf({}, { ENVOY_PORT: '2' })).toBe(2);
+    expect(portOf({}, { ENVOY_PORT: '' })).toBe(15001);
+  });
+
+  test('variables are named as flags, but two', () => {
+    expect(interceptionFlags.inboundPortsExclude.variable).toBe('ISTIO_LOCAL_EXCLUDE_PORTS');
+    expect(resolve({}, { ISTIO_META_DNS_CAPTURE: 'true', CAPTURE_ALL_DNS: '1' }).interception.redirectDns).toBe(true);
+    expect(resolve({}, { INVALID_DROP: 'T' }).interception.dropInvalid).toBe(true);
+  });
+
+  test('an empty flag empties what the variable says', () => {
+    expect(resolve({ inboundPorts: '' }, { ISTIO_INBOUND_PORTS: '*' }).interception.inboundPorts).toEqual([]);
+  });
+
+  test('the proxy is who was named, $ENVOY_USER, istio-proxy, or 1337; its groups are likewise', () => {
+    const files = {
+      '/etc/passwd': 'root:x:0:0::/:/bin/sh\nistio-proxy:x:1400:1400::/:/bin/sh\nme:x:7:7::/:/bin/sh\nbad:x\n',
+    };
+    const ownersOf = (flags: SaidFlags, env: NodeJS.ProcessEnv, around: Around): unknown => {
+      const { proxyUids, proxyGids } = resolve(flags, env, around).interception;
+      return [proxyUids, proxyGids];
+    };
+    expect(ownersOf({}, {}, {})).toEqual([['1337'], ['1337']]);
+    expect(ownersOf({}, {}, { files })).toEqual([['1400'], ['1400']]);
+    expect(ownersOf({}, { ENVOY_USER: 'me' }, { files })).toEqual([['7'], ['7']]);
+    expect(ownersOf({}, { ENVOY_USER: 'bad' }, { files })).toEqual([['1337'], ['1337']]);
+    expect(ownersOf({ proxyUid: '1,2', proxyGid: '3' }, {}, { files })).toEqual([['1', '2'], ['3']]);
+  });
+
+  test('IPv6 when the first address is, when both families are asked for, or as the flag says', () => {
+    const ipv6 = (flags: SaidFlags, addresses: readonly string[]): boolean =>
+      resolve(flags, {}, { addresses }).interception.ipv6;
+    expect(ipv6({}, ['10.0.0.1', 'fd00::1'])).toBe(false);
+    expect(ipv6({}, ['fd00::1', '10.0.0.1'])).toBe(true);
+    expect(ipv6({}, [])).toBe(false);
+    expect(ipv6({ dualStack: true }, ['10.0.0.1'])).toBe(true);
+    expect(ipv6({ forceIpv6: 'false' }, ['fd00::1'])).toBe(false);
+    expect(ipv6({ forceIpv6: 'true' }, [])).toBe(true);
+  });
+});
+
+describe('what is wrong is named with its flag and its value', () => {
+  test.each<[FlagName, string]>([
+    ['envoyPort', '0'],
+    ['envoyPort', ''],
+    ['envoyPort', '65536'],
+    ['envoyPort', '1e3'],
+    ['inboundCapturePort', '-1'],
+    ['mode', 'NONE'],
+    ['inboundPorts', '80,*'],
+    ['inboundPorts', '80-90'],
+    ['inboundPortsExclude', '80;reboot'],
+    ['excludeInterfaces', 'eth0 -j ACCEPT'],
+    ['excludeInterfaces', '-j'],
+    ['excludeInterfaces', 'sixteencharacter'],
+    ['kubevirtInterfaces', 'a\nb'],
+    ['outboundRangesExclude', '*'],
+    ['proxyUid', '1337 -j DROP'],
+    ['proxyGid', '-1'],
+    ['tproxyMark', '1338'],
+    ['tproxyRouteTable', 'main'],
+    ['redirectDns', 'yes'],
+    ['generation', 'g5'],
+    ['probeTimeout', 'soon'],
+    ['forceIpv6', 'maybe'],
+  ])('%s %j', (name, value) => {
+    expect(() => resolve({ [name]: value })).toThrow(spelled(name));
+    const item = value.split(',').at(-1)!;
+    expect(() => resolve({ [name]: value })).toThrow(JSON.stringify(item));
+    const { variable } = interceptionFlags[name];
+    if (value !== '') expect(() => resolve({}, { [variable]: value })).toThrow(variable);
+  });
+
+  test('all at once', () => {
+    expect(() => resolve({ envoyPort: 'x', mode: 'y', inboundPorts: 'z' })).toThrow(
+      /--envoy-port.*--istio-inbound-inter.*"z"/,
+    );
+  });
+
+  test('a range that cannot be read is left out and told', () => {
+    const { interception, warnings } = resolve({
+      outboundRanges: '10.0.0.0/8,10.0.0.1,*,10.0.0.0/33,fe80::1%eth0/64,;ls,::/0',
+    });
+    expect(interception.outboundRanges).toEqual({ v4: ['10.0.0.0/8'], v6: ['::/0'] });
+    expect(warnings).toHaveLength(5);
+    expect(warnings[0]).toMatch(/^--istio-service-cidr: "10\.0\.0\.1" is no range/);
+  });
+
+  test('owner groups: at most 64 are included, and none is not all', () => {
+    const groups = (count: number): string => Array.from({ length: count }, (_, i) => `${i}`).join(',');
+    const env = (text: string): NodeJS.ProcessEnv => ({ ISTIO_OUTBOUND_OWNER_GROUPS: text });
+    expect(resolve({}, env(groups(64))).interception.ownerGroups.groups).toHaveLength(64);
+    expect(() => resolve({}, env(groups(65)))).toThrow(/65 groups/);
+    expect(() => resolve({}, env(' , '))).toThrow(/ISTIO_OUTBOUND_OWNER_GROUPS must be/);
+    expect(() => resolve({}, env('a b'))).toThrow(/"a b"/);
+    expect(resolve({}, env('')).interception.ownerGroups).toEqual({ captured: 'all-but', groups: [] });
+  });
+
+  test('a resolv.conf that is needed and not there ends it; one without servers is told', () => {
+    expect(() => resolve({ redirectDns: true })).toThrow('no /etc/resolv.conf');
+    expect(resolve({ redirectDns: true, captureAllDns: true }).warnings).toEqual([]);
+    const warnings: string[] = [];
+    expect(nameServers('/f', { readFile: () => 'nameserver\nnameserver host\nnameserver 1.2.3\n' }, warnings)).toEqual({
+      v4: [],
+      v6: [],
+    });
+    expect(warnings).toEqual(['/f names no server: no DNS is redirected']);
+  });
+});
+
+test('whatever is said, it is refused, or every word of every rule is one word', () => {
+  const nasty = fc.oneof(
+    fc.string(),
+    fc.constantFrom(
+      '*',
+      '',
+      ',',
+      '80',
+      'eth0',
+      '10.0.0.0/8',
+      '::/0',
+      '$(id)',
+      '`id`',
+      ';',
+      '\n',
+      '"',
+      "'",
+      '\\',
+      '-j',
+      '!',
+    ),
+  );
+  const value = fc.array(nasty, { maxLength: 3 }).map((parts) => parts.join(','));
+  const names = Object.keys(interceptionFlags) as FlagName[];
+  let taken = 0;
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 3 }), value, (flags, groups) => {
+      const files = { '/etc/resolv.conf': `nameserver ${groups}\nnameserver 10.0.0.1\n` };
+      let order: InterceptionOrder;
+      try {
+        order = resolve(flags, { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: groups }, { files });
+      } catch {
+        return;
+      }
+      taken++;
+      for (const family of ['v4', 'v6'] as const) {
+        for (const { chain, words } of interceptionRules(order.interception, family)) {
+          expect(chain).toMatch(/^[A-Z_]+$/);
+          for (const word of words) expect(word).toMatch(/^[\w.:/@+,>%!-]+$/);
+        }
+      }
+    }),
+    { numRuns: 3000 },
+  );
+  expect(taken).toBeGreaterThan(100);
+});

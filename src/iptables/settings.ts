@@ -1,0 +1,281 @@
+/** What `istio-iptables` was told, checked word by word: what gets through is one word of a rule, never two. */
+import { isIPv4, isIPv6 } from 'node:net';
+import { durationMsOf } from '../model/fields/duration.ts';
+import { booleanOf } from '../model/fields/go-boolean.ts';
+import { isCidr } from '../model/fields/names.ts';
+import { OptionErrors } from '../runtime/option-errors.ts';
+import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
+import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';
+
+/** What of this host the rules depend on. Each is asked only when it is needed. */
+export interface Surroundings {
+  /** Its addresses other than loopback, in the kernel's order. */
+  readonly addresses: () => readonly string[];
+  readonly readFile: (path: string) => string;
+}
+
+export interface InterceptionOrder {
+  readonly interception: Interception;
+  readonly dryRun: boolean;
+  readonly restoreFormat: boolean;
+  readonly skipRuleApply: boolean;
+  readonly cleanupOnly: boolean;
+  readonly runValidation: boolean;
+  readonly probePort: number;
+  readonly probeTimeoutMs: number;
+  readonly outputPath: string | undefined;
+  /** A file such as `/proc/1/ns/net`, or `/var/run/netns/name`. */
+  readonly networkNamespace: string | undefined;
+  /** What was left out, and why. */
+  readonly warnings: readonly string[];
+}
+
+/** More included groups than this are refused, as the reference does: one rule has to hold them all. */
+const mostOwnerGroups = 64;
+
+/** @throws ChartpilotError FLAG_INVALID with every flag and variable that is wrong; what a surrounding throws */
+export function resolveInterception(
+  flags: SaidFlags,
+  env: NodeJS.ProcessEnv,
+  surroundings: Surroundings,
+): InterceptionOrder {
+  const said = new SaidValues(flags, env);
+  const { errors, warnings } = said;
+  const redirectDns = said.switch('redirectDns');
+  const captureAllDns = said.switch('captureAllDns');
+  const proxyUids = said.owners('proxyUid') ?? [defaultUid(env, surroundings)];
+  const interception: Interception = {
+    generation: said.word('generation', ['g3', 'g4']) as Generation,
+    proxyPort: said.port('envoyPort'),
+    inboundCapturePort: said.port('inboundCapturePort'),
+    inboundTunnelPort: said.port('inboundTunnelPort'),
+    proxyUids,
+    proxyGids: said.owners('proxyGid') ?? proxyUids,
+    mode: (said.text('mode') === '' ? 'REDIRECT' : said.word('mode', ['REDIRECT', 'TPROXY'])) as InterceptionMode,
+    inboundPorts: said.text('inboundPorts') === '*' ? '*' : said.ports('inboundPorts'),
+    inboundPortsExclude: said.ports('inboundPortsExclude'),
+    excludeInterfaces: said.interfaces('excludeInterfaces'),
+    kubevirtInterfaces: said.interfaces('kubevirtInterfaces'),
+    outboundRanges: said.ranges('outboundRanges'),
+    outboundRangesExclude: said.rangesExclude('outboundRangesExclude'),
+    outboundPorts: said.ports('outboundPorts'),
+    outboundPortsExclude: said.ports('outboundPortsExclude'),
+    ownerGroups: said.ownerGroups(env),
+    tproxyMark: said.number('tproxyMark', { least: 1, most: 0xffff_ffff, not: 1338 }),
+    tproxyRouteTable: said.number('tproxyRouteTable', { least: 1, most: 0xffff_ffff }),
+    dropInvalid: said.switch('dropInvalid'),
+    redirectDns,
+    captureAllDns,
+    dnsServers:
+      redirectDns && !captureAllDns ? nameServers(said.text('resolvConf'), surroundings, warnings) : { v4: [], v6: [] },
+    traceLogging: said.switch('traceLogging'),
+    ipv6: wantsIpv6(said, surroundings),
+  };
+  const order: InterceptionOrder = {
+    interception,
+    dryRun: said.switch('dryRun'),
+    restoreFormat: said.switch('restoreFormat'),
+    skipRuleApply: said.switch('skipRuleApply'),
+    cleanupOnly: said.switch('cleanupOnly'),
+    runValidation: said.switch('runValidation'),
+    probePort: said.port('probePort'),
+    probeTimeoutMs: said.durationMs('probeTimeout'),
+    outputPath: said.text('outputPaths') || undefined,
+    networkNamespace: said.text('networkNamespace') || undefined,
+    warnings,
+  };
+  if (said.switch('cniMode') && order.networkNamespace === undefined) {
+    errors.flag('--cni-mode needs --network-namespace: the namespace of the pod');
+  }
+  if (said.switch('hostNsenterExec')) {
+    errors.flag("--host-nsenter-exec is not known here: the programs of this container are run, in the pod's network");
+  }
+  errors.throwIfAny();
+  return order;
+}
+
+function wantsIpv6(said: SaidValues, { addresses }: Surroundings): boolean {
+  if (said.text('forceIpv6') !== '') return said.switch('forceIpv6');
+  return said.switch('dualStack') || isIPv6(addresses()[0] ?? '');
+}
+
+/** Each value from its flag, else its variable, else the default; an empty variable says nothing. */
+class SaidValues {
+  readonly errors = new OptionErrors();
+  readonly warnings: string[] = [];
+  readonly #flags: SaidFlags;
+  readonly #env: NodeJS.ProcessEnv;
+
+  constructor(flags: SaidFlags, env: NodeJS.ProcessEnv) {
+    this.#flags = flags;
+    this.#env = env;
+  }
+
+  text(name: FlagName): string {
+    const { variable, byDefault } = interceptionFlags[name];
+    const said = this.#flags[name];
+    return said === undefined ? this.#env[variable] || byDefault : `${said}`.trim();
+  }
+
+  switch(name: FlagName): boolean {
+    const value = booleanOf(this.text(name));
+    if (value === undefined) this.#wrong(name, 'must be true or false');
+    return value === true;
+  }
+
+  word(name: FlagName, words: readonly string[]): string {
+    const value = this.text(name);
+    if (!words.includes(value)) this.#wrong(name, `must be ${words.join(' or ')}`);
+    return value;
+  }
+
+  port(name: FlagName): number {
+    return this.number(name, { least: 1, most: 65535 });
+  }
+
+  number(name: FlagName, { least, most, not }: { least: number; most: number; not?: number }): number {
+    const text = this.text(name);
+    const value = Number(text);
+    if (!/^(\d{1,10}|0x[\da-fA-F]{1,8})$/.test(text) || value < least || value > most) {
+      this.#wrong(name, `must be a number from ${least} to ${most}`);
+    } else if (value === not) this.#wrong(name, `must not be ${not}, which marks what goes from Envoy to itself`);
+    return value;
+  }
+
+  durationMs(name: FlagName): number {
+    const ms = durationMsOf(this.text(name));
+    if (ms === undefined || ms <= 0) this.#wrong(name, 'must be a duration such as 5s');
+    return ms ?? 0;
+  }
+
+  /** Port 0 is taken: the injector writes it for a port that is off. */
+  ports(name: FlagName): number[] {
+    return this.#list(name, (item) => /^\d{1,5}$/.test(item) && Number(item) <= 65535, 'a port').map(Number);
+  }
+
+  /** As the kernel names them, at most 15 characters; `eth+` means all that begin so. */
+  interfaces(name: FlagName): string[] {
+    return this.#list(
+      name,
+      (item) => /^[\w@][\w.:@-]{0,14}\+?$/.test(item) && item.length <= 15,
+      'a network interface',
+    );
+  }
+
+  /** Undefined when nobody was named. */
+  owners(name: FlagName): string[] | undefined {
+    const owners = this.#list(name, isOwner, 'an id or a name');
+    return owners.length === 0 ? undefined : owners;
+  }
+
+  ranges(name: FlagName): Interception['outboundRanges'] {
+    if (this.text(name) === '*') return { v4: '*', v6: '*' } satisfies Record<IpFamily, AllOr<string>>;
+    return this.#rangesByFamily(name);
+  }
+
+  rangesExclude(name: FlagName): Interception['outboundRangesExclude'] {
+    if (this.text(name) !== '*') return this.#rangesByFamily(name);
+    this.#wrong(name, 'must be ranges such as 10.0.0.0/8');
+    return { v4: [], v6: [] };
+  }
+
+  ownerGroups(env: NodeJS.ProcessEnv): OwnerGroups {
+    const include = env.ISTIO_OUTBOUND_OWNER_GROUPS?.trim() || '*';
+    const [variable, captured] =
+      include === '*'
+        ? (['ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE', 'all-but'] as const)
+        : (['ISTIO_OUTBOUND_OWNER_GROUPS', 'only'] as const);
+    const groups = items(env[variable] ?? '');
+    for (const group of groups.filter((item) => !isOwner(item))) {
+      this.errors.flag(`${variable} must be ids or names of groups, not ${JSON.stringify(group)}`);
+    }
+    if (captured === 'only' && groups.length > mostOwnerGroups) {
+      this.errors.flag(`${variable} has ${groups.length} groups; at most ${mostOwnerGroups} can be included`);
+    }
+    // Commas alone name no group: nothing would be captured any more.
+    if (captured === 'only' && groups.length === 0) {
+      this.errors.flag(`${variable} must be * or groups, not ${JSON.stringify(include)}`);
+    }
+    return { captured, groups };
+  }
+
+  /** A range that cannot be read is left out and told, as the reference does. */
+  #rangesByFamily(name: FlagName): Record<IpFamily, string[]> {
+    const good = items(this.text(name)).filter((item) => {
+      // A zone would be one for Node, and is none for iptables.
+      const readable = isCidr(item) && !item.includes('%');
+      if (!readable) {
+        this.warnings.push(`${this.#place(name)}: ${JSON.stringify(item)} is no range such as 10.0.0.0/8: left out`);
+      }
+      return readable;
+    });
+    return {
+      v4: good.filter((range) => isIPv4(addressOf(range))),
+      v6: good.filter((range) => isIPv6(addressOf(range))),
+    };
+  }
+
+  #list(name: FlagName, isGood: (item: string) => boolean, what: string): string[] {
+    const all = items(this.text(name));
+    for (const item of all.filter((one) => !isGood(one))) {
+      this.errors.flag(`${this.#place(name)}: ${JSON.stringify(item)} is not ${what}`);
+    }
+    return all;
+  }
+
+  #wrong(name: FlagName, rule: string): void {
+    this.errors.flag(`${this.#place(name)} ${rule}, not ${JSON.stringify(this.text(name))}`);
+  }
+
+  /** Where the value comes from. */
+  #place(name: FlagName): string {
+    const { variable } = interceptionFlags[name];
+    return this.#flags[name] === undefined && this.#env[variable] ? variable : spelled(name);
+  }
+}
+
+function addressOf(range: string): string {
+  return range.slice(0, range.indexOf('/'));
+}
+
+/** Commas that separate nothing are passed over: templates leave them. */
+function items(list: string): string[] {
+  return list
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+/** A user or group, by id or name; iptables looks names up. */
+function isOwner(text: string): boolean {
+  return /^\d+$/.test(text) ? Number(text) < 0xffff_ffff : /^[A-Za-z_][\w.-]{0,31}$/.test(text);
+}
+
+function defaultUid(env: NodeJS.ProcessEnv, { readFile }: Surroundings): string {
+  const name = env.ENVOY_USER || 'istio-proxy';
+  try {
+    const entry = readFile('/etc/passwd')
+      .split('\n')
+      .map((line) => line.split(':'))
+      .find(([user]) => user === name);
+    if (/^\d+$/.test(entry?.[2] ?? '')) return entry![2]!;
+  } catch {
+    // A container without users.
+  }
+  return '1337';
+}
+
+/** The servers of a resolv.conf, each once. A zone (`fe80::1%eth0`) says where to send, and is no part of the address. */
+export function nameServers(
+  path: string,
+  { readFile }: Pick<Surroundings, 'readFile'>,
+  warnings: string[],
+): Record<IpFamily, string[]> {
+  const servers = readFile(path)
+    .split('\n')
+    .flatMap((line) => /^\s*nameserver\s+([^\s#;]+)/.exec(line)?.[1]?.replace(/%.*$/, '') ?? []);
+  const v4 = [...new Set(servers.filter((server) => isIPv4(server)))];
+  const v6 = [...new Set(servers.filter((server) => isIPv6(server)))];
+  if (v4.length + v6.length === 0) warnings.push(`${path} names no server: no DNS is redirected`);
+  return { v4, v6 };
+}

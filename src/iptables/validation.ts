@@ -1,0 +1,121 @@
+/** Tries whether connections are captured, as the proxy would see them (spec/agent.md §10.5). */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import type { InterceptionOrder } from './settings.ts';
+
+const betweenTriesMs = 1_000;
+const byFamily = {
+  v4: { listen: '127.0.0.1', from: '127.0.0.1', to: '127.0.0.6' },
+  v6: { listen: '::1', from: '::1', to: '::6' },
+} as const;
+
+/**
+ * Connects to an address and port where nobody listens: a connection that is accepted all the same was redirected, which
+ * is what asking the kernel for its original destination would tell. Only the proxy's own connections are captured on
+ * loopback: as root it becomes the proxy's user for them.
+ *
+ * @throws ChartpilotError REDIRECTION_ABSENT after the limit; PORT_IN_USE when something listens on the proxy's ports
+ */
+export async function validateInterception({
+  interception,
+  probePort,
+  probeTimeoutMs,
+}: InterceptionOrder): Promise<void> {
+  const { listen, from, to } = byFamily[interception.ipv6 ? 'v6' : 'v4'];
+  const deadline = performance.now() + probeTimeoutMs;
+  const servers: Server[] = [];
+  try {
+    for (const port of new Set([interception.proxyPort, interception.inboundCapturePort])) {
+      servers.push(await listening(listen, port));
+    }
+    await asProxy(interception.proxyUids[0]!, async () => {
+      for (;;) {
+        const problem = await tryOnce({ servers, from, to, port: probePort, limitMs: deadline - performance.now() });
+        if (problem === undefined) return;
+        const left = deadline - performance.now();
+        if (left <= betweenTriesMs) throw notRedirected(`${to}:${probePort} ${problem}, for ${probeTimeoutMs} ms`);
+        await sleep(betweenTriesMs);
+      }
+    });
+  } finally {
+    for (const server of servers) server.close();
+  }
+}
+
+function notRedirected(what: string): ChartpilotError {
+  return new ChartpilotError('REDIRECTION_ABSENT', what, {
+    hint:
+      'Did the CNI plug-in or the init container that makes the rules run in this pod? ' +
+      'On a new node the pod may have come before the plug-in: delete the pod, and it is made again.',
+  });
+}
+
+async function listening(host: string, port: number): Promise<Server> {
+  const server = createServer();
+  server.listen({ host, port });
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    throw new ChartpilotError('PORT_IN_USE', `${host}:${port}: ${messageOf(error)}`, {
+      hint: 'The trial listens in place of Envoy: run it before Envoy is started.',
+      cause: error,
+    });
+  }
+  return server;
+}
+
+interface Try {
+  readonly servers: readonly Server[];
+  readonly from: string;
+  readonly to: string;
+  readonly port: number;
+  readonly limitMs: number;
+}
+
+/** Undefined when the connection came to one of the servers; else what became of it. */
+async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<string | undefined> {
+  const stop = new AbortController();
+  const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
+  const client = connect({ host: to, port, localAddress: from });
+  try {
+    // Somebody else's connection to the proxy's ports proves nothing: ours is known by its port.
+    const arrived = Promise.any(
+      servers.map(async (server) => {
+        for (;;) {
+          const [socket] = (await once(server, 'connection', { signal: limit })) as [Socket];
+          socket.on('error', () => {});
+          const { remotePort } = socket;
+          socket.destroy();
+          if (remotePort === (client.address() as AddressInfo).port) return;
+        }
+      }),
+    );
+    const refused = once(client, 'close', { signal: limit }).then(([failed]) => {
+      if (failed) throw new Error('is not answered');
+    });
+    client.on('error', () => {});
+    await Promise.race([arrived, refused.then(() => arrived)]);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error && error.message === 'is not answered'
+      ? error.message
+      : 'is answered by somebody else';
+  } finally {
+    stop.abort();
+    client.destroy();
+  }
+}
+
+/** Sockets belong to whom the process is when they are made. */
+async function asProxy(uid: string, work: () => Promise<void>): Promise<void> {
+  if (process.geteuid?.() !== 0 || uid === '0') return work();
+  const user = /^\d+$/.test(uid) ? Number(uid) : uid;
+  process.seteuid!(user);
+  try {
+    await work();
+  } finally {
+    process.seteuid!(0);
+  }
+}

@@ -1,0 +1,380 @@
+/**
+ * `pilot-agent istio-iptables` with the real iptables, in a network of the test's own, judged by where connections come to
+ * (spec/agent.md §10). Listeners stand for Envoy (15001, 15006, 15008), the agent (15053) and the applications.
+ */
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { requireIptables } from '../harness/iptables.ts';
+import {
+  addresses,
+  type CommandResult,
+  type Destination,
+  type NetworkSide,
+  PodNetwork,
+} from '../harness/pod-network.ts';
+
+const proxy = 1337;
+const application = 1000;
+const { pod: ownAddress, neighbour: other } = addresses;
+/** Another address of the neighbour, in a range of its own. */
+const elsewhere = '10.88.0.1';
+
+beforeAll(() => requireIptables());
+
+async function podNetwork(): Promise<PodNetwork> {
+  const network = await PodNetwork.start();
+  onTestFinished(() => network.end());
+  const { pod, neighbour } = network;
+  await neighbour.run(['ip', 'addr', 'add', `${elsewhere}/32`, 'dev', 'lo']);
+  await neighbour.listen({
+    ports: ['tcp 80', 'tcp 443', 'tcp 7777', 'tcp 53', `udp 53 ${other.v4} ${other.v6} ${elsewhere}`],
+  });
+  await pod.listen({
+    ports: ['tcp 15001', 'tcp 15006', 'tcp 15008', 'tcp 15053', 'udp 15053 127.0.0.1 ::1'],
+    uid: proxy,
+  });
+  await pod.listen({ ports: ['tcp 8080', 'tcp 9999'], uid: application });
+  return network;
+}
+
+function agent(
+  side: NetworkSide,
+  args: readonly string[],
+  { uid, env = {}, command = 'istio-iptables' }: { uid?: number; env?: NodeJS.ProcessEnv; command?: string } = {},
+): Promise<CommandResult> {
+  const program = [process.execPath, join(packageRoot(), 'src/cli/pilot-agent.ts'), command, ...args];
+  return side.run(program, { env, ...(uid !== undefined && { uid }) });
+}
+
+async function redirect(side: NetworkSide, ...args: string[]): Promise<void> {
+  const { exitCode, stderr } = await agent(side, args);
+  expect(stderr).toBe('');
+  expect(exitCode).toBe(0);
+}
+
+/** What each is asked for, and who is to answer. */
+async function expectAnswers(side: NetworkSide, uid: number, expected: Record<Destination, string>): Promise<void> {
+  const destinations = Object.keys(expected) as Destination[];
+  const answers = await side.ask(destinations, uid);
+  expect(Object.fromEntries(destinations.map((destination, i) => [destination, answers[i]]))).toEqual(expected);
+}
+
+/** Everything that a redirection may change, without counters and dates. */
+async function stateOf(side: NetworkSide): Promise<string> {
+  const commands = [
+    ['iptables-save'],
+    ['ip6tables-save'],
+    ['ip', 'rule'],
+    ['ip', '-6', 'rule'],
+    ['ip', 'route', 'show', 'table', 'all'],
+    ['ip', '-6', 'addr', 'show', 'dev', 'lo'],
+  ];
+  const told: string[] = [];
+  for (const command of commands) {
+    const { stdout } = await side.run(command);
+    // A table that was looked into is there, with its empty chains; a link's own address comes when the link is up.
+    told.push(...stdout.split('\n').filter((line) => !/^($|#|\*|COMMIT|:[A-Z]+ ACCEPT)|fe80:/.test(line)));
+  }
+  return told.join('\n');
+}
+
+const everything = ['-b', '*', '-d', '15090,9999', '-i', '*', '-x', '10.88.0.0/16', '-o', '7777', '--force-ipv6=true'];
+
+test('all inbound and outbound connections are redirected, but what is excluded, local, or the proxy’s own (§10.2)', async () => {
+  const { pod, neighbour } = await podNetwork();
+  await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
+  await redirect(pod, ...everything);
+  for (const family of ['v4', 'v6'] as const) {
+    const own = ownAddress[family];
+    const far = other[family];
+    await expectAnswers(neighbour, application, {
+      [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+      [`tcp ${own} 1`]: `15006 for ${own}:1`,
+      [`tcp ${own} 9999`]: `9999 for ${own}:9999`,
+      [`tcp ${own} 15008`]: `15008 for ${own}:15008`,
+    });
+    await expectAnswers(pod, application, {
+      [`tcp ${far} 80`]: `15001 for ${far}:80`,
+      [`tcp ${far} 7777`]: `7777 for ${far}:7777`,
+      [`tcp ${own} 8080`]: `8080 for ${own}:8080`,
+    });
+    await expectAnswers(pod, proxy, {
+      [`tcp ${far} 80`]: `80 for ${far}:80`,
+      [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+    });
+  }
+  await expectAnswers(pod, application, {
+    [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80`,
+    'tcp 127.0.0.1 8080': '8080 for 127.0.0.1:8080',
+    'tcp ::1 8080': '8080 for ::1:8080',
+  });
+});
+
+test('of lists, what they name is redirected, and nothing else', async () => {
+  const { pod, neighbour } = await podNetwork();
+  await redirect(pod, '-b', '8080', '-i', '10.88.0.0/16', '-q', '443', '--force-ipv6=false');
+  await expectAnswers(neighbour, application, {
+    [`tcp ${ownAddress.v4} 8080`]: `15006 for ${ownAddress.v4}:8080`,
+    [`tcp ${ownAddress.v4} 9999`]: `9999 for ${ownAddress.v4}:9999`,
+    [`tcp ${ownAddress.v6} 8080`]: `8080 for ${ownAddress.v6}:8080`,
+  });
+  await expectAnswers(pod, application, {
+    [`tcp ${elsewhere} 80`]: `15001 for ${elsewhere}:80`,
+    [`tcp ${other.v4} 443`]: `15001 for ${other.v4}:443`,
+    [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80`,
+  });
+});
+
+test('an interface that is excluded, and owners of groups that are, are left alone', async () => {
+  const { pod, neighbour } = await podNetwork();
+  await redirect(pod, '-b', '*', '-i', '*', '-c', 'eth0', '--force-ipv6=false');
+  await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
+  await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+  await agent(pod, ['-c', 'eth0'], { command: 'istio-clean-iptables' });
+  const env = { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000' };
+  expect(await agent(pod, ['-i', '*', '--force-ipv6=false'], { env })).toMatchObject({ exitCode: 0 });
+  await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
+  await expectAnswers(pod, 2000, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+});
+
+describe('DNS', () => {
+  async function withNameServer(...args: string[]): Promise<PodNetwork> {
+    const network = await podNetwork();
+    const folder = mkdtempSync(join(tmpdir(), 'resolv-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'resolv.conf');
+    writeFileSync(file, `search shop.svc.cluster.local\nnameserver ${other.v4}\nnameserver ${other.v6}\n`);
+    await redirect(network.pod, '-i', '*', '--redirect-dns', '--resolv-conf', file, '--force-ipv6=true', ...args);
+    return network;
+  }
+
+  test('questions to the servers of resolv.conf go to the agent, over UDP and TCP; its own do not', async () => {
+    const { pod } = await withNameServer();
+    for (const server of [other.v4, other.v6]) {
+      await expectAnswers(pod, application, {
+        [`udp ${server} 53`]: '15053',
+        [`tcp ${server} 53`]: `15053 for ${server}:53`,
+      });
+      await expectAnswers(pod, proxy, { [`udp ${server} 53`]: '53', [`tcp ${server} 53`]: `53 for ${server}:53` });
+    }
+    await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '53' });
+  });
+
+  test('an application’s question and one of the agent’s from the same port each get their own answer', async () => {
+    const { pod } = await withNameServer();
+    for (const [server, port] of [
+      [other.v4, 5555],
+      [other.v6, 5556],
+    ] as const) {
+      await expectAnswers(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
+      await expectAnswers(pod, proxy, { [`udp ${server} 53 ${port}`]: '53' });
+      await expectAnswers(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
+    }
+  });
+
+  test('with --capture-all-dns those to any other server, too', async () => {
+    const { pod } = await withNameServer('--capture-all-dns');
+    await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
+  });
+});
+
+test('TPROXY: inbound connections reach Envoy with their destination and both addresses as they are', async () => {
+  const network = await PodNetwork.start();
+  onTestFinished(() => network.end());
+  const { pod, neighbour } = network;
+  await pod.listen({ ports: ['tproxy 15006', 'tcp 8080', 'tcp 9999'] });
+  await pod.listen({ ports: ['tcp 15001'], uid: proxy });
+  await neighbour.listen({ ports: ['tcp 80'] });
+  await redirect(pod, '-m', 'TPROXY', '-b', '*', '-d', '9999', '-i', '*', '--force-ipv6=true');
+  for (const family of ['v4', 'v6'] as const) {
+    const own = ownAddress[family];
+    await expectAnswers(neighbour, application, {
+      [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+      [`tcp ${own} 9999`]: `9999 for ${own}:9999`,
+    });
+    await expectAnswers(pod, application, {
+      [`tcp ${other[family]} 80`]: `15001 for ${other[family]}:80`,
+      [`tcp ${own} 8080`]: `8080 for ${own}:8080`,
+    });
+    await expectAnswers(pod, proxy, { [`tcp ${other[family]} 80`]: `80 for ${other[family]}:80` });
+  }
+});
+
+describe('taken away again', () => {
+  test.each([
+    ['REDIRECT', everything],
+    [
+      'TPROXY, with all that there is',
+      [
+        ...[
+          '-m',
+          'TPROXY',
+          '-b',
+          '*',
+          '-d',
+          '9999',
+          '-c',
+          'net1,net2',
+          '-i',
+          '*',
+          '-k',
+          'vnet0',
+          '-q',
+          '443',
+          '-o',
+          '25',
+        ],
+        ...['--redirect-dns', '--capture-all-dns', '--drop-invalid', '--iptables-trace-logging', '--force-ipv6=true'],
+      ],
+    ],
+    ['G4', ['--generation', 'g4', '-b', '*', '-i', '10.0.0.0/8', '--redirect-dns', '--capture-all-dns']],
+  ])('%s: nothing of it is left (§10.6)', async (_, args) => {
+    const network = await PodNetwork.start();
+    onTestFinished(() => network.end());
+    const { pod } = network;
+    const before = await stateOf(pod);
+    await redirect(pod, ...args);
+    expect(await stateOf(pod)).toContain('ISTIO_OUTPUT');
+    expect(await agent(pod, args, { command: 'istio-clean-iptables' })).toMatchObject({ exitCode: 0 });
+    expect(await stateOf(pod)).toBe(before);
+    // Once more: what is not there is passed over; and it can be made again.
+    expect(await agent(pod, [...args, '--cleanup-only'])).toMatchObject({ exitCode: 0 });
+    await redirect(pod, ...args);
+  });
+
+  test('without the flags, no connection is redirected any more', async () => {
+    const { pod, neighbour } = await podNetwork();
+    await redirect(pod, ...everything);
+    await agent(pod, [], { command: 'istio-clean-iptables' });
+    await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
+    await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+    expect(await stateOf(pod)).not.toContain('ISTIO_');
+  });
+});
+
+test('a command for each rule makes what iptables-restore makes', async () => {
+  const network = await PodNetwork.start();
+  onTestFinished(() => network.end());
+  const { pod, neighbour } = network;
+  await redirect(pod, ...everything);
+  await redirect(neighbour, ...everything, '--restore-format=false');
+  const rules = async (side: NetworkSide): Promise<string[]> =>
+    (await stateOf(side)).split('\n').filter((line) => /^[-:]/.test(line));
+  expect(await rules(neighbour)).toEqual(await rules(pod));
+});
+
+test('in the network of another process, by its file', async () => {
+  const { pod, neighbour } = await podNetwork();
+  await redirect(neighbour, '-i', '*', '--network-namespace', pod.namespaceFile, '--cni-mode');
+  expect(await stateOf(neighbour)).not.toContain('ISTIO_');
+  await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
+});
+
+describe('the trial (§10.5)', () => {
+  test('passes with the rules, and ends with 126 without them', async () => {
+    const network = await PodNetwork.start();
+    onTestFinished(() => network.end());
+    const { pod } = network;
+    const trial = ['--run-validation', '--skip-rule-apply', '--probe-timeout', '2s'];
+    for (const ipv6 of ['--force-ipv6=false', '--force-ipv6=true']) {
+      const without = await agent(pod, [...trial, ipv6]);
+      expect(without).toMatchObject({ exitCode: 126 });
+      expect(without.stderr).toMatch(/traffic is not redirected: .*15002.*\n.*CNI/);
+    }
+    await redirect(pod, '-b', '*', '-i', '*', '--force-ipv6=true', '--run-validation');
+    for (const ipv6 of ['--force-ipv6=false', '--force-ipv6=true']) {
+      expect(await agent(pod, [...trial, ipv6])).toMatchObject({ exitCode: 0, stderr: '' });
+      expect(await agent(pod, [...trial, ipv6], { uid: proxy })).toMatchObject({ exitCode: 0, stderr: '' });
+    }
+  });
+
+  test('somebody who answers at the probed port is no proof', async () => {
+    const network = await PodNetwork.start();
+    onTestFinished(() => network.end());
+    await network.pod.listen({ ports: ['tcp 15002'] });
+    expect(
+      await agent(network.pod, [
+        '--run-validation',
+        '--skip-rule-apply',
+        '--probe-timeout',
+        '1s',
+        '--force-ipv6=false',
+      ]),
+    ).toMatchObject({ exitCode: 126, stderr: expect.stringMatching(/answered by somebody else/) });
+  });
+});
+
+describe('what cannot be done is said', () => {
+  test('without NET_ADMIN, with iptables missing, with rules that are there already', async () => {
+    const network = await PodNetwork.start();
+    onTestFinished(() => network.end());
+    const { pod } = network;
+    expect(await agent(pod, [], { uid: 65534 })).toMatchObject({
+      exitCode: 255,
+      stderr: expect.stringMatching(/NET_ADMIN is needed, .*uid 65534.*\n.*as root/),
+    });
+    expect(await agent(pod, ['--dry-run'], { uid: 65534 })).toMatchObject({ exitCode: 0 });
+    expect(await agent(pod, [], { env: { PATH: '/nowhere' } })).toMatchObject({
+      exitCode: 255,
+      stderr: expect.stringMatching(/there is no iptables-restore in PATH\n.*apt-get install iptables/),
+    });
+    await redirect(pod);
+    expect(await agent(pod, [])).toMatchObject({
+      exitCode: 255,
+      stderr: expect.stringMatching(/iptables-restore --noflush \S+: exit code \d+: .*\n.*istio-clean-iptables/s),
+    });
+  });
+
+  test('somebody else’s lock is waited for, and other failures are not (§10.4)', async () => {
+    const network = await PodNetwork.start();
+    onTestFinished(() => network.end());
+    const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const program = join(folder, 'iptables-restore');
+    const env = { PATH: `${folder}:${process.env.PATH}` };
+    const failing = (exitCode: number): void => {
+      const lines = [
+        '#!/bin/sh',
+        `echo once >> ${folder}/calls`,
+        `[ $(wc -l < ${folder}/calls) -ge 3 ] && exit 0`,
+        'echo "Another app is currently holding the xtables lock." >&2',
+        `exit ${exitCode}`,
+      ];
+      rmSync(join(folder, 'calls'), { force: true });
+      writeFileSync(program, `${lines.join('\n')}\n`);
+      chmodSync(program, 0o755);
+    };
+    failing(4);
+    expect(await agent(network.pod, ['--force-ipv6=false'], { env })).toMatchObject({ exitCode: 0 });
+    failing(2);
+    expect(await agent(network.pod, ['--force-ipv6=false'], { env })).toMatchObject({ exitCode: 255 });
+  });
+
+  test('a flag’s value never becomes a command, a second word or a second rule', async () => {
+    const network = await PodNetwork.start();
+    onTestFinished(() => network.end());
+    const { pod } = network;
+    const folder = mkdtempSync(join(tmpdir(), 'hostile-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const mark = join(folder, 'mark');
+    const before = await stateOf(pod);
+    for (const [flag, value] of [
+      ['--istio-exclude-interfaces', `eth0;touch ${mark}`],
+      ['--istio-inbound-ports', `80$(touch ${mark})`],
+      ['--istio-local-exclude-ports', '80\n-A OUTPUT -j DROP'],
+      ['--proxy-uid', `\`touch ${mark}\``],
+      ['--envoy-port', '15001 -j ACCEPT'],
+      ['--kube-virt-interfaces', '--to-ports'],
+    ] as const) {
+      const { exitCode, stderr } = await agent(pod, [flag, value]);
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain(flag);
+      expect(stderr).toContain(JSON.stringify(value.trim()));
+    }
+    expect(existsSync(mark)).toBe(false);
+    expect(await stateOf(pod)).toBe(before);
+  });
+});

@@ -1,0 +1,26 @@
+/** The iptables that tests of the redirection run: the machine's own. */
+import { delimiter, join } from 'node:path';
+import { ChartpilotError } from '../../src/runtime/errors.ts';
+import { isExecutable } from '../../src/runtime/executable.ts';
+
+const programs = ['iptables-restore', 'ip6tables-restore', 'iptables-save', 'ip', 'nsenter', 'unshare', 'setpriv'];
+
+/** What a person runs where we may not. */
+export const installIptables =
+  'sudo apt-get update && sudo apt-get install -y --no-install-recommends iptables iproute2';
+
+/** Where iptables is; undefined unless all that the tests need is there. */
+export function findIptables({ PATH = '' }: NodeJS.ProcessEnv): string | undefined {
+  const places = PATH.split(delimiter).filter((folder) => folder !== '');
+  const found = programs.map((name) => places.map((folder) => join(folder, name)).find(isExecutable));
+  return found.includes(undefined) ? undefined : found[0];
+}
+
+/** A test that finds none, or may not use it, fails: it is not skipped. */
+export function requireIptables(env: NodeJS.ProcessEnv = process.env): void {
+  if (process.getuid?.() !== 0) throw new Error('network namespaces need root: run this test as root');
+  if (findIptables(env) !== undefined) return;
+  throw new ChartpilotError('FILE_UNREADABLE', `one of ${programs.join(', ')} is not in PATH`, {
+    hint: `Run: npm run iptables (or: ${installIptables})`,
+  });
+}
