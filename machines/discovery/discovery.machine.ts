@@ -80,6 +80,12 @@ export const discoveryMachine = discoverySetup.createMachine({
               onError: brokenDown('certificate authority'),
             },
             {
+              id: 'server-certificate',
+              src: 'serverCertificate',
+              input: ({ context }) => context.settings.serverCertificate,
+              onError: brokenDown('server certificate'),
+            },
+            {
               id: 'config-controller',
               src: 'configController',
               systemId: 'config-controller',
@@ -129,6 +135,8 @@ export const discoveryMachine = discoverySetup.createMachine({
             'authority.changed': { description: 'For the record: who signs, and whose roots are given out.' },
             'authority.failed': { description: 'For the record: what signs goes on.' },
             'bundle.awaited': { description: 'For the record: who is missing.' },
+            'certificate.changed': { description: 'For the record: handshakes from now on show it.' },
+            'certificate.rejected': { description: 'For the record: what is shown goes on.' },
           },
           initial: 'starting http',
           states: {
@@ -200,6 +208,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'making authenticators': {
               description: 'Who may be whom on the secure port.',
               meta: { waitsFor: 'what the flags name; /ready says so' },
+              entry: 'watchCertificate',
               invoke: {
                 id: 'authenticators',
                 src: 'prepare',

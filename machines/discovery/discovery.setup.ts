@@ -7,6 +7,7 @@ import { meshConfigMachine } from './mesh-config.machine.ts';
 import type { AdsListen, AdsOrder, HttpOrder, PreparedStage, SignalReceived, StageReport } from './protocol.ts';
 import { pushMachine } from './push.machine.ts';
 import { pushQueueMachine } from './push-queue.machine.ts';
+import { serverCertificateMachine } from './server-certificate.machine.ts';
 import { serviceRegistryMachine } from './service-registry.machine.ts';
 import type { DiscoverySettings } from './settings.ts';
 
@@ -55,6 +56,7 @@ export const discoverySetup = setup({
       'service-registry': 'serviceRegistry';
       jwks: 'jwks';
       authority: 'authority';
+      'server-certificate': 'serverCertificate';
       push: 'push';
     },
   },
@@ -72,6 +74,7 @@ export const discoverySetup = setup({
     serviceRegistry: serviceRegistryMachine,
     jwks: jwksMachine,
     authority: authorityMachine,
+    serverCertificate: serverCertificateMachine,
     push: pushMachine,
     pushQueue: pushQueueMachine,
   },
@@ -96,6 +99,7 @@ export const discoverySetup = setup({
     loadConfigs: sendTo('config-controller', { type: 'configs.load' }),
     loadKeys: sendTo('jwks', { type: 'jwks.load' }),
     loadAuthority: sendTo('authority', { type: 'authority.load' }),
+    watchCertificate: sendTo('server-certificate', { type: 'certificate.watch' }),
     loadServices: sendTo('service-registry', { type: 'services.load' }),
     startPush: sendTo('push', { type: 'push.start' }),
     listenSecurely: sendTo('ads-server', { type: 'ads.listen', port: 'secure' } satisfies AdsListen),

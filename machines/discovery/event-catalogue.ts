@@ -20,6 +20,7 @@ type Diagram =
   | 'registry'
   | 'push'
   | 'push-queue'
+  | 'server-certificate'
   | 'shutdown';
 
 /**
@@ -45,6 +46,7 @@ const ownCatalogue = [
   },
   { type: 'spawn', from: 'discovery', to: 'jwks', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'authority', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'server-certificate', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
   {
     type: 'spawn',
@@ -113,6 +115,34 @@ const ownCatalogue = [
   { type: 'bundle.awaited', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
   { type: 'leaves.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
   { type: 'leaves.ended', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
+  {
+    type: 'certificate.watch',
+    from: 'discovery',
+    to: 'server-certificate',
+    diagram: 'server-certificate',
+    seeds: [],
+  },
+  {
+    type: 'files.changed',
+    from: 'server-certificate/files',
+    to: 'server-certificate',
+    diagram: 'server-certificate',
+    seeds: [],
+  },
+  {
+    type: 'certificate.changed',
+    from: 'server-certificate',
+    to: 'discovery',
+    diagram: 'server-certificate',
+    seeds: [],
+  },
+  {
+    type: 'certificate.rejected',
+    from: 'server-certificate',
+    to: 'discovery',
+    diagram: 'server-certificate',
+    seeds: [],
+  },
   {
     type: 'http.open',
     from: 'discovery',

@@ -331,9 +331,18 @@ export type LeavesAwait = { type: 'leaves.await'; authority: AuthorityId };
 /** authority/ledger → authority. Nothing is. */
 export type LeavesEnded = { type: 'leaves.ended'; authority: AuthorityId };
 
+// ---- discovery ↔ server-certificate
+
+/** discovery → server-certificate. The certificate of the port with TLS was read: keep it in force. */
+export type CertificateWatch = { type: 'certificate.watch' };
+/** server-certificate → discovery. Handshakes from now on show another one. `endsAt`: Unix time in milliseconds. */
+export type CertificateChanged = { type: 'certificate.changed'; serialNumber: string; endsAt: number };
+/** server-certificate → discovery. What there is would not do; what is shown is shown on. */
+export type CertificateRejected = { type: 'certificate.rejected'; reason: string };
+
 // ---- machines ↔ their file effects
 
-/** mesh-config/files, mesh-networks/files, authority/directory → their machine. Something happened to a watched file. */
+/** mesh-config/files, mesh-networks/files, authority/directory, server-certificate/files → their machine. Something happened to a watched file. */
 export type FilesChanged = { type: 'files.changed'; path: string };
 
 /** What `discovery` orders its HTTP server to do. */
@@ -374,7 +383,9 @@ export type StageReport =
   | AuthorityLoaded
   | AuthorityChanged
   | AuthorityFailed
-  | BundleAwaited;
+  | BundleAwaited
+  | CertificateChanged
+  | CertificateRejected;
 
 /**
  * The ordinary run of the push queue: each passes for every proxy, or for every few proxies of every push. A trace leaves

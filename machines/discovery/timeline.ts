@@ -75,6 +75,14 @@ export const configControllerTimeline = source(
 export const serviceRegistryTimeline = source(failed('services.failed'));
 export const jwksTimeline = source();
 
+export const serverCertificateTimeline: Timeline = {
+  lane: 'none',
+  marks: [
+    { event: 'certificate.changed', kind: 'change', text: 'The port with TLS shows another certificate' },
+    { event: 'certificate.rejected', kind: 'rejected', text: 'The port with TLS cannot show it: {reason}' },
+  ],
+};
+
 export const authorityTimeline: Timeline = {
   lane: 'none',
   marks: [

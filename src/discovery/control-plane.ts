@@ -17,6 +17,10 @@ import type {
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
 import { registryMachine } from '../../machines/discovery/registry.machine.ts';
 import {
+  type CertificateReading,
+  serverCertificateMachine,
+} from '../../machines/discovery/server-certificate.machine.ts';
+import {
   type ServicesOrder,
   type ServicesReading,
   serviceRegistryMachine,
@@ -32,7 +36,6 @@ import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
 import type { AuthoritySettings } from './authority/authority-settings.ts';
-import { issueOwnCertificate } from './authority/own-certificate.ts';
 import { Signing } from './authority/signing.ts';
 import type { SourceAdapters } from './config/config-source.ts';
 import { configSources } from './config/config-sources.ts';
@@ -49,13 +52,13 @@ import { httpEffect, type PageOrders } from './monitor/http-effect.ts';
 import { DiscoveryMetrics } from './monitor/metrics.ts';
 import { StartProgress } from './monitor/start-progress.ts';
 import { XdsDebug } from './monitor/xds-debug.ts';
+import { PortCertificate } from './port-certificate.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
 import type { RegistryOffers } from './registry/registry.ts';
 import { listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
-import { readServerCertificate, SecurePortCredentials, type ServerCertificate } from './server-certificates.ts';
 import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
 
 export interface DiscoveryProgram {
@@ -99,7 +102,7 @@ export class ControlPlane {
   #passedOver: ReadonlySet<string> = new Set();
   /** Made by a stage of the start, when there is a port with TLS. */
   readonly #authenticators: Authenticator[] = [];
-  #credentials: SecurePortCredentials | undefined;
+  readonly #portCertificate: PortCertificate | undefined;
   readonly #signing: Signing | undefined;
 
   constructor(program: DiscoveryProgram) {
@@ -157,10 +160,16 @@ export class ControlPlane {
     });
     this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
     this.#signing = options.authority && this.#makeSigning(options.authority);
+    this.#portCertificate =
+      options.securePort &&
+      new PortCertificate({
+        port: options.securePort,
+        names: options.ownNames,
+        inForce: () => this.#signing?.authority.inForce,
+      });
   }
 
   #makeSigning(settings: AuthoritySettings): Signing {
-    const { securePort } = this.#program.options;
     const signing = new Signing({
       settings,
       trustDomain: () => this.#state.mesh.trustDomain,
@@ -168,7 +177,8 @@ export class ControlPlane {
       rootsChanged: (change) => this.#ads?.push(change),
       logger: this.#log('authority'),
     });
-    signing.authority.onChanged(() => this.#credentials?.use(securePort!, this.#ownCertificate()));
+    // In the same turn: whoever is told of other roots finds the port so.
+    signing.authority.onChanged(() => this.#portCertificate?.authorityChanged());
     return signing;
   }
 
@@ -243,6 +253,7 @@ export class ControlPlane {
     return discoveryMachine.provide({
       actors: {
         ...(this.#signing && { authority: this.#signing.machine() }),
+        ...(this.#portCertificate && { serverCertificate: this.#certificateMachine(this.#portCertificate) }),
         signals: signalEffect(this.#program.signals ?? process),
         prepare: prepareEffect(this.#stages()),
         http: this.#httpEffect(),
@@ -252,6 +263,19 @@ export class ControlPlane {
         serviceRegistry,
         jwks,
         push,
+      },
+    });
+  }
+
+  #certificateMachine(certificate: PortCertificate) {
+    return serverCertificateMachine.provide({
+      actors: {
+        watchCertificate: watchEffect<undefined>(
+          (_, handlers) => certificate.watch(handlers),
+          'files.changed',
+          this.#log('server-certificate'),
+        ),
+        readCertificate: fromPromise<CertificateReading, undefined>(async () => certificate.read()),
       },
     });
   }
@@ -271,27 +295,13 @@ export class ControlPlane {
         supportedRegistries(options.registries);
       },
       'server-certificates': () => {
-        const certificate = this.#ownCertificate();
-        this.#credentials = new SecurePortCredentials(options.securePort!, certificate);
-        const { serialNumber, notAfter } = certificate;
+        const { serialNumber, notAfter } = this.#portCertificate!.begin();
         log.info('certificate of the secure port', { serialNumber, notAfter: notAfter.toISOString() });
       },
       authenticators: async () => {
         this.#authenticators.push(...(await authenticatorsOf(options, () => this.#state.mesh.trustDomain)));
       },
     };
-  }
-
-  #ownCertificate(): ServerCertificate {
-    const { options } = this.#program;
-    const inForce = this.#signing?.authority.inForce;
-    const { files } = options.securePort!;
-    if (files === undefined) return issueOwnCertificate(inForce!, options.ownNames, new Date());
-    const certificate = readServerCertificate(files, new Date());
-    // Clients show what the authority signed, or what the file's authority did.
-    return inForce === undefined
-      ? certificate
-      : { ...certificate, ca: Buffer.concat([certificate.ca, Buffer.from(inForce.bundle.pem)]) };
   }
 
   #listSources(): SourcesListed | SourcesRefused {
@@ -372,7 +382,7 @@ export class ControlPlane {
     return adsEffect({
       address: options.grpcAddress ?? onlyForHttp,
       ...(options.securePort !== undefined && {
-        securePort: { address: options.securePort.address, credentials: () => this.#credentials! },
+        securePort: { address: options.securePort.address, credentials: () => this.#portCertificate!.credentials },
       }),
       shutdownMs: options.shutdownMs,
       source: this.#signing?.roots.beside(this.#resources) ?? this.#resources,

@@ -79,6 +79,7 @@ function settingsOf(options: DiscoveryOptions): DiscoverySettings {
     secure: options.securePort !== undefined,
     hasAuthority: options.authority !== undefined,
     authority: { checkMs: options.authority?.checkMs ?? 3_600_000, settleMs: 100 },
+    serverCertificate: { checkMs: 3_600_000, settleMs: 100 },
     shutdownMs: options.shutdownMs,
   };
 }

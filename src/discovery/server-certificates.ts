@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions } from 'node:tls';
 import { ServerCredentials } from '@grpc/grpc-js';
+import { readCertificates } from '../identity/certificate.ts';
+import { findPath } from '../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import type { SecurePort, ServerCertificateFiles } from './secure-port.ts';
 
@@ -40,7 +42,21 @@ export function readServerCertificate(files: ServerCertificateFiles, now: Date):
   if (now < notBefore) {
     throw invalid('--tlsCertFile', files.certificateFile, `is not valid before ${notBefore.toISOString()}`);
   }
+  const problem = pathProblem(files, { ca, chain }, now);
+  if (problem !== undefined) {
+    throw invalid('--tlsCertFile', files.certificateFile, `does not lead to a root in ${files.caFile}: ${problem}`);
+  }
   return { ca, chain, key, serialNumber, notAfter };
+}
+
+/** Half of a change is no certificate: who trusts the roots beside it would refuse it. */
+function pathProblem(files: ServerCertificateFiles, { ca, chain }: Pick<ServerCertificate, 'ca' | 'chain'>, at: Date) {
+  const roots = parsed('--caCertFile', files.caFile, () => readCertificates(ca.toString()));
+  const [certificate, ...intermediates] = parsed('--tlsCertFile', files.certificateFile, () =>
+    readCertificates(chain.toString()),
+  );
+  const answer = findPath({ certificate: certificate!, intermediates, roots, at });
+  return 'problem' in answer ? answer.problem : undefined;
 }
 
 /**

@@ -54,6 +54,7 @@ export const scriptedSettings: DiscoverySettings = {
   secure: false,
   hasAuthority: false,
   authority: { checkMs: 3_600_000, settleMs: 100 },
+  serverCertificate: { checkMs: 3_600_000, settleMs: 100 },
   shutdownMs: 10_000,
 };
 

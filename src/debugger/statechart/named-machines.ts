@@ -61,6 +61,12 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/authority.machine.ts')).authorityMachine,
   },
   {
+    name: 'server-certificate',
+    file: 'machines/discovery/server-certificate.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/server-certificate.machine.ts')).serverCertificateMachine,
+  },
+  {
     name: 'push',
     file: 'machines/discovery/push.machine.ts',
     load: async () => (await import('../../../machines/discovery/push.machine.ts')).pushMachine,

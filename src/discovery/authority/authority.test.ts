@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Journal } from '../../../machines/discovery/authority.machine.ts';
 import { readCertificate } from '../../identity/certificate.ts';
 import { type Issuer, issueIntermediate, issueRoot } from '../../identity/issue.ts';
 import { Authority, type AuthorityOptions } from './authority.ts';
@@ -68,6 +69,28 @@ describe('a root of our own', () => {
     again.signWith(id);
     expect(again.inForce?.material.id).toBe(id);
     expect(again.inForce?.bundle.roots).toHaveLength(2);
+  });
+
+  it('is followed by the control plane’s own certificate last, also after a restart in between', async () => {
+    const { one, id } = await begun();
+    const { id: next } = await one.prepareRoot();
+    const signersIn = (which: Authority): unknown[] => [which.inForce?.material.id, which.inForce?.ofServer.id];
+    const take = (which: Authority, journal: Journal, roots: string[]): void => {
+      which.writeJournal(journal);
+      which.publishRoots(roots);
+      which.signWith(journal.signer);
+    };
+    take(one, { stage: 'trusting', signer: id, other: next }, [id, next]);
+    expect(signersIn(one)).toEqual([id, id]);
+    take(one, { stage: 'signing', signer: next, other: id }, [next, id]);
+    expect(signersIn(one)).toEqual([next, id]);
+    const again = authority();
+    const reading = again.load();
+    expect(reading).toMatchObject({ outcome: 'resumed', journal: { stage: 'signing' } });
+    take(again, { stage: 'signing', signer: next, other: id }, [next, id]);
+    expect(signersIn(again)).toEqual([next, id]);
+    take(again, { stage: 'dropping', signer: next, other: id }, [next]);
+    expect(signersIn(again)).toEqual([next, next]);
   });
 
   it('whose preparation was killed before the journal is no part of anything, and is swept', async () => {

@@ -27,6 +27,11 @@ export interface AuthorityInForce {
   /** The roots that everybody is to trust, the signer's among them. */
   readonly bundle: TrustBundle;
   readonly roots: readonly AuthorityId[];
+  /**
+   * Signs what the control plane itself shows. While a new authority signs for workloads that is still the one before: whoever
+   * knows the old root alone must find the control plane, to be told of the new one (spec/identity.md §8, "last").
+   */
+  readonly ofServer: AuthorityMaterial;
 }
 
 export class Authority {
@@ -36,7 +41,7 @@ export class Authority {
   readonly #listeners = new Set<(inForce: AuthorityInForce) => void>();
   #roots: readonly AuthorityId[] = [];
   #signer: AuthorityMaterial | undefined;
-  #stage: RotationStage | undefined;
+  #journal: Journal | undefined;
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
@@ -50,12 +55,19 @@ export class Authority {
     const material = this.#signer;
     if (material === undefined || this.#roots.length === 0) return undefined;
     const roots = this.#roots.flatMap((id) => this.#materials.get(id)?.root ?? []);
-    return { material, bundle: new TrustBundle(this.#options.trustDomain(), roots), roots: this.#roots };
+    const bundle = new TrustBundle(this.#options.trustDomain(), roots);
+    return { material, bundle, roots: this.#roots, ofServer: this.#ofServer ?? material };
+  }
+
+  get #ofServer(): AuthorityMaterial | undefined {
+    const { stage, other } = this.#journal ?? {};
+    const before = stage === 'signing' ? this.#materials.get(other ?? '') : undefined;
+    return before !== undefined && before.notAfter > this.#options.now() ? before : undefined;
   }
 
   /** What was written down last; undefined before. */
   get stage(): RotationStage | undefined {
-    return this.#stage;
+    return this.#journal?.stage;
   }
 
   /** Called with each change of the signer or the roots. */
@@ -119,7 +131,7 @@ export class Authority {
   writeJournal(journal: Journal): void {
     const { store } = this.#options;
     store.writeJournal(journal);
-    this.#stage = journal.stage;
+    this.#journal = journal;
     store.keepOnly(idsOf(journal));
     for (const id of this.#materials.keys()) if (!idsOf(journal).includes(id)) this.#materials.delete(id);
   }

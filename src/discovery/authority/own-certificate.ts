@@ -1,9 +1,24 @@
 /** The certificate of the port with TLS when the authority signs it (spec/discovery.md §11, "istiod's own certificate"). */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { readCertificate } from '../../identity/certificate.ts';
 import { backdatedMs, issueLeaf } from '../../identity/issue.ts';
 import type { ServerCertificate } from '../server-certificates.ts';
 import type { AuthorityInForce } from './authority.ts';
+
+export interface OwnCertificate extends ServerCertificate {
+  readonly notBefore: Date;
+  readonly issuer: AuthorityId;
+}
+
+/** Whether there should be another: its authority is not to be trusted any more, or most of its life is over. */
+export function isOwnCertificateDue(own: OwnCertificate, { roots, ofServer }: AuthorityInForce, now: Date): boolean {
+  if (!roots.includes(own.issuer)) return true;
+  const life = own.notAfter.getTime() - own.notBefore.getTime();
+  const left = own.notAfter.getTime() - now.getTime();
+  // Another that ends with the same authority would be no better.
+  return left < life / 3 && ofServer.notAfter > own.notAfter;
+}
 
 /**
  * A new key and its certificate for these names of hosts. It ends with the authority: another authority means another
@@ -12,10 +27,10 @@ import type { AuthorityInForce } from './authority.ts';
  * @throws Error when the authority has ended
  */
 export function issueOwnCertificate(
-  { material, bundle }: AuthorityInForce,
+  { ofServer: material, bundle }: AuthorityInForce,
   dns: readonly string[],
   now: Date,
-): ServerCertificate {
+): OwnCertificate {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { notAfter } = material;
   if (notAfter <= now) throw new Error(`the authority has ended on ${notAfter.toISOString()}`);
@@ -28,6 +43,8 @@ export function issueOwnCertificate(
     chain: Buffer.from([leaf.pem, ...between].join('')),
     key: Buffer.from(privateKey.export({ format: 'pem', type: 'pkcs8' }) as string),
     serialNumber: leaf.serialNumber,
+    notBefore: leaf.notBefore,
+    issuer: material.id,
     notAfter: leaf.notAfter,
   };
 }

@@ -1,0 +1,105 @@
+/** What the port with TLS shows, and by which roots it judges its clients: the effects of the chart `server-certificate`. */
+import type { CertificateReading } from '../../machines/discovery/server-certificate.machine.ts';
+import { explainInOneLine } from '../runtime/errors.ts';
+import type { AuthorityInForce } from './authority/authority.ts';
+import { isOwnCertificateDue, issueOwnCertificate, type OwnCertificate } from './authority/own-certificate.ts';
+import { type StopWatching, type WatchHandlers, watchFile } from './config/file-watch.ts';
+import type { SecurePort } from './secure-port.ts';
+import { readServerCertificate, SecurePortCredentials, type ServerCertificate } from './server-certificates.ts';
+
+export interface PortCertificateOptions {
+  readonly port: SecurePort;
+  /** In a certificate that the authority signs. */
+  readonly names: readonly string[];
+  /** Undefined: there is no authority. */
+  readonly inForce: () => AuthorityInForce | undefined;
+  readonly now?: () => Date;
+}
+
+/** What is shown, and where it is from. */
+type Shown =
+  | { readonly from: 'files'; readonly certificate: ServerCertificate }
+  | { readonly from: 'authority'; readonly certificate: OwnCertificate };
+
+export class PortCertificate {
+  readonly #options: PortCertificateOptions;
+  readonly #now: () => Date;
+  #shown: Shown | undefined;
+  #credentials: SecurePortCredentials | undefined;
+  #reported = '';
+
+  constructor(options: PortCertificateOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => new Date());
+  }
+
+  /** Of the port, once there is a certificate. They stay, whatever becomes of that. */
+  get credentials(): SecurePortCredentials {
+    return this.#credentials!;
+  }
+
+  /**
+   * The first reading.
+   *
+   * @throws ChartpilotError for files that cannot be shown; Error when the authority has ended
+   */
+  begin(): ServerCertificate {
+    const shown = this.#obtained();
+    this.#show(shown);
+    this.#reported = shown.certificate.serialNumber;
+    return shown.certificate;
+  }
+
+  /** Others sign, or other roots are trusted: it counts before anybody hears of it. */
+  authorityChanged(): void {
+    if (this.#shown !== undefined) this.#show(this.#shown.from === 'authority' ? this.#obtained() : this.#shown);
+  }
+
+  // ---- effects of the chart
+
+  read(): CertificateReading {
+    try {
+      const shown = this.#obtained();
+      this.#show(shown);
+      const { serialNumber, notAfter } = shown.certificate;
+      if (serialNumber === this.#reported) return { outcome: 'same' };
+      this.#reported = serialNumber;
+      return { outcome: 'taken', serialNumber, endsAt: notAfter.getTime() };
+    } catch (error) {
+      return { outcome: 'refused', reason: explainInOneLine(error) };
+    }
+  }
+
+  watch(handlers: WatchHandlers): StopWatching {
+    const { files } = this.#options.port;
+    const stops = Object.values(files ?? {}).map((file: string) => watchFile(file, handlers));
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  /** What should be shown now: what is shown already, where that is as good. */
+  #obtained(): Shown {
+    const { port, names, inForce } = this.#options;
+    if (port.files !== undefined) {
+      return { from: 'files', certificate: readServerCertificate(port.files, this.#now()) };
+    }
+    const authority = inForce()!;
+    const shown = this.#shown;
+    if (shown?.from === 'authority' && !isOwnCertificateDue(shown.certificate, authority, this.#now())) return shown;
+    return { from: 'authority', certificate: issueOwnCertificate(authority, names, this.#now()) };
+  }
+
+  /** Handshakes from now on: with this certificate, and the roots that are trusted now. */
+  #show(shown: Shown): void {
+    this.#shown = shown;
+    const { port, inForce } = this.#options;
+    const trusted = inForce()?.bundle.pem ?? '';
+    const { certificate } = shown;
+    // Clients show what the authority signed, or what the authority of the files did.
+    const others = shown.from === 'files' ? certificate.ca.toString() : '';
+    const offered = { ...certificate, ca: Buffer.from(`${others}\n${trusted}`) };
+    if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, offered);
+    else this.#credentials.use(port, offered);
+  }
+}
