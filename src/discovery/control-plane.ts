@@ -26,6 +26,7 @@ import {
   serviceRegistryMachine,
 } from '../../machines/discovery/service-registry.machine.ts';
 import { problemText } from '../model/config/problem.ts';
+import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
 import { boundedLogger } from '../runtime/bounded-log.ts';
 import { messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
@@ -172,7 +173,7 @@ export class ControlPlane {
   #makeSigning(settings: AuthoritySettings): Signing {
     const signing = new Signing({
       settings,
-      trustDomain: () => this.#state.mesh.trustDomain,
+      trustDomains: () => trustDomainsOf(this.#state.mesh),
       authenticators: this.#authenticators,
       rootsChanged: (change) => this.#ads?.push(change),
       logger: this.#log('authority'),
@@ -299,7 +300,7 @@ export class ControlPlane {
         log.info('certificate of the secure port', { serialNumber, notAfter: notAfter.toISOString() });
       },
       authenticators: async () => {
-        this.#authenticators.push(...(await authenticatorsOf(options, () => this.#state.mesh.trustDomain)));
+        this.#authenticators.push(...(await authenticatorsOf(options, () => this.#state.mesh)));
       },
     };
   }

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { fromPromise } from 'xstate';
 import type { Preparation } from '../../machines/discovery/discovery.machine.ts';
 import type { PreparedStage } from '../../machines/discovery/protocol.ts';
+import type { MeshConfig } from '../model/mesh/mesh-config.ts';
+import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
 import { ChartpilotError, explainInOneLine } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type Authenticator, clientCertificate } from './ads/authentication.ts';
@@ -10,6 +12,7 @@ import { bearerToken } from './authentication/bearer-token.ts';
 import { forwardedCertificate } from './authentication/forwarded-certificate.ts';
 import { parseJwtRule } from './authentication/jwt-rule.ts';
 import { defaultAudience, localTokenFile, localTokenKey, localTokenRule } from './authentication/local-tokens.ts';
+import { workloadsOfMesh } from './authentication/workloads-of-mesh.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 
 /** What each stage does; what it throws is the reason for which the start fails. */
@@ -52,8 +55,9 @@ export function prepareEnvironment(options: DiscoveryOptions, log: Logger): void
  */
 export async function authenticatorsOf(
   { authenticates, jwtRule, authority, trustedGateways }: DiscoveryOptions,
-  trustDomain: () => string,
+  mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>,
 ): Promise<Authenticator[]> {
+  const trustDomain = (): string => mesh().trustDomain;
   if (!authenticates) return [];
   const authenticators = [clientCertificate];
   if (jwtRule !== '') {
@@ -65,5 +69,5 @@ export async function authenticatorsOf(
     authenticators.push(bearerToken({ name: 'local token', rule, trustDomain }));
   }
   if (trustedGateways.length > 0) authenticators.push(forwardedCertificate(trustedGateways, trustDomain));
-  return authenticators;
+  return authenticators.map((one) => workloadsOfMesh(one, () => trustDomainsOf(mesh())));
 }

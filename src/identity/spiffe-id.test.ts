@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseSpiffeId, spiffeUriOf, workloadIdentityOf } from './spiffe-id.ts';
+import { oneWorkloadOf, parseSpiffeId, spiffeUriOf, uriInMesh, workloadIdentityOf } from './spiffe-id.ts';
 
 it('reads a workload of Istio', () => {
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart.v1';
@@ -33,4 +33,22 @@ it.each([
   { trustDomain: '', namespace: 'b', serviceAccount: 'c' },
 ])('makes no id of %j', (identity) => {
   expect(() => spiffeUriOf(identity)).toThrow(RangeError);
+});
+
+it('a workload that comes by an alias is the same one, under the name of the mesh', () => {
+  const by = (trustDomain: string) => uriInMesh({ trustDomain, namespace: 'n', serviceAccount: 's' }, ['own', 'alias']);
+  expect([by('own'), by('alias'), by('other'), by('')]).toEqual([
+    'spiffe://own/ns/n/sa/s',
+    'spiffe://own/ns/n/sa/s',
+    undefined,
+    undefined,
+  ]);
+  expect(uriInMesh({ trustDomain: 'own', namespace: 'n', serviceAccount: 's' }, [])).toBeUndefined();
+});
+
+it('a caller with the names of two workloads is none of them', () => {
+  const [one, two] = ['spiffe://a/ns/n/sa/s', 'spiffe://a/ns/n/sa/t'];
+  expect(oneWorkloadOf([one, 'https://x'])).toEqual({ trustDomain: 'a', namespace: 'n', serviceAccount: 's' });
+  expect(oneWorkloadOf([one, two])).toBeUndefined();
+  expect(oneWorkloadOf([])).toBeUndefined();
 });

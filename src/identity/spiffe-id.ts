@@ -79,3 +79,15 @@ export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: Workload
   }
   throw new RangeError(`${JSON.stringify(uri)} is no SPIFFE id`);
 }
+
+/**
+ * What a workload is called in its mesh: whoever comes by an alias is the same one, under the mesh's own name.
+ *
+ * @param trustDomains of the mesh: its own, and then its aliases
+ * @returns undefined for a workload of another
+ */
+export function uriInMesh(identity: WorkloadIdentity, trustDomains: readonly string[]): string | undefined {
+  const [own] = trustDomains;
+  if (own === undefined || !trustDomains.includes(identity.trustDomain)) return undefined;
+  return spiffeUriOf({ ...identity, trustDomain: own });
+}

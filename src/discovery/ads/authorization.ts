@@ -1,4 +1,5 @@
 /** Whether a client is what it says it is: its identity against its node (spec/discovery.md §7.2 #9). */
+import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import type { NodeIdentity } from './resource-source.ts';
 
 /**
@@ -15,8 +16,8 @@ export function authorize(
   const namespace = namespaceOf(node);
   const account = textOf(node.metadata.SERVICE_ACCOUNT);
   const identity = identities.find((one) => {
-    const spiffe = spiffeOf(one);
-    return spiffe?.namespace === namespace && (account === undefined || spiffe.account === account);
+    const workload = workloadIdentityOf(one);
+    return workload?.namespace === namespace && (account === undefined || workload.serviceAccount === account);
   });
   if (identity !== undefined) return { identity };
   const wanted = account === undefined ? `namespace ${namespace}` : `${namespace}/${account}`;
@@ -30,10 +31,4 @@ function namespaceOf({ id, metadata }: NodeIdentity): string {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-/** `spiffe://td/ns/<namespace>/sa/<account>`. */
-export function spiffeOf(identity: string): { namespace: string; account: string } | undefined {
-  const [, namespace, account] = /^spiffe:\/\/[^/]+\/ns\/([^/]+)\/sa\/([^/]+)$/.exec(identity) ?? [];
-  return namespace === undefined || account === undefined ? undefined : { namespace, account };
 }

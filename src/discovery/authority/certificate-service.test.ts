@@ -1,6 +1,6 @@
 /** A workload gets its certificate from a whole control plane, over TLS, and nobody gets one that is not theirs. */
-import { generateKeyPairSync } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, type ServiceError, status } from '@grpc/grpc-js';
@@ -18,7 +18,7 @@ import { eventually } from '../../../test/harness/eventually.ts';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { findPath } from '../../identity/certificate-path.ts';
 import { makeRequest } from '../../identity/certificate-request.ts';
-import { issueRoot } from '../../identity/issue.ts';
+import { issueLeaf, issueRoot } from '../../identity/issue.ts';
 import { svidProblems } from '../../identity/x509-svid.ts';
 import { localTokenKey } from '../authentication/local-tokens.ts';
 
@@ -67,6 +67,16 @@ async function failure(asked: Promise<unknown>): Promise<ServiceError> {
     () => Promise.reject(new Error('it was answered')),
     (error: ServiceError) => error,
   );
+}
+
+/** By the authority's own root, as nobody but the authority can. */
+function signedByRoot(uri: string, endsInMs = 60_000): Certificate {
+  const [id] = readdirSync(directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
+  const privateKey = createPrivateKey(readFileSync(join(directory, `${id}.key`)));
+  const certificate = readCertificates(readFileSync(join(directory, `${id}.chain`), 'utf8'))[0]!;
+  const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + endsInMs) };
+  const names = { uris: [uri], dns: [], ips: [] };
+  return readCertificate(issueLeaf({ certificate, privateKey }, createPublicKey(key), names, life));
 }
 
 function leafOf(chain: readonly string[]): Certificate {
@@ -159,8 +169,26 @@ describe('CreateCertificate', () => {
     const own = { chain: root.pem, key: theirs };
     const refused = await failure(ask(clientOf(plane, own), { bearer: await token() }));
     expect(refused.code).toBe(status.UNAVAILABLE);
+    // One of ours that has ended is no better.
+    const ended = { chain: signedByRoot(cartUri, -1_000).pem, key };
+    expect((await failure(ask(clientOf(plane, ended), { bearer: await token() }))).code).toBe(status.UNAVAILABLE);
+    await ask(clientOf(plane, { chain: signedByRoot(cartUri).pem, key }), {});
     // The same caller without it.
     await ask(clientOf(plane), { bearer: await token() });
+  });
+
+  it('is for workloads of the mesh: one of an alias is the same, and one of another trust domain is nobody', async () => {
+    const flags = { secureGRPCAddr: '127.0.0.1:0' };
+    const prepare = ({ root }: { root: string }): void =>
+      writeFileSync(join(root, 'mesh'), 'trustDomainAliases: [former.example]');
+    const plane = ControlPlane.starting(flags, prepare, { SELF_SIGNED_CA_DIR: directory });
+    await plane.ready();
+    // Signed by the very root that signs for the mesh, so that it is the name alone that is looked at.
+    const own = (uri: string): OwnCertificate => ({ chain: signedByRoot(uri).pem, key });
+    const renewed = await ask(clientOf(plane, own('spiffe://former.example/ns/shop/sa/cart')), {});
+    expect(leafOf(renewed).alternativeNames?.uris).toEqual([cartUri]);
+    const refused = await failure(ask(clientOf(plane, own('spiffe://other.example/ns/shop/sa/cart')), {}));
+    expect(refused.code).toBe(status.UNAUTHENTICATED);
   });
 
   it('takes a bounded number of one connection, and says when to come again', async () => {

@@ -2,7 +2,7 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
-import { oneWorkloadOf, spiffeUriOf } from '../../identity/spiffe-id.ts';
+import { oneWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Authenticator, authenticate, type Peer } from '../ads/authentication.ts';
@@ -14,7 +14,8 @@ export interface CertificateServiceOptions {
   readonly authenticators: readonly Authenticator[];
   readonly inForce: () => AuthorityInForce | undefined;
   readonly signer: Pick<CertificateSigner, 'sign'>;
-  readonly trustDomain: () => string;
+  /** Of the mesh, now: its own, and then its aliases. */
+  readonly trustDomains: () => readonly string[];
   readonly limits: LifetimeLimits;
   readonly now: () => Date;
   readonly logger: Logger;
@@ -125,7 +126,7 @@ export class CertificateService {
 
   /** The one workload of the mesh that the caller is, and when the certificate ends that it shows. */
   async #identify(peer: Peer): Promise<{ uri: string; endsAt: number }> {
-    const { authenticators, trustDomain } = this.#options;
+    const { authenticators, trustDomains } = this.#options;
     const known =
       authenticators.length === 0
         ? { failure: 'nobody says who a caller is' }
@@ -137,10 +138,11 @@ export class CertificateService {
     }
     const identity = oneWorkloadOf(known.identities);
     if (identity === undefined) throw new Refusal(status.PERMISSION_DENIED, 'the caller is not one workload');
-    if (identity.trustDomain !== trustDomain()) {
+    const uri = uriInMesh(identity, trustDomains());
+    if (uri === undefined) {
       throw new Refusal(status.PERMISSION_DENIED, `the caller is of the trust domain ${identity.trustDomain}`);
     }
-    return { uri: spiffeUriOf(identity), endsAt: endOfCertificate(peer) };
+    return { uri, endsAt: endOfCertificate(peer) };
   }
 }
 

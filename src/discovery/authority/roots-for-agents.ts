@@ -7,7 +7,7 @@ import { create } from '@bufbuild/protobuf';
 import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
-import { oneWorkloadOf, spiffeUriOf } from '../../identity/spiffe-id.ts';
+import { oneWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';
 import type { TrustBundle } from '../../identity/trust-bundle.ts';
 import { encodeResource } from '../ads/encoding.ts';
 import type {
@@ -21,8 +21,8 @@ import type {
 import { keyOfWorkload, type Workload } from './workload-ledger.ts';
 
 export interface RootsForAgentsOptions {
-  /** Of the mesh, now. */
-  readonly trustDomain: () => string;
+  /** Of the mesh, now: its own, and then its aliases. */
+  readonly trustDomains: () => readonly string[];
   /** A workload says that it trusts these roots and no others of ours. */
   readonly trusted: (word: Workload & { readonly roots: readonly AuthorityId[] }) => void;
   /** There are other roots: whoever watches them is to be brought up to date. */
@@ -115,8 +115,8 @@ export class RootsForAgents {
   /** Undefined: its word counts for nobody. Who it is never comes from what it says of itself, but for the id of its node. */
   #workloadOf({ id, identities = [] }: NodeIdentity): Workload | undefined {
     const identity = oneWorkloadOf(identities);
-    if (identity === undefined || identity.trustDomain !== this.#options.trustDomain()) return undefined;
-    return { identity: spiffeUriOf(identity), node: id };
+    const uri = identity && uriInMesh(identity, this.#options.trustDomains());
+    return uri === undefined ? undefined : { identity: uri, node: id };
   }
 }
 

@@ -27,8 +27,8 @@ import { WorkloadLedger } from './workload-ledger.ts';
 
 export interface SigningOptions {
   readonly settings: AuthoritySettings;
-  /** Of the mesh, now. */
-  readonly trustDomain: () => string;
+  /** Of the mesh, now: its own, and then its aliases. */
+  readonly trustDomains: () => readonly string[];
   /** Who says who a caller is; filled by a later stage of the start. */
   readonly authenticators: readonly Authenticator[];
   /** Other roots are to be trusted: xDS clients that watch them are to be told. */
@@ -45,7 +45,8 @@ export class Signing {
   readonly #options: SigningOptions;
 
   constructor(options: SigningOptions) {
-    const { settings, trustDomain, authenticators, logger } = options;
+    const { settings, trustDomains, authenticators, logger } = options;
+    const trustDomain = (): string => trustDomains()[0]!;
     const { stateDirectory, pluggedInDirectory, rootTtlMs, rsaBits, gracePercent, leaves } = settings;
     const warn = (message: string): void => logger.warn(message);
     this.#options = options;
@@ -70,7 +71,7 @@ export class Signing {
       warn,
     });
     this.roots = new RootsForAgents({
-      trustDomain,
+      trustDomains,
       trusted: (word) => this.ledger.trusted(word),
       changed: options.rootsChanged,
     });
@@ -79,7 +80,7 @@ export class Signing {
       authenticators,
       inForce: () => this.authority.inForce,
       signer: this.authority.signer,
-      trustDomain,
+      trustDomains,
       limits: leaves,
       now: () => new Date(),
       logger,

@@ -7,9 +7,9 @@ import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import { extensionType } from '../../../machines/discovery/ads-types.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { ClientConfigSchema, ConfigStatus } from '../../gen/envoy/service/status/v3/csds_pb.ts';
+import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
 import type { ConnectionView } from '../ads/ads-observer.ts';
-import { spiffeOf } from '../ads/authorization.ts';
 import { encodeValue } from '../ads/encoding.ts';
 import type { OneShotAnswer, OneShotQuestion } from '../ads/one-shot.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
@@ -75,7 +75,7 @@ export class XdsDebug {
   answer({ typeUrl, names, identities }: Asked): Promise<OneShotAnswer> | undefined {
     const answerOf = this.#answers.get(typeUrl);
     if (answerOf === undefined) return undefined;
-    const namespace = identities.map((identity) => spiffeOf(identity)?.namespace).find(Boolean);
+    const namespace = identities.map((identity) => workloadIdentityOf(identity)?.namespace).find(Boolean);
     if (namespace === undefined) {
       const reason = `${typeUrl} is for clients who have shown who they are`;
       return Promise.resolve({ code: 'UNAUTHENTICATED', reason });

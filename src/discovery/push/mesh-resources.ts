@@ -1,5 +1,6 @@
 /** What each proxy of the mesh should have: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
 import * as E from 'fp-ts/lib/Either.js';
+import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -8,7 +9,6 @@ import { everyType, pushedTypeOf } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { secretType } from '../../networking/index.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
-import { spiffeOf } from '../ads/authorization.ts';
 import type {
   NodeIdentity,
   NodeResources,
@@ -84,7 +84,7 @@ interface Shared {
 /** Whose secrets a client may have: those of the namespace that it was found to be of. */
 function secretNamespaceOf({ verifiedIdentity, secretsUnverified }: NodeIdentity, proxy: Proxy): string | undefined {
   if (secretsUnverified === true) return proxy.configNamespace;
-  return verifiedIdentity === undefined ? undefined : spiffeOf(verifiedIdentity)?.namespace;
+  return verifiedIdentity === undefined ? undefined : workloadIdentityOf(verifiedIdentity)?.namespace;
 }
 
 interface AboutNode {

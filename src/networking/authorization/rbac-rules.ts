@@ -3,12 +3,12 @@ import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../gen/envoy
 import type { Config } from '../../model/config/config.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/authorization-policy.ts';
 import { isDryRun } from '../../model/kinds/dry-run.ts';
+import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import type { Init } from '../messages/init.ts';
 import { conditionMatchers, isOfRequests } from './conditions.ts';
 import { allOfPermissions, isAboutRequests, noPermission, operationPermissions } from './permissions.ts';
 import { allOfPrincipals, comesByRequests, noPrincipal, type RuleContext, sourcePrincipals } from './principals.ts';
-import { trustDomainsOf } from './trust-domains.ts';
 
 export type RbacRules = Init<typeof RBACSchema>;
 type PolicyInit = Init<typeof PolicySchema>;

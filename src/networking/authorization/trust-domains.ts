@@ -1,13 +1,7 @@
 /** Trust domains of the mesh in the principals of policies (spec/discovery.md §8.10). */
-import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 
 /** In policies it means the mesh's own trust domain, whatever that is called. */
 const anyMesh = 'cluster.local';
-
-/** The mesh's own, then those that it is known by as well. */
-export function trustDomainsOf({ trustDomain, trustDomainAliases }: MeshConfig): readonly string[] {
-  return [...new Set([trustDomain, ...trustDomainAliases])];
-}
 
 /**
  * `td1/ns/shop/sa/web` under every trust domain of the mesh, if `td1` is one of them. Others stay as they are: foreign

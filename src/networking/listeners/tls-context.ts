@@ -7,6 +7,7 @@ import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport
 import { checksClients, clientAuthority } from '../../model/kinds/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import { type CommonTlsInit, file, subjectAltNames, type ValidationInit } from '../clusters/tls-socket.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import { typedExtension } from '../messages/any.ts';
@@ -70,11 +71,8 @@ function tlsSocket(requireClientCertificate: boolean, commonTlsContext: CommonTl
 }
 
 /** Every workload of the mesh, under the trust domain's present name and its former ones. */
-function meshIdentities({
-  trustDomain,
-  trustDomainAliases,
-}: MeshConfig): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
-  return [...new Set([trustDomain, ...trustDomainAliases])].map((domain) => ({
+function meshIdentities(mesh: MeshConfig): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
+  return trustDomainsOf(mesh).map((domain) => ({
     sanType: SubjectAltNameMatcher_SanType.URI,
     matcher: { matchPattern: { case: 'prefix', value: `spiffe://${domain}/` } },
   }));

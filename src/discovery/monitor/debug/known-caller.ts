@@ -1,6 +1,7 @@
 /** Who a caller of another host is, as the authenticators of xDS streams find out from its request. */
+
+import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import { type Authenticator, authenticate } from '../../ads/authentication.ts';
-import { spiffeOf } from '../../ads/authorization.ts';
 import type { HttpRequest } from '../http-server.ts';
 import type { DebugAccess } from './debug-access.ts';
 
@@ -16,6 +17,6 @@ export function callerNamespace(authenticators: readonly Authenticator[]): NonNu
       certificate: undefined,
     });
     if ('failure' in answer) return undefined;
-    return answer.identities.map((identity) => spiffeOf(identity)?.namespace).find(Boolean);
+    return answer.identities.map((identity) => workloadIdentityOf(identity)?.namespace).find(Boolean);
   };
 }
