@@ -4,6 +4,7 @@ import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 import { isCidr } from '../model/fields/names.ts';
 import { OptionErrors } from '../runtime/option-errors.ts';
+import { parseResolvConf } from '../runtime/resolv-conf.ts';
 import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
 import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';
 
@@ -265,15 +266,13 @@ function defaultUid(env: NodeJS.ProcessEnv, { readFile }: Surroundings): string 
   return '1337';
 }
 
-/** The servers of a resolv.conf, each once. A zone (`fe80::1%eth0`) says where to send, and is no part of the address. */
+/** Of each family, each once. A zone (`fe80::1%eth0`) says where to send, and is no part of the address. */
 export function nameServers(
   path: string,
   { readFile }: Pick<Surroundings, 'readFile'>,
   warnings: string[],
 ): Record<IpFamily, string[]> {
-  const servers = readFile(path)
-    .split('\n')
-    .flatMap((line) => /^\s*nameserver\s+([^\s#;]+)/.exec(line)?.[1]?.replace(/%.*$/, '') ?? []);
+  const servers = parseResolvConf(readFile(path)).servers.map((server) => server.replace(/%.*$/, ''));
   const v4 = [...new Set(servers.filter((server) => isIPv4(server)))];
   const v6 = [...new Set(servers.filter((server) => isIPv6(server)))];
   if (v4.length + v6.length === 0) warnings.push(`${path} names no server: no DNS is redirected`);

@@ -1,0 +1,127 @@
+/** The names that the DNS server answers by itself: of the control plane's table, and what is derived of them (spec/agent.md §9). */
+import { isIP } from 'node:net';
+import { encode } from 'dns-packet';
+import type { NameTable, NameTable_NameInfo } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
+
+export type AddressType = 'A' | 'AAAA';
+
+/** Of each type, as they stand in a packet: two bytes of length and the address. */
+export type Addresses = Readonly<Record<AddressType, readonly Buffer[]>>;
+
+export interface FoundName {
+  /** What the asked name is an alias of; absent: it has the addresses itself. */
+  readonly alias?: string;
+  readonly addresses: Addresses;
+}
+
+/** Who asks: what a short name means depends on it. */
+export interface WorkloadNames {
+  readonly namespace: string;
+  /** `ns1.svc.cluster.local`. */
+  readonly domain: string;
+  /** The first search domain of resolv.conf; applications try it first. Empty: none. */
+  readonly search: string;
+}
+
+/** Bytes of a name on the wire. A longer one cannot be asked for. */
+const longestName = 255;
+const longestLabel = 63;
+const headerBytes = 12;
+
+/** Names are in lower case, and end with a dot. */
+export class DnsNames {
+  readonly #hosts = new Map<string, Addresses>();
+  /** `.ns1.svc.cluster.local.`, or empty. */
+  readonly #search: string;
+  /** Hosts of the table that nobody can be told of: no address, or no name. */
+  readonly skipped: number;
+
+  constructor({ table }: Pick<NameTable, 'table'>, { namespace, domain, search }: WorkloadNames) {
+    this.#search = search === '' ? '' : `.${search.toLowerCase()}.`;
+    const proxyDomain = withoutNamespace(domain.toLowerCase(), namespace);
+    let skipped = 0;
+    for (const [host, info] of Object.entries(table)) {
+      const addresses = addressesOf(info);
+      const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(canBeAsked);
+      if (addresses === undefined || names.length === 0) skipped++;
+      else for (const name of names) this.#add(name, addresses);
+    }
+    this.skipped = skipped;
+  }
+
+  get size(): number {
+    return this.#hosts.size;
+  }
+
+  /** The name itself; else the most specific wildcard. */
+  find(name: string): FoundName | undefined {
+    const found = this.#named(name, name);
+    if (found !== undefined) return found;
+    for (let dot = name.indexOf('.'); dot > 0 && dot < name.length - 1; dot = name.indexOf('.', dot + 1)) {
+      const wildcard = this.#named(`*${name.slice(dot)}`, name);
+      if (wildcard !== undefined) return wildcard;
+    }
+    return undefined;
+  }
+
+  /** An application walks its search domains in order: what is known is answered at the first one already. */
+  #named(name: string, asked: string): FoundName | undefined {
+    const addresses = this.#hosts.get(name);
+    if (addresses !== undefined) return { addresses };
+    if (this.#search === '' || !name.endsWith(this.#search)) return undefined;
+    const alias = name.slice(0, name.length - this.#search.length + 1);
+    const meant = alias.endsWith(this.#search) || alias === asked ? undefined : this.#hosts.get(alias);
+    return meant === undefined ? undefined : { alias, addresses: meant };
+  }
+
+  /** Hosts that share a name, one of each family for instance, are asked for together. */
+  #add(name: string, addresses: Addresses): void {
+    const before = this.#hosts.get(name);
+    this.#hosts.set(name, before === undefined ? addresses : joined(before, addresses));
+  }
+}
+
+/** `ns1.svc.cluster.local` → `svc.cluster.local`. */
+function withoutNamespace(domain: string, namespace: string): string {
+  const prefix = `${namespace.toLowerCase()}.`;
+  return namespace !== '' && domain.startsWith(prefix) ? domain.slice(prefix.length) : domain;
+}
+
+function namesOf(host: string, info: NameTable_NameInfo, ownNamespace: string, proxyDomain: string): string[] {
+  const { registry, shortname, namespace, altHosts } = info;
+  if (registry !== 'Kubernetes' || proxyDomain === '' || !host.endsWith(`.${proxyDomain}`)) return [`${host}.`];
+  const short = shortname.toLowerCase();
+  const names = [host, ...altHosts.map((alternative) => alternative.toLowerCase())];
+  if (short !== '' && namespace !== '') {
+    names.push(`${short}.${namespace}`.toLowerCase(), `${short}.${namespace}.svc`.toLowerCase());
+    if (namespace === ownNamespace) names.push(short);
+  }
+  return [...new Set(names)].map((name) => `${name.replace(/\.$/, '')}.`);
+}
+
+function canBeAsked(name: string): boolean {
+  const labels = name.slice(0, -1).split('.');
+  return name.length < longestName && labels.every((label) => label !== '' && label.length <= longestLabel);
+}
+
+function addressesOf({ ips }: NameTable_NameInfo): Addresses | undefined {
+  const valid = [...new Set(ips)];
+  const addresses: Addresses = {
+    A: valid.filter((ip) => isIP(ip) === 4).map((ip) => rdata('A', ip)),
+    AAAA: valid.filter((ip) => isIP(ip) === 6 && !ip.includes('%')).map((ip) => rdata('AAAA', ip)),
+  };
+  return addresses.A.length + addresses.AAAA.length === 0 ? undefined : addresses;
+}
+
+/** What follows the header of the one record of a message: the root's name, type, class and time to live are 9 bytes. */
+function rdata(type: AddressType, ip: string): Buffer {
+  const message = encode({ type: 'response', answers: [{ type, name: '.', data: ip }] });
+  return Buffer.from(message.subarray(headerBytes + 9));
+}
+
+function joined(one: Addresses, other: Addresses): Addresses {
+  const both = (type: AddressType): Buffer[] => [
+    ...new Map([...one[type], ...other[type]].map((address) => [address.toString('latin1'), address])).values(),
+  ];
+  return { A: both('A'), AAAA: both('AAAA') };
+}

@@ -1,0 +1,454 @@
+/** The server by its sockets, against name servers of the test's own (spec/agent.md §9). */
+import { createSocket, type Socket as UdpSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create } from '@bufbuild/protobuf';
+import { decode, encode, type Packet, RECURSION_DESIRED, type RecordType } from 'dns-packet';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { sized } from '../../../test/harness/size-of-run.ts';
+import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
+import { answers, type Query, readQuery } from './dns-message.ts';
+import { DnsNames } from './dns-names.ts';
+import { DnsServer } from './dns-server.ts';
+import { DnsUpstream, framed, TcpMessages, type UpstreamCounts, type UpstreamOptions } from './dns-upstream.ts';
+
+const many = Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i & 255}`);
+
+function namesOf(hosts: Record<string, string[]>): DnsNames {
+  const table = Object.fromEntries(Object.entries(hosts).map(([host, ips]) => [host, { ips, registry: 'External' }]));
+  return new DnsNames(create(NameTableSchema, { table }), {
+    namespace: 'ns1',
+    domain: 'ns1.svc.cluster.local',
+    search: 'ns1.svc.cluster.local',
+  });
+}
+
+const known = namesOf({
+  'one.test': ['1.2.3.4'],
+  'dual.test': ['1.2.3.4', '2001:db8::1'],
+  'many.test': many,
+  '*.wild.test': ['5.6.7.8'],
+});
+
+interface Started {
+  readonly port: number;
+  readonly counts: UpstreamCounts & { requests: number };
+  readonly asked: { requests: number };
+  readonly upstream: DnsUpstream;
+  /** Stands for the workload. */
+  ask(name: string, type?: RecordType, more?: Partial<Packet>): Promise<Packet>;
+  askTcp(...questions: Packet[]): Promise<Packet[]>;
+}
+
+async function start({
+  names = () => known as DnsNames | undefined,
+  forward = false,
+  ...upstreamOptions
+}: Partial<UpstreamOptions> & {
+  names?: () => DnsNames | undefined;
+  forward?: boolean;
+} = {}): Promise<Started> {
+  const counts = { requests: 0, failures: 0, refused: 0, took: () => {} };
+  const asked = { requests: 0 };
+  const upstream = new DnsUpstream({ servers: [], timeoutMs: 200, parallel: false, ...upstreamOptions }, counts);
+  const server = new DnsServer({
+    addresses: ['127.0.0.1'],
+    port: 0,
+    names,
+    forwardBeforeTable: forward,
+    upstream,
+    counts: asked,
+    failed: (error) => expect.fail(error.message),
+  });
+  const port = await server.open();
+  onTestFinished(() => {
+    upstream.close();
+    server.close();
+  });
+  return {
+    port,
+    counts,
+    asked,
+    upstream,
+    ask: async (name, type = 'A', more = {}) => decode(await datagram(port, encode(question(name, type, more)))),
+    askTcp: async (...questions) => {
+      const socket = connect(port, '127.0.0.1');
+      onTestFinished(() => {
+        socket.destroy();
+      });
+      const reader = new TcpMessages();
+      const found: Packet[] = [];
+      socket.write(Buffer.concat(questions.map((one) => framed(encode(one)))));
+      for await (const chunk of socket) {
+        found.push(...reader.push(chunk as Buffer).map((message) => decode(message)));
+        if (found.length === questions.length) break;
+      }
+      return found;
+    },
+  };
+}
+
+let ids = 0;
+
+function question(name: string, type: RecordType = 'A', more: Partial<Packet> = {}): Packet {
+  return {
+    type: 'query',
+    id: ++ids & 0xffff,
+    flags: RECURSION_DESIRED,
+    questions: [{ name, type, class: 'IN' }],
+    ...more,
+  };
+}
+
+async function datagram(port: number, message: Buffer): Promise<Buffer> {
+  const socket = createSocket('udp4');
+  try {
+    socket.send(message, port, '127.0.0.1');
+    const [response] = (await once(socket, 'message', { signal: AbortSignal.timeout(10_000) })) as [Buffer];
+    return response;
+  } finally {
+    socket.close();
+  }
+}
+
+const edns = (udpPayloadSize: number): Partial<Packet> => ({
+  additionals: [
+    { type: 'OPT', name: '.', udpPayloadSize, extendedRcode: 0, ednsVersion: 0, flags: 0, flag_do: false, options: [] },
+  ],
+});
+
+/** A name server on UDP and TCP. @returns its port, and what it was asked */
+async function nameServer(
+  reply: (query: Buffer, send: (response: Buffer) => void) => void,
+): Promise<{ port: number; asked: Buffer[]; peers: number[]; socket: UdpSocket }> {
+  const socket = createSocket('udp4');
+  const asked: Buffer[] = [];
+  const peers: number[] = [];
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const { port } = socket.address();
+  socket.on('message', (query, peer) => {
+    asked.push(query);
+    peers.push(peer.port);
+    reply(query, (response) => socket.send(response, peer.port, peer.address));
+  });
+  const server = createServer((connection) => {
+    const reader = new TcpMessages();
+    connection.on('error', () => {});
+    connection.on('data', (chunk) => {
+      for (const query of reader.push(chunk)) {
+        asked.push(query);
+        reply(query, (response) => connection.write(framed(response)));
+      }
+    });
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    socket.close();
+    server.close();
+  });
+  return { port, asked, peers, socket };
+}
+
+const replyWith =
+  (ip: string) =>
+  (query: Buffer, send: (response: Buffer) => void): void =>
+    send(answerTo(query, ip));
+
+function answerTo(query: Buffer, ip: string, more: Partial<Packet> = {}): Buffer {
+  const { id, questions } = decode(query);
+  const name = questions![0]!.name;
+  return encode({ type: 'response', id, questions, answers: [{ type: 'A', name, ttl: 1, data: ip }], ...more });
+}
+
+const addressesIn = ({ answers: found = [] }: Packet): string[] =>
+  found.flatMap((record) => (record.type === 'A' || record.type === 'AAAA' ? [record.data] : []));
+
+describe('names of the table', () => {
+  test('authoritative, with the id, the question as it was written, and 30 seconds to live', async () => {
+    const { ask, asked } = await start();
+    const response = await ask('oNe.TesT');
+    expect(response).toMatchObject({
+      type: 'response',
+      rcode: 'NOERROR',
+      flag_aa: true,
+      flag_rd: true,
+      flag_tc: false,
+      questions: [{ name: 'oNe.TesT', type: 'A' }],
+      answers: [{ name: 'oNe.TesT', type: 'A', data: '1.2.3.4', ttl: 30 }],
+    });
+    expect(response.id).toBe(ids);
+    expect(asked.requests).toBe(1);
+  });
+
+  test('each type its own addresses; the wrong family is empty, and never an error', async () => {
+    const { ask } = await start();
+    expect(addressesIn(await ask('dual.test', 'A'))).toEqual(['1.2.3.4']);
+    expect(addressesIn(await ask('dual.test', 'AAAA'))).toEqual(['2001:db8::1']);
+    expect(await ask('one.test', 'AAAA')).toMatchObject({ rcode: 'NOERROR', flag_aa: true, answers: [] });
+  });
+
+  test('with the search domain an alias first; wildcards under the name that was asked for', async () => {
+    const { ask } = await start();
+    expect((await ask('one.test.ns1.svc.cluster.local')).answers).toMatchObject([
+      { type: 'CNAME', name: 'one.test.ns1.svc.cluster.local', data: 'one.test', ttl: 30 },
+      { type: 'A', name: 'one.test', data: '1.2.3.4' },
+    ]);
+    expect((await ask('a.wild.test')).answers).toMatchObject([{ type: 'A', name: 'a.wild.test' }]);
+    expect((await ask('a.wild.test.ns1.svc.cluster.local')).answers).toMatchObject([
+      { type: 'CNAME', name: 'a.wild.test.ns1.svc.cluster.local', data: '*.wild.test' },
+      { type: 'A', name: '*.wild.test', data: '5.6.7.8' },
+    ]);
+  });
+
+  test('what has no room is left out: 512 bytes, as many as EDNS says, all over TCP', async () => {
+    const { ask, askTcp, port } = await start();
+    const plain = await datagram(port, encode(question('many.test')));
+    expect(plain.length).toBeLessThanOrEqual(512);
+    expect(plain.length).toBeGreaterThan(480);
+    expect(decode(plain)).toMatchObject({ flag_tc: true });
+    const larger = await ask('many.test', 'A', edns(1232));
+    expect(addressesIn(larger).length).toBe(Math.floor((1232 - 12 - 15 - 11) / 16));
+    expect(larger).toMatchObject({ flag_tc: true, additionals: [{ type: 'OPT' }] });
+    expect(addressesIn(await ask('many.test', 'A', edns(4096))).sort()).toEqual([...many].sort());
+    expect(addressesIn(await ask('many.test', 'A', edns(10))).length).toBe(addressesIn(decode(plain)).length - 1);
+    const [whole] = await askTcp(question('many.test'));
+    expect(addressesIn(whole!).sort()).toEqual([...many].sort());
+    expect(whole).toMatchObject({ flag_tc: false });
+  });
+
+  test('addresses come in another order each time', async () => {
+    const { askTcp } = await start();
+    const orders = (await askTcp(...Array.from({ length: 5 }, () => question('many.test')))).map((one) =>
+      addressesIn(one).join(),
+    );
+    expect(new Set(orders).size).toBe(5);
+  });
+
+  test('before the first table SERVFAIL, or what others say; then at once the table', async () => {
+    let names: DnsNames | undefined;
+    const { port } = await nameServer(replyWith('9.9.9.9'));
+    const refusing = await start({ names: () => names, servers: ['127.0.0.1'], port });
+    const forwarding = await start({ names: () => names, forward: true, servers: ['127.0.0.1'], port });
+    expect(await refusing.ask('one.test')).toMatchObject({ rcode: 'SERVFAIL', questions: [{ name: 'one.test' }] });
+    expect(addressesIn(await forwarding.ask('one.test'))).toEqual(['9.9.9.9']);
+    names = known;
+    expect(addressesIn(await refusing.ask('one.test'))).toEqual(['1.2.3.4']);
+    expect(addressesIn(await forwarding.ask('one.test'))).toEqual(['1.2.3.4']);
+  });
+});
+
+describe('everything else goes upstream', () => {
+  test('unknown names, other types, other classes: as they were asked, and answered as they were', async () => {
+    const { port, asked } = await nameServer((query, send) => send(answerTo(query, '9.9.9.9', { flags: 0x0183 })));
+    const { ask, counts } = await start({ servers: ['127.0.0.1'], port });
+    expect(await ask('unknown.test')).toMatchObject({ rcode: 'NXDOMAIN', answers: [{ data: '9.9.9.9' }] });
+    await ask('one.test', 'TXT');
+    await ask('one.test', 'A', { questions: [{ name: 'one.test', type: 'A', class: 'CH' }] });
+    expect(asked.map((query) => decode(query).questions)).toMatchObject([
+      [{ name: 'unknown.test', type: 'A' }],
+      [{ name: 'one.test', type: 'TXT' }],
+      [{ name: 'one.test', class: 'CH' }],
+    ]);
+    expect(counts).toMatchObject({ requests: 3, failures: 0 });
+  });
+
+  test('over TCP when it was asked over TCP; several questions of one connection each get their answer', async () => {
+    const { port } = await nameServer(replyWith('9.9.9.9'));
+    const { askTcp } = await start({ servers: ['127.0.0.1'], port });
+    const found = await askTcp(question('a.test'), question('one.test'), question('b.test'));
+    expect(found.map((one) => one.questions![0]!.name).sort()).toEqual(['a.test', 'b.test', 'one.test']);
+  });
+
+  test('a server that is gone, or says nothing, is followed by the next one; when none answers: SERVFAIL', async () => {
+    const { port } = await nameServer(replyWith('9.9.9.9'));
+    const { ask } = await start({ servers: ['127.0.0.9', '127.0.0.1'], port, random: () => 0 });
+    expect(addressesIn(await ask('unknown.test'))).toEqual(['9.9.9.9']);
+    const silent = await nameServer(() => {});
+    const {
+      ask: askSilent,
+      counts,
+      upstream,
+    } = await start({ servers: ['127.0.0.1'], port: silent.port, timeoutMs: 100 });
+    expect(await askSilent('unknown.test')).toMatchObject({ rcode: 'SERVFAIL', questions: [{ name: 'unknown.test' }] });
+    expect(counts).toMatchObject({ requests: 1, failures: 1 });
+    expect(upstream.inFlight).toBe(0);
+  });
+
+  test('in parallel the first answer counts', async () => {
+    const { port } = await nameServer(replyWith('9.9.9.9'));
+    const { ask } = await start({ servers: ['127.0.0.9', '127.0.0.1'], port, parallel: true, timeoutMs: 5_000 });
+    expect(addressesIn(await ask('unknown.test'))).toEqual(['9.9.9.9']);
+  });
+
+  test('a guessed answer is passed over: another id, another question, another sender; ids and ports are not to be guessed', async () => {
+    const forged = '6.6.6.6';
+    const server = await nameServer((query, send) => {
+      const { id = 0 } = decode(query);
+      send(answerTo(query, forged, { id: (id + 1) & 0xffff }));
+      send(answerTo(query, forged, { questions: [{ name: 'other.test', type: 'A' }] }));
+      const asQuestion = answerTo(query, forged);
+      asQuestion.writeUInt16BE(asQuestion.readUInt16BE(2) & 0x7fff, 2);
+      send(asQuestion);
+      send(Buffer.of(1, 2, 3));
+      const stranger = createSocket('udp4');
+      stranger.send(answerTo(query, forged), server.peers.at(-1)!, '127.0.0.1', () => {
+        stranger.close();
+        send(answerTo(query, '9.9.9.9'));
+      });
+    });
+    const { ask } = await start({ servers: ['127.0.0.1'], port: server.port, timeoutMs: 5_000 });
+    for (let i = 0; i < 20; i++) expect(addressesIn(await ask('unknown.test', 'A', { id: 7 }))).toEqual(['9.9.9.9']);
+    expect(new Set(server.asked.map((query) => query.readUInt16BE(0))).size).toBeGreaterThan(15);
+    expect(new Set(server.peers).size).toBeGreaterThan(15);
+  });
+
+  test('questions that wait have a bound; names of the table are answered all the same', async () => {
+    const silent = await nameServer(() => {});
+    const { port, ask, counts, upstream } = await start({
+      servers: ['127.0.0.1'],
+      port: silent.port,
+      timeoutMs: 60_000,
+      mostInFlight: 10,
+    });
+    const client = createSocket('udp4');
+    onTestFinished(() => {
+      client.close();
+    });
+    let refused = 0;
+    client.on('message', (message) => {
+      if ((message.readUInt16BE(2) & 0xf) === 2) refused++;
+    });
+    for (let i = 0; i < 50; i++) client.send(encode(question(`u${i}.test`)), port, '127.0.0.1');
+    await expect.poll(() => refused).toBe(40);
+    expect(upstream.inFlight).toBe(10);
+    expect(counts).toMatchObject({ requests: 10, refused: 40 });
+    expect(addressesIn(await ask('one.test'))).toEqual(['1.2.3.4']);
+    upstream.close();
+    await expect.poll(() => upstream.inFlight).toBe(0);
+  });
+});
+
+describe('strangers', () => {
+  test('what is no question is refused by its kind, or dropped', async () => {
+    const { ask, port } = await start();
+    expect(await ask('one.test', 'A', { questions: [] })).toMatchObject({ rcode: 'SERVFAIL' });
+    expect(await ask('one.test', 'A', { flags: 0x2800 })).toMatchObject({ rcode: 'NOTIMP' });
+    const two = [
+      { name: 'a', type: 'A' as const },
+      { name: 'b', type: 'A' as const },
+    ];
+    expect(await ask('', 'A', { questions: two })).toMatchObject({ rcode: 'FORMERR' });
+    const cut = encode(question('one.test')).subarray(0, 20);
+    expect(decode(await datagram(port, cut))).toMatchObject({ rcode: 'FORMERR', questions: [] });
+    const greedy = encode(question('one.test'));
+    greedy.writeUInt16BE(0xffff, 6);
+    expect(decode(await datagram(port, greedy))).toMatchObject({ rcode: 'FORMERR' });
+    const answered = encode({ ...question('one.test'), type: 'response' });
+    expect(readQuery(answered)).toEqual({ kind: 'drop' });
+    expect(readQuery(Buffer.alloc(11))).toEqual({ kind: 'drop' });
+  });
+
+  test('no answer is larger than who asked said that it may be, however small the question', async () => {
+    const { port } = await start();
+    for (const size of [1, 100, 512, 600, 1232, 4096]) {
+      const message = encode(question('many.test', 'A', edns(size)));
+      expect((await datagram(port, message)).length).toBeLessThanOrEqual(Math.max(size, 512));
+    }
+  });
+
+  test('a label with a dot is not two labels, and a letter of another alphabet is none of ours', async () => {
+    const { port } = await nameServer(replyWith('9.9.9.9'));
+    const { port: ours } = await start({ servers: ['127.0.0.1'], port });
+    const message = encode(question('one.test'));
+    const dotted = Buffer.concat([message.subarray(0, 12), Buffer.from('\x08one.test\0\0\x01\0\x01', 'latin1')]);
+    expect(addressesIn(decode(await datagram(ours, dotted)))).not.toContain('1.2.3.4');
+    expect(namesOf({ 'k.test': ['1.1.1.1'] }).find('\u212a.test.')).toBeUndefined();
+  });
+
+  test('who sends nothing, half a message, or too much over TCP is let go; others are served', async () => {
+    const silent = await nameServer(() => {});
+    const { port, askTcp } = await start({ servers: ['127.0.0.1'], port: silent.port, timeoutMs: 60_000 });
+    const greedy = connect(port, '127.0.0.1');
+    const half = connect(port, '127.0.0.1');
+    half.write(Buffer.of(0xff, 0xff, 1, 2));
+    greedy.write(Buffer.concat(Array.from({ length: 100 }, () => framed(encode(question('unknown.test'))))));
+    greedy.resume();
+    greedy.on('error', () => {});
+    await once(greedy, 'close');
+    expect(addressesIn((await askTcp(question('one.test')))[0]!)).toEqual(['1.2.3.4']);
+    half.destroy();
+  });
+
+  test('bytes at random and questions with bytes changed: no error, no answer to what asks nothing, and it goes on', async () => {
+    const rounds = sized({ quick: 5_000, short: 20_000, full: 100_000 });
+    const seed = encode(question('one.test.ns1.svc.cluster.local', 'A', edns(4096)));
+    const seeds = [seed, encode(question('one.test')), answerTo(seed, '1.1.1.1')];
+    let state = 0x9e37;
+    const random = (below: number): number => {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+    const kinds = new Map<string, number>();
+    for (let round = 0; round < rounds; round++) {
+      const message =
+        random(4) === 0
+          ? Buffer.from(Array.from({ length: random(80) }, () => random(256)))
+          : Buffer.from(seeds[random(seeds.length)]!);
+      for (let i = random(6); i > 0 && message.length > 0; i--) message[random(message.length)] = random(256);
+      const cut = random(3) === 0 ? message.subarray(0, random(message.length + 1)) : message;
+      const read = readQuery(cut);
+      kinds.set(read.kind, (kinds.get(read.kind) ?? 0) + 1);
+      if (read.kind === 'failed') expect(read.response.length).toBeLessThanOrEqual(Math.max(cut.length, 12));
+      if (read.kind === 'query') expectWellFormed(read.query);
+      expect(answers(cut, 1, { message: seed, questionEnd: 48 } as Query)).toBeTypeOf('boolean');
+    }
+    for (const kind of ['query', 'failed', 'drop']) expect(kinds.get(kind), kind).toBeGreaterThan(rounds / 100);
+    // The same through a socket: it still answers afterwards.
+    const { ask, port } = await start();
+    const client = createSocket('udp4');
+    for (let round = 0; round < 2_000; round++) {
+      const message = Buffer.from(seeds[round % 2]!);
+      for (let i = random(8); i > 0; i--) message[random(message.length)] = random(256);
+      client.send(message, port, '127.0.0.1');
+      if (round % 100 === 0) await sleep(1);
+    }
+    client.close();
+    expect(addressesIn(await ask('one.test'))).toEqual(['1.2.3.4']);
+  });
+});
+
+function expectWellFormed({ name, questionEnd, message, mostUdpBytes }: Query): void {
+  expect(questionEnd).toBeLessThanOrEqual(message.length);
+  expect(mostUdpBytes).toBeGreaterThanOrEqual(512);
+  expect(name.endsWith('.')).toBe(true);
+}
+
+test('a port that is in use is refused, and what was opened before is closed', async () => {
+  const taken = createServer();
+  taken.listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  onTestFinished(() => {
+    taken.close();
+  });
+  const { port } = taken.address() as AddressInfo;
+  const server = new DnsServer({
+    addresses: ['127.0.0.1'],
+    port,
+    names: () => known,
+    forwardBeforeTable: false,
+    upstream: new DnsUpstream(
+      { servers: [], timeoutMs: 1, parallel: false },
+      { requests: 0, failures: 0, refused: 0, took: () => {} },
+    ),
+    counts: { requests: 0 },
+    failed: () => {},
+  });
+  await expect(server.open()).rejects.toThrow(/EADDRINUSE/);
+  const udp = createSocket('udp4');
+  udp.bind(port, '127.0.0.1');
+  await once(udp, 'listening');
+  udp.close();
+});

@@ -1,0 +1,139 @@
+/** Answers DNS questions of the workload over UDP and TCP (spec/agent.md §9). */
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { createServer, isIPv6, type Server, type Socket } from 'node:net';
+import { answer, failure, mostTcpBytes, type Query, readQuery } from './dns-message.ts';
+import type { DnsNames } from './dns-names.ts';
+import { type DnsUpstream, framed, TcpMessages, type Transport } from './dns-upstream.ts';
+
+export interface DnsServerOptions {
+  readonly addresses: readonly string[];
+  readonly port: number;
+  /** Undefined before the first table. */
+  readonly names: () => DnsNames | undefined;
+  /** Before the first table: ask others, instead of failing. */
+  readonly forwardBeforeTable: boolean;
+  readonly upstream: DnsUpstream;
+  readonly counts: { requests: number };
+  /** A socket that was open has failed. */
+  readonly failed: (error: Error) => void;
+}
+
+/** Of what waits to be read: a stretch of work elsewhere is not to lose questions. The kernel may give less. */
+const receiveBytes = 4 * 1024 * 1024;
+const mostConnections = 256;
+const mostQuestionsOfConnection = 64;
+const idleMs = 10_000;
+/** Whoever does not read its answers is left. */
+const mostUnreadBytes = 1024 * 1024;
+
+export class DnsServer {
+  readonly #options: DnsServerOptions;
+  readonly #udp: UdpSocket[] = [];
+  readonly #tcp: Server[] = [];
+  readonly #connections = new Set<Socket>();
+
+  constructor(options: DnsServerOptions) {
+    this.#options = options;
+  }
+
+  /** @returns the port, which is the same for all addresses. Rejects where one of them cannot be had; then none is open */
+  async open(): Promise<number> {
+    try {
+      let { port } = this.#options;
+      for (const address of this.#options.addresses) {
+        port = await this.#openUdp(address, port);
+        await this.#openTcp(address, port);
+      }
+      return port;
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  close(): void {
+    for (const socket of this.#udp.splice(0)) socket.close();
+    for (const server of this.#tcp.splice(0)) server.close();
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  async #openUdp(address: string, port: number): Promise<number> {
+    const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', ipv6Only: isIPv6(address) });
+    socket.bind({ port, address });
+    await once(socket, 'listening');
+    this.#udp.push(socket);
+    try {
+      socket.setRecvBufferSize(receiveBytes);
+    } catch {
+      // It stays as the kernel made it.
+    }
+    socket.on('error', (error) => this.#options.failed(error));
+    socket.on('message', (message, peer) => this.#takeDatagram(socket, message, peer));
+    return socket.address().port;
+  }
+
+  /** An answer that cannot be sent is asked for again by whoever still waits. */
+  #takeDatagram(socket: UdpSocket, message: Buffer, { port, address }: RemoteInfo): void {
+    this.#take(message, 'udp', (response) => {
+      if (this.#udp.includes(socket)) socket.send(response, port, address, () => {});
+    });
+  }
+
+  async #openTcp(address: string, port: number): Promise<void> {
+    const server = createServer((connection) => this.#serve(connection));
+    server.maxConnections = mostConnections;
+    server.listen({ port, host: address, ipv6Only: isIPv6(address) });
+    await once(server, 'listening');
+    this.#tcp.push(server);
+    server.on('error', (error) => this.#options.failed(error));
+  }
+
+  #serve(connection: Socket): void {
+    const messages = new TcpMessages();
+    let waiting = 0;
+    this.#connections.add(connection);
+    connection.on('close', () => this.#connections.delete(connection));
+    connection.on('error', () => connection.destroy());
+    connection.setTimeout(idleMs, () => connection.destroy());
+    connection.on('data', (chunk) => {
+      for (const message of messages.push(chunk)) {
+        if (++waiting > mostQuestionsOfConnection) {
+          connection.destroy();
+          return;
+        }
+        this.#take(message, 'tcp', (response) => {
+          waiting--;
+          if (connection.destroyed) return;
+          connection.write(framed(response));
+          if (connection.writableLength > mostUnreadBytes) connection.destroy();
+        });
+      }
+    });
+  }
+
+  /** @param reply called once, or not at all where nobody waits */
+  #take(message: Buffer, transport: Transport, reply: (response: Buffer) => void): void {
+    const read = readQuery(message);
+    if (read.kind === 'drop') return;
+    this.#options.counts.requests++;
+    if (read.kind === 'failed') {
+      reply(read.response);
+      return;
+    }
+    const { query } = read;
+    const names = this.#options.names();
+    if (names === undefined && !this.#options.forwardBeforeTable) {
+      reply(failure(query.message, 'SERVFAIL', query.questionEnd));
+      return;
+    }
+    const found = query.asksFor === undefined ? undefined : names?.find(query.name);
+    if (found === undefined) void this.#askOthers(query, transport, reply);
+    else reply(answer(query, found, transport === 'udp' ? query.mostUdpBytes : mostTcpBytes));
+  }
+
+  async #askOthers(query: Query, transport: Transport, reply: (response: Buffer) => void): Promise<void> {
+    const response = await this.#options.upstream.ask(query, transport);
+    reply(response ?? failure(query.message, 'SERVFAIL', query.questionEnd));
+  }
+}

@@ -1,0 +1,198 @@
+/** Asks the name servers of resolv.conf what the table does not know (spec/agent.md §9). */
+import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import { connect, isIPv6 } from 'node:net';
+import { answers, type Query, withId } from './dns-message.ts';
+
+export type Transport = 'udp' | 'tcp';
+
+export interface UpstreamOptions {
+  /** `10.96.0.10`; in order. */
+  readonly servers: readonly string[];
+  readonly port?: number;
+  /** For each server. */
+  readonly timeoutMs: number;
+  /** All at once: the first answer counts. */
+  readonly parallel: boolean;
+  /** Of questions that wait. */
+  readonly mostInFlight?: number;
+  readonly random?: () => number;
+}
+
+export interface UpstreamCounts {
+  requests: number;
+  failures: number;
+  /** Not asked: too many wait already. */
+  refused: number;
+  /** Told how long each answered one took. */
+  took: (seconds: number) => void;
+}
+
+/** Each has a socket of its own, with a port of its own. */
+const mostInFlightDefault = 512;
+const dnsPort = 53;
+
+export class DnsUpstream {
+  readonly #options: UpstreamOptions;
+  readonly #counts: UpstreamCounts;
+  readonly #stop = new AbortController();
+  #inFlight = 0;
+
+  constructor(options: UpstreamOptions, counts: UpstreamCounts) {
+    this.#options = options;
+    this.#counts = counts;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** What a server answers, with the id of who asked; undefined: none does. Never rejects. */
+  async ask(query: Query, transport: Transport): Promise<Buffer | undefined> {
+    const { servers, parallel, mostInFlight = mostInFlightDefault } = this.#options;
+    const places = parallel ? servers.length : 1;
+    if (this.#inFlight + places > mostInFlight || this.#stop.signal.aborted) {
+      this.#counts.refused++;
+      return undefined;
+    }
+    this.#inFlight += places;
+    this.#counts.requests++;
+    const begin = performance.now();
+    try {
+      const found = parallel ? await this.#askAll(query, transport) : await this.#askInTurn(query, transport);
+      this.#counts.took((performance.now() - begin) / 1000);
+      return withId(found, query.message.readUInt16BE(0));
+    } catch {
+      this.#counts.failures++;
+      return undefined;
+    } finally {
+      this.#inFlight -= places;
+    }
+  }
+
+  /** Whoever waits is answered with a failure. */
+  close(): void {
+    this.#stop.abort();
+  }
+
+  /** Each time another one first: one that is slow is not everybody's. */
+  async #askInTurn(query: Query, transport: Transport): Promise<Buffer> {
+    const { servers, random = Math.random } = this.#options;
+    const first = Math.floor(random() * servers.length);
+    for (let i = 0; i < servers.length; i++) {
+      try {
+        return await this.#askOne(servers[(first + i) % servers.length]!, query, transport, this.#stop.signal);
+      } catch (error) {
+        if (this.#stop.signal.aborted) throw error;
+      }
+    }
+    throw new Error('no name server answers');
+  }
+
+  async #askAll(query: Query, transport: Transport): Promise<Buffer> {
+    const found = new AbortController();
+    const signal = AbortSignal.any([found.signal, this.#stop.signal]);
+    try {
+      return await Promise.any(this.#options.servers.map((server) => this.#askOne(server, query, transport, signal)));
+    } finally {
+      found.abort();
+    }
+  }
+
+  #askOne(server: string, query: Query, transport: Transport, signal: AbortSignal): Promise<Buffer> {
+    const { port = dnsPort, timeoutMs } = this.#options;
+    const question = { server, port, query, id: randomInt(0x1_0000), timeoutMs, signal };
+    return transport === 'udp' ? askOverUdp(question) : askOverTcp(question);
+  }
+}
+
+interface Asked {
+  readonly server: string;
+  readonly port: number;
+  readonly query: Query;
+  readonly id: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** A connected socket hears of its server alone; what has another id or question is somebody's guess, and is passed over. */
+function askOverUdp({ server, port, query, id, timeoutMs, signal }: Asked): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
+    const settle = (finish: () => void): void => {
+      clearTimeout(limit);
+      signal.removeEventListener('abort', stopped);
+      socket.removeAllListeners().on('error', () => {});
+      socket.close();
+      finish();
+    };
+    const fail = (error: Error): void => settle(() => reject(error));
+    const stopped = (): void => fail(new Error('no longer wanted'));
+    const limit = setTimeout(() => fail(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+    signal.addEventListener('abort', stopped, { once: true });
+    socket.on('error', fail);
+    socket.on('message', (message) => {
+      if (answers(message, id, query)) settle(() => resolve(message));
+    });
+    socket.connect(port, server, () => socket.send(withId(query.message, id)));
+  });
+}
+
+function askOverTcp({ server, port, query, id, timeoutMs, signal }: Asked): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: server, port });
+    const reader = new TcpMessages();
+    const settle = (finish: () => void): void => {
+      clearTimeout(limit);
+      signal.removeEventListener('abort', stopped);
+      socket.destroy();
+      finish();
+    };
+    const fail = (error: Error): void => settle(() => reject(error));
+    const stopped = (): void => fail(new Error('no longer wanted'));
+    const limit = setTimeout(() => fail(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+    signal.addEventListener('abort', stopped, { once: true });
+    socket.on('error', fail);
+    socket.on('close', () => fail(new Error('the server ended the connection')));
+    socket.on('data', (chunk) => {
+      for (const message of reader.push(chunk)) {
+        if (answers(message, id, query)) {
+          settle(() => resolve(message));
+          return;
+        }
+      }
+    });
+    socket.write(framed(withId(query.message, id)));
+  });
+}
+
+/** Over TCP each message is preceded by its length. */
+export function framed(message: Buffer): Buffer {
+  const frame = Buffer.allocUnsafe(2 + message.length);
+  frame.writeUInt16BE(message.length, 0);
+  message.copy(frame, 2);
+  return frame;
+}
+
+/** Cuts what comes over TCP into messages; holds one that is not whole, of 64 KiB at most. */
+export class TcpMessages {
+  #rest: Buffer = Buffer.alloc(0);
+
+  /** Whether there is the beginning of a message. */
+  get isWithin(): boolean {
+    return this.#rest.length > 0;
+  }
+
+  push(chunk: Buffer): Buffer[] {
+    let rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    const messages: Buffer[] = [];
+    while (rest.length >= 2 && rest.length >= 2 + rest.readUInt16BE(0)) {
+      const end = 2 + rest.readUInt16BE(0);
+      messages.push(rest.subarray(2, end));
+      rest = rest.subarray(end);
+    }
+    // A copy: a few bytes would hold a whole chunk.
+    this.#rest = Buffer.from(rest);
+    return messages;
+  }
+}

@@ -1,0 +1,26 @@
+/** What resolv.conf(5) says of name servers and search domains. */
+import { isIP } from 'node:net';
+
+export interface ResolvConf {
+  /** Addresses, in the file's order; those of IPv6 may have a zone (`fe80::1%eth0`). */
+  readonly servers: readonly string[];
+  /** Of the last `search` or `domain` line, in lower case and without a dot at the end. */
+  readonly search: readonly string[];
+}
+
+/** Lines that are none are passed over, as the resolver of libc does. */
+export function parseResolvConf(text: string): ResolvConf {
+  const servers: string[] = [];
+  let search: string[] = [];
+  for (const line of text.split('\n')) {
+    const [keyword, ...words] = line
+      .replace(/[#;].*$/, '')
+      .trim()
+      .split(/\s+/);
+    if (keyword === 'nameserver' && isIP(words[0] ?? '') !== 0) servers.push(words[0]!);
+    else if (keyword === 'search' || keyword === 'domain') {
+      search = words.map((word) => word.toLowerCase().replace(/\.$/, '')).filter((word) => word !== '');
+    }
+  }
+  return { servers, search };
+}
