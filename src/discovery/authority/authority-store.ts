@@ -28,6 +28,8 @@ export interface AuthorityStore {
   save(material: AuthorityMaterial): void;
   /** Everything else is forgotten, keys first of all. */
   keepOnly(ids: readonly AuthorityId[]): void;
+  /** Where a person finds what agents are to know the control plane by; not read again. */
+  saveRoots(pem: string): void;
 }
 
 const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
@@ -63,9 +65,14 @@ export class MemoryStore implements AuthorityStore {
   keepOnly(ids: readonly AuthorityId[]): void {
     for (const id of this.#materials.keys()) if (!ids.includes(id)) this.#materials.delete(id);
   }
+
+  saveRoots(): void {}
 }
 
-/** `journal.json`, and for each authority `<id>.key` and `<id>.chain`, from the signing certificate to the root. */
+/**
+ * `journal.json`, for each authority `<id>.key` and `<id>.chain`, from the signing certificate to the root, and for people
+ * `root-cert.pem`, the roots that are trusted.
+ */
 export class DirectoryStore implements AuthorityStore {
   readonly #directory: string;
 
@@ -119,6 +126,10 @@ export class DirectoryStore implements AuthorityStore {
     const kept = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
     const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)$/.test(name));
     for (const name of names.sort().reverse()) if (!kept.has(name)) rmSync(this.#fileOf(name));
+  }
+
+  saveRoots(pem: string): void {
+    this.#write('root-cert.pem', pem);
   }
 
   #fileOf(name: string): string {

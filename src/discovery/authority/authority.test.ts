@@ -58,6 +58,25 @@ describe('a root of our own', () => {
     expect(statSync(state()).mode & 0o077).toBe(0);
   });
 
+  it('lies beside it for people as it is trusted; where that cannot be written, it is trusted all the same', async () => {
+    const { one, id } = await begun();
+    const { id: next } = await one.prepareRoot();
+    const certificates = (): number => {
+      const text = readFileSync(join(state(), 'root-cert.pem'), 'utf8');
+      return text.match(/BEGIN CERTIFICATE/g)!.length;
+    };
+    for (const roots of [[id], [id, next], [next]]) {
+      one.publishRoots(roots);
+      expect(certificates()).toBe(roots.length);
+    }
+    one.signWith(next);
+    rmSync(join(state(), 'root-cert.pem'));
+    mkdirSync(join(state(), 'root-cert.pem'));
+    one.publishRoots([id, next]);
+    expect(one.inForce?.roots).toEqual([id, next]);
+    expect(warnings.at(-1)).toContain('the file with the roots cannot be written: ');
+  });
+
   it('goes on in the midst of a rotation', async () => {
     const { one, id } = await begun();
     const { id: next } = await one.prepareRoot();

@@ -54,9 +54,12 @@ export class Authority {
   get inForce(): AuthorityInForce | undefined {
     const material = this.#signer;
     if (material === undefined || this.#roots.length === 0) return undefined;
+    return { material, bundle: this.#bundle, roots: this.#roots, ofServer: this.#ofServer ?? material };
+  }
+
+  get #bundle(): TrustBundle {
     const roots = this.#roots.flatMap((id) => this.#materials.get(id)?.root ?? []);
-    const bundle = new TrustBundle(this.#options.trustDomain(), roots);
-    return { material, bundle, roots: this.#roots, ofServer: this.#ofServer ?? material };
+    return new TrustBundle(this.#options.trustDomain(), roots);
   }
 
   get #ofServer(): AuthorityMaterial | undefined {
@@ -138,6 +141,7 @@ export class Authority {
 
   publishRoots(roots: readonly AuthorityId[]): void {
     this.#roots = roots;
+    this.#saveRoots();
     this.#tell();
   }
 
@@ -212,6 +216,16 @@ export class Authority {
 
   #remember(material: AuthorityMaterial): void {
     this.#materials.set(material.id, material);
+  }
+
+  /** A full disk costs the copy, not the roots. */
+  #saveRoots(): void {
+    const { store, warn } = this.#options;
+    try {
+      store.saveRoots(this.#bundle.pem);
+    } catch (error) {
+      warn(`the file with the roots cannot be written: ${messageOf(error)}`);
+    }
   }
 
   #tell(): void {
