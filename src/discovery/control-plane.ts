@@ -300,7 +300,7 @@ export class ControlPlane {
         log.info('certificate of the secure port', { serialNumber, notAfter: notAfter.toISOString() });
       },
       authenticators: async () => {
-        this.#authenticators.push(...(await authenticatorsOf(options, () => this.#state.mesh)));
+        this.#authenticators.push(...(await authenticatorsOf(options, () => this.#state.mesh, this.#signing?.revoked)));
       },
     };
   }

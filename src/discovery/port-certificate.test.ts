@@ -177,6 +177,7 @@ describe('another is due', () => {
   const inForce = (ofServer: typeof short, ...trusted: (typeof short)[]) => ({
     material: ofServer,
     ofServer,
+    authorities: trusted,
     roots: trusted.map(({ id }) => id),
     bundle: new TrustBundle(
       'a',

@@ -13,6 +13,7 @@ import { forwardedCertificate } from './authentication/forwarded-certificate.ts'
 import { parseJwtRule } from './authentication/jwt-rule.ts';
 import { defaultAudience, localTokenFile, localTokenKey, localTokenRule } from './authentication/local-tokens.ts';
 import { workloadsOfMesh } from './authentication/workloads-of-mesh.ts';
+import type { RevokedFile } from './authority/revoked-file.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 
 /** What each stage does; what it throws is the reason for which the start fails. */
@@ -56,17 +57,19 @@ export function prepareEnvironment(options: DiscoveryOptions, log: Logger): void
 export async function authenticatorsOf(
   { authenticates, jwtRule, authority, trustedGateways }: DiscoveryOptions,
   mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>,
+  revoked: RevokedFile | undefined,
 ): Promise<Authenticator[]> {
   const trustDomain = (): string => mesh().trustDomain;
   if (!authenticates) return [];
-  const authenticators = [clientCertificate];
+  const authenticators = [clientCertificate((serial) => revoked?.isCertificateRevoked(serial) === true)];
+  const isRevoked = (id: string): boolean => revoked?.isTokenRevoked(id) === true;
   if (jwtRule !== '') {
-    authenticators.push(bearerToken({ name: 'JWT_RULE', rule: parseJwtRule(jwtRule), trustDomain }));
+    authenticators.push(bearerToken({ name: 'JWT_RULE', rule: parseJwtRule(jwtRule), trustDomain, isRevoked }));
   }
   if (authority !== undefined && authority.stateDirectory !== '') {
     const key = localTokenKey(join(authority.stateDirectory, localTokenFile));
     const rule = await localTokenRule(key, [defaultAudience]);
-    authenticators.push(bearerToken({ name: 'local token', rule, trustDomain }));
+    authenticators.push(bearerToken({ name: 'local token', rule, trustDomain, isRevoked }));
   }
   if (trustedGateways.length > 0) authenticators.push(forwardedCertificate(trustedGateways, trustDomain));
   return authenticators.map((one) => workloadsOfMesh(one, () => trustDomainsOf(mesh())));

@@ -35,7 +35,7 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
       source.set(secretType, 'key');
       const warnings: string[] = [];
       const logger = { ...silentLogger, warn: (message: string) => void warnings.push(message) };
-      const server = createAdsServer({ source, logger, authenticators: [clientCertificate], ...options });
+      const server = createAdsServer({ source, logger, authenticators: [clientCertificate()], ...options });
       endings.push(() => server.close());
       const ports = {
         plaintext: (await server.listen('127.0.0.1:0')).port,

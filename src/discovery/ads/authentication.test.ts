@@ -33,7 +33,7 @@ describe('authentication', () => {
         throw new Error('expired');
       }),
       answering('review', () => Promise.reject(new Error('no answer'))),
-      clientCertificate,
+      clientCertificate(),
     ];
     expect(await authenticate(authenticators, peerWith())).toEqual({
       failure: 'token: expired; review: no answer; client certificate: no verified certificate',
@@ -46,13 +46,13 @@ describe('a client certificate', () => {
     ['URI:spiffe://td/ns/a/sa/b', ['spiffe://td/ns/a/sa/b']],
     ['DNS:x.y, URI:spiffe://td/ns/a/sa/b, URI:other:z', ['spiffe://td/ns/a/sa/b', 'other:z']],
   ])('gives its URIs: %s', async (names, identities) => {
-    expect(await clientCertificate.authenticate(peerWith(names))).toEqual({ identities });
+    expect(await clientCertificate().authenticate(peerWith(names))).toEqual({ identities });
   });
 
   test.each(['', 'DNS:x', 'DNS:"x, URI:spiffe://td/ns/a/sa/b"', 'DNS:"x\\", URI:spiffe://td/ns/a/sa/b"'])(
     'gives nothing that only looks like one: %s',
     async (names) => {
-      expect(await clientCertificate.authenticate(peerWith(names))).toHaveProperty('failure');
+      expect(await clientCertificate().authenticate(peerWith(names))).toHaveProperty('failure');
     },
   );
 });

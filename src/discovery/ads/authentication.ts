@@ -14,6 +14,8 @@ export interface Peer {
 export interface PeerCertificate {
   /** As node writes it: `URI:spiffe://td/ns/a/sa/b, DNS:c`. */
   readonly subjectaltname?: string | undefined;
+  /** In hexadecimal. */
+  readonly serialNumber?: string | undefined;
   /** `Nov 23 02:05:07 2026 GMT`. */
   readonly valid_to?: string | undefined;
 }
@@ -60,15 +62,22 @@ async function outcomeOf(authenticator: Authenticator, peer: Peer): Promise<Auth
   }
 }
 
-/** The URIs in the client's certificate, which TLS has verified. */
-export const clientCertificate: Authenticator = {
-  name: 'client certificate',
-  authenticate({ certificate }) {
-    if (certificate === undefined) return { failure: 'no verified certificate' };
-    const identities = uriNames(certificate.subjectaltname ?? '');
-    return identities.length > 0 ? { identities } : { failure: 'the certificate names no URI' };
-  },
-};
+/**
+ * The URIs in the client's certificate, which TLS has verified.
+ *
+ * @param isRevoked whether a certificate was taken back, by its serial number
+ */
+export function clientCertificate(isRevoked: (serialNumber: string) => boolean = () => false): Authenticator {
+  return {
+    name: 'client certificate',
+    authenticate({ certificate }) {
+      if (certificate === undefined) return { failure: 'no verified certificate' };
+      if (isRevoked(certificate.serialNumber ?? '')) return { failure: 'the certificate was taken back' };
+      const identities = uriNames(certificate.subjectaltname ?? '');
+      return identities.length > 0 ? { identities } : { failure: 'the certificate names no URI' };
+    },
+  };
+}
 
 /**
  * The URIs of a list of alternative names. A name that holds a comma or a quote is written in quotes: it may look like

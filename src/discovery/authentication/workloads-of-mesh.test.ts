@@ -8,7 +8,7 @@ const peerWith = (subjectaltname: string): Peer => ({
   metadata: () => [],
   certificate: { subjectaltname },
 });
-const ask = (names: string) => workloadsOfMesh(clientCertificate, () => domains).authenticate(peerWith(names));
+const ask = (names: string) => workloadsOfMesh(clientCertificate(), () => domains).authenticate(peerWith(names));
 
 it.each(domains)('a workload of %s is one of the mesh', async (domain) => {
   const uri = `spiffe://${domain}/ns/shop/sa/cart`;
@@ -30,7 +30,7 @@ it.each([
   'https://cluster.local/ns/shop/sa/cart',
 ])('%s is nobody here, and somebody where it is not asked', async (uri) => {
   expect(await ask(`URI:${uri}`)).toEqual({ failure: 'no workload of cluster.local, former.example' });
-  expect(await clientCertificate.authenticate(peerWith(`URI:${uri}`))).toEqual({ identities: [uri] });
+  expect(await clientCertificate().authenticate(peerWith(`URI:${uri}`))).toEqual({ identities: [uri] });
 });
 
 it('whose authenticator cannot be asked is told so', async () => {

@@ -26,6 +26,8 @@ export interface AuthorityStore {
   /** When the first certificate of its chain ends; undefined for one that cannot be read at all. */
   endOf(id: AuthorityId): Date | undefined;
   save(material: AuthorityMaterial): void;
+  /** For whoever hands them out to workloads. */
+  saveRevocationLists(pem: string): void;
   /** Everything else is forgotten, keys first of all. */
   keepOnly(ids: readonly AuthorityId[]): void;
   /** Where a person finds what agents are to know the control plane by; not read again. */
@@ -62,6 +64,8 @@ export class MemoryStore implements AuthorityStore {
     this.#materials.set(material.id, material);
   }
 
+  saveRevocationLists(): void {}
+
   keepOnly(ids: readonly AuthorityId[]): void {
     for (const id of this.#materials.keys()) if (!ids.includes(id)) this.#materials.delete(id);
   }
@@ -71,7 +75,7 @@ export class MemoryStore implements AuthorityStore {
 
 /**
  * `journal.json`, for each authority `<id>.key` and `<id>.chain`, from the signing certificate to the root, and for people
- * `root-cert.pem`, the roots that are trusted.
+ * `root-cert.pem`, the roots that are trusted, and `ca-crl.pem`, what was taken back under them.
  */
 export class DirectoryStore implements AuthorityStore {
   readonly #directory: string;
@@ -120,6 +124,10 @@ export class DirectoryStore implements AuthorityStore {
   save({ id, issuer, path }: AuthorityMaterial): void {
     this.#write(`${id}.chain`, path.map(({ pem }) => pem).join(''));
     this.#write(`${id}.key`, issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
+  }
+
+  saveRevocationLists(pem: string): void {
+    this.#write('ca-crl.pem', pem);
   }
 
   keepOnly(ids: readonly AuthorityId[]): void {

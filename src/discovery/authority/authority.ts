@@ -32,6 +32,8 @@ export interface AuthorityInForce {
    * knows the old root alone must find the control plane, to be told of the new one (spec/identity.md §8, "last").
    */
   readonly ofServer: AuthorityMaterial;
+  /** Those whose roots are trusted. */
+  readonly authorities: readonly AuthorityMaterial[];
 }
 
 export class Authority {
@@ -54,11 +56,16 @@ export class Authority {
   get inForce(): AuthorityInForce | undefined {
     const material = this.#signer;
     if (material === undefined || this.#roots.length === 0) return undefined;
-    return { material, bundle: this.#bundle, roots: this.#roots, ofServer: this.#ofServer ?? material };
+    const [authorities, ofServer] = [this.#authorities, this.#ofServer ?? material];
+    return { material, bundle: this.#bundle, roots: this.#roots, ofServer, authorities };
+  }
+
+  get #authorities(): AuthorityMaterial[] {
+    return this.#roots.flatMap((id) => this.#materials.get(id) ?? []);
   }
 
   get #bundle(): TrustBundle {
-    const roots = this.#roots.flatMap((id) => this.#materials.get(id)?.root ?? []);
+    const roots = this.#authorities.map(({ root }) => root);
     return new TrustBundle(this.#options.trustDomain(), roots);
   }
 

@@ -1,9 +1,12 @@
 /** A workload gets its certificate from a whole control plane, over TLS, and nobody gets one that is not theirs. */
+
+import { spawnSync } from 'node:child_process';
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, type ServiceError, status } from '@grpc/grpc-js';
+import { decodeJwt } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { typeUrls } from '../../../test/ads-client.ts';
 import {
@@ -208,6 +211,62 @@ describe('CreateCertificate', () => {
   it('is there for nobody where XDS_AUTH is off: without an identity there is nothing to sign', async () => {
     const plane = await serving({ XDS_AUTH: 'false' });
     expect((await failure(ask(clientOf(plane), { bearer: 'x' }))).code).toBe(status.UNAUTHENTICATED);
+  });
+});
+
+describe('what an operator takes back', () => {
+  const takeBack = (...lines: string[]): void => writeFileSync(join(directory, 'revoked'), lines.join('\n'));
+
+  it('is no proof from the next call on, and is one again when it is not taken back any more', async () => {
+    const plane = await serving();
+    const bearer = await token();
+    const { jti } = decodeJwt(bearer);
+    const chain = await ask(clientOf(plane), { bearer });
+    const own = { chain: chain[0]!, key };
+    takeBack(`token ${jti}`);
+    expect((await failure(ask(clientOf(plane), { bearer }))).code).toBe(status.UNAUTHENTICATED);
+    await ask(clientOf(plane), { bearer: await token() });
+    await ask(clientOf(plane, own), {});
+    takeBack(`certificate ${leafOf(chain).serialNumber}`);
+    expect((await failure(ask(clientOf(plane, own), {}))).code).toBe(status.UNAUTHENTICATED);
+    const stream = plane.client(plane.port('ads.listening'), caller.channel(own), serverName).sotw();
+    stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
+    expect((await stream.ended).code).toBe(status.UNAUTHENTICATED);
+    // Whoever has a token as well is somebody by that.
+    await ask(clientOf(plane, own), { bearer });
+    takeBack();
+    await ask(clientOf(plane, own), {});
+  });
+
+  it('is in a list of each root, and there is one of the next root before anybody is told of it', async () => {
+    const plane = await serving();
+    const bearer = await token();
+    const [stolen, good] = [await ask(clientOf(plane), { bearer }), await ask(clientOf(plane), { bearer })];
+    const verified = (chain: readonly string[]): string => {
+      const file = (name: string, text: string): string => {
+        writeFileSync(join(directory, name), text);
+        return join(directory, name);
+      };
+      const args = ['-crl_check', '-CAfile', file('trusted.pem', caller.roots().toString())];
+      const lists = ['-CRLfile', join(directory, 'ca-crl.pem')];
+      const run = spawnSync('openssl', ['verify', ...args, ...lists, file('leaf.pem', chain[0]!)]);
+      return `${run.stdout}${run.stderr}`;
+    };
+    expect(verified(stolen)).toContain('OK');
+    takeBack(`certificate ${leafOf(stolen).serialNumber}`);
+    await eventually('it is in the list', () => Promise.resolve(verified(stolen).includes('certificate revoked')));
+    expect(verified(good)).toContain('OK');
+    const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz`;
+    await fetch(`${url}?order=rotate`, { method: 'POST' });
+    const lists = (): number => readFileSync(join(directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
+    await eventually('two roots are given out', async () => {
+      const { roots } = (await (await fetch(url)).json()) as { roots: object[] };
+      // Whoever sees two roots finds two lists.
+      if (roots.length === 2) expect(lists()).toBe(2);
+      return roots.length === 2;
+    });
+    expect(verified(stolen)).toContain('certificate revoked');
+    expect(verified(good)).toContain('OK');
   });
 });
 

@@ -10,20 +10,27 @@ import {
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import type { Certificate } from '../../identity/certificate.ts';
 import { nameOf } from '../../identity/certificate-path.ts';
+import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { UnaryService } from '../ads/ads-ports.ts';
 import type { Authenticator } from '../ads/authentication.ts';
 import type { ResourceChange } from '../ads/resource-source.ts';
 import { watchDirectory } from '../config/directory-watch.ts';
+import { type StopWatching, type WatchHandlers, watchFile } from '../config/file-watch.ts';
 import { watchEffect } from '../config/watch-effect.ts';
-import { Authority } from './authority.ts';
+import { Authority, type AuthorityInForce } from './authority.ts';
 import type { AuthoritySettings } from './authority-settings.ts';
-import { DirectoryStore, MemoryStore } from './authority-store.ts';
+import { type AuthorityStore, DirectoryStore, MemoryStore } from './authority-store.ts';
 import { CertificateService, certificateMethod, type IssuedLeaf } from './certificate-service.ts';
 import { LedgerKeeper } from './ledger-effect.ts';
 import { LedgerLog } from './ledger-log.ts';
+import { revocationListsOf } from './revocation-lists.ts';
+import { type Revoked, RevokedFile } from './revoked-file.ts';
 import { RootsForAgents } from './roots-for-agents.ts';
 import { WorkloadLedger } from './workload-ledger.ts';
+
+/** In SELF_SIGNED_CA_DIR. */
+const revokedFile = 'revoked';
 
 export interface SigningOptions {
   readonly settings: AuthoritySettings;
@@ -40,6 +47,13 @@ export class Signing {
   readonly authority: Authority;
   readonly ledger: LedgerKeeper;
   readonly service: UnaryService;
+  /** What an operator took back. */
+  readonly revoked: RevokedFile;
+  /** PEM; empty before there is an authority. */
+  revocationLists = '';
+  readonly #store: AuthorityStore;
+  /** Of which the lists are. */
+  #listed: { readonly revoked: Revoked; readonly roots: readonly AuthorityId[] } | undefined;
   /** Given out over xDS. */
   readonly roots: RootsForAgents;
   readonly #options: SigningOptions;
@@ -55,10 +69,13 @@ export class Signing {
         'the authority lies in memory: after a restart everybody has to be told of another root; see SELF_SIGNED_CA_DIR',
       );
     }
+    this.revoked = new RevokedFile(stateDirectory === '' ? '' : join(stateDirectory, revokedFile), warn);
+    const store = stateDirectory === '' ? new MemoryStore() : new DirectoryStore(stateDirectory);
+    this.#store = store;
     this.authority = new Authority({
       root: { ttlMs: rootTtlMs, rsaBits },
       pluggedInDirectory,
-      store: stateDirectory === '' ? new MemoryStore() : new DirectoryStore(stateDirectory),
+      store,
       trustDomain,
       gracePercent,
       now: () => new Date(),
@@ -75,7 +92,11 @@ export class Signing {
       trusted: (word) => this.ledger.trusted(word),
       changed: options.rootsChanged,
     });
-    this.authority.onChanged(({ bundle, roots }) => this.roots.publish(bundle, roots));
+    this.authority.onChanged((inForce) => {
+      // There is a list of each root before anybody is told of it.
+      this.#publishRevocations(inForce);
+      this.roots.publish(inForce.bundle, inForce.roots);
+    });
     const service = new CertificateService({
       authenticators,
       inForce: () => this.authority.inForce,
@@ -89,6 +110,19 @@ export class Signing {
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
   }
 
+  /** A list of each authority whose root is trusted, in a file beside them. */
+  #publishRevocations({ authorities, roots }: AuthorityInForce): void {
+    const { current } = this.revoked;
+    if (this.#listed?.revoked === current && this.#listed.roots === roots) return;
+    this.#listed = { revoked: current, roots };
+    try {
+      this.revocationLists = revocationListsOf(authorities, current, new Date());
+      this.#store.saveRevocationLists(this.revocationLists);
+    } catch (error) {
+      this.#options.logger.warn(`the lists of what was taken back cannot be written: ${messageOf(error)}`);
+    }
+  }
+
   /** Who said by an earlier token which roots it trusts, and gets its first certificate now, has said it. */
   #issued(leaf: IssuedLeaf): void {
     this.ledger.issued(leaf);
@@ -100,13 +134,26 @@ export class Signing {
   describe(): object {
     const { inForce, stage } = this.authority;
     const { missing } = this.ledger;
+    const { tokens, certificates } = this.revoked.current;
     return {
       stage: stage ?? 'not ready',
       signer: inForce && describeCertificate(inForce.material.issuer.certificate),
       roots: inForce?.bundle.roots.map(describeCertificate) ?? [],
+      revoked: { tokens: tokens.size, certificates: certificates.size, lists: this.revocationLists },
       waitingToBeSigned: this.authority.signer.waiting,
       waitsFor: missing && { missing: missing.count, workloads: missing.workloads },
     };
+  }
+
+  /** Whom it keeps out is seen when they come; of the lists nobody asks. */
+  #watchRevoked({ failed }: WatchHandlers): StopWatching {
+    const { file } = this.revoked;
+    if (file === '') return () => {};
+    const changed = (): void => {
+      const { inForce } = this.authority;
+      if (inForce !== undefined) this.#publishRevocations(inForce);
+    };
+    return watchFile(file, { changed, failed });
   }
 
   machine() {
@@ -117,7 +164,12 @@ export class Signing {
       actors: {
         workloadLedger: ledger.effect(),
         watchAuthority: watchEffect<undefined>(
-          (_, handlers) => watchDirectory(pluggedInDirectory, handlers),
+          (_, handlers) => {
+            const stops = [watchDirectory(pluggedInDirectory, handlers), this.#watchRevoked(handlers)];
+            return () => {
+              for (const stop of stops) stop();
+            };
+          },
           'files.changed',
           logger,
         ),
