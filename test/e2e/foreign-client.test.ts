@@ -1,0 +1,54 @@
+/**
+ * Strangers agree with what the authority signs: a gRPC client of Go with the messages of istio.io/api gets a certificate by its token
+ * and another by that certificate, go-spiffe takes both for X.509-SVIDs, and so does OpenSSL (strictly).
+ */
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { issueToken, localTokenKey } from '../../src/discovery/authentication/local-tokens.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { CertificateCaller } from '../harness/certificate-caller.ts';
+import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
+
+let directory: string;
+let client: string;
+let reason = '';
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'stranger-'));
+  client = join(directory, 'client');
+  const cwd = join(packageRoot(), 'test/harness/go-certificate-client');
+  const built = spawnSync('go', ['build', '-mod=readonly', '-o', client, '.'], { cwd, encoding: 'utf8' });
+  if (built.status !== 0) reason = built.error?.message ?? built.stderr.trim();
+}, 600_000);
+afterEach(stopControlPlanes);
+afterAll(() => rmSync(directory, { recursive: true }));
+
+it('a client of Go gets its certificate, and go-spiffe and OpenSSL verify it', async ({ skip }) => {
+  // Where there is no Go, or no way to its modules.
+  if (/ENOENT|dial tcp|no such host|proxyconnect/.test(reason)) skip(reason);
+  expect(reason).toBe('');
+  const ca = join(directory, 'ca');
+  const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, { SELF_SIGNED_CA_DIR: ca });
+  await plane.ready();
+  const order = { namespace: 'shop', serviceAccount: 'cart', audience: 'istio-ca', ttlSeconds: 600 };
+  const file = (name: string, content: string | Buffer): string => {
+    writeFileSync(join(directory, name), content);
+    return join(directory, name);
+  };
+  const roots = file('roots', new CertificateCaller(ca).roots());
+  const token = file('token', await issueToken(localTokenKey(join(ca, 'token.key')), order, new Date()));
+  const out = join(directory, 'out');
+  mkdirSync(out);
+  const address = `127.0.0.1:${plane.port('ads.listening')}`;
+  const args = { address, server: 'istiod.istio-system.svc', roots, token, out };
+  const flags = Object.entries(args).map(([name, value]) => `-${name}=${value}`);
+  // Not waited for in one turn: the control plane is in this process.
+  const { stdout: said } = await promisify(execFile)(client, flags);
+  const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
+  expect(said.trim().split('\n')).toEqual([uri, uri]);
+  const verify = ['verify', '-x509_strict', '-CAfile', join(out, 'roots.pem'), join(out, 'chain.pem')];
+  expect(execFileSync('openssl', verify, { encoding: 'utf8' })).toContain('OK');
+});
