@@ -34,9 +34,8 @@ import { randomPem } from '../grammar/pem.ts';
 import { randomTrace } from '../grammar/trace.ts';
 import { randomYaml, yamlValues } from '../grammar/yaml.ts';
 import { recordedTrace } from './recorded-trace.ts';
+import { thinking } from './thinking.ts';
 
-/** A reader that thinks longer stands in everybody's way. */
-const longestThoughtMs = 2_000;
 const longestTalkMs = 10_000;
 
 export const functionsMaker: SubjectMaker = {
@@ -176,15 +175,6 @@ function edge(name: string, program: Edge['program'], attack: (draw: Draw) => Pr
       }
     },
   };
-}
-
-/** Processor time: this machine may be busy with others. */
-function thinking(what: string, deed: () => unknown): void {
-  const before = process.cpuUsage();
-  deed();
-  const { user, system } = process.cpuUsage(before);
-  const tookMs = (user + system) / 1_000;
-  if (tookMs > longestThoughtMs) throw new Error(`${Math.round(tookMs)} ms over ${shown(what, 600)}`);
 }
 
 /** An Envoy whose admin interface answers anything: the client says so within its time, whatever comes. */

@@ -2,7 +2,14 @@ import type { SubjectMaker } from '../edge.ts';
 import { agentMaker } from './agent.ts';
 import { discoveryMaker } from './discovery.ts';
 import { functionsMaker } from './functions.ts';
+import { identityMaker } from './identity.ts';
 import { pageMaker } from './page.ts';
 
 /** All that is attacked. */
-export const subjectMakers: readonly SubjectMaker[] = [functionsMaker, discoveryMaker, agentMaker, pageMaker];
+export const subjectMakers: readonly SubjectMaker[] = [
+  functionsMaker,
+  identityMaker,
+  discoveryMaker,
+  agentMaker,
+  pageMaker,
+];

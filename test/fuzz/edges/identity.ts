@@ -1,0 +1,321 @@
+/**
+ * What strangers show to be somebody: certificate requests, tokens, client certificates, headers of gateways. Whatever comes,
+ * nothing is thrown but a refusal, nobody thinks for long, and nobody is let in who is not the one that was signed for.
+ */
+import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
+import { exportJWK, SignJWT } from 'jose';
+import { authenticate, clientCertificate, type Peer } from '../../../src/discovery/ads/authentication.ts';
+import { bearerToken } from '../../../src/discovery/authentication/bearer-token.ts';
+import { forwardedCertificate } from '../../../src/discovery/authentication/forwarded-certificate.ts';
+import { givenKeys } from '../../../src/discovery/authentication/issuer-keys.ts';
+import { workloadsOfMesh } from '../../../src/discovery/authentication/workloads-of-mesh.ts';
+import type { AuthorityInForce } from '../../../src/discovery/authority/authority.ts';
+import { materialOf } from '../../../src/discovery/authority/authority-material.ts';
+import { CertificateService, Refusal } from '../../../src/discovery/authority/certificate-service.ts';
+import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../../src/gen/istio/v1/auth/ca_pb.ts';
+import { CertificateError, readCertificate, readCertificates } from '../../../src/identity/certificate.ts';
+import { findPath } from '../../../src/identity/certificate-path.ts';
+import { makeRequest, RequestError, verifyRequest } from '../../../src/identity/certificate-request.ts';
+import { issueLeaf, issueRoot } from '../../../src/identity/issue.ts';
+import { pemOf } from '../../../src/identity/pem.ts';
+import { TrustBundle } from '../../../src/identity/trust-bundle.ts';
+import { svidOf, svidProblems } from '../../../src/identity/x509-svid.ts';
+import { silentLogger } from '../../../src/runtime/log.ts';
+import type { Draw } from '../../random-config/draw.ts';
+import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { oddText } from '../grammar/breaking-words.ts';
+import { mutatedBytes, randomBytes } from '../grammar/bytes.ts';
+import { randomMessage } from '../grammar/protobuf.ts';
+import { thinking } from './thinking.ts';
+
+export const identityMaker: SubjectMaker = {
+  program: 'pilot-discovery',
+  name: 'identity',
+  edges: ['certificate-request', 'bearer-token', 'client-certificate', 'forwarded-certificate'],
+  batch: 50,
+  open: () => openIdentity(),
+};
+
+const trustDomain = 'cluster.local';
+const mine = `spiffe://${trustDomain}/ns/shop/sa/cart`;
+const theirs = `spiffe://${trustDomain}/ns/istio-system/sa/istiod`;
+const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+
+async function openIdentity(): Promise<Subject> {
+  const edges = [certificateRequest(), await bearerTokens(), clientCertificates(), forwarded()];
+  return { edges, judge: () => Promise.resolve([]), close: () => Promise.resolve() };
+}
+
+function authorityOf() {
+  const privateKey = newKey();
+  const now = Date.now();
+  const life = { notBefore: new Date(now - 60_000), notAfter: new Date(now + 24 * 3_600_000) };
+  const certificate = readCertificate(issueRoot(privateKey, { organization: trustDomain, commonName: 'fuzz' }, life));
+  return { issuer: { certificate, privateKey }, life };
+}
+
+const nobody: Peer = { address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
+const withHeader = (name: string, value: string): Peer => ({
+  ...nobody,
+  metadata: (asked) => (asked === name ? [value] : []),
+});
+
+// ---- certificate requests
+
+/** The whole service but its threads: what comes out is a certificate of the caller's name and one of the requests' keys. */
+function certificateRequest(): Edge {
+  const { issuer, life } = authorityOf();
+  const material = materialOf(issuer, [], [issuer.certificate], new Date());
+  const inForce: AuthorityInForce = {
+    material,
+    ofServer: material,
+    authorities: [material],
+    roots: [material.id],
+    bundle: new TrustBundle(trustDomain, [material.root]),
+  };
+  const service = new CertificateService({
+    authenticators: [{ name: 'test', authenticate: () => ({ identities: [mine] }) }],
+    inForce: () => inForce,
+    signer: {
+      async sign({ request, uri, notBefore, notAfter }) {
+        try {
+          const leaf = issueLeaf(
+            issuer,
+            verifyRequest(request),
+            { uris: [uri], dns: [], ips: [] },
+            { notBefore, notAfter },
+          );
+          return { leaf: pemOf('CERTIFICATE', leaf) };
+        } catch (error) {
+          if (error instanceof RequestError) return { refused: error.message };
+          throw error;
+        }
+      },
+    },
+    trustDomains: () => [trustDomain],
+    limits: { defaultMs: 3_600_000, maxMs: 7_200_000 },
+    now: () => life.notBefore,
+    logger: silentLogger,
+  });
+  const keys = [newKey(), generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey];
+  const requests = keys.map((key) => makeRequest(key, [theirs]));
+  const spkis = keys.map((key) => createPublicKey(key).export({ format: 'der', type: 'spki' }));
+  return {
+    name: 'certificate-request',
+    program: 'pilot-discovery',
+    async attack(draw) {
+      const bytes = requestMessage(draw, requests);
+      const answer = await thinking(shown(bytes), () => service.create(bytes, nobody).catch((error: unknown) => error));
+      if (answer instanceof Refusal && answer.code !== status.INTERNAL) return shown(bytes);
+      if (!Buffer.isBuffer(answer)) throw new Error(`no refusal: ${String(answer)}`, { cause: answer });
+      const [leaf] = readCertificates(fromBinary(IstioCertificateResponseSchema, answer).certChain[0]!);
+      const problems = svidProblems(leaf!);
+      const uris = leaf!.alternativeNames?.uris.join();
+      if (uris !== mine || problems.length > 0) throw new Error(`a certificate of ${uris}: ${problems.join()}`);
+      const spki = leaf!.publicKey.export({ format: 'der', type: 'spki' });
+      if (!spkis.some((own) => own.equals(spki))) throw new Error('a certificate for a key that signed nothing');
+      return shown(bytes);
+    },
+  };
+}
+
+function requestMessage(draw: Draw, requests: readonly string[]): Uint8Array {
+  const pem = draw.pick(requests);
+  const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64');
+  const csr = draw.one(
+    () => pemOf('CERTIFICATE REQUEST', mutatedBytes(draw, der)),
+    () => pemOf('CERTIFICATE REQUEST', mutatedBytes(draw, der, 1)),
+    () => pemOf(draw.pick(['CERTIFICATE REQUEST', 'CERTIFICATE', 'X']), randomBytes(draw, draw.int(0, 200))),
+    () => mutatedBytes(draw, Buffer.from(pem)).toString('latin1'),
+    () => `${draw.pick(requests)}${oddText(draw)}${draw.chance(0.5) ? pem : ''}`,
+    () => oddText(draw),
+  );
+  if (draw.chance(0.2)) return randomMessage(draw, IstioCertificateRequestSchema, { csr: [csr, pem] });
+  const validityDuration = draw.pick([0n, 60n, -1n, 2n ** 62n]);
+  const bytes = toBinary(
+    IstioCertificateRequestSchema,
+    create(IstioCertificateRequestSchema, { csr, validityDuration }),
+  );
+  return draw.chance(0.1) ? mutatedBytes(draw, bytes) : bytes;
+}
+
+// ---- tokens
+
+async function bearerTokens(): Promise<Edge> {
+  const key = newKey();
+  const publicKey = await exportJWK(createPublicKey(key));
+  const keys = givenKeys({ keys: [{ ...publicKey, kid: 'k0' }] });
+  const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
+  const isRevoked = (id: string): boolean => id === 'revoked';
+  const authenticator = bearerToken({ name: 'test', rule, trustDomain: () => trustDomain, isRevoked });
+  const exp = Math.floor(Date.now() / 1_000) + 24 * 3_600;
+  const sign = (account: string, claims: object, by = key): Promise<string> =>
+    new SignJWT({ sub: `system:serviceaccount:${account}`, iss: 'https://issuer', aud: 'istio-ca', exp, ...claims })
+      .setProtectedHeader({ alg: 'ES256', kid: 'k0' })
+      .sign(by);
+  const good = await sign('shop:cart', {});
+  const bad = await Promise.all([
+    sign('istio-system:istiod', { exp: 1 }),
+    sign('istio-system:istiod', { nbf: 9e9 }),
+    sign('istio-system:istiod', { aud: 'other' }),
+    sign('istio-system:istiod', { iss: 'https://other' }),
+    sign('istio-system:istiod', { jti: 'revoked' }),
+    sign('istio-system:istiod', {}, newKey()),
+  ]);
+  const spki = createPublicKey(key).export({ format: 'pem', type: 'spki' }) as string;
+  const [goodHeader, goodClaims] = good.split('.') as [string, string, string];
+  return {
+    name: 'bearer-token',
+    program: 'pilot-discovery',
+    async attack(draw) {
+      const token = oddToken(draw, good, bad, { spki, publicKey });
+      const peer = withHeader('authorization', `Bearer ${token}`);
+      const answer = await thinking(shown(token), () => authenticate([authenticator], peer));
+      if ('failure' in answer) return shown(token);
+      // Base64 has several texts for some bytes, of a signature too: what was signed must be what it was.
+      if (!token.startsWith(`${goodHeader}.${goodClaims}.`) || answer.identities.join() !== mine) {
+        throw new Error(`${answer.identities.join()} by a token that nobody signed: ${token}`);
+      }
+      return shown(token);
+    },
+  };
+}
+
+const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? '').toString('base64url');
+
+function oddToken(
+  draw: Draw,
+  good: string,
+  bad: readonly string[],
+  known: { readonly spki: string; readonly publicKey: object },
+): string {
+  const [header, claims, signature] = good.split('.') as [string, string, string];
+  const read = (part: string): Record<string, unknown> => JSON.parse(Buffer.from(part, 'base64url').toString());
+  const value = (): unknown => draw.pick([oddText(draw), 0, -1, 9e15, null, true, [], {}, ['istio-ca'], '__proto__']);
+  const changed = (part: string, names: readonly string[]): string =>
+    encoded({ ...read(part), ...Object.fromEntries(draw.list(1, 3, () => [draw.pick(names), value()])) });
+  const asOther = encoded({ ...read(claims), sub: 'system:serviceaccount:istio-system:istiod' });
+  return draw.one(
+    () => mutatedBytes(draw, Buffer.from(draw.pick([good, ...bad]))).toString('latin1'),
+    () => mutatedBytes(draw, Buffer.from(good), 1).toString('latin1'),
+    () => draw.pick(bad),
+    () => `${header}.${changed(claims, ['sub', 'iss', 'aud', 'exp', 'nbf', 'jti', oddText(draw)])}.${signature}`,
+    () => `${changed(header, ['alg', 'kid', 'crit', 'b64', 'typ', 'zip', 'x5c', 'jku'])}.${claims}.${signature}`,
+    () => `${encoded({ alg: draw.pick(['none', 'None', 'HS256', '', 'ES256K', 'RS256']), kid: 'k0' })}.${asOther}.`,
+    () => {
+      const head = encoded({ alg: 'HS256', kid: 'k0' });
+      const mac = createHmac('sha256', draw.pick([known.spki, JSON.stringify(known.publicKey), '']));
+      return `${head}.${asOther}.${mac.update(`${head}.${asOther}`).digest('base64url')}`;
+    },
+    () => `${encoded({ alg: 'ES256', jwk: known.publicKey, jku: 'http://127.0.0.1:1' })}.${asOther}.${signature}`,
+    () => draw.list(0, 5, () => draw.pick([header, claims, signature, ...bad.join('.').split('.'), ''])).join('.'),
+    () => `${header}.${asOther}.${draw.pick(['', Buffer.alloc(64).toString('base64url'), signature])}`,
+  );
+}
+
+// ---- client certificates
+
+/** What OpenSSL has verified is read twice: the names as node writes them must be those that the certificate has. */
+function clientCertificates(): Edge {
+  const { issuer, life } = authorityOf();
+  const stranger = authorityOf();
+  const key = createPublicKey(newKey());
+  const leaf = (uris: readonly string[], dns: readonly string[] = [], by = issuer): Buffer =>
+    Buffer.from(issueLeaf(by, key, { uris: [...uris], dns: [...dns], ips: [] }, life));
+  const good = leaf([mine]);
+  const strange = leaf([theirs], [], stranger.issuer);
+  const originalBody = bodyOf(good);
+  const authenticator = workloadsOfMesh(clientCertificate(), () => [trustDomain]);
+  return {
+    name: 'client-certificate',
+    program: 'pilot-discovery',
+    async attack(draw) {
+      const isHonest = draw.chance(0.4);
+      const der = isHonest
+        ? namedOddly(draw, leaf)
+        : mutatedBytes(draw, draw.pick([good, good, strange]), draw.int(1, 4));
+      await thinking(shown(der), async () => {
+        let certificate: ReturnType<typeof readCertificate>;
+        try {
+          certificate = readCertificate(der);
+        } catch (error) {
+          if (error instanceof CertificateError) return;
+          throw error;
+        }
+        const path = findPath({ certificate, intermediates: [], roots: [issuer.certificate], at: new Date() });
+        const id = svidOf(certificate);
+        if (!isHonest && 'path' in path && !bodyOf(der)?.equals(originalBody!)) {
+          throw new Error(`a certificate that nobody signed leads to the root, as ${JSON.stringify(id)}`);
+        }
+        const subjectaltname = certificate.x509.subjectAltName;
+        const peer = { ...nobody, certificate: { subjectaltname, serialNumber: certificate.serialNumber } };
+        const answer = await authenticate([authenticator], peer);
+        if ('failure' in answer) return;
+        const uris = certificate.alternativeNames?.uris ?? [];
+        const invented = answer.identities.filter((identity) => !uris.includes(identity));
+        if (invented.length > 0) throw new Error(`${invented.join()} out of ${subjectaltname}`);
+      });
+      return shown(der);
+    },
+  };
+}
+
+/** The part that is signed; undefined for what has none. */
+function bodyOf(der: Uint8Array): Buffer | undefined {
+  const bytes = Buffer.from(der);
+  // SEQUENCE, long form of two bytes; within it another.
+  if (bytes[0] !== 0x30 || bytes[1] !== 0x82 || bytes[4] !== 0x30 || bytes[5] !== 0x82) return undefined;
+  return bytes.subarray(4, 8 + bytes.readUInt16BE(6));
+}
+
+function namedOddly(draw: Draw, leaf: (uris: readonly string[], dns: readonly string[]) => Buffer): Buffer {
+  const ascii = (text: string): string => Buffer.from(text.slice(0, 500)).toString('ascii');
+  const odd = (): string =>
+    ascii(
+      draw.one(
+        () => oddText(draw),
+        () => `${oddText(draw)}, URI:${theirs}`,
+        () => `", URI:${theirs}`,
+        () => `x, URI:${theirs}, y`,
+        () => `x\\", URI:${theirs}, "`,
+        () => `${mine}\u0000${oddText(draw)}`,
+        () => `${mine}${draw.pick(['/', '?', '#x', '/..', '%2f', ' ', '\n'])}`,
+        () => draw.pick([mine, 'spiffe://other/ns/shop/sa/cart', `URI:${theirs}`]),
+      ),
+    );
+  return leaf(draw.list(0, 3, odd), draw.list(0, 3, odd));
+}
+
+// ---- headers of gateways
+
+function forwarded(): Edge {
+  const authenticator = workloadsOfMesh(
+    forwardedCertificate(['10.0.0.0/8'], () => trustDomain),
+    () => [trustDomain],
+  );
+  const header = 'x-forwarded-client-cert';
+  return {
+    name: 'forwarded-certificate',
+    program: 'pilot-discovery',
+    async attack(draw) {
+      const part = (): string =>
+        draw.pick([`URI=${mine}`, `URI="${theirs}"`, 'By=x', 'Hash=1', `Subject="CN=a;URI=${theirs}"`, oddText(draw)]);
+      const text = draw.list(0, 5, () => `${part()}${draw.pick([';', ',', '"', '\\', '', '\\"'])}`).join('');
+      const elsewhere = {
+        ...withHeader(header, text),
+        address: draw.pick(['127.0.0.1:1', '[::1]:1', '11.0.0.1:1', '', ':']),
+      };
+      const peers = [elsewhere, withHeader(header, text)];
+      const answers = await thinking(shown(text), () =>
+        Promise.all(peers.map((peer) => authenticate([authenticator], peer))),
+      );
+      if ('identities' in answers[0]!) throw new Error(`somebody by a header from elsewhere: ${text}`);
+      const [, fromGateway] = answers;
+      if ('identities' in fromGateway! && fromGateway.identities.length !== 1)
+        throw new Error(`two by one header: ${text}`);
+      return shown(text);
+    },
+  };
+}
