@@ -1,6 +1,8 @@
-import { assign, sendTo, setup } from 'xstate';
+import { assign, sendTo, setup, spawnChild } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import { certWatcherMachine } from './cert-watcher.machine.ts';
+import { dnsMachine } from './dns.machine.ts';
+import type { DnsFailed, DnsListening } from './dns-protocol.ts';
 import type {
   FilesMissing,
   QuitRequested,
@@ -58,12 +60,15 @@ export const agentMachine = setup({
       | QuitRequested
       | RestartDecided
       | RestartEnded
-      | FilesMissing,
+      | FilesMissing
+      | DnsListening
+      | DnsFailed,
     children: {} as {
       signals: 'signals';
       claim: 'claimBaseIds';
       release: 'releaseBaseIds';
       status: 'status';
+      dns: 'dns';
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
     },
@@ -75,6 +80,7 @@ export const agentMachine = setup({
     claimBaseIds: promiseEffect<{ baseIds: number[]; sweptFiles: string[] }, undefined>('claimBaseIds'),
     releaseBaseIds: promiseEffect<void, { baseIds: number[] }>('releaseBaseIds'),
     status: statusMachine,
+    dns: dnsMachine,
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
   },
@@ -83,6 +89,7 @@ export const agentMachine = setup({
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
     asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
+    answersDns: ({ context }) => context.settings.dns,
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
   actions: {
@@ -90,6 +97,8 @@ export const agentMachine = setup({
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
     addTrouble: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
     startStatus: sendTo('status', { type: 'status.start' }),
+    spawnDns: spawnChild('dns', { id: 'dns', systemId: 'dns' }),
+    startDns: sendTo('dns', { type: 'dns.start' }),
     startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
     startWatcher: sendTo('cert-watcher', { type: 'watch.start' }),
     restart: sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' }),
@@ -116,6 +125,9 @@ export const agentMachine = setup({
     'restart.decided': {},
     'restart.ended': {},
     'files.missing': {},
+    // A port that was lost is open again.
+    'dns.listening': {},
+    'dns.failed': {},
   },
   initial: 'claiming base ids',
   states: {
@@ -165,11 +177,35 @@ export const agentMachine = setup({
             },
           },
           on: {
-            'status.listening': 'supervising',
+            'status.listening': [{ guard: 'answersDns', target: 'opening the DNS port' }, { target: 'supervising' }],
             'status.failed': {
               target: '#agent.releasing the base ids',
               actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
             },
+            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
+          },
+        },
+        'opening the DNS port': {
+          description:
+            'The workload may ask for names as soon as its container runs, which is when Envoy is ready at the latest.',
+          entry: ['spawnDns', 'startDns'],
+          after: {
+            openLimit: {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'addTrouble', params: { trouble: `the DNS port was not open in ${openLimitMs} ms` } },
+            },
+          },
+          on: {
+            'dns.listening': 'supervising',
+            'dns.failed': {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+            },
+            'status.failed': {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+            },
+            'quit.requested': '#agent.releasing the base ids',
             'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
           },
         },

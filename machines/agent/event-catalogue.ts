@@ -17,7 +17,8 @@ type Diagram =
   | 'replacement'
   | 'end'
   | 'shutdown'
-  | 'epoch';
+  | 'epoch'
+  | 'dns';
 
 /**
  * `spawn`, `timer …` and `done` rows are what the runtime itself records of an actor's life: the seeds draw a started process
@@ -48,6 +49,19 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'envoy.answered', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
   { type: 'timer answerLimit', from: 'status', to: 'status', diagram: 'status', seeds: [] },
   { type: 'readiness.answer', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
+
+  // ---- the workload's name server
+  { type: 'spawn', from: 'agent', to: 'dns', diagram: 'dns', seeds: [] },
+  { type: 'dns.start', from: 'agent', to: 'dns', diagram: 'dns', seeds: [] },
+  { type: 'spawn', from: 'dns', to: 'dns/server', diagram: 'dns', seeds: [] },
+  { type: 'dns-port.listening', from: 'dns/server', to: 'dns', diagram: 'dns', seeds: [] },
+  { type: 'dns-port.failed', from: 'dns/server', to: 'dns', diagram: 'dns', seeds: [] },
+  { type: 'name-table.received', from: 'dns/server', to: 'dns', diagram: 'dns', seeds: [] },
+  { type: 'timer openLimit', from: 'dns', to: 'dns', diagram: 'dns', seeds: [] },
+  { type: 'timer pause', from: 'dns', to: 'dns', diagram: 'dns', seeds: [] },
+  { type: 'timer trial', from: 'dns', to: 'dns', diagram: 'dns', seeds: [] },
+  { type: 'dns.listening', from: 'dns', to: 'agent', diagram: 'dns', seeds: [] },
+  { type: 'dns.failed', from: 'dns', to: 'agent', diagram: 'dns', seeds: [] },
 
   // ---- certificates
   { type: 'spawn', from: 'agent', to: 'cert-watcher', diagram: 'startup', seeds: ['12.1 #5'] },

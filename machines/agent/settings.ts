@@ -35,6 +35,8 @@ export interface AgentSettings {
   };
   /** 0: no status server. */
   statusPort: number;
+  /** Whether the workload's names are answered. */
+  dns: boolean;
 }
 
 /** The reference's figures (spec/agent.md §1.5, §2, §3). */
@@ -54,4 +56,5 @@ export const defaultSettings: AgentSettings = {
   starts: { burst: 10, refillMs: 1_000 },
   watch: { directories: [], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 120_000 },
   statusPort: 15020,
+  dns: false,
 };

@@ -17,6 +17,11 @@ export const agentTimeline: Timeline = {
   ],
 };
 
+export const dnsTimeline: Timeline = {
+  lane: 'none',
+  marks: [failed('dns-port.failed'), failed('dns.failed')],
+};
+
 export const certWatcherTimeline: Timeline = {
   lane: 'none',
   marks: [

@@ -1,12 +1,14 @@
 /** The whole agent with the real Envoy, from its command line. The bootstrap is the test's own: no control plane. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import { decode, encode } from 'dns-packet';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
 import { replaceFiles } from '../../test/certs/certificate-directory.ts';
@@ -35,7 +37,7 @@ interface Agent {
 }
 
 async function startAgent(
-  options: { statusPort?: number; folder?: string; flags?: string[]; env?: NodeJS.ProcessEnv } = {},
+  options: { statusPort?: number; folder?: string; role?: string; flags?: string[]; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Agent> {
   const made = options.folder === undefined ? temporaryFolder() : undefined;
   const folder = options.folder ?? made!.path;
@@ -45,7 +47,7 @@ async function startAgent(
   mkdirSync(certificates, { recursive: true });
   const traceFile = join(folder, 'agent.trace');
   const args = [
-    ...[join(packageRoot(), 'src/cli/pilot-agent.ts'), 'proxy', 'router'],
+    ...[join(packageRoot(), 'src/cli/pilot-agent.ts'), 'proxy', options.role ?? 'router'],
     ...['--customConfigFile', writeAdminOnlyBootstrap(folder, adminPort)],
     ...['--binaryPath', envoyBinary(), '--proxyAdminPort', String(adminPort), '--statusPort', String(statusPort)],
     ...['--drainDuration', '1s', '--parentShutdownDuration', '2s', '--terminationDrainDuration', '200ms'],
@@ -289,4 +291,23 @@ test('flags that nobody knows are ignored with a warning', async () => {
   expect(agent.output()).toContain('flags that mean nothing here are ignored');
   agent.process.kill('SIGTERM');
   expect((await agent.exit()).code).toBe(0);
+});
+
+test('with ISTIO_META_DNS_CAPTURE a sidecar answers DNS, counts it, and ends where its port is taken', async () => {
+  const dnsPort = await freePort();
+  const env = { ISTIO_META_DNS_CAPTURE: 'true', DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}`, DNS_FORWARD_TIMEOUT: '100ms' };
+  const agent = await startAgent({ role: 'sidecar', env });
+  await agent.live(0);
+  const question = encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'nobody.invalid' }] });
+  const client = createSocket('udp4');
+  client.send(question, dnsPort, '127.0.0.1');
+  const [response] = (await once(client, 'message')) as [Buffer];
+  client.close();
+  expect(decode(response)).toMatchObject({ id: 7, type: 'response', questions: [{ name: 'nobody.invalid' }] });
+  const { body } = await createAdminClient('127.0.0.1', agent.statusPort).get('/metrics');
+  expect(body).toMatch(/^istio_agent_dns_requests_total 1$/m);
+  expect(body).toMatch(/^istio_agent_dns_upstream_request_duration_seconds_bucket\{le="\+Inf"\} [01]$/m);
+  const second = await startAgent({ role: 'sidecar', env });
+  expect(await second.exit()).toMatchObject({ code: 1 });
+  expect(second.output()).toMatch(new RegExp(`the DNS server at 127\\.0\\.0\\.1: .*EADDRINUSE.*${dnsPort}`));
 });

@@ -6,6 +6,7 @@ import { fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
+import { dnsMachine } from '../../machines/agent/dns.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
@@ -34,6 +35,10 @@ import { readCertificates, waitForFiles } from './certificates/certificate-files
 import { certificateJudge } from './certificates/certificate-verdict.ts';
 import { watchDirectory } from './certificates/certificate-watch.ts';
 import { FileTurns } from './certificates/file-turns.ts';
+import { DnsCounts } from './dns/dns-counts.ts';
+import { dnsServer } from './dns/dns-effect.ts';
+import type { DnsOptions } from './dns/dns-options.ts';
+import { DnsTables } from './dns/dns-tables.ts';
 import { BaseIdTable } from './envoy/base-id-table.ts';
 import type { EnvoyFlags } from './envoy/envoy-args.ts';
 import { envoyProcess } from './envoy/envoy-process.ts';
@@ -190,6 +195,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
           }),
         },
       }),
+      ...(options.dns && { dns: dnsWithEffects(options.dns, metrics) }),
       supervisor: supervisorMachine.provide({
         actors: {
           epoch: epochWithEffects(program, net.table, admins, {
@@ -216,6 +222,15 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       }),
     },
   });
+}
+
+function dnsWithEffects(options: DnsOptions, metrics: AgentMetrics) {
+  const counts = new DnsCounts();
+  metrics.withDns(counts);
+  const tables = new DnsTables(options.workload);
+  // Nobody hands over the control plane's names yet: until then, others are asked for all of them.
+  const environment = { options: { ...options, forwardBeforeTable: true }, tables, counts };
+  return dnsMachine.provide({ actors: { server: dnsServer(environment) } });
 }
 
 /** A bootstrap of the user's own may have any ports, or none. */
@@ -350,6 +365,7 @@ function agentSettings({ config, watch, ...options }: ProxyOptions): AgentSettin
     terminationDrainMs: config.terminationDrainDurationMs,
     watch: { ...defaultSettings.watch, ...watch },
     statusPort: config.statusPort,
+    dns: options.dns !== undefined,
   };
 }
 

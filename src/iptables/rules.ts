@@ -139,7 +139,7 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
 function ownTraffic(wanted: Interception, { kind, id }: Owner, family: IpFamily): Rule[] {
   const { redirectDns, outboundRanges: ranges } = wanted;
   const notDns = [...tcp, '!', ...dport(53)];
-  const toLoopback = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(isLoopbackRange));
+  const toLoopback = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(leadsToLoopback));
   return [
     nat(
       output,
@@ -160,7 +160,7 @@ function backToSelf({ generation, redirectDns, inboundTunnelPort }: Interception
   return generation === 'g4' ? [...tcp, '!', ...dport(inboundTunnelPort)] : [];
 }
 
-function isLoopbackRange(range: string): boolean {
+function leadsToLoopback(range: string): boolean {
   return isLoopback(range.slice(0, range.indexOf('/')));
 }
 

@@ -6,6 +6,7 @@ import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fr
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
+import { dnsMachine } from '../../machines/agent/dns.machine.ts';
 import { epochMachine, type Prepared, type PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import type {
   DirectoryFound,
@@ -85,6 +86,12 @@ export class AgentWorld {
   /** A child is not started with other files than those that it was ordered for. */
   looksAtCertificates = false;
   /** What a watch of the directory says at its start; undefined: nothing. */
+  /** How opening the DNS port ends; undefined: it does not. */
+  dnsAnswer: 'listening' | 'failed' | undefined = 'listening';
+  /** How often the DNS port was opened, or was to be. */
+  dnsOpened = 0;
+  /** What the DNS server tells. */
+  tellDns: Send = () => {};
   watchAnswer: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
   /** Each watch of the directory, with what it was told. */
   readonly watches: { directory: string; seen: string | null }[] = [];
@@ -467,6 +474,18 @@ export class AgentWorld {
     });
     return agentMachine.provide({
       actors: {
+        dns: dnsMachine.provide({
+          actors: {
+            server: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+              this.dnsOpened++;
+              this.tellDns = sendBack;
+              const { dnsAnswer } = this;
+              if (dnsAnswer === 'listening')
+                sendBack({ type: 'dns-port.listening', addresses: ['127.0.0.1'], port: 15053 });
+              if (dnsAnswer === 'failed') sendBack({ type: 'dns-port.failed', reason: 'EADDRINUSE' });
+            }),
+          },
+        }),
         signals: fromCallback(({ sendBack }) => {
           this.#sendSignal = sendBack;
         }),

@@ -55,22 +55,22 @@ export class DnsNames {
 
   /** The name itself; else the most specific wildcard. */
   find(name: string): FoundName | undefined {
-    const found = this.#named(name, name);
+    const found = this.#named(name);
     if (found !== undefined) return found;
     for (let dot = name.indexOf('.'); dot > 0 && dot < name.length - 1; dot = name.indexOf('.', dot + 1)) {
-      const wildcard = this.#named(`*${name.slice(dot)}`, name);
+      const wildcard = this.#named(`*${name.slice(dot)}`);
       if (wildcard !== undefined) return wildcard;
     }
     return undefined;
   }
 
   /** An application walks its search domains in order: what is known is answered at the first one already. */
-  #named(name: string, asked: string): FoundName | undefined {
+  #named(name: string): FoundName | undefined {
     const addresses = this.#hosts.get(name);
     if (addresses !== undefined) return { addresses };
     if (this.#search === '' || !name.endsWith(this.#search)) return undefined;
     const alias = name.slice(0, name.length - this.#search.length + 1);
-    const meant = alias.endsWith(this.#search) || alias === asked ? undefined : this.#hosts.get(alias);
+    const meant = alias.endsWith(this.#search) ? undefined : this.#hosts.get(alias);
     return meant === undefined ? undefined : { alias, addresses: meant };
   }
 

@@ -1,5 +1,5 @@
 /** The server by its sockets, against name servers of the test's own (spec/agent.md §9). */
-import { createSocket, type Socket as UdpSocket } from 'node:dgram';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -61,7 +61,7 @@ async function start({
     counts: asked,
     failed: (error) => expect.fail(error.message),
   });
-  const port = await server.open();
+  const port = await opened(server);
   onTestFinished(() => {
     upstream.close();
     server.close();
@@ -87,6 +87,17 @@ async function start({
       return found;
     },
   };
+}
+
+/** A port that is free for UDP may be somebody's for TCP. */
+async function opened(server: DnsServer): Promise<number> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await server.open();
+    } catch (error) {
+      if (tries === 10) throw error;
+    }
+  }
 }
 
 let ids = 0;
@@ -121,18 +132,9 @@ const edns = (udpPayloadSize: number): Partial<Packet> => ({
 /** A name server on UDP and TCP. @returns its port, and what it was asked */
 async function nameServer(
   reply: (query: Buffer, send: (response: Buffer) => void) => void,
-): Promise<{ port: number; asked: Buffer[]; peers: number[]; socket: UdpSocket }> {
-  const socket = createSocket('udp4');
+): Promise<{ port: number; asked: Buffer[]; peers: number[] }> {
   const asked: Buffer[] = [];
   const peers: number[] = [];
-  socket.bind(0, '127.0.0.1');
-  await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.on('message', (query, peer) => {
-    asked.push(query);
-    peers.push(peer.port);
-    reply(query, (response) => socket.send(response, peer.port, peer.address));
-  });
   const server = createServer((connection) => {
     const reader = new TcpMessages();
     connection.on('error', () => {});
@@ -143,13 +145,22 @@ async function nameServer(
       }
     });
   });
-  server.listen(port, '127.0.0.1');
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const socket = createSocket('udp4');
+  socket.bind(port, '127.0.0.1');
+  await once(socket, 'listening');
+  socket.on('message', (query, peer) => {
+    asked.push(query);
+    peers.push(peer.port);
+    reply(query, (response) => socket.send(response, peer.port, peer.address));
+  });
   onTestFinished(() => {
     socket.close();
     server.close();
   });
-  return { port, asked, peers, socket };
+  return { port, asked, peers };
 }
 
 const replyWith =

@@ -1,5 +1,6 @@
 /** What the agent works with, once flags, environment and files are read. */
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import type { DnsOptions } from '../dns/dns-options.ts';
 import type { ProxyLogLevel } from '../envoy/envoy-args.ts';
 
 /** What the agent works with. */
@@ -21,6 +22,8 @@ export interface ProxyOptions {
   readonly connectTimeoutMs: number;
   readonly outlierLogPath: string | undefined;
   readonly configOverride: string;
+  /** Undefined: no DNS server. */
+  readonly dns: DnsOptions | undefined;
   readonly delta: boolean;
   readonly watch: { readonly directories: string[]; readonly delayMs: number; readonly requiredFiles: string[] };
   readonly restartPolicy: 'retry' | 'exit';

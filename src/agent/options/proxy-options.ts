@@ -11,6 +11,7 @@ import { durationMsOf } from '../../model/fields/duration.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
+import { dnsOptions } from '../dns/dns-options.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
 import { proxyAddresses } from './addresses.ts';
 import { readDownwardFile } from './downward-file.ts';
@@ -47,6 +48,7 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
     warnings.push(`--meshConfig ${flags.meshConfig} does not exist: the defaults hold`);
   }
   const namespace = env.POD_NAMESPACE || 'default';
+  const domain = flags.domain ?? `${namespace}.svc.cluster.local`;
   const options: ProxyOptions = {
     role,
     config,
@@ -54,7 +56,7 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
     concurrency: config.concurrency || positiveInteger(env.ISTIO_CPU_LIMIT) || availableParallelism(),
     addresses: proxyAddresses(flags.ip ?? env.INSTANCE_IP),
     workloadId: flags.id ?? `${env.POD_NAME || hostname()}.${namespace}`,
-    domain: flags.domain ?? `${namespace}.svc.cluster.local`,
+    domain,
     podLabels,
     podAnnotations,
     logLevel: envoyLogLevel(flags, errors, warnings),
@@ -63,6 +65,15 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
     connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', errors),
     outlierLogPath: flags.outlierLogPath || undefined,
     configOverride: readOverride(env.ISTIO_BOOTSTRAP_OVERRIDE, errors, warnings),
+    dns: dnsOptions({
+      role,
+      env,
+      domain,
+      uid: process.geteuid?.() ?? 0,
+      readFile: (path) => readFileSync(path, 'utf8'),
+      errors,
+      warnings,
+    }),
     delta: flags.delta === true,
     watch: watchOptions(role, flags, config, errors),
     restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),

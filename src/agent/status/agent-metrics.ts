@@ -6,6 +6,7 @@ import { labelValue } from '../../runtime/label-value.ts';
 import type { SinkLines } from '../../runtime/line-sink.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
+import type { DnsCounts } from '../dns/dns-counts.ts';
 import { restartIn } from './restart-log.ts';
 
 /** What a log and a trace could not take, or cannot take now. */
@@ -38,6 +39,7 @@ export class AgentMetrics {
   readonly #now: () => number;
   readonly #unwritten: () => UnwrittenLines;
   #exposition: Promise<Exposition> | undefined;
+  #dns: DnsCounts | undefined;
 
   /**
    * @param now monotonic milliseconds, of any origin
@@ -49,6 +51,11 @@ export class AgentMetrics {
   ) {
     this.#now = now;
     this.#unwritten = unwritten;
+  }
+
+  /** Where there is a DNS server. */
+  withDns(counts: DnsCounts): void {
+    this.#dns = counts;
   }
 
   /** How long the agent took from its start to its first readiness. Later calls count for nothing. */
@@ -114,7 +121,8 @@ export class AgentMetrics {
       waitingLines.set({ of }, waiting);
     }
     this.#exposeEnvoy(envoy);
-    return registry.metrics();
+    const own = await registry.metrics();
+    return this.#dns === undefined ? own : `${own}\n${this.#dns.text()}`;
   }
 
   #exposeEnvoy({ restarts, timeToLive, notServing, serving }: EnvoyExposition): void {

@@ -251,8 +251,10 @@ const statusSamples: Samples = {
 };
 
 const agentSamples: Samples = {
-  input: { settings },
+  inputs: [{ settings }, { settings: { ...settings, dns: true } }],
   events: {
+    'dns.listening': [{ addresses: ['127.0.0.1'], port: 15_053 }],
+    'dns.failed': [{ reason: 'address already in use' }],
     'signal.received': [{ signal: 'SIGTERM' }, { signal: 'SIGHUP' }, { signal: 'SIGUSR1' }],
     'status.listening': [{ port: 15_020 }],
     'status.failed': [{ reason: 'address already in use' }],

@@ -15,6 +15,11 @@ export interface NamedMachine {
 export const namedMachines: readonly NamedMachine[] = [
   ...ownMachines,
   {
+    name: 'dns',
+    file: 'machines/agent/dns.machine.ts',
+    load: async () => (await import('../../../machines/agent/dns.machine.ts')).dnsMachine,
+  },
+  {
     name: 'discovery',
     file: 'machines/discovery/discovery.machine.ts',
     load: async () => (await import('../../../machines/discovery/discovery.machine.ts')).discoveryMachine,

@@ -1,0 +1,48 @@
+/** What the DNS server counts (spec/agent.md §6.5): numbers, in Prometheus' text only when somebody asks. */
+import type { UpstreamCounts } from './dns-upstream.ts';
+
+/** Seconds. */
+const buckets = [0.001, 0.005, 0.01, 0.1, 1, 5] as const;
+
+export class DnsCounts {
+  requests = 0;
+  readonly upstream: UpstreamCounts = {
+    requests: 0,
+    failures: 0,
+    refused: 0,
+    took: (seconds) => {
+      this.#seconds += seconds;
+      const bucket = buckets.findIndex((limit) => seconds <= limit);
+      this.#within[bucket < 0 ? buckets.length : bucket]!++;
+    },
+  };
+  /** Of each bucket alone; the last one has no limit. */
+  readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
+  #seconds = 0;
+
+  text(): string {
+    const { requests, failures, refused } = this.upstream;
+    const name = 'istio_agent_dns_upstream_request_duration_seconds';
+    let below = 0;
+    const within = this.#within.map((count, i) => {
+      below += count;
+      return `${name}_bucket{le="${buckets[i] ?? '+Inf'}"} ${below}`;
+    });
+    return [
+      ...counter('istio_agent_dns_requests_total', 'DNS questions of the workload.', this.requests),
+      ...counter('istio_agent_dns_upstream_requests_total', 'Questions that other name servers were asked.', requests),
+      ...counter('istio_agent_dns_upstream_failures_total', 'Questions that no name server answered.', failures),
+      ...counter('istio_agent_dns_upstream_refused_total', 'Questions not passed on: too many waited.', refused),
+      `# HELP ${name} Time until another name server answered.`,
+      `# TYPE ${name} histogram`,
+      ...within,
+      `${name}_sum ${this.#seconds}`,
+      `${name}_count ${below}`,
+      '',
+    ].join('\n');
+  }
+}
+
+function counter(name: string, help: string, value: number): string[] {
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} counter`, `${name} ${value}`];
+}

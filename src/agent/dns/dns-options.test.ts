@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest';
+import { OptionErrors } from '../../runtime/option-errors.ts';
+import { type DnsOptions, type DnsSources, dnsOptions } from './dns-options.ts';
+
+const v4 = 'search ns1.svc.cluster.local svc.cluster.local\nnameserver 10.96.0.10\nnameserver 8.8.8.8\n';
+
+interface Told {
+  readonly options: DnsOptions | undefined;
+  readonly warnings: readonly string[];
+  /** Undefined without one. */
+  readonly mistake: string | undefined;
+}
+
+function told(
+  env: NodeJS.ProcessEnv,
+  files: Record<string, string> = { '/etc/resolv.conf': v4 },
+  more: Partial<DnsSources> = {},
+): Told {
+  const errors = new OptionErrors();
+  const warnings: string[] = [];
+  const readFile = (path: string): string => {
+    const text = new Map(Object.entries(files)).get(path);
+    if (text === undefined) throw new Error(`ENOENT: ${path}`);
+    return text;
+  };
+  const capture = { ISTIO_META_DNS_CAPTURE: 'true', POD_NAMESPACE: 'ns1', ...env };
+  const options = dnsOptions({
+    role: 'sidecar',
+    env: capture,
+    domain: 'ns1.svc.cluster.local',
+    uid: 0,
+    readFile,
+    errors,
+    warnings,
+    ...more,
+  });
+  try {
+    errors.throwIfAny();
+    return { options, warnings, mistake: undefined };
+  } catch (error) {
+    return { options, warnings, mistake: (error as Error).message };
+  }
+}
+
+test('only a sidecar that captures DNS has a server', () => {
+  expect(told({ ISTIO_META_DNS_CAPTURE: '' }).options).toBeUndefined();
+  expect(told({ ISTIO_META_DNS_CAPTURE: 'false' }).options).toBeUndefined();
+  expect(told({}, undefined, { role: 'router' }).options).toBeUndefined();
+  expect(told({ ISTIO_META_DNS_CAPTURE: '1' })).toEqual({
+    options: {
+      addresses: ['127.0.0.1'],
+      port: 15053,
+      servers: ['10.96.0.10', '8.8.8.8'],
+      timeoutMs: 5_000,
+      parallel: false,
+      forwardBeforeTable: false,
+      workload: { namespace: 'ns1', domain: 'ns1.svc.cluster.local', search: 'ns1.svc.cluster.local' },
+    },
+    warnings: [],
+    mistake: undefined,
+  });
+});
+
+test('localhost is of the families that resolv.conf has; an address is itself', () => {
+  const addresses = (env: NodeJS.ProcessEnv, resolvConf: string): unknown =>
+    told(env, { '/etc/resolv.conf': resolvConf }).options?.addresses;
+  expect(addresses({}, 'nameserver fd00::10')).toEqual(['::1']);
+  expect(addresses({}, 'nameserver fd00::10\nnameserver 1.1.1.1')).toEqual(['127.0.0.1', '::1']);
+  expect(addresses({}, '')).toEqual(['127.0.0.1']);
+  expect(addresses({ DNS_PROXY_ADDR: '127.0.0.5:5353' }, v4)).toEqual(['127.0.0.5']);
+  expect(addresses({ DNS_PROXY_ADDR: '[::1]:5353' }, v4)).toEqual(['::1']);
+  expect(addresses({ DNS_PROXY_ADDR: ':5353' }, v4)).toEqual(['0.0.0.0', '::']);
+});
+
+test('port 53 is for root, who has the host’s resolv.conf and asks others before there is a table', () => {
+  const files = { '/etc/resolv.conf': 'nameserver 127.0.0.1', '/var/lib/istio/resolv.conf': v4 };
+  const root = told({ DNS_PROXY_ADDR: 'localhost:53' }, files);
+  expect(root.options).toMatchObject({ port: 53, servers: ['10.96.0.10', '8.8.8.8'], forwardBeforeTable: true });
+  const other = told({ DNS_PROXY_ADDR: ':53' }, files, { uid: 1337 });
+  expect(other.options).toMatchObject({ port: 15053, addresses: ['127.0.0.1'], forwardBeforeTable: false });
+  expect(other.warnings).toEqual([expect.stringMatching(/DNS_PROXY_ADDR :53: .*root.*1337/)]);
+});
+
+test('mistakes are named with their values; without a resolv.conf nobody else is asked', () => {
+  expect(told({ DNS_PROXY_ADDR: 'somewhere' }).mistake).toMatch(/DNS_PROXY_ADDR .*"somewhere"/);
+  expect(told({ DNS_PROXY_ADDR: 'host:53' }).mistake).toMatch(/DNS_PROXY_ADDR .*"host:53"/);
+  expect(told({ DNS_PROXY_ADDR: '127.0.0.1:0' }).mistake).toMatch(/DNS_PROXY_ADDR/);
+  expect(told({ DNS_FORWARD_TIMEOUT: 'soon' }).mistake).toMatch(/DNS_FORWARD_TIMEOUT .*"soon"/);
+  expect(told({ DNS_FORWARD_TIMEOUT: '0s' }).mistake).toMatch(/DNS_FORWARD_TIMEOUT .*"0s"/);
+  expect(told({ DNS_FORWARD_PARALLEL: 'all' }).mistake).toMatch(/DNS_FORWARD_PARALLEL .*"all"/);
+  const without = told({}, {});
+  expect(without.options?.servers).toEqual([]);
+  expect(without.warnings).toEqual([expect.stringContaining('ENOENT: /etc/resolv.conf')]);
+});

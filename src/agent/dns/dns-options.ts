@@ -1,0 +1,99 @@
+/** Whether and where the DNS server listens, and whom it asks (spec/agent.md §1.3, §9). */
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { durationMsOf } from '../../model/fields/duration.ts';
+import { booleanOf } from '../../model/fields/go-boolean.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
+import { parseResolvConf, type ResolvConf } from '../../runtime/resolv-conf.ts';
+import type { WorkloadNames } from './dns-names.ts';
+
+export interface DnsOptions {
+  readonly addresses: readonly string[];
+  readonly port: number;
+  readonly servers: readonly string[];
+  readonly timeoutMs: number;
+  readonly parallel: boolean;
+  /** This host's names are asked here, too, before there is a table. */
+  readonly forwardBeforeTable: boolean;
+  readonly workload: WorkloadNames;
+}
+
+export interface DnsSources {
+  readonly role: 'sidecar' | 'router';
+  readonly env: NodeJS.ProcessEnv;
+  readonly domain: string;
+  readonly uid: number;
+  readonly readFile: (path: string) => string;
+  readonly errors: OptionErrors;
+  readonly warnings: string[];
+}
+
+const defaultAddress = { host: 'localhost', port: 15053 };
+/** Of the host, where this agent is its name server. */
+const hostResolvConf = '/var/lib/istio/resolv.conf';
+
+/** Undefined: no server is wanted. Mistakes go to `errors`. */
+export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
+  const { role, env, domain, errors } = sources;
+  if (role !== 'sidecar' || booleanOf(env.ISTIO_META_DNS_CAPTURE ?? '') !== true) return undefined;
+  const { host, port } = listenAddress(sources);
+  const isHostServer = port === 53;
+  const { servers, search } = resolvConf(isHostServer, sources);
+  const timeoutMs = durationMsOf(env.DNS_FORWARD_TIMEOUT || '5s') ?? 0;
+  if (timeoutMs <= 0)
+    errors.flag(`DNS_FORWARD_TIMEOUT must be a duration such as 5s, not ${JSON.stringify(env.DNS_FORWARD_TIMEOUT)}`);
+  const parallel = booleanOf(env.DNS_FORWARD_PARALLEL || 'false');
+  if (parallel === undefined) {
+    errors.flag(`DNS_FORWARD_PARALLEL must be true or false, not ${JSON.stringify(env.DNS_FORWARD_PARALLEL)}`);
+  }
+  return {
+    addresses: addressesOf(host, servers),
+    port,
+    servers,
+    timeoutMs,
+    parallel: parallel === true,
+    forwardBeforeTable: isHostServer,
+    workload: { namespace: env.POD_NAMESPACE || 'default', domain, search: search[0] ?? '' },
+  };
+}
+
+/** `host:port`, `:port`, `[::1]:port`. */
+function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: string; port: number } {
+  const text = env.DNS_PROXY_ADDR || `${defaultAddress.host}:${defaultAddress.port}`;
+  const [, host = '', digits = ''] = /^(.*):(\d{1,5})$/.exec(text) ?? [];
+  const [bare, port] = [host.replace(/^\[(.*)\]$/, '$1'), Number(digits)];
+  if (digits === '' || port < 1 || port > 65535 || (bare !== '' && bare !== 'localhost' && isIP(bare) === 0)) {
+    errors.flag(`DNS_PROXY_ADDR must be an address and a port such as localhost:15053, not ${JSON.stringify(text)}`);
+    return defaultAddress;
+  }
+  if (port === 53 && uid !== 0) {
+    warnings.push(`DNS_PROXY_ADDR ${text}: port 53 needs root, and this is uid ${uid}: localhost:15053 it is`);
+    return defaultAddress;
+  }
+  return { host: bare, port };
+}
+
+function addressesOf(host: string, servers: readonly string[]): string[] {
+  if (host === '') return ['0.0.0.0', '::'];
+  if (host !== 'localhost') return [host];
+  const families = [
+    ...(servers.some(isIPv4) ? ['127.0.0.1'] : []),
+    ...(servers.some((one) => isIPv6(one)) ? ['::1'] : []),
+  ];
+  return families.length === 0 ? ['127.0.0.1'] : families;
+}
+
+/** Without one, nobody else can be asked: names of the mesh are answered all the same. */
+function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): ResolvConf {
+  const paths = isHostServer ? [hostResolvConf, '/etc/resolv.conf'] : ['/etc/resolv.conf'];
+  let problem = '';
+  for (const path of paths) {
+    try {
+      return parseResolvConf(readFile(path));
+    } catch (error) {
+      problem = messageOf(error);
+    }
+  }
+  warnings.push(`the DNS server can ask nobody: ${problem}`);
+  return { servers: [], search: [] };
+}

@@ -1,0 +1,92 @@
+/** The workload's name server: where it is wanted, its port is open before an Envoy is there, and again after it was lost. */
+import { expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld, epochsStarted } from './scenes.ts';
+
+checkEveryWorld();
+
+const table = { type: 'name-table.received', names: 3, skipped: 0 } as const;
+const lost = { type: 'dns-port.failed', reason: 'EBADF' } as const;
+
+test('where it is not wanted there is none', async () => {
+  const world = await AgentWorld.serving();
+  expect(world.dnsOpened).toBe(0);
+  expect(world.records.filter((record) => 'actor' in record && record.actor === 'dns')).toEqual([]);
+});
+
+test('no Envoy is started before the port is open', async () => {
+  const world = new AgentWorld({ dns: true });
+  world.dnsAnswer = undefined;
+  await world.pass(4_000);
+  expect(world.dnsOpened).toBe(1);
+  expect(epochsStarted(world)).toEqual([]);
+  world.tellDns({ type: 'dns-port.listening', addresses: ['127.0.0.1', '::1'], port: 15053 });
+  await world.settle();
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('dns.listening')).toEqual([
+    { type: 'dns.listening', addresses: ['127.0.0.1', '::1'], port: 15053 },
+  ]);
+});
+
+test('a port that cannot be had ends the agent with the reason, and no Envoy was there', async () => {
+  const world = new AgentWorld({ dns: true });
+  world.dnsAnswer = 'failed';
+  await world.settle();
+  expect(world.output()).toEqual({ exitCode: 1, trouble: ['EADDRINUSE'] });
+  expect(epochsStarted(world)).toEqual([]);
+  expect(world.released).toEqual([7, 8]);
+});
+
+test('one that is neither open nor refused ends it after 5 s', async () => {
+  const world = new AgentWorld({ dns: true });
+  world.dnsAnswer = undefined;
+  await world.pass(5_000);
+  expect(world.output()).toEqual({ exitCode: 1, trouble: ['the DNS port was not open in 5000 ms'] });
+});
+
+test('a port that is lost is opened again after pauses that double to 30 s, and costs no Envoy', async () => {
+  const world = await AgentWorld.serving({ dns: true });
+  world.tellDns(table);
+  world.dnsAnswer = 'failed';
+  world.tellDns(lost);
+  const opened: number[] = [];
+  for (let second = 0; second < 200; second += 0.5) {
+    const before = world.dnsOpened;
+    await world.pass(500);
+    if (world.dnsOpened > before) opened.push(second + 0.5);
+  }
+  expect(opened.slice(0, 8)).toEqual([0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 61.5, 91.5]);
+  world.dnsAnswer = 'listening';
+  await world.pass(30_000);
+  world.tellDns(table);
+  world.tellDns(table);
+  await world.settle();
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('dns.failed')).toEqual([]);
+  expect(world.events('dns.listening')).toHaveLength(2);
+});
+
+test('one that has held for a minute is opened again soon; a table that is there is told before the port is open', async () => {
+  const world = await AgentWorld.serving({ dns: true });
+  world.dnsAnswer = undefined;
+  world.tellDns(lost);
+  await world.pass(500);
+  world.tellDns(table);
+  await world.pass(5_000 + 1_000);
+  world.tellDns({ type: 'dns-port.listening', addresses: ['127.0.0.1'], port: 15053 });
+  expect(world.dnsOpened).toBe(3);
+  await world.pass(60_000);
+  world.tellDns(lost);
+  await world.pass(500);
+  expect(world.dnsOpened).toBe(4);
+});
+
+test('told to end while the port is being opened, it ends at once', async () => {
+  const world = new AgentWorld({ dns: true });
+  world.dnsAnswer = undefined;
+  await world.settle();
+  world.signal('SIGTERM');
+  await world.settle();
+  expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  expect(world.dnsOpened).toBe(1);
+});
