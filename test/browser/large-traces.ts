@@ -28,6 +28,21 @@ export function agentTrace(records: number): string {
   return agentRun(Math.ceil(records / aCycle)).text;
 }
 
+/** The same run again and again as one trace: a million records at a tenth of what it costs to simulate them. */
+export function repeatedTrace(trace: string, times: number): string {
+  const begin = trace.indexOf('\n') + 1;
+  const [header, run] = [trace.slice(0, begin), trace.slice(begin)];
+  const last = JSON.parse(run.trimEnd().split('\n').at(-1)!) as TraceRecord;
+  const pauseMs = 1_000;
+  const runs = Array.from({ length: times }, (_, before) =>
+    run.replaceAll(/"(seq|cause|during|t)":(\d+(?:\.\d+)?)/g, (_whole, field: string, value: string) => {
+      const more = field === 't' ? last.t + pauseMs : last.seq;
+      return `"${field}":${Number(value) + before * more}`;
+    }),
+  );
+  return header + runs.join('');
+}
+
 function agentRun(cycles: number): { text: string; records: number } {
   const lines: string[] = [];
   const sink: TraceSink = { write: (line) => void lines.push(formatTraceLine(line)), flush: () => {}, close: () => {} };

@@ -33,6 +33,8 @@ export interface OpenOptions {
   readonly offline?: boolean;
   /** What follows the `#` of the address: a place in the trace. */
   readonly hash?: string;
+  /** Is done with the page before it goes anywhere. */
+  readonly prepare?: (page: Page) => Promise<void>;
 }
 
 /** Serves sources and opens the page. */
@@ -70,6 +72,7 @@ export async function openAddress(browser: Browser, address: string, options: Op
   await context.addInitScript({ path: join(import.meta.dirname, 'in-page.js') });
   const page = await context.newPage();
   const problems = collectProblems(page, expected);
+  await options.prepare?.(page);
   await page.goto(address);
   return {
     page,

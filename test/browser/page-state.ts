@@ -1,5 +1,5 @@
 /** What the page shows, read as a person reads it: from what is drawn. */
-import type { Page } from 'playwright-core';
+import type { CDPSession, Page } from 'playwright-core';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 
@@ -29,7 +29,7 @@ export function litStates(page: Page): Promise<string[]> {
 export function seqShown(page: Page): Promise<number | undefined> {
   return page.evaluate(() => {
     const { chartpilot } = globalThis as unknown as PageHooks;
-    return chartpilot.recording()?.records[chartpilot.place()]?.seq;
+    return chartpilot.recording()?.seqAt(chartpilot.place());
   });
 }
 
@@ -51,11 +51,12 @@ export async function opened(page: Page): Promise<number> {
 export function drawnAfterMs(page: Page, after: number): Promise<number[]> {
   return page.evaluate((last) => {
     const { chartpilot } = globalThis as unknown as PageHooks;
-    const { header, records } = chartpilot.recording()!;
+    const open = chartpilot.recording()!;
     // The program runs on this host: its clock is ours.
-    const startedAt = Date.parse(header.startedAt);
-    const happened = new Map(records.map(({ seq, t }) => [seq, startedAt + t]));
-    return chartpilot.drawn.filter(({ seq }) => seq > last).map(({ seq, at }) => at - happened.get(seq)!);
+    const startedAt = Date.parse(open.header.startedAt);
+    return chartpilot.drawn
+      .filter(({ seq }) => seq > last)
+      .map(({ seq, at }) => at - startedAt - open.timeAt(open.indexOf(seq)!));
   }, after);
 }
 
@@ -79,9 +80,42 @@ export async function nextFrame(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as InPage).inPage.nextFrame());
 }
 
+const clocks = new WeakMap<Page, CDPSession>();
+
+/** From now on the work of a page's main thread is counted. */
+export async function countWork(page: Page): Promise<void> {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+  clocks.set(page, session);
+}
+
+/** Milliseconds of processor time since {@link countWork}: what else the machine does is not in it. */
+export async function mainThreadMs(page: Page): Promise<number> {
+  const { metrics } = await clocks.get(page)!.send('Performance.getMetrics');
+  return metrics.find(({ name }) => name === 'TaskDuration')!.value * 1_000;
+}
+
+/** Bytes that its JavaScript holds after a collection of garbage, columns included. */
+export async function heldBytes(page: Page): Promise<number> {
+  const session = await page.context().newCDPSession(page);
+  try {
+    await session.send('HeapProfiler.collectGarbage');
+    const held = (await session.send('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize?: number };
+    return held.usedSize + (held.backingStorageSize ?? 0);
+  } finally {
+    await session.detach();
+  }
+}
+
+/** How often a key repeats in {@link stepRate}. */
+export const stepsHeld = 90;
+
 /** Frames a second while a key is held down: one step in each frame. */
 export function stepRate(page: Page, key: string): Promise<number> {
-  return page.evaluate((held) => (globalThis as unknown as InPage).inPage.holdKey(held, 90), key);
+  return page.evaluate(([held, times]) => (globalThis as unknown as InPage).inPage.holdKey(held, times), [
+    key,
+    stepsHeld,
+  ] as const);
 }
 
 /** What {@link actorsShown} must be at a record, by the trace itself: living charts and their states. */
@@ -103,7 +137,9 @@ export interface PageHooks {
     recording():
       | {
           readonly length: number;
-          readonly records: readonly { readonly seq: number; readonly t: number }[];
+          seqAt(index: number): number | undefined;
+          timeAt(index: number): number;
+          indexOf(seq: number): number | undefined;
           readonly header: { readonly startedAt: string };
         }
       | undefined;

@@ -9,14 +9,30 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import { singleFile } from '../../src/debugger/visualize/single-file.ts';
-import { agentTrace, connectionsTrace } from '../browser/large-traces.ts';
+import { agentTrace, connectionsTrace, repeatedTrace } from '../browser/large-traces.ts';
 import { launchBrowser, type OpenedPage, openAddress, openPage } from '../browser/open-page.ts';
-import { actorsAt, actorsShown, nextFrame, opened, recordsShown, seqShown, stepRate } from '../browser/page-state.ts';
+import {
+  actorsAt,
+  actorsShown,
+  atRest,
+  countWork,
+  heldBytes,
+  mainThreadMs,
+  nextFrame,
+  opened,
+  recordsShown,
+  seqShown,
+  stepRate,
+  stepsHeld,
+} from '../browser/page-state.ts';
 
 const records = 100_000;
-const openLimitMs = 3_000;
-const leastFramesPerSecond = 30;
-/** What is measured is what the page needs, not what others do on this machine meanwhile: the best of so many tries. */
+/** Limits are of the processor's time, not of the clock's: what else the machine does is not in it. */
+const openLimitMs = 2_000;
+const millionLimitMs = 10_000;
+const millionLimitMb = 500;
+const stepLimitMs = 16;
+/** Others who use the same caches and cores slow down what is measured all the same: the best of so many tries. */
 const tries = 3;
 
 let browser: Browser;
@@ -35,34 +51,31 @@ afterAll(async () => {
 });
 
 describe(`a trace of ${records.toLocaleString('en')} records`, () => {
-  test(`is open in ${openLimitMs / 1_000} s`, async () => {
-    const times: number[] = [];
-    for (let attempt = 0; attempt < tries && !times.some((ms) => ms < openLimitMs); attempt++) {
-      const open = await openPage(browser, [memorySource('large.trace', trace)]);
-      times.push(await opened(open.page));
+  test(`is open after ${openLimitMs / 1_000} s of the page's main thread`, async () => {
+    const worked: number[] = [];
+    while (worked.length < tries && !worked.some((ms) => ms < openLimitMs)) {
+      const open = await openPage(browser, [memorySource('large.trace', trace)], { prepare: countWork });
+      const openedMs = await opened(open.page);
+      worked.push(await mainThreadMs(open.page));
+      console.log(`opened in ${Math.round(openedMs)} ms, main thread ${Math.round(worked.at(-1)!)} ms`);
       expect(await recordsShown(open.page)).toBeGreaterThanOrEqual(records);
       await expectTruth(open.page);
       await open.close();
     }
-    console.log(`opened in ${times.map(Math.round).join(', ')} ms`);
-    expect(Math.min(...times)).toBeLessThan(openLimitMs);
+    expect(Math.min(...worked)).toBeLessThan(openLimitMs);
+    // The clock has run.
+    expect(Math.min(...worked)).toBeGreaterThan(100);
   });
 
-  test(`steps forwards and backwards at ${leastFramesPerSecond} frames a second, wherever one is`, async () => {
-    const open = await openPage(browser, [memorySource('large.trace', trace)]);
+  test('a step forwards or backwards costs less than a frame, wherever one is', async () => {
+    const open = await openPage(browser, [memorySource('large.trace', trace)], { prepare: countWork });
     await opened(open.page);
     for (const [share, key] of [
       [0.5, 'ArrowRight'],
       [0.5, 'ArrowLeft'],
       [0.98, 'ArrowLeft'],
     ] as const) {
-      const rates: number[] = [];
-      for (let attempt = 0; attempt < tries && !rates.some((rate) => rate >= leastFramesPerSecond); attempt++) {
-        await goToShare(open.page, share);
-        rates.push(await stepRate(open.page, key));
-      }
-      console.log(`${key} at ${share * 100} %: ${rates.map(Math.round).join(', ')} frames/s`);
-      expect(Math.max(...rates)).toBeGreaterThanOrEqual(leastFramesPerSecond);
+      await expectCheapSteps(open.page, share, key);
       await expectTruth(open.page);
     }
     await open.close();
@@ -75,6 +88,27 @@ describe(`a trace of ${records.toLocaleString('en')} records`, () => {
       await goToShare(open.page, share);
       await expectTruth(open.page);
     }
+    await open.close();
+  });
+});
+
+describe('a trace of a million records', () => {
+  test(`is open after ${millionLimitMs / 1_000} s of the page's main thread, in ${millionLimitMb} MB; a step costs less than a frame`, async () => {
+    const million = repeatedTrace(trace, 10);
+    const open = await openPage(browser, [memorySource('million.trace', million)], { prepare: countWork });
+    const { page } = open;
+    const openedMs = await opened(page);
+    const workedMs = await mainThreadMs(page);
+    const heldMb = (await heldBytes(page)) / 1e6;
+    console.log(
+      `opened in ${Math.round(openedMs)} ms, main thread ${Math.round(workedMs)} ms, ${Math.round(heldMb)} MB`,
+    );
+    expect(await recordsShown(page)).toBeGreaterThanOrEqual(1_000_000);
+    expect(workedMs).toBeLessThan(millionLimitMs);
+    expect(heldMb).toBeLessThan(millionLimitMb);
+    await goToShare(page, 0.98);
+    await expectTruth(page, million);
+    await expectCheapSteps(page, 0.5, 'ArrowLeft');
     await open.close();
   });
 });
@@ -121,8 +155,23 @@ async function offline(file: string): Promise<OpenedPage> {
 }
 
 /** The states that the page shows are those to which the trace leads. */
-async function expectTruth(page: Page): Promise<void> {
-  await expect.poll(async () => actorsShown(page)).toEqual(actorsAt(trace, await seqShown(page)));
+async function expectTruth(page: Page, of = trace): Promise<void> {
+  await expect.poll(async () => actorsShown(page)).toEqual(actorsAt(of, await seqShown(page)));
+}
+
+/** Of the main thread, for each of many steps from a place. */
+async function expectCheapSteps(page: Page, share: number, key: string): Promise<void> {
+  const costs: number[] = [];
+  while (costs.length < tries && !costs.some((ms) => ms < stepLimitMs)) {
+    await goToShare(page, share);
+    await atRest(page);
+    const before = await mainThreadMs(page);
+    await stepRate(page, key);
+    costs.push(((await mainThreadMs(page)) - before) / stepsHeld);
+  }
+  console.log(`${key} at ${share * 100} %: ${costs.map((ms) => ms.toFixed(1)).join(', ')} ms a step`);
+  expect(Math.min(...costs)).toBeLessThan(stepLimitMs);
+  expect(Math.min(...costs)).toBeGreaterThan(0.5);
 }
 
 /** By the slider, as a person goes there. */

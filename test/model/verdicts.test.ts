@@ -1,6 +1,7 @@
 /** What is said of an agent's life, in the words of the rules: each case is a run of the real machines in virtual time. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { RecordedRun } from '../../src/debugger/trace/record-list.ts';
 import type { Verdict, VerdictRule } from '../../src/debugger/verdicts/verdict.ts';
 import { rules, Verdicts } from '../../src/debugger/verdicts/verdicts.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -197,8 +198,7 @@ test('no trace, whatever is in its events, breaks a rule', () => {
 });
 
 function runOf({ header, records }: RecordedLife) {
-  // Numbers are in order, and none is missing.
-  return { header, records, indexOf: (seq: number) => (records[seq - 1]?.seq === seq ? seq - 1 : undefined) };
+  return new RecordedRun(header, records);
 }
 
 function judged(trace: RecordedLife) {

@@ -211,6 +211,6 @@ function toggle(name: string): void {
 }
 
 function isNew({ spawnedAt, spawned }: ActorSnapshot): boolean {
-  const first = recording.value?.records[0]?.seq ?? 0;
+  const first = recording.value?.seqAt(0) ?? 0;
   return spawned > first && spawned > 1 && now.value - spawnedAt < newForMs;
 }

@@ -3,20 +3,7 @@ import { computed } from '@preact/signals';
 import type { Statechart } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chosenActor, place, recording, size, state } from '../model/place.ts';
-import type { Recording } from '../model/recording.ts';
-import { StepIndex, type Taken, takenAt } from './chart-steps.ts';
-
-const indexes = new WeakMap<Recording, StepIndex>();
-
-/** The steps of the open trace, up to its end. */
-export const steps = computed<StepIndex | undefined>(() => {
-  const open = recording.value;
-  if (open === undefined || size.value < 0) return undefined;
-  const index = indexes.get(open) ?? new StepIndex(open);
-  indexes.set(open, index);
-  index.grow();
-  return index;
-});
+import { type StepRecord, stepsBefore, type Taken, takenAt } from './chart-steps.ts';
 
 /** The actor whose chart is shown: the chosen one, or the first that has a chart; when all have ended, the one that ended last. */
 export const shownActor = computed<string | undefined>(() => {
@@ -26,10 +13,10 @@ export const shownActor = computed<string | undefined>(() => {
 });
 
 function endedLast(): string | undefined {
-  const records = recording.value?.records ?? [];
-  for (let index = Math.min(place.value, records.length - 1); index >= 0; index--) {
-    const record = records[index]!;
-    if (record.kind === 'transition' && record.from !== '') return record.actor;
+  const open = recording.value;
+  for (let index = Math.min(place.value, (open?.length ?? 0) - 1); index >= 0; index--) {
+    const record = open!.kindAt(index) === 'transition' ? open!.recordAt(index) : undefined;
+    if (record?.kind === 'transition' && record.from !== '') return record.actor;
   }
   return undefined;
 }
@@ -42,8 +29,8 @@ export const shownSnapshot = computed<ActorSnapshot | undefined>(() =>
 /** The id of its machine; undefined for effects. */
 export const shownMachine = computed<string | undefined>(() => {
   const actor = shownActor.value;
-  if (actor === undefined || steps.value === undefined || size.value < 0) return undefined;
-  return shownSnapshot.value?.machine ?? steps.value.machineOf(actor);
+  if (actor === undefined || size.value < 0) return undefined;
+  return shownSnapshot.value?.machine ?? recording.value?.machineOf(actor);
 });
 
 const definitions = computed<ReadonlyMap<string, Statechart>>(
@@ -55,17 +42,20 @@ export function definitionOf(machine: string | undefined): Statechart | undefine
   return machine === undefined ? undefined : definitions.value.get(machine);
 }
 
+/** The last steps of an actor at the place, newest first. */
+export function stepsOf(actor: string): Iterable<{ readonly index: number; readonly record: StepRecord }> {
+  return recording.value === undefined ? [] : stepsBefore(recording.value, actor, place.value);
+}
+
 /** What an actor has just taken, at the place. */
 export function takenNow({ actor, spawned }: ActorSnapshot): Taken {
-  if (recording.value === undefined || steps.value === undefined) return { now: [], last: [] };
-  return takenAt(recording.value, steps.value, actor, spawned, place.value);
+  if (recording.value === undefined) return { now: [], last: [] };
+  return takenAt(recording.value, actor, spawned, place.value);
 }
 
 /** Place of the record with which an actor came into its state; -1 when that was before the trace. */
 export function sinceIndex({ actor, spawned }: ActorSnapshot): number {
-  for (const { index, record } of steps.value?.before(actor, place.value) ?? []) {
-    if (record.seq < spawned) break;
-    if (record.kind === 'transition') return index;
-  }
-  return -1;
+  const open = recording.value;
+  const index = open?.lastAbout(actor, ['transition'], place.value + 1) ?? -1;
+  return (open?.seqAt(index) ?? 0) >= spawned ? index : -1;
 }

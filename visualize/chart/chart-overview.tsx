@@ -17,7 +17,7 @@ interface Props {
 
 /** The charts of all who live, small, side by side; many of a kind are one chart with counts. */
 export function ChartOverview({ groups, show }: Props): JSX.Element {
-  const record = recording.value?.records[place.value];
+  const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
   return (
     <ul class="chart-overview" aria-label="All charts">

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { Recording } from '../model/recording.ts';
-import { StepIndex, takenAt } from './chart-steps.ts';
+import { stepsBefore, takenAt } from './chart-steps.ts';
 
 const story: TraceBody[] = [
   { kind: 'spawn', actor: 'a', machine: 'm' },
@@ -35,25 +35,20 @@ test('an actor that has the name of an earlier one has taken nothing of what tha
 
 test('the machine of an actor is known when it lives no more, and the newest of the name counts', () => {
   const recording = recordingOf(story.slice(0, 8));
-  const steps = new StepIndex(recording);
-  expect(steps.machineOf('a')).toBe('m');
+  expect(recording.machineOf('a')).toBe('m');
   recording.append([{ ...story[8]!, seq: 9, t: 9 }]);
-  steps.grow();
-  expect(steps.machineOf('a')).toBe('n');
-  expect(steps.machineOf('b')).toBeUndefined();
+  expect(recording.machineOf('a')).toBe('n');
+  expect(recording.machineOf('b')).toBeUndefined();
 });
 
 test('steps that are appended are found, newest first', () => {
   const recording = recordingOf(story.slice(0, 4));
-  const steps = new StepIndex(recording);
   recording.append([{ ...story[4]!, seq: 5, t: 5 }]);
-  steps.grow();
-  expect([...steps.before('a', 99)].map(({ index }) => index)).toEqual([4, 3, 1]);
+  expect([...stepsBefore(recording, 'a', 99)].map(({ index }) => index)).toEqual([4, 3, 1]);
 });
 
 function at(place: number, spawned = 1): ReturnType<typeof takenAt> {
-  const recording = recordingOf(story);
-  return takenAt(recording, new StepIndex(recording), 'a', spawned, place);
+  return takenAt(recordingOf(story), 'a', spawned, place);
 }
 
 function recordingOf(bodies: readonly TraceBody[]): Recording {

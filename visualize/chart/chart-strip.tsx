@@ -14,7 +14,7 @@ interface Props {
 
 /** All who have a chart, each with its state: the chosen one is below it. */
 export function ChartStrip({ groups, all, show }: Props): JSX.Element {
-  const record = recording.value?.records[place.value];
+  const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
   return (
     <nav class="chart-strip" aria-label="Actors with charts">

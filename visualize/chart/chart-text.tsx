@@ -22,7 +22,8 @@ export function ChartText({ groups }: { groups: readonly ChartGroup[] }): JSX.El
 
 function actorInWords({ actors, machine }: ChartGroup): string {
   const [actor] = actors;
-  const since = recording.value?.records[sinceIndex(actor!)]?.t ?? actor!.spawnedAt;
+  const index = sinceIndex(actor!);
+  const since = index < 0 ? actor!.spawnedAt : recording.value!.timeAt(index);
   return chartInWords(definitionOf(machine), actor!, since, now.peek());
 }
 

@@ -1,9 +1,17 @@
 import type { JSX } from 'preact';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
-import { choose, goTo, now, place, recording, showsAll, state } from '../model/place.ts';
+import { choose, goTo, now, recording, showsAll, state } from '../model/place.ts';
 import { clockText, eventInWords } from '../model/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
-import { definitionOf, shownActor, shownMachine, shownSnapshot, sinceIndex, steps, takenNow } from './chart-current.ts';
+import {
+  definitionOf,
+  shownActor,
+  shownMachine,
+  shownSnapshot,
+  sinceIndex,
+  stepsOf,
+  takenNow,
+} from './chart-current.ts';
 import { shownPicture, showsWhole } from './chart-folding.ts';
 import { chartGroups } from './chart-groups.ts';
 import { countdownsAt, leftInWords, transitionInWords, waysOn } from './chart-lights.ts';
@@ -70,7 +78,7 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
 
 /** Why somebody is not there: the state in which it ended is told, if it did. */
 function absence(actor: string): string {
-  for (const { record } of steps.value?.before(actor, place.value) ?? []) {
+  for (const { record } of stepsOf(actor)) {
     if (record.kind === 'transition') return `has ended, last in ${record.to}`;
   }
   return 'does not live here';
@@ -78,7 +86,7 @@ function absence(actor: string): string {
 
 function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
   const index = sinceIndex(snapshot);
-  const record = recording.value?.records[index];
+  const record = recording.value?.recordAt(index);
   if (record === undefined) return <span class="chart-since">since {clockText(snapshot.spawnedAt)}</span>;
   return (
     <button type="button" class="chart-since" title="Go to where it came into this state" onClick={() => goTo(index)}>
@@ -123,7 +131,7 @@ function Timers({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
 /** What is known of an actor whose machine is not in the trace's header, or that is no machine. */
 function NoPicture({ actor, machine }: { actor: string; machine: string | undefined }): JSX.Element {
   const parent = state.value?.actors.get(actor)?.parent;
-  const history = [...take(steps.value?.before(actor, place.value) ?? [], 50)];
+  const history = [...take(stepsOf(actor), 50)];
   return (
     <div class="chart-none">
       {machine === undefined ? (

@@ -13,7 +13,7 @@ import { Minimap, type Seen } from './chart-minimap.tsx';
 import { pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 import { goToState, useNamedStates } from './chart-states.ts';
-import type { Taken } from './chart-steps.ts';
+import { hasStepped, type Taken } from './chart-steps.ts';
 
 const zoomStep = 1.2;
 const roomAround = 24;
@@ -225,23 +225,18 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
 
 /** The transitions that an actor takes in the whole story that is shown. */
 function storyWays(actor: string | undefined): number[] {
-  const records = recording.value?.records ?? [];
+  const open = recording.value;
   if (storyAnchor.value === undefined) return [];
   return (story.value?.places ?? []).flatMap((index) => {
-    const record = records[index];
+    const record = open?.recordAt(index);
     const isStep = record?.kind === 'transition' || record?.kind === 'step';
     return isStep && record.actor === actor ? (record.taken ?? []) : [];
   });
 }
 
 function steppedSince({ actor }: ActorSnapshot, before: number): boolean {
-  const records = recording.peek()?.records ?? [];
-  for (let index = place.peek(); index > before; index--) {
-    const record = records[index];
-    if (record !== undefined && (record.kind === 'transition' || record.kind === 'step') && record.actor === actor)
-      return true;
-  }
-  return false;
+  const open = recording.peek();
+  return open !== undefined && hasStepped(open, actor, before, place.peek());
 }
 
 function showActive(element: HTMLDivElement | null, scene: ChartScene, leaves: readonly number[], scale: number): void {

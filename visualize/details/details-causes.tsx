@@ -29,7 +29,7 @@ const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
 /** Why it happened, back to what nobody here caused; and what came of it. */
 export function Causes({ open, index }: { readonly open: Recording; readonly index: number }): JSX.Element {
   const { links, origin } = causeChain(open, index);
-  const record = open.records[index]!;
+  const record = open.recordAt(index)!;
   const led = open.ledTo(record.seq);
   return (
     <div class="column scroll" data-part="causes">
@@ -112,8 +112,8 @@ function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
       </button>
       {all !== undefined && first !== undefined && last !== undefined && (
         <span class="muted story-words">
-          of #{open.records[anchor!]?.seq}: {all.places.length} records{all.isCut && ' and more'},{' '}
-          {storyActors.value.size} actors, {durationInWords(open.timeAt(last) - open.timeAt(first))}
+          of #{open.seqAt(anchor!)}: {all.places.length} records{all.isCut && ' and more'}, {storyActors.value.size}{' '}
+          actors, {durationInWords(open.timeAt(last) - open.timeAt(first))}
         </span>
       )}
     </>
@@ -181,7 +181,7 @@ function Link({
   readonly index: number;
   readonly from: number;
 }): JSX.Element {
-  const record = open.records[index]!;
+  const record = open.recordAt(index)!;
   const away = record.t - from;
   return (
     <button type="button" class="record-link" data-record={record.seq} onClick={() => jumpTo(index)}>

@@ -121,7 +121,7 @@ function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
 function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JSX.Element {
   const open = recording.value!;
   const answers =
-    record.kind === 'transition' || record.kind === 'step' ? [] : steps.map((index) => open.records[index]!);
+    record.kind === 'transition' || record.kind === 'step' ? [] : steps.map((index) => open.recordAt(index)!);
   const { title, value } = payloadOf(record);
   return (
     <>

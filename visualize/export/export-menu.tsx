@@ -145,7 +145,7 @@ function rangeInWords(): string {
   const count = exported.last - exported.first + 1;
   const records = `${count} ${count === 1 ? 'record' : 'records'}`;
   if (range.value === undefined) return `The whole trace, ${records}. Shift + drag on the timeline chooses a part.`;
-  return `Records ${open.records[exported.first]!.seq} to ${open.records[exported.last]!.seq}: ${records}.`;
+  return `Records ${open.seqAt(exported.first)} to ${open.seqAt(exported.last)}: ${records}.`;
 }
 
 function onKey(event: KeyboardEvent, menu: HTMLElement | null, close: (focusButton: boolean) => void): void {

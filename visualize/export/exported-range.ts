@@ -21,5 +21,5 @@ export function exportedRange(
 /** A file's name that says what is in it: `pilot-agent-80-140.trace`. */
 export function fileName(recording: Recording, { first, last }: ExportedRange, ending: string): string {
   const program = recording.header.program.replaceAll(/[^\w.-]+/g, '-');
-  return `${program}-${recording.records[first]!.seq}-${recording.records[last]!.seq}${ending}`;
+  return `${program}-${recording.seqAt(first)}-${recording.seqAt(last)}${ending}`;
 }

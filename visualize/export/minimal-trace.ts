@@ -15,13 +15,13 @@ export function minimalTrace(recording: Recording, part: ExportedRange): string 
     machines: machinesWithin(recording, part),
     ...(living.length > 0 && { actors: living }),
   };
-  return [own, ...recording.records.slice(first, last + 1)].map(formatTraceLine).join('');
+  return [own, ...recording.recordsIn(first, last)].map(formatTraceLine).join('');
 }
 
 /** Of those who lived before it, and of those who came within. */
 export function machinesWithin(recording: Recording, { first, last }: ExportedRange): TraceHeader['machines'] {
   const occurring = new Set([...recording.stateAt(first - 1).actors.values()].map(({ machine }) => machine));
-  for (const record of recording.records.slice(first, last + 1)) {
+  for (const record of recording.recordsIn(first, last)) {
     if (record.kind === 'spawn') occurring.add(record.machine);
   }
   return recording.header.machines.filter(({ id }) => occurring.has(id));

@@ -18,7 +18,7 @@ export function partThatMatters(
   index: number,
   verdict: Pick<Verdict, 'range' | 'root'> | undefined,
 ): ExportedRange {
-  const record = open.records[index];
+  const record = open.recordAt(index);
   const causes = record === undefined ? [] : causeChain(open, index).links.map((link) => link.index);
   const told = verdict === undefined ? [] : [...verdict.range, ...(verdict.root === undefined ? [] : [verdict.root])];
   const isAbout = verdict !== undefined && verdict.range[0] <= index && index <= verdict.range[1];

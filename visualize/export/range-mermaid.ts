@@ -5,17 +5,17 @@ import type { ExportedRange } from './exported-range.ts';
 
 /** The messages of a part of a recording as mermaid's sequence diagram, departures marked. */
 export function rangeMermaid(recording: Recording, { first, last }: ExportedRange): string {
-  const { header, records, departures } = recording;
+  const { header, departures } = recording;
   const reader = new MessageReader([...recording.stateAt(first - 1).actors.values()]);
   const messages: Message[] = [];
-  for (const record of records.slice(first, last + 1)) {
+  for (const record of recording.recordsIn(first, last)) {
     const message = reader.read(record);
     if (message !== undefined && !isInternal(message)) messages.push(message);
   }
   return sequenceMermaid({
     about: [
       `${header.program}, process ${header.pid}, started ${header.startedAt}`,
-      `records ${records[first]!.seq} to ${records[last]!.seq}`,
+      `records ${recording.seqAt(first)} to ${recording.seqAt(last)}`,
     ],
     messages,
     departures: departures.filter(({ index }) => index >= first && index <= last).map(({ departure }) => departure),

@@ -5,11 +5,11 @@ import type { ExportedRange } from './exported-range.ts';
 
 /** A test that replays a trace from its beginning to the end of a range. */
 export function rangeTest(recording: Recording, { last }: ExportedRange): ReplayTest {
-  const { header, records } = recording;
-  const end = records[last]!;
+  const { header } = recording;
+  const end = recording.recordAt(last)!;
   return formatReplayTest({
     header,
-    records: records.slice(0, last + 1),
+    records: recording.recordsIn(0, last),
     upTo: end.seq,
     name: `${header.program} does what was recorded, up to record ${end.seq} (${recordInWords(end)})`,
   });
@@ -17,7 +17,6 @@ export function rangeTest(recording: Recording, { last }: ExportedRange): Replay
 
 /** Why no test can be made of a trace; undefined when one can. */
 export function whyNoTest(recording: Recording): string | undefined {
-  const { header, records } = recording;
-  if (header.actors === undefined && records[0]?.seq === 1) return undefined;
+  if (recording.header.actors === undefined && recording.seqAt(0) === 1) return undefined;
   return 'The trace does not begin with the program’s start: it cannot be replayed.';
 }

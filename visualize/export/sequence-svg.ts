@@ -78,7 +78,7 @@ interface Drawing {
 function rowSvg(rows: SequenceRows, at: number, y: number, drawing: Drawing): string[] {
   const { entry, line } = rows.row(at);
   const { recording } = rows.index;
-  const record = recording.records[entry.index]!;
+  const record = recording.recordAt(entry.index)!;
   const departures = recording.departureAt(entry.index);
   const { palette, width } = drawing;
   const ground =

@@ -13,12 +13,11 @@ const atMost = 4;
 const lookedAt = 200;
 
 export function departed(recording: Recording, place: number): Departed[] {
-  const { records } = recording;
   const living = recording.stateAt(place).actors;
   const found: Departed[] = [];
   const since = recording.timeAt(place) - shownForMs;
   for (let index = place; index >= 0 && index > place - lookedAt; index--) {
-    const record = records[index]!;
+    const record = recording.recordAt(index)!;
     if (record.t < since || found.length === atMost) break;
     // An effect's name is its parent's and its own.
     if (record.kind !== 'stop' || record.actor.includes('/')) continue;

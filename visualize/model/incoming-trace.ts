@@ -13,6 +13,16 @@ export class TraceProblem extends Error {
   }
 }
 
+/** Records that were read, and the text of each. */
+export interface Incoming {
+  readonly records: readonly TraceRecord[];
+  /** Of this version of the format, whatever that of the trace is. */
+  readonly lines: readonly string[];
+}
+
+/** Far more than a program writes (runtime/trace/redact.ts); what is longer would take the memory before anybody knows what it is. */
+export const longestLine = 64 * 1024 * 1024;
+
 /**
  * Reads lines. Give it text with {@link TraceStream.push}; take records with {@link TraceStream.read}, which does as much
  * as it is told to: a page must stay alive while it reads.
@@ -25,8 +35,12 @@ export class TraceStream {
   readonly #texts: string[] = [];
   /** Of a line that was reached; what is good before it is answered first. */
   #problem: unknown;
-  #rest = '';
+  /** The piece that is being read, and how far it was. */
+  #piece = '';
   #from = 0;
+  /** Pieces of a line whose end has not come: joined once, when it has. */
+  #begun: string[] = [];
+  #begunLength = 0;
   #line = 0;
   #lastSeq = 0;
   /** A line that is not JSON: it was cut, if records are missing behind it. */
@@ -42,52 +56,70 @@ export class TraceStream {
    *
    * @throws TraceProblem at a line that is none, after the records before it were answered.
    */
-  read(goOn: () => boolean): TraceRecord[] {
+  read(goOn: () => boolean): Incoming {
     if (this.#problem !== undefined) throw this.#problem;
     const records: TraceRecord[] = [];
+    const lines: string[] = [];
     for (let count = 1; ; count++) {
-      const text = this.#nextLine();
-      if (text === undefined) return records;
       try {
+        const text = this.#nextLine();
+        if (text === undefined) return { records, lines };
         const record = this.#take(text);
-        if (record !== undefined) records.push(record);
+        if (record !== undefined) {
+          records.push(record);
+          lines.push(this.#reader.isOfThisVersion ? text : JSON.stringify(record));
+        }
       } catch (error) {
         if (records.length === 0) throw error;
         this.#problem = error;
-        return records;
+        return { records, lines };
       }
-      if (count % 64 === 0 && !goOn()) return records;
+      if (count % 64 === 0 && !goOn()) return { records, lines };
     }
   }
 
   /** No more text will come: a last line without its newline is looked at. */
-  end(): TraceRecord[] {
-    const text = this.#rest.slice(this.#from);
-    this.#rest = '';
+  end(): Incoming {
+    const text = this.#begun.join('') + this.#piece.slice(this.#from);
+    this.#piece = '';
     this.#from = 0;
+    this.#begun = [];
     if (text.trim() !== '') {
       if (typeof this.#reader.read(text) !== 'string') {
         const record = this.#take(text);
-        return record === undefined ? [] : [record];
+        return record === undefined ? nothing : { records: [record], lines: [JSON.stringify(record)] };
       }
       this.#line++;
       this.cutOff.push(this.#line);
     }
     if (this.#half !== undefined) this.cutOff.unshift(this.#half.line);
-    return [];
+    return nothing;
   }
 
   #nextLine(): string | undefined {
     for (;;) {
-      const end = this.#rest.indexOf('\n', this.#from);
+      const end = this.#piece.indexOf('\n', this.#from);
       if (end !== -1) {
-        const line = this.#rest.slice(this.#from, end);
+        const line = this.#piece.slice(this.#from, end);
         this.#from = end + 1;
-        return line;
+        if (this.#begun.length === 0) return line;
+        const whole = [...this.#begun, line].join('');
+        this.#begun = [];
+        this.#begunLength = 0;
+        return whole;
+      }
+      if (this.#from < this.#piece.length) {
+        this.#begun.push(this.#piece.slice(this.#from));
+        this.#begunLength += this.#piece.length - this.#from;
+        this.#from = this.#piece.length;
+      }
+      if (this.#begunLength > longestLine) {
+        const mega = longestLine / 1024 / 1024;
+        throw new TraceProblem(this.#line + 1, `the line is longer than ${mega} million characters: it is no record`);
       }
       const more = this.#texts.shift();
       if (more === undefined) return undefined;
-      this.#rest = this.#rest.slice(this.#from) + more;
+      this.#piece = more;
       this.#from = 0;
     }
   }
@@ -131,3 +163,5 @@ export class TraceStream {
     }
   }
 }
+
+const nothing: Incoming = { records: [], lines: [] };

@@ -11,11 +11,11 @@ const settleMs = 250;
 
 /** The place that is looked at; a place that moves along with the end is not held. */
 export function currentAddress(): Address {
-  const records = recording.value?.records;
-  const record = follows.value ? undefined : records?.[place.value]?.seq;
+  const open = recording.value;
+  const record = follows.value ? undefined : open?.seqAt(place.value);
   const [first, last] = range.value ?? [];
-  const firstSeq = first === undefined ? undefined : records?.[first]?.seq;
-  const lastSeq = last === undefined ? undefined : records?.[last]?.seq;
+  const firstSeq = first === undefined ? undefined : open?.seqAt(first);
+  const lastSeq = last === undefined ? undefined : open?.seqAt(last);
   return {
     source: source.value,
     ...(record !== undefined && { record }),

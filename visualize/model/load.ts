@@ -106,10 +106,10 @@ class Reading {
       stream.push(text);
       for (;;) {
         const until = performance.now() + sliceMs;
-        const records = stream.read(() => performance.now() < until);
+        const { records, lines } = stream.read(() => performance.now() < until);
         if (grows === undefined && stream.header !== undefined) grows = await this.#begin(stream.header);
         if (records.length === 0) break;
-        grows!.append(records);
+        grows!.append(records, lines);
         this.#publish(grows!);
         if (performance.now() >= until) await nextTurn();
         if (this.#signal.aborted) return false;
@@ -119,7 +119,8 @@ class Reading {
         return true;
       }
     }
-    grows?.append(stream.end());
+    const { records, lines } = stream.end();
+    grows?.append(records, lines);
     if (grows === undefined) throw new TraceProblem(1, 'there is no header: the trace is empty');
     if (this.#source.kind === 'live') this.#complete({ kind: 'ended' });
     else this.#complete({ kind: 'complete', cutOff: stream.cutOff });
@@ -140,7 +141,7 @@ class Reading {
 
   #show(begun: Recording, made: Session): void {
     this.#shown = undefined;
-    const before = recording.value?.records[place.value]?.seq;
+    const before = recording.value?.seqAt(place.value);
     if (this.#wanted === undefined && before !== undefined && !follows.value) this.#wanted = { record: before };
     this.#drawnUpTo = 0;
     this.#retryMs = firstRetryMs;
@@ -181,7 +182,7 @@ class Reading {
 
   /** To be called in the frame that shows what has come. */
   #noteDrawn(grown: Recording): void {
-    if (follows.value) noteDrawn(grown.records.slice(this.#drawnUpTo).map(({ seq }) => seq));
+    if (follows.value) noteDrawn(seqsFrom(grown, this.#drawnUpTo));
     this.#drawnUpTo = grown.length;
   }
 
@@ -217,7 +218,7 @@ class Reading {
     const index = record === undefined ? undefined : grown.indexOf(record);
     if (index !== undefined) place.value = index;
     if (index !== undefined || (record === undefined && range.value !== undefined)) this.#wanted = undefined;
-    else if (record !== undefined && this.#source.kind === 'live' && (grown.records[0]?.seq ?? 0) > record) {
+    else if (record !== undefined && this.#source.kind === 'live' && (grown.seqAt(0) ?? 0) > record) {
       notice.value = `Record ${record}, which the link asks for, is not kept any more.`;
       this.#wanted = undefined;
     }
@@ -235,6 +236,10 @@ class Reading {
       });
     });
   }
+}
+
+function seqsFrom(all: Recording, from: number): number[] {
+  return Array.from({ length: all.length - from }, (_, i) => all.seqAt(from + i)!);
 }
 
 /** Where a file opens: at what departed from the diagrams, else at the last restart, else at its end. */

@@ -9,7 +9,7 @@ export const marks = signal<readonly number[]>([]);
 
 /** Marks the record at a place, or takes its mark away. */
 export function toggleMark(index: number): void {
-  const seq = recording.value?.records[index]?.seq;
+  const seq = recording.value?.seqAt(index);
   if (seq === undefined) return;
   const others = marks.value.filter((marked) => marked !== seq);
   if (others.length === marks.value.length && others.length < mostMarks) others.push(seq);
@@ -19,7 +19,7 @@ export function toggleMark(index: number): void {
 /** To the next marked record; behind the last one comes the first one. */
 export function goToMark(): void {
   const open = recording.value;
-  const here = open?.records[place.value]?.seq ?? 0;
+  const here = open?.seqAt(place.value) ?? 0;
   const next = marks.value[firstAfter(marks.value, (seq) => seq > here)] ?? marks.value[0];
   const index = next === undefined ? undefined : open?.indexOf(next);
   if (index !== undefined) jumpTo(index);

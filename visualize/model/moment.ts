@@ -27,7 +27,7 @@ export interface Moment {
 const logWindowMs = 2_000;
 
 export function momentAt(recording: Recording, index: number): Moment | undefined {
-  const record = recording.records[index];
+  const record = recording.recordAt(index);
   if (record === undefined) return undefined;
   const actor = actorOf(record);
   const steps = stepsOf(recording, record, index, actor);
@@ -35,7 +35,7 @@ export function momentAt(recording: Recording, index: number): Moment | undefine
   const after = recording.stateAt(steps.at(-1) ?? index).actors.get(actor);
   const machineId = (after ?? before)?.machine;
   const machine = recording.header.machines.find(({ id }) => id === machineId);
-  const stepped = steps.map((at) => recording.records[at]!).filter(isStep);
+  const stepped = steps.map((at) => recording.recordAt(at)!).filter(isStep);
   return {
     index,
     record,
@@ -64,7 +64,7 @@ export interface LoggedLine {
 export function logsAround(recording: Recording, t: number, limit: number): { lines: LoggedLine[]; all: number } {
   const places = recording.logsBetween(t - logWindowMs, t + logWindowMs);
   const lines = places.map((index) => {
-    const record = recording.records[index] as TraceRecord & { kind: 'log' };
+    const record = recording.recordAt(index) as TraceRecord & { kind: 'log' };
     return { index, record, awayMs: record.t - t };
   });
   lines.sort((a, b) => Math.abs(a.awayMs) - Math.abs(b.awayMs) || a.index - b.index);
@@ -82,7 +82,7 @@ function stepsOf(recording: Recording, record: TraceRecord, index: number, actor
   if (isStep(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];
   return recording.ledTo(record.seq).filter((at) => {
-    const led = recording.records[at]!;
+    const led = recording.recordAt(at)!;
     return isStep(led) && led.actor === actor;
   });
 }

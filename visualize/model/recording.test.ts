@@ -153,7 +153,7 @@ test('what is kept of states has no more entries than the trace has records, how
   recording.append(stamped([...Array(actors).keys()].map((i) => spawn(`a-${i}`))));
   for (let round = 0; round < 5; round++) {
     const bodies = [...Array(actors).keys()].map((i) => enters(`a-${i}`, `s-${round}`));
-    const from = recording.records.at(-1)!.seq + 1;
+    const from = recording.seqAt(recording.length - 1)! + 1;
     recording.append(stamped(bodies).map((record, i) => ({ ...record, seq: from + i })));
   }
   const entries = copies.mock.results.reduce((sum, { value }) => sum + (value as TraceState).actors.size, 0);

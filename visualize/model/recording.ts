@@ -1,10 +1,12 @@
 import { type Departure, TraceChecker } from '../../src/debugger/check/check.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
+import type { RecordKind, RecordList } from '../../src/debugger/trace/record-list.ts';
 import { Verdicts } from '../../src/debugger/verdicts/verdicts.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import { IdleTimes } from './idle-time.ts';
 import { Lanes } from './lanes.ts';
+import { RecordStore } from './record-store.ts';
 import { firstAfter } from './sorted.ts';
 
 /**
@@ -14,6 +16,9 @@ import { firstAfter } from './sorted.ts';
 const leastBetweenCheckpoints = 500;
 /** The views ask for a few states of each place: before it, at it, after what it led to. */
 const keptStates = 6;
+
+/** With these an actor comes to be, or into another state. */
+const changing = ['spawn', 'transition'] as const;
 
 /** Records that are not in the trace: those before its first one, or between two. */
 export interface Gap {
@@ -32,7 +37,7 @@ export interface PlacedDeparture {
  * A trace as the page holds it. It only grows, at its end. A place in it is an index: of the record that happened last
  * there; -1 is before the first one.
  */
-export class Recording {
+export class Recording implements RecordList {
   readonly header: TraceHeader;
   readonly diagrams: readonly Diagram[];
   /** The trace as bars and marks over time. */
@@ -41,7 +46,7 @@ export class Recording {
   readonly verdicts: Verdicts = new Verdicts(this);
   /** When nothing on them changed for long. */
   readonly idle = new IdleTimes();
-  readonly #records: TraceRecord[] = [];
+  readonly #records: RecordStore;
   /** States that are kept, each after the record at its place. */
   readonly #checkpoints: { readonly index: number; readonly state: TraceState }[];
   /** After the last record. */
@@ -49,10 +54,7 @@ export class Recording {
   readonly #checker: TraceChecker;
   readonly #notChecked: readonly { readonly file: string; readonly omitted: readonly string[] }[];
   readonly #departures: PlacedDeparture[] = [];
-  /** Where each actor began, and where its states changed. */
-  readonly #changes = new Map<string, number[]>();
-  /** By the `seq` that records name as their cause. */
-  readonly #ledTo = new Map<number, number[]>();
+  readonly #machines = new Map<string, string>();
   readonly #logs: number[] = [];
   readonly #gaps: Gap[] = [];
   /** States that were asked for last: the next one is asked for near them. */
@@ -61,8 +63,12 @@ export class Recording {
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
     this.header = header;
     this.diagrams = diagrams;
+    this.#records = new RecordStore(header);
     this.lanes = new Lanes(header);
     this.#newest = TraceState.of(header);
+    for (const { actor, machine } of header.actors ?? []) {
+      if (machine !== undefined) this.#machines.set(actor, machine);
+    }
     this.#checkpoints = [{ index: -1, state: this.#newest.copy() }];
     this.#checker = new TraceChecker(diagrams, header);
     this.#notChecked = this.#checker.report().notChecked;
@@ -72,8 +78,47 @@ export class Recording {
     return this.#records.length;
   }
 
-  get records(): readonly TraceRecord[] {
-    return this.#records;
+  /** Parsed when it is asked for, unless it was a moment ago. */
+  recordAt(index: number): TraceRecord | undefined {
+    return this.#records.recordAt(index);
+  }
+
+  /** From one place to another, both included. */
+  recordsIn(first: number, last: number): TraceRecord[] {
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => this.#records.recordAt(first + i)!);
+  }
+
+  /** What columns know of a record: nothing is parsed. */
+  seqAt(index: number): number | undefined {
+    return this.#records.seqAt(index);
+  }
+
+  kindAt(index: number): RecordKind {
+    return this.#records.kindAt(index);
+  }
+
+  /** Who it is about: the actor that did something, or that was told something. */
+  aboutAt(index: number): string {
+    return this.#records.aboutAt(index);
+  }
+
+  /** Of a message: who is at its other end; undefined of what is none, and of an end that is told to nobody. */
+  otherAt(index: number): string | undefined {
+    return this.#records.otherAt(index);
+  }
+
+  /** An event's type, a timer's name; what a step was taken on. */
+  typeAt(index: number): string | undefined {
+    return this.#records.typeAt(index);
+  }
+
+  lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
+    return this.#records.lastAbout(actor, kinds, before, from);
+  }
+
+  /** The machine of an actor, whether it lives or not: of the last bearer of a name. Undefined for effects. */
+  machineOf(actor: string): string | undefined {
+    return this.#machines.get(actor);
   }
 
   /** Where records are missing, in order. */
@@ -91,63 +136,67 @@ export class Recording {
     return this.#notChecked;
   }
 
-  append(records: readonly TraceRecord[]): void {
-    for (const record of records) {
-      const missing = record.seq - (this.#records.at(-1)?.seq ?? 0) - 1;
-      if (missing > 0) this.#gaps.push({ index: this.#records.length, missing });
-      const index = this.#records.push(record) - 1;
-      this.#newest.apply(record);
-      const since = index - this.#checkpoints.at(-1)!.index;
-      if (since >= Math.max(leastBetweenCheckpoints, this.#newest.actors.size)) {
-        this.#checkpoints.push({ index, state: this.#newest.copy() });
-      }
-      const drawn = this.lanes.version;
-      this.lanes.feed(record, index);
-      this.#note(record, index);
-      for (const departure of this.#checker.feed(record)) {
-        this.#departures.push({ index, departure });
-        this.lanes.depart(departure, index);
-      }
-      if (index === 0 || this.lanes.version !== drawn) this.idle.note(record.t);
+  /** @param lines their texts, of this version of the format */
+  append(
+    records: readonly TraceRecord[],
+    lines: readonly string[] = records.map((record) => JSON.stringify(record)),
+  ): void {
+    for (const [at, record] of records.entries()) this.#append(record, lines[at]!);
+  }
+
+  #append(record: TraceRecord, line: string): void {
+    const index = this.length;
+    const missing = record.seq - (this.#records.seqAt(index - 1) ?? 0) - 1;
+    if (missing > 0) this.#gaps.push({ index, missing });
+    this.#records.append(record, line);
+    this.#newest.apply(record);
+    const since = index - this.#checkpoints.at(-1)!.index;
+    if (since >= Math.max(leastBetweenCheckpoints, this.#newest.actors.size)) {
+      this.#checkpoints.push({ index, state: this.#newest.copy() });
     }
-    // Piece by piece, as the trace is read: all at once at its end would stop the page for as long as half of the reading takes.
-    this.verdicts.grow();
+    const drawn = this.lanes.version;
+    this.lanes.feed(record, index);
+    if (record.kind === 'log') this.#logs.push(index);
+    if (record.kind === 'spawn' && record.machine !== undefined) this.#machines.set(record.actor, record.machine);
+    for (const departure of this.#checker.feed(record)) {
+      this.#departures.push({ index, departure });
+      this.lanes.depart(departure, index);
+    }
+    if (index === 0 || this.lanes.version !== drawn) this.idle.note(record.t);
+    this.verdicts.take(record);
   }
 
   /** The place of a record, given its number; undefined when it is not in the trace. */
   indexOf(seq: number): number | undefined {
-    const index = firstAfter(this.#records, (record) => record.seq >= seq);
-    return this.#records[index]?.seq === seq ? index : undefined;
+    return this.#records.indexOf(seq);
   }
 
   /** The trace's clock when the record at this place happened; that of the first record before it. */
   timeAt(index: number): number {
-    return (this.#records[index] ?? this.#records[0])?.t ?? 0;
+    return this.#records.timeAt(index) ?? this.#records.timeAt(0) ?? 0;
   }
 
   /** The last place whose record had happened at a time of the trace's clock. */
   placeAt(t: number): number {
-    return firstAfter(this.#records, (record) => record.t > t) - 1;
+    return this.#records.firstAfter(t) - 1;
   }
 
   /** Since when (the trace's clock) an actor was in the state that it was in at a place; undefined when that began before the trace. */
   inStateSince(actor: string, index: number): number | undefined {
-    const changes = this.#changes.get(actor) ?? [];
-    const last = changes[firstAfter(changes, (change) => change > index) - 1];
+    const last = this.#records.lastAbout(actor, changing, index + 1);
     return last === undefined ? undefined : this.timeAt(last);
   }
 
   /** First and last record while an actor was in the state in which it was at a place; undefined before it was spawned. */
   inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
-    const changes = this.#changes.get(actor) ?? [];
-    const next = firstAfter(changes, (change) => change > index);
-    const first = changes[next - 1];
-    return first === undefined ? undefined : [first, (changes[next] ?? this.#records.length) - 1];
+    const first = this.#records.lastAbout(actor, changing, index + 1);
+    if (first === undefined) return undefined;
+    return [first, (this.#records.nextAbout(actor, changing, index) ?? this.length) - 1];
   }
 
   /** Places of the records that name this one as their cause. */
   ledTo(seq: number): readonly number[] {
-    return this.#ledTo.get(seq) ?? [];
+    return this.#records.ledTo(seq);
   }
 
   /** Places of the lines that processes wrote, from one time to another, both included. */
@@ -175,7 +224,7 @@ export class Recording {
   stateAt(index: number): TraceState {
     const known = this.#asked.find((asked) => asked.index === index);
     if (known !== undefined) return known.state;
-    const state = index === this.#records.length - 1 ? this.#newest.copy() : this.#replayTo(index);
+    const state = index === this.length - 1 ? this.#newest.copy() : this.#replayTo(index);
     this.#asked.unshift({ index, state });
     this.#asked.length = Math.min(this.#asked.length, keptStates);
     return state;
@@ -189,19 +238,7 @@ export class Recording {
       if (asked.index <= index && asked.index > from) ({ index: from, state: begin } = asked);
     }
     const state = begin.copy();
-    for (let at = from + 1; at <= index; at++) state.apply(this.#records[at]!);
+    for (let at = from + 1; at <= index; at++) state.apply(this.#records.recordAt(at)!);
     return state;
   }
-
-  #note(record: TraceRecord, index: number): void {
-    if (record.kind === 'spawn' || record.kind === 'transition') add(this.#changes, record.actor, index);
-    if (record.kind === 'log') this.#logs.push(index);
-    if ('cause' in record && record.cause !== undefined) add(this.#ledTo, record.cause, index);
-  }
-}
-
-function add<Key>(places: Map<Key, number[]>, key: Key, index: number): void {
-  const known = places.get(key);
-  if (known === undefined) places.set(key, [index]);
-  else known.push(index);
 }

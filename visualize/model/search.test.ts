@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { RecordArray } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { foundText, matches, parseQuery, Search } from './search.ts';
 
@@ -74,15 +75,16 @@ test('a search that is broken off goes on where it was, and over what came meanw
     { length: 5_000 },
     (_, i): TraceRecord => ({ ...log, seq: i + 1, text: i % 10 === 0 ? 'bad' : 'good' }),
   );
+  const some = new RecordArray(records.slice(0, 3_000));
   const search = new Search(parseQuery('bad'));
-  expect(search.advance(records.slice(0, 3_000), () => false)).toBe(false);
+  expect(search.advance(some, () => false)).toBe(false);
   const reached = search.reached;
   expect(reached).toBeLessThan(3_000);
   let rounds = 1;
-  while (!search.advance(records.slice(0, 3_000), () => false)) rounds++;
+  while (!search.advance(some, () => false)) rounds++;
   expect(rounds).toBeGreaterThan(2);
   expect(search.found).toHaveLength(300);
-  expect(search.advance(records, () => true)).toBe(true);
+  expect(search.advance(new RecordArray(records), () => true)).toBe(true);
   expect(search.found).toEqual(records.flatMap(({ seq }) => ((seq - 1) % 10 === 0 ? [seq - 1] : [])));
 });
 

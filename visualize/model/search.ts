@@ -1,4 +1,5 @@
 /** Search in a trace: by words anywhere, or in one field only. */
+import type { RecordList } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { happeningInWords } from './words.ts';
 
@@ -121,7 +122,7 @@ export class Search {
   }
 
   /** Looks at more records, as long as `goOn` says so; answers whether all were. */
-  advance(records: readonly TraceRecord[], goOn: () => boolean): boolean {
+  advance(records: RecordList, goOn: () => boolean): boolean {
     for (; this.#next < records.length; this.#next++) {
       if (this.#next % 256 === 255 && !goOn()) {
         this.#look(records);
@@ -133,7 +134,7 @@ export class Search {
     return true;
   }
 
-  #look(records: readonly TraceRecord[]): void {
-    if (matches(this.query, records[this.#next]!)) this.found.push(this.#next);
+  #look(records: RecordList): void {
+    if (matches(this.query, records.recordAt(this.#next)!)) this.found.push(this.#next);
   }
 }

@@ -13,7 +13,7 @@ const folder = join(import.meta.dirname, '../../test/fixtures/traces-of-versions
 function streamed(file: string): { readonly stream: TraceStream; readonly records: readonly TraceRecord[] } {
   const stream = new TraceStream();
   stream.push(readFileSync(join(folder, file), 'utf8'));
-  return { stream, records: stream.read(() => true) };
+  return { stream, ...stream.read(() => true) };
 }
 
 function lanesOf(file: string): Lanes {

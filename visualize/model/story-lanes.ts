@@ -1,6 +1,7 @@
 /** Where the records of a story are drawn among the lanes: on the lane of their actor, or of the nearest one above it that has one. */
-import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { outside } from '../../src/debugger/check/message.ts';
 import type { Lane } from './lanes.ts';
+import type { Recording } from './recording.ts';
 import { actorOf } from './words.ts';
 
 /** A point of the path. */
@@ -19,10 +20,10 @@ export class Parents {
   #read = 0;
 
   /** Takes in what was added since. */
-  grow(records: readonly TraceRecord[]): void {
-    for (; this.#read < records.length; this.#read++) {
-      const record = records[this.#read]!;
-      if (record.kind === 'spawn' && record.parent !== undefined) this.#parents.set(record.actor, record.parent);
+  grow(open: Recording): void {
+    for (; this.#read < open.length; this.#read++) {
+      const parent = open.kindAt(this.#read) === 'spawn' ? open.otherAt(this.#read) : undefined;
+      if (parent !== undefined && parent !== outside) this.#parents.set(open.aboutAt(this.#read), parent);
     }
   }
 
@@ -34,13 +35,13 @@ export class Parents {
 
 export function storyPoints(
   places: readonly number[],
-  records: readonly TraceRecord[],
+  open: Recording,
   lanes: readonly Lane[],
   parents: Parents,
 ): StoryPoint[] {
   const rows = new Map(lanes.map(({ name }, row) => [name, row]));
   return places.flatMap((index) => {
-    const record = records[index];
+    const record = open.recordAt(index);
     if (record === undefined) return [];
     // What names an epoch is about it, whoever says it to whom.
     const named =

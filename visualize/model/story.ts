@@ -3,7 +3,6 @@ import { computed, effect, signal } from '@preact/signals';
 import { neighboursOf, nextInStory, type Story, storyOf } from '../../src/debugger/trace/story.ts';
 import { goTo, place, recording, size } from './place.ts';
 import type { Recording } from './recording.ts';
-import { actorOf } from './words.ts';
 
 const chosen = signal<{ readonly of: Recording; readonly index: number } | undefined>(undefined);
 
@@ -46,9 +45,9 @@ export function isInStory(index: number): boolean {
 export const storyActors = computed<ReadonlyMap<string, number>>(() => {
   const counts = new Map<string, number>();
   for (const index of story.value?.places ?? []) {
-    const record = recording.value?.records[index];
-    if (record === undefined) continue;
-    const owner = actorOf(record).split('/')[0]!;
+    const actor = recording.value?.aboutAt(index);
+    if (actor === undefined) continue;
+    const owner = actor.split('/')[0]!;
     counts.set(owner, (counts.get(owner) ?? 0) + 1);
   }
   return counts;

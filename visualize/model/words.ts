@@ -1,5 +1,6 @@
 /** Records, states and times in words. */
 import type { Departure } from '../../src/debugger/check/check.ts';
+import { aboutWhom } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 
 /** A span of time: `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
@@ -78,9 +79,7 @@ export function stateInWords(state: string): string {
 }
 
 /** Who a record is about: the actor that did something, or that was told something. */
-export function actorOf(record: TraceRecord): string {
-  return record.kind === 'event' ? record.to : record.actor;
-}
+export const actorOf = aboutWhom;
 
 /** Whether a record is one of an actor's own, whatever it has to do with it. */
 export function concerns(record: TraceRecord, actor: string): boolean {

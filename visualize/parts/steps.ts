@@ -16,7 +16,7 @@ export function stepOfActor(by: 1 | -1): void {
     return;
   }
   for (let index = place.value + by; index >= 0 && index < open.length; index += by) {
-    if (concerns(open.records[index]!, actor)) {
+    if (concerns(open.recordAt(index)!, actor)) {
       goTo(index);
       return;
     }

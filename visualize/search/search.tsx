@@ -81,7 +81,7 @@ function Found(): JSX.Element {
       <ol>
         {open !== undefined &&
           shown.map((index) => {
-            const record = open.records[index]!;
+            const record = open.recordAt(index)!;
             return (
               <li key={index}>
                 <button

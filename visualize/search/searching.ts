@@ -42,7 +42,7 @@ export function keepSearching(): void {
 async function advance(search: Search): Promise<void> {
   isComplete.value = false;
   for (;;) {
-    const records = recording.peek()?.records;
+    const records = recording.peek();
     // Another search, or this one is under way already.
     if (records === undefined || running.peek() !== search) return;
     const until = performance.now() + sliceMs;

@@ -36,7 +36,7 @@ interface Props {
 export function SequenceRow({ at, rows, columns, layout, here, inStory }: Props): JSX.Element {
   const { entry, line } = rows.row(at);
   const { recording } = rows.index;
-  const record = recording.records[entry.index]!;
+  const record = recording.recordAt(entry.index)!;
   const departures = recording.departureAt(entry.index);
   const style = { top: px(at * rowHeight), height: px(rowHeight) };
   if (line > 0) {
@@ -87,7 +87,7 @@ export function SequenceStamp({
   const { entry, line } = rows.row(at);
   if (line > 0) return null;
   const { recording } = rows.index;
-  const record = recording.records[entry.index]!;
+  const record = recording.recordAt(entry.index)!;
   const departs = recording.departureAt(entry.index).length > 0;
   const classes = ['sequence-stamp', here ?? '', inStory ? 'story' : '', departs ? 'departs' : ''];
   return (

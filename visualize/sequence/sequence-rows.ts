@@ -1,7 +1,7 @@
 /** The rows of the sequence view: which records it shows, for whom, and where. Grows with the trace, never from anew. */
 import type { Departure } from '../../src/debugger/check/check.ts';
-import { MessageReader, outside, unknownParent } from '../../src/debugger/check/message.ts';
-import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { outside, unknownParent } from '../../src/debugger/check/message.ts';
+import { twice } from '../model/record-store.ts';
 import type { Recording } from '../model/recording.ts';
 import { type Lifeline, Lifelines } from './sequence-lifelines.ts';
 
@@ -19,59 +19,119 @@ export interface Entry {
   readonly to: Lifeline;
 }
 
-/** All entries of a trace, whatever is shown of them. */
+const kinds: readonly EntryKind[] = ['event', 'spawn', 'timer', 'done', 'ended', 'state', 'effect'];
+const firstRoom = 1_024;
+
+/** All entries of a trace, whatever is shown of them: in columns, and each as an object when it is asked for. */
 export class SequenceIndex {
   readonly recording: Recording;
-  readonly #entries: Entry[] = [];
   readonly #lifelines = new Lifelines();
-  readonly #messages: MessageReader;
+  #length = 0;
+  /** Place of its record, number of its kind, numbers of its lifelines. */
+  #places = new Int32Array(firstRoom);
+  #kinds = new Uint8Array(firstRoom);
+  #from = new Int32Array(firstRoom);
+  #to = new Int32Array(firstRoom);
   #read = 0;
 
   constructor(recording: Recording) {
     this.recording = recording;
-    const living = recording.header.actors ?? [];
-    this.#messages = new MessageReader(living);
-    for (const { actor } of living) this.#lifelines.begin(actor, -1);
+    for (const { actor } of recording.header.actors ?? []) this.#lifelines.begin(actor, -1);
     this.grow();
   }
 
-  get entries(): readonly Entry[] {
-    return this.#entries;
+  get length(): number {
+    return this.#length;
   }
 
   get lifelines(): readonly Lifeline[] {
     return this.#lifelines.all;
   }
 
+  entry(at: number): Entry {
+    const index = this.#places[at]!;
+    const kind = kinds[this.#kinds[at]!]!;
+    const about = this.recording.aboutAt(index);
+    const other = this.recording.otherAt(index) ?? about;
+    const isFromOther = kind === 'event' || kind === 'spawn';
+    return {
+      index,
+      kind,
+      fromActor: isFromOther ? other : about,
+      toActor: isFromOther ? about : other,
+      from: this.from(at),
+      to: this.to(at),
+    };
+  }
+
+  /** Place of an entry's record. */
+  placeOf(at: number): number {
+    return this.#places[at]!;
+  }
+
+  kindOf(at: number): EntryKind {
+    return kinds[this.#kinds[at]!]!;
+  }
+
+  from(at: number): Lifeline {
+    return this.#lifelines.all[this.#from[at]!]!;
+  }
+
+  to(at: number): Lifeline {
+    return this.#lifelines.all[this.#to[at]!]!;
+  }
+
   /** Takes in what was appended to the recording since. */
   grow(): void {
-    const { records } = this.recording;
-    for (; this.#read < records.length; this.#read++) this.#take(records[this.#read]!, this.#read);
+    for (; this.#read < this.recording.length; this.#read++) this.#take(this.#read);
   }
 
-  #take(record: TraceRecord, index: number): void {
-    const lifelines = this.#lifelines;
-    if (record.kind === 'spawn') lifelines.begin(record.actor, index);
-    const message = this.#messages.read(record);
-    if (message !== undefined) {
-      const { from, to } = message;
-      this.#add(index, record.kind === 'stop' ? 'done' : (record.kind as 'event' | 'spawn' | 'timer'), from, to);
-    } else if (record.kind === 'transition' || record.kind === 'unexpected') {
-      this.#add(index, 'state', record.actor, record.actor);
-    } else if (record.kind === 'effect') {
-      this.#add(index, 'effect', record.actor, record.actor);
-    } else if (record.kind === 'stop') {
-      this.#add(index, 'ended', record.actor, record.actor);
+  #take(index: number): void {
+    const { recording } = this;
+    const kind = recording.kindAt(index);
+    if (kind === 'log' || kind === 'step' || kind === 'timer-started') return;
+    const about = recording.aboutAt(index);
+    const other = recording.otherAt(index);
+    switch (kind) {
+      case 'event':
+        this.#add(index, kind, this.#of(other!, index), this.#of(about, index));
+        break;
+      case 'spawn': {
+        const born = this.#lifelines.begin(about, index);
+        // Roots come and go by themselves: nobody in the diagram does it.
+        this.#add(index, kind, other === undefined || other === outside ? born : this.#of(other, index), born);
+        break;
+      }
+      case 'stop': {
+        const own = this.#of(about, index);
+        const isAlone = other === undefined || other === outside || other === unknownParent;
+        this.#add(index, other === undefined ? 'ended' : 'done', own, isAlone ? own : this.#of(other, index));
+        this.#lifelines.end(about, index);
+        break;
+      }
+      default: {
+        const own = this.#of(about, index);
+        this.#add(index, kind === 'timer' || kind === 'effect' ? kind : 'state', own, own);
+      }
     }
-    if (record.kind === 'stop') lifelines.end(record.actor, index);
   }
 
-  #add(index: number, kind: EntryKind, fromActor: string, toActor: string): void {
-    const of = (actor: string): Lifeline => this.#lifelines.of(actor, actor === outside ? -1 : index);
-    // Roots come and go by themselves: nobody in the diagram does it.
-    const from = kind === 'spawn' && fromActor === outside ? of(toActor) : of(fromActor);
-    const to = kind === 'done' && (toActor === outside || toActor === unknownParent) ? from : of(toActor);
-    this.#entries.push({ index, kind, fromActor, toActor, from, to });
+  #of(actor: string, index: number): Lifeline {
+    return this.#lifelines.of(actor, actor === outside ? -1 : index);
+  }
+
+  #add(index: number, kind: EntryKind, from: Lifeline, to: Lifeline): void {
+    if (this.#length === this.#places.length) {
+      this.#places = twice(this.#places);
+      this.#kinds = twice(this.#kinds);
+      this.#from = twice(this.#from);
+      this.#to = twice(this.#to);
+    }
+    this.#places[this.#length] = index;
+    this.#kinds[this.#length] = kinds.indexOf(kind);
+    this.#from[this.#length] = from.id;
+    this.#to[this.#length] = to.id;
+    this.#length++;
   }
 }
 
@@ -122,17 +182,16 @@ export class SequenceRows {
   }
 
   row(at: number): Row {
-    return { entry: this.index.entries[this.#entries[at]!]!, line: this.#lines[at]! };
+    return { entry: this.index.entry(this.#entries[at]!), line: this.#lines[at]! };
   }
 
   /** Takes in what was added to the index since. */
   grow(): void {
-    const { entries } = this.index;
-    for (; this.#read < entries.length; this.#read++) {
-      const entry = entries[this.#read]!;
-      const lines = this.#departureLines(entry.index);
-      if (lines === 0 && !this.#shows(entry)) continue;
-      this.#used.add(entry.from).add(entry.to);
+    const { index } = this;
+    for (; this.#read < index.length; this.#read++) {
+      const lines = this.#departureLines(index.placeOf(this.#read));
+      if (lines === 0 && !this.#shows(this.#read)) continue;
+      this.#used.add(index.from(this.#read)).add(index.to(this.#read));
       for (let line = 0; line <= lines; line++) {
         this.#entries.push(this.#read);
         this.#lines.push(line);
@@ -170,14 +229,19 @@ export class SequenceRows {
   }
 
   #indexAt(row: number): number {
-    return this.index.entries[this.#entries[row]!]!.index;
+    return this.index.placeOf(this.#entries[row]!);
   }
 
-  #shows({ index, kind, fromActor, toActor }: Entry): boolean {
+  #shows(at: number): boolean {
     const { actor, states, internal } = this.filter;
+    const kind = this.index.kindOf(at);
     if (!states && (kind === 'state' || kind === 'effect')) return false;
-    if (!internal && kind === 'event' && isInternal(this.index.recording.records[index]!)) return false;
-    return actor === undefined || belongsTo(fromActor, actor) || belongsTo(toActor, actor);
+    const { recording } = this.index;
+    const place = this.index.placeOf(at);
+    if (!internal && kind === 'event' && isInternal(recording.typeAt(place)!)) return false;
+    if (actor === undefined || belongsTo(recording.aboutAt(place), actor)) return true;
+    const other = recording.otherAt(place);
+    return other !== undefined && belongsTo(other, actor);
   }
 }
 
@@ -220,8 +284,7 @@ export function departureTexts(departure: Departure): string[] {
   return Array.from({ length: departureLines(departure) }, (_, part) => departureText(departure, part));
 }
 
-function isInternal(record: TraceRecord): boolean {
-  const type = record.kind === 'event' ? record.event.type : '';
+function isInternal(type: string): boolean {
   return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
 }
 

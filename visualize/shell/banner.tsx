@@ -91,8 +91,8 @@ function GapBanner(): JSX.Element | null {
           {missing.toLocaleString('en')} {missing === 1 ? 'record is' : 'records are'} missing
         </b>{' '}
         {holes.length === 1 ? '' : `in ${holes.length} places, the first `}
-        before record {open.records[first.index]!.seq}: what happened there is not known, and states after it may be
-        older than they look.
+        before record {open.seqAt(first.index)}: what happened there is not known, and states after it may be older than
+        they look.
       </span>
       <button type="button" onClick={() => jumpTo(first.index)}>
         Go there

@@ -38,7 +38,7 @@ function timesOfChoice(): { readonly from: number; readonly to: number } | undef
 
 function recordsOfState(): readonly [number, number] | undefined {
   const open = recording.value;
-  const record = open?.records[place.value];
+  const record = open?.recordAt(place.value);
   if (open === undefined || record === undefined) return undefined;
   return open.inStateWithin(chosenActor.value ?? actorOf(record), place.value);
 }

@@ -12,7 +12,7 @@ export function Flags(): JSX.Element {
   return (
     <>
       {placed.map((index) => {
-        const record = open!.records[index]!;
+        const record = open!.recordAt(index)!;
         const x = xOf(record.t);
         const words = `Marked: record ${record.seq}, ${recordInWords(record)}`;
         return (

@@ -39,7 +39,7 @@ function RangeHandle({
   readonly x: number;
 }): JSX.Element {
   const open = recording.value!;
-  const record = open.records[index];
+  const record = open.recordAt(index);
   const move = (down: PointerEvent): void => {
     down.stopPropagation();
     const handle = down.currentTarget as HTMLElement;

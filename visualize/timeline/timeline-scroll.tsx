@@ -33,7 +33,7 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
   useSignalEffect(() => {
     const at = place.value;
     const shown = lanes.value;
-    const record = recording.value?.records[at];
+    const record = recording.value?.recordAt(at);
     const isJump = Math.abs(at - before.current) > 1;
     before.current = at;
     // A step goes from lane to lane; a jump asks what went wrong there. The last one that is shown is seen for certain.

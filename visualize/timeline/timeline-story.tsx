@@ -18,9 +18,9 @@ export function StoryPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.E
   if (open === undefined || places.length < 2 || size.value === 0) return null;
   const parents = known.get(open) ?? new Parents();
   known.set(open, parents);
-  parents.grow(open.records);
+  parents.grow(open);
   const points: { index: number; x: number; y: number; isFolded: boolean }[] = [];
-  for (const { index, t, row, isFolded } of storyPoints(places, open.records, lanes, parents)) {
+  for (const { index, t, row, isFolded } of storyPoints(places, open, lanes, parents)) {
     const x = axis.value.xOf(t);
     const y = row < 0 ? axisHeight : axisHeight + row * laneHeight + laneHeight / 2;
     const last = points.at(-1);

@@ -194,8 +194,7 @@ function RangeText(): JSX.Element {
   return (
     <span class="range-text">
       <span>
-        records {open.records[first]?.seq}–{open.records[last]?.seq},{' '}
-        {durationInWords(open.timeAt(last) - open.timeAt(first))}
+        records {open.seqAt(first)}–{open.seqAt(last)}, {durationInWords(open.timeAt(last) - open.timeAt(first))}
       </span>
       <button
         type="button"

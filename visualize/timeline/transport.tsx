@@ -153,7 +153,7 @@ function Follow(): JSX.Element | null {
 
 /** `record 123 of 456, 12.3 s, supervisor: settled → deciding`. */
 export function placeInWords(): string {
-  const record = recording.value?.records[place.value];
+  const record = recording.value?.recordAt(place.value);
   if (record === undefined) return 'before the first record';
   return `record ${place.value + 1} of ${size.value}, ${durationInWords(record.t)}, ${recordInWords(record)}`;
 }

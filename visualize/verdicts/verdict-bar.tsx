@@ -115,7 +115,7 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
                 type="button"
                 class="record-link"
                 aria-current={first + i === at}
-                data-record={recording.value!.records[verdict.index]?.seq}
+                data-record={recording.value!.seqAt(verdict.index)}
                 onClick={() => {
                   isOpen.value = false;
                   show(verdict);

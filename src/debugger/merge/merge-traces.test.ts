@@ -6,6 +6,7 @@ import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
 import { causeChain } from '../trace/cause-chain.ts';
+import { RecordArray } from '../trace/record-list.ts';
 import { TraceLineReader } from '../trace/trace-line.ts';
 import { clockOffset } from './clock-offset.ts';
 import { mergeTraces, type ProgramTrace, placementInWords } from './merge-traces.ts';
@@ -174,7 +175,7 @@ describe('a gateway and its control plane', () => {
     const reader = new TraceLineReader();
     for (const line of [merged.header, ...merged.records]) expect(reader.read(JSON.stringify(line))).toEqual(line);
     expect(merged.records.map(({ seq }) => seq)).toEqual(merged.records.map((_, i) => i + 1));
-    const list = { records: merged.records, indexOf: (seq: number) => seq - 1 };
+    const list = new RecordArray(merged.records);
     const at = merged.records.findIndex((record) => record.kind === 'event' && record.event.type === 'node.accepted');
     const { links } = causeChain(list, at);
     expect(links.map(({ record }) => (record.kind === 'event' ? record.event.type : record.kind))).toContain(

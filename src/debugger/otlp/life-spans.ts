@@ -1,4 +1,4 @@
-import type { Run } from '../verdicts/verdict.ts';
+import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
 import type { Span } from './span.ts';
 
@@ -6,7 +6,7 @@ import type { Span } from './span.ts';
 const mostStates = 1_000;
 
 /** Of a program of anybody's: the life of each root actor is a trace, each state that it or one below it was in a span. */
-export function lifeSpans({ records }: Run): Span[] {
+export function lifeSpans({ records }: RecordedRun): Span[] {
   const spans: Span[] = [];
   const lives = new Map<string, { trace: string; from: number; seq: number; states: number }>();
   const states = new Map<string, { name: string; from: number }>();

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { formatTraceLine, type TraceBody, type TraceRecord } from '../../runtime/trace/trace.ts';
+import { RecordedRun } from '../trace/record-list.ts';
 import { exportOtlp, spansOf } from './otlp-command.ts';
 import { sendOtlp } from './send-otlp.ts';
 import type { Span } from './span.ts';
@@ -16,11 +17,7 @@ type At = TraceBody & { readonly t: number };
 
 function runOf(bodies: readonly At[], foreign = false) {
   const records = bodies.map((body, i) => ({ seq: i + 1, ...body }) as TraceRecord);
-  return {
-    header: headerWith({ program: 'pilot-agent', ...(foreign && { foreign }) }),
-    records,
-    indexOf: (seq: number) => seq - 1,
-  };
+  return new RecordedRun(headerWith({ program: 'pilot-agent', ...(foreign && { foreign }) }), records);
 }
 const event = (t: number, from: string, to: string, type: string, more: object = {}, cause?: number): At => ({
   kind: 'event',

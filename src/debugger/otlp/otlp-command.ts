@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { openTrace, readRecords } from '../trace/read-trace.ts';
+import { RecordedRun } from '../trace/record-list.ts';
 import type { TraceOutput } from '../trace/trace-command.ts';
-import type { Run } from '../verdicts/verdict.ts';
 import { writeOutput } from '../write-output.ts';
 import { lifeSpans } from './life-spans.ts';
 import { otlpRequests } from './otlp-json.ts';
@@ -14,7 +14,7 @@ import { type SendOptions, sendOtlp } from './send-otlp.ts';
 import type { Span } from './span.ts';
 
 /** What operations people look for in a run, as spans. */
-export function spansOf(run: Run): Span[] {
+export function spansOf(run: RecordedRun): Span[] {
   if (run.header.foreign === true) return lifeSpans(run);
   return [...restartSpans(run), ...pushSpans(run)];
 }
@@ -34,7 +34,7 @@ export async function exportOtlp(
   const url = addressIn(to);
   const reading = await openTrace(path);
   const { header } = reading;
-  const spans = spansOf({ header, ...(await readRecords(reading.records)) });
+  const spans = spansOf(new RecordedRun(header, (await readRecords(reading.records)).records));
   for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
   const requests = otlpRequests(header, spans, version());
   if (url === undefined) {

@@ -1,6 +1,6 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { text } from '../../runtime/verdicts/words.ts';
-import type { Run } from '../verdicts/verdict.ts';
+import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
 import type { AttributeValue, Span } from './span.ts';
 
@@ -27,7 +27,7 @@ interface Push {
 const mostGroups = 100;
 
 /** Each push: from the first change that asked for it, with spans for waiting, building, and each group of proxies. */
-export function pushSpans({ records }: Run): Span[] {
+export function pushSpans({ records }: RecordedRun): Span[] {
   const all: Push[] = [];
   let asked: number | undefined;
   let building: { readonly from: number; readonly asked: number; to?: number } | undefined;

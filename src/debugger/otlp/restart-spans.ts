@@ -1,8 +1,8 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { text } from '../../runtime/verdicts/words.ts';
 import { causeChain } from '../trace/cause-chain.ts';
+import type { RecordedRun } from '../trace/record-list.ts';
 import { isOrder } from '../verdicts/restart.ts';
-import type { Run } from '../verdicts/verdict.ts';
 import type { AttributeValue, Span } from './span.ts';
 
 /** Something that began and may not have ended in the trace. */
@@ -33,7 +33,7 @@ interface Restart {
  * Each start of an Envoy: from what asked for it to the end of the one that it replaced, with spans for validating the bootstrap,
  * starting the process, initialising (until it is live), handing over (while two of them answer), and draining.
  */
-export function restartSpans(run: Run): Span[] {
+export function restartSpans(run: RecordedRun): Span[] {
   const all: Restart[] = [];
   /** The start that is under way of each epoch: a number comes again after a failure. */
   const byEpoch = new Map<string, Restart>();
@@ -50,7 +50,7 @@ export function restartSpans(run: Run): Span[] {
   return all.flatMap((restart) => spansOf(restart, end));
 }
 
-function begin(run: Run, record: TraceRecord & { kind: 'event' }, index: number): Restart {
+function begin(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index: number): Restart {
   const { event, seq, t } = record;
   const root = causeChain(run, index, isOrder).links.at(-1);
   const epoch = text(event.name);

@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { eventBody } from '../../../test/fixtures/event-body.ts';
 import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
-import { causeChain, type RecordList, spawnOf } from './cause-chain.ts';
+import { causeChain, spawnOf } from './cause-chain.ts';
+import { RecordArray, type RecordList } from './record-list.ts';
 
 function listOf(bodies: readonly TraceBody[], firstSeq = 1): RecordList {
-  const records = bodies.map((body, i): TraceRecord => ({ seq: firstSeq + i, t: i, ...body }));
-  return {
-    records,
-    indexOf: (seq) => (records[seq - firstSeq]?.seq === seq ? seq - firstSeq : undefined),
-  };
+  return new RecordArray(bodies.map((body, i): TraceRecord => ({ seq: firstSeq + i, t: i, ...body })));
 }
 
 /** `how seq` of each link, and where it ends. */

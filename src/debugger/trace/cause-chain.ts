@@ -1,12 +1,6 @@
 /** Why something happened, as far as a trace tells: `docs/trace-format.md` says which records have a cause. Runs in a browser. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-
-/** Records in the order of their numbers, and where one of them is. */
-export interface RecordList {
-  readonly records: readonly TraceRecord[];
-  /** The place of a record, given its `seq`; undefined when it is not there. */
-  indexOf(seq: number): number | undefined;
-}
+import type { RecordList } from './record-list.ts';
 
 /** One step back. `how` says what the record is to the one that was reached before it (first: the one that was asked about). */
 export interface CauseLink {
@@ -64,14 +58,14 @@ export function causeChain(list: RecordList, index: number, isLast?: (link: Caus
 }
 
 /** The spawn of the actor that lives under a name at a place: for an effect, who it works for. */
-export function spawnOf({ records }: RecordList, actor: string, index: number): CauseLink | undefined {
-  const found = lastBefore(records, index + 1, (record) => record.kind === 'spawn' && record.actor === actor);
-  return found === undefined ? undefined : { index: found, record: records[found]!, how: 'spawned' };
+export function spawnOf(list: RecordList, actor: string, index: number): CauseLink | undefined {
+  const found = list.lastAbout(actor, ['spawn'], index + 1);
+  return found === undefined ? undefined : { index: found, record: list.recordAt(found)!, how: 'spawned' };
 }
 
 /** One step back. */
 function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
-  const record = list.records[index];
+  const record = list.recordAt(index);
   if (record === undefined) return 'lost';
   if ('cause' in record && record.cause !== undefined) {
     // Written by a broken program, a cause may be later; the chain must end all the same.
@@ -94,15 +88,11 @@ function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
 }
 
 function startOfTimer(
-  { records }: RecordList,
+  list: RecordList,
   { actor, timer }: TraceRecord & { kind: 'timer' },
   index: number,
 ): number | undefined {
-  return lastBefore(
-    records,
-    index,
-    (earlier) => earlier.kind === 'timer-started' && earlier.actor === actor && earlier.timer === timer,
-  );
+  return lastSuch(list, actor, 'timer-started', index, (record) => record.timer === timer);
 }
 
 /**
@@ -111,29 +101,21 @@ function startOfTimer(
  * drains ends because of what made the epoch drain, not of its start.
  */
 function ownDoing(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
-  const { records } = list;
   const owner = ownerOf(effect);
-  const ofOwner = (record: TraceRecord): boolean =>
-    record.kind === 'transition' && record.actor === owner && record.from !== '';
-  const found = lastBefore(records, index, (record) => ofOwner(record) || reaches(record, effect));
-  if (found === undefined) return 'lost';
-  const record = records[found]!;
-  if (!ofOwner(record)) return at(list, found, howReached(record));
+  const reached = list.lastAbout(effect, reaching, index);
+  const isEntered = ({ from }: TraceRecord & { kind: 'transition' }): boolean => from !== '';
+  const since = (reached ?? -1) + 1;
+  const entered = owner === undefined ? undefined : lastSuch(list, owner, 'transition', index, isEntered, since);
+  if (entered === undefined) return at(list, reached, 'told');
   // What the owner told it on its way into that state says more than the state.
-  const told = lastBefore(records, found, (earlier) => reaches(earlier, effect));
-  if (told !== undefined && causeIn(records[told]!) === causeIn(record))
-    return at(list, told, howReached(records[told]!));
-  return at(list, found, 'owner-state');
+  if (reached !== undefined && causeIn(list.recordAt(reached)!) === causeIn(list.recordAt(entered)!)) {
+    return at(list, reached, 'told');
+  }
+  return at(list, entered, 'owner-state');
 }
 
-/** Whether an effect is told something by a record, or spawned. */
-function reaches(record: TraceRecord, effect: string): boolean {
-  return (record.kind === 'event' && record.to === effect) || (record.kind === 'spawn' && record.actor === effect);
-}
-
-function howReached({ kind }: TraceRecord): CauseKind {
-  return kind === 'spawn' ? 'spawned' : 'told';
-}
+/** An effect is told something by these, or spawned. */
+const reaching = ['event', 'spawn'] as const;
 
 function causeIn(record: TraceRecord): number | undefined {
   return 'cause' in record ? record.cause : undefined;
@@ -153,23 +135,29 @@ function endOf(
   const spawn = spawnOf(list, actor, index)?.record as (TraceRecord & { kind: 'spawn' }) | undefined;
   const ender = status === 'stopped' ? spawn?.parent : actor;
   if (status !== 'stopped' && spawn !== undefined && spawn.machine === undefined) return ownDoing(list, actor, index);
-  const step = lastBefore(
-    list.records,
-    index,
-    (earlier) => (earlier.kind === 'transition' || earlier.kind === 'step') && earlier.actor === ender,
-  );
+  const step = ender === undefined ? undefined : list.lastAbout(ender, ['transition', 'step'], index);
   return at(list, step, 'ended-by');
 }
 
-function at({ records }: RecordList, index: number | undefined, how: CauseKind): CauseLink | CauseOrigin {
-  return index === undefined ? 'lost' : { index, record: records[index]!, how };
+/** @param how `told` stands for `spawned` where the record is a spawn */
+function at(list: RecordList, index: number | undefined, how: CauseKind): CauseLink | CauseOrigin {
+  if (index === undefined) return 'lost';
+  const record = list.recordAt(index)!;
+  return { index, record, how: how === 'told' && record.kind === 'spawn' ? 'spawned' : how };
 }
 
-function lastBefore(
-  records: readonly TraceRecord[],
-  index: number,
-  wanted: (record: TraceRecord) => boolean,
+/** The last record of a kind before a place that is about an actor and as it is wanted. */
+function lastSuch<Kind extends TraceRecord['kind']>(
+  list: RecordList,
+  actor: string,
+  kind: Kind,
+  before: number,
+  wanted: (record: TraceRecord & { kind: Kind }) => boolean,
+  from = 0,
 ): number | undefined {
-  for (let place = Math.min(index, records.length) - 1; place >= 0; place--) if (wanted(records[place]!)) return place;
-  return undefined;
+  let place = list.lastAbout(actor, [kind], before, from);
+  while (place !== undefined && !wanted(list.recordAt(place) as TraceRecord & { kind: Kind })) {
+    place = list.lastAbout(actor, [kind], place, from);
+  }
+  return place;
 }

@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
-import type { RecordList } from './cause-chain.ts';
+import { RecordArray } from './record-list.ts';
 import { TracePart } from './trace-part.ts';
 
 /** A trace that is being read, oldest record first. */
@@ -129,12 +129,11 @@ function unreadable(path: string, cause: unknown): ChartpilotError {
 export async function readRecords(
   records: AsyncIterable<TraceRecord>,
   until = Number.POSITIVE_INFINITY,
-): Promise<RecordList> {
+): Promise<RecordArray> {
   const list: TraceRecord[] = [];
-  const places = new Map<number, number>();
   for await (const record of records) {
-    places.set(record.seq, list.push(record) - 1);
+    list.push(record);
     if (record.seq >= until) break;
   }
-  return { records: list, indexOf: (number) => places.get(number) };
+  return new RecordArray(list);
 }

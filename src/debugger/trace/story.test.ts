@@ -1,18 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { eventBody } from '../../../test/fixtures/event-body.ts';
 import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
-import { causeChain, type RecordList } from './cause-chain.ts';
+import { causeChain } from './cause-chain.ts';
 import { foldChain } from './fold-chain.ts';
+import { RecordArray, type RecordList } from './record-list.ts';
 import { triesOf, worstInWords } from './retry-words.ts';
 import { neighboursOf, nextInStory, storyOf } from './story.ts';
 
 function listOf(bodies: readonly TraceBody[]): RecordList & { ledTo(seq: number): readonly number[] } {
   const records = bodies.map((body, i): TraceRecord => ({ seq: i + 1, t: i, ...body }));
-  return {
-    records,
-    indexOf: (seq) => (records[seq - 1] === undefined ? undefined : seq - 1),
-    ledTo: (seq) => records.flatMap((record, i) => ('cause' in record && record.cause === seq ? [i] : [])),
-  };
+  return Object.assign(new RecordArray(records), {
+    ledTo: (seq: number) => records.flatMap((record, i) => ('cause' in record && record.cause === seq ? [i] : [])),
+  });
 }
 
 /** Something from outside passes through three actors, and something else happens between. */

@@ -1,5 +1,6 @@
 /** The story of one cause: what led to a record, and what came of it, as one path through the trace. Runs in a browser. */
-import { causeChain, type RecordList } from './cause-chain.ts';
+import { causeChain } from './cause-chain.ts';
+import type { RecordList } from './record-list.ts';
 
 export interface Story {
   /** Places of its records, in order; the one that was asked about among them. */
@@ -18,7 +19,7 @@ export function neighboursOf(
   list: RecordList & { ledTo(seq: number): readonly number[] },
   index: number,
 ): Story | undefined {
-  const record = list.records[index];
+  const record = list.recordAt(index);
   if (record === undefined) return undefined;
   const before = causeChain(list, index, () => true).links.map((link) => link.index);
   const after = list.ledTo(record.seq);
@@ -31,12 +32,12 @@ export function neighboursOf(
 
 /** All that led to a record, and all that came of it as far as it is followed. */
 export function storyOf(list: RecordList, index: number): Story | undefined {
-  if (list.records[index] === undefined) return undefined;
+  if (list.recordAt(index) === undefined) return undefined;
   const before = causeChain(list, index)
     .links.map((link) => link.index)
     .reverse();
   const after = new Set([index]);
-  const end = Math.min(list.records.length, index + 1 + most.looked);
+  const end = Math.min(list.length, index + 1 + most.looked);
   for (let at = index + 1; at < end && after.size <= most.found; at++) {
     const cause = causeChain(list, at, () => true).links[0]?.index;
     if (cause !== undefined && after.has(cause)) after.add(at);
@@ -44,7 +45,7 @@ export function storyOf(list: RecordList, index: number): Story | undefined {
   return {
     places: [...before, ...after],
     root: before[0] ?? index,
-    isCut: after.size > most.found || end < list.records.length,
+    isCut: after.size > most.found || end < list.length,
   };
 }
 

@@ -63,12 +63,12 @@ async function whyText(
   const list = await readRecords(records, seq);
   const index = list.indexOf(seq);
   if (index === undefined) {
-    const [first, last] = [list.records[0], list.records.at(-1)];
+    const [first, last] = [list.recordAt(0), list.recordAt(list.length - 1)];
     const has =
       first === undefined ? 'none' : `those from ${first.seq} to ${last!.seq}${last!.seq > seq ? ' and more' : ''}`;
     throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: ${path} has no such record, but ${has}`);
   }
-  const record = list.records[index]!;
+  const record = list.recordAt(index)!;
   const chain = causeChain(list, index);
   if (options.format === 'text') {
     return `${formatCauses(record, chain, printOptions(header, options)).join('\n')}\n`;

@@ -17,6 +17,11 @@ const deepest = 500;
 export class TraceLineReader {
   #steps: readonly VersionStep[] = [];
 
+  /** Whether the lines that are read are as this version has them, as far as the header was read. */
+  get isOfThisVersion(): boolean {
+    return this.#steps.length === 0;
+  }
+
   /** A line, as one of this version of the format; or, in words, why it is none. */
   read(text: string): TraceLine | string {
     const line = objectIn(text);
@@ -75,6 +80,7 @@ function isDeeper(value: object): boolean {
 }
 
 function shown(value: unknown): string {
+  if (typeof value === 'number') return String(value);
   return value === undefined ? 'missing' : cut(JSON.stringify(value));
 }
 

@@ -26,7 +26,7 @@ class EndingRun implements RuleRun {
     this.#ended = true;
     if (isRootEnd(record, run)) return this.#failedTries > 0 ? undefined : [this.#inTrouble(record, index, run)];
     if (this.#ordered === undefined) return undefined;
-    const order = run.records[this.#ordered] as TraceRecord & { kind: 'event' };
+    const order = run.recordAt(this.#ordered) as TraceRecord & { kind: 'event' };
     return [
       {
         rule: 'ending',
@@ -52,8 +52,8 @@ class EndingRun implements RuleRun {
     };
   }
 
-  end({ records }: Run): Verdict[] | undefined {
-    const index = records.length - 1;
+  end({ length }: Run): Verdict[] | undefined {
+    const index = length - 1;
     if (this.#ended || index < 0) return undefined;
     const sentence =
       this.#ordered === undefined

@@ -38,9 +38,9 @@ class LostServingRun implements RuleRun {
     ];
   }
 
-  end({ records }: Run): Verdict[] | undefined {
+  end(run: Run): Verdict[] | undefined {
     const { lostAt, lostIndex } = this.#serving;
-    const last = records.at(-1);
+    const last = run.recordAt(run.length - 1);
     if (this.#leaves || lostAt === undefined || last === undefined) return undefined;
     return [
       {
@@ -48,7 +48,7 @@ class LostServingRun implements RuleRun {
         weight: 'bad',
         sentence: `nobody serves since ${span(last.t - lostAt)} before the end of the trace`,
         index: lostIndex,
-        range: [lostIndex, records.length - 1],
+        range: [lostIndex, run.length - 1],
         root: lostIndex,
       },
     ];

@@ -26,7 +26,7 @@ class PushRun implements RuleRun {
     if (record.event.type !== 'clients.served' || this.#pushed === undefined) return undefined;
     const pushed = this.#pushed;
     this.#pushed = undefined;
-    const order = run.records[pushed] as TraceRecord & { kind: 'event' };
+    const order = run.recordAt(pushed) as TraceRecord & { kind: 'event' };
     const { links } = causeChain(run, pushed, isChange);
     const root = links.at(-1);
     const from = root?.record.t ?? order.t;

@@ -1,4 +1,5 @@
 import type { RestartReason } from '../../../machines/agent/protocol.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { fileName, span, spoken, text } from '../../runtime/verdicts/words.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
 import { Serving, servingEvents } from './serving.ts';
@@ -18,7 +19,7 @@ class RestartRun implements RuleRun {
   /** Why the start that was decided last was decided; tries that fail keep the reason of the first one. */
   #reason = '';
 
-  take(record: Run['records'][number], index: number, run: Run): Verdict[] | undefined {
+  take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
     const before = this.#serving.name;
     const { lostAt, hasServed } = this.#serving;
     this.#serving.take(record, index);
@@ -35,7 +36,7 @@ class RestartRun implements RuleRun {
     const name = spoken(event.name);
     const sentence = hasServed
       ? `${name} ${before === undefined ? 'serves again' : `replaced ${spoken(before)}`}: ${why}; ${span(gap)} without a serving Envoy`
-      : `${name} serves, ${span(record.t - (run.records[0]?.t ?? 0))} after the start`;
+      : `${name} serves, ${span(record.t - (run.recordAt(0)?.t ?? 0))} after the start`;
     return [
       {
         rule: 'restart',

@@ -1,5 +1,6 @@
 import { placeOf } from '../trace/print-trace.ts';
 import { openTrace, readRecords } from '../trace/read-trace.ts';
+import { RecordedRun } from '../trace/record-list.ts';
 import type { TraceCommandOptions, TraceOutput } from '../trace/trace-command.ts';
 import { formatVerdicts } from './format-verdicts.ts';
 import { Verdicts } from './verdicts.ts';
@@ -16,15 +17,15 @@ export async function printSummary(
 ): Promise<void> {
   const reading = await openTrace(path);
   const { header } = reading;
-  const list = await readRecords(reading.records);
-  const verdicts = new Verdicts({ header, ...list });
+  const { records } = await readRecords(reading.records);
+  const verdicts = new Verdicts(new RecordedRun(header, records));
   verdicts.grow();
   const all = [...verdicts.found, ...verdicts.atEnd()].sort((a, b) => a.index - b.index);
   if (format === 'text') {
     const print = clock ? { startedAt: header.startedAt } : {};
-    await out(`${formatVerdicts(all, verdicts.broken, list.records, (record) => placeOf(record, print)).join('\n')}\n`);
+    await out(`${formatVerdicts(all, verdicts.broken, records, (record) => placeOf(record, print)).join('\n')}\n`);
   } else {
-    const seqOf = (index: number): number => list.records[index]!.seq;
+    const seqOf = (index: number): number => records[index]!.seq;
     const told = all.map(({ index, range, root, ...verdict }) => ({
       ...verdict,
       record: seqOf(index),

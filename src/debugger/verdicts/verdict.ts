@@ -4,7 +4,7 @@
  * agent's log print the same sentences. Runs in a browser.
  */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
-import type { RecordList } from '../trace/cause-chain.ts';
+import type { RecordList } from '../trace/record-list.ts';
 import type { TimePart } from './time-spent.ts';
 
 /** `bad`: something was lost or may be; `note`: a person wants to know; `fine`: all went as it should. */

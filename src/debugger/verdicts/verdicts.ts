@@ -61,14 +61,14 @@ export class Verdicts {
 
   /** Takes in the records that came since. */
   grow(): void {
-    const { records } = this.#run;
-    for (; this.#read < records.length; this.#read++) {
-      const index = this.#read;
-      const record = records[index]!;
-      const asked = record.kind === 'event' ? this.#byEvent.get(record.event.type) : this.#byKind.get(record.kind);
-      if (asked === undefined) continue;
-      this.#found.push(...this.#ask(asked, (rule) => rule.take(record, index, this.#run)));
-    }
+    while (this.#read < this.#run.length) this.take(this.#run.recordAt(this.#read)!);
+  }
+
+  /** Takes in the next record, for whoever has it at hand: it is in the run already. */
+  take(record: TraceRecord): void {
+    const index = this.#read++;
+    const asked = record.kind === 'event' ? this.#byEvent.get(record.event.type) : this.#byKind.get(record.kind);
+    if (asked !== undefined) this.#found.push(...this.#ask(asked, (rule) => rule.take(record, index, this.#run)));
   }
 
   /** What is to be said beside that if no record comes any more. */
@@ -79,6 +79,8 @@ export class Verdicts {
   #ask(asked: readonly Asked[], question: (rule: RuleRun) => readonly Verdict[] | undefined): readonly Verdict[] {
     const all: Verdict[] = [];
     for (const rule of [...asked]) {
+      // What it would find is left out, and there is no end for which it has to follow.
+      if (rule.found >= mostOfARule && rule.run.end === undefined) continue;
       try {
         const found = question(rule.run) ?? [];
         rule.found += found.length;

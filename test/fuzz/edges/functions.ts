@@ -16,6 +16,7 @@ import { replay } from '../../../src/debugger/replay/replay.ts';
 import { causeChain } from '../../../src/debugger/trace/cause-chain.ts';
 import { formatRecord } from '../../../src/debugger/trace/print-trace.ts';
 import { openTrace } from '../../../src/debugger/trace/read-trace.ts';
+import { RecordArray } from '../../../src/debugger/trace/record-list.ts';
 import { readConfigFile } from '../../../src/model/config/config-file.ts';
 import { readMeshConfig } from '../../../src/model/mesh/mesh-config.decode.ts';
 import { readMeshNetworks } from '../../../src/model/mesh/mesh-networks.ts';
@@ -148,8 +149,7 @@ class FunctionsSubject implements Subject {
     const records: TraceRecord[] = [];
     for await (const record of reading.records) records.push(record);
     thinking('trace', () => checkTrace(agentDiagrams, records, reading.header));
-    const places = new Map(records.map(({ seq }, index) => [seq, index]));
-    const list = { records, indexOf: (seq: number) => places.get(seq) };
+    const list = new RecordArray(records);
     records.forEach((record, index) => {
       formatRecord(record);
       causeChain(list, index);
