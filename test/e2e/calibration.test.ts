@@ -37,7 +37,8 @@ beforeAll(async () => {
       seenOnEnvoy.set(scenario, await runOnEnvoy(scenario));
     }
   }
-});
+  // Twenty seconds of a quiet machine; beside a load of 30 two minutes were not enough.
+}, 300_000);
 
 afterAll(() => {
   expect(leftovers(testRun, new Set())).toEqual([]);

@@ -239,7 +239,8 @@ describe('the stream of a live agent', () => {
   test('does not keep the agent from ending when one does not read', async () => {
     const { program, traceFile } = mesh.gateway!;
     const stuck = await stuckViewer(port, authorization);
-    await readinessMs(port, 2_000);
+    // More than its connection holds, and the batch that waits for room there.
+    await readinessMs(port, 500);
     await program.stop();
     const exitedAt = Date.now();
     const [header, ...records] = linesOf(readFileSync(traceFile, 'utf8'));

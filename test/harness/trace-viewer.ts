@@ -1,7 +1,7 @@
 /** Who watches a live program, in tests: as a debugger does, or as nobody should. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
 import type { TraceLine } from '../../src/runtime/trace/trace.ts';
@@ -56,13 +56,25 @@ export function linesOf(text: string): TraceLine[] {
     .map((line) => JSON.parse(line) as TraceLine);
 }
 
-/** Somebody who asks for the stream and never reads. */
-export async function stuckViewer(port: number, authorization: string): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
-  socket.on('error', () => {});
-  await once(socket, 'connect');
-  socket.pause();
-  socket.write(`GET /debug/trace HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\n\r\n`);
+/**
+ * Somebody who asks for the stream and never reads. The kernel keeps megabytes for such a connection of Node's own, tens of
+ * thousands of records; Node cannot ask for less, Python can.
+ */
+export async function stuckViewer(port: number, authorization: string): Promise<{ destroy(): void }> {
+  const script = [
+    'import socket, sys',
+    's = socket.socket()',
+    's.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)',
+    's.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)',
+    "s.connect(('127.0.0.1', int(sys.argv[1])))",
+    "s.sendall(('GET /debug/trace HTTP/1.1\\r\\nHost: localhost\\r\\nAuthorization: ' + sys.stdin.readline().strip() + '\\r\\n\\r\\n').encode())",
+    "print('asked', flush=True)",
+    'sys.stdin.read()',
+  ];
+  const child = spawn('python3', ['-c', script.join('\n'), String(port)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  child.stdin.on('error', () => {});
+  child.stdin.write(`${authorization}\n`);
+  await once(child.stdout, 'data');
   await sleep(100);
-  return socket;
+  return { destroy: () => child.kill('SIGKILL') };
 }
