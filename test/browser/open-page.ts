@@ -1,6 +1,6 @@
 /** The debugger's page in a real Chromium, for tests. */
 import { join } from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, type ConsoleMessage, chromium, type Page, type Request, type Response } from 'playwright-core';
 import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { requireChromium } from './chromium.ts';
@@ -35,7 +35,15 @@ export interface OpenOptions {
   readonly hash?: string;
   /** Is done with the page before it goes anywhere. */
   readonly prepare?: (page: Page) => Promise<void>;
+  /** As for somebody who has never seen it: what opening it costs is measured. */
+  readonly isNew?: boolean;
 }
+
+/**
+ * Pages that were closed and take another address: a new one costs twice as much. Each server's port is another origin, so
+ * that nothing of what the page keeps comes along.
+ */
+const unused = new WeakMap<Browser, Page[]>();
 
 /** Serves sources and opens the page. */
 export async function openPage(
@@ -55,34 +63,58 @@ export async function openPage(
 
 /** Opens the page at an address that somebody else serves, or that is a file. */
 export async function openAddress(browser: Browser, address: string, options: OpenOptions = {}): Promise<OpenedPage> {
-  const {
-    reducedMotion = 'no-preference',
-    colorScheme = 'light',
-    viewport = { width: 1_440, height: 900 },
-    expected,
-    offline = false,
-  } = options;
-  const context = await browser.newContext({
-    colorScheme,
-    reducedMotion,
-    viewport,
-    offline,
-    ...(options.timezoneId !== undefined && { timezoneId: options.timezoneId }),
-  });
-  await context.addInitScript({ path: join(import.meta.dirname, 'in-page.js') });
-  const page = await context.newPage();
-  const problems = collectProblems(page, expected);
-  await options.prepare?.(page);
+  const { expected, offline = false, prepare, isNew = prepare !== undefined, timezoneId } = options;
+  // Those of files have one origin for all; a time zone and what was prepared are a page's for good.
+  const isReusable = !isNew && !offline && timezoneId === undefined && address.startsWith('http:');
+  const page = await takePage(browser, options, isReusable);
+  const { problems, forget } = collectProblems(page, expected);
+  await prepare?.(page);
   await page.goto(address);
   return {
     page,
     address,
     problems,
     close: async () => {
-      await context.close();
+      if (!isReusable || !(await leave(browser, page, forget))) await page.context().close();
       if (problems.length > 0) throw new Error(`in the browser:\n${problems.join('\n')}`);
     },
   };
+}
+
+async function takePage(browser: Browser, options: OpenOptions, isReusable: boolean): Promise<Page> {
+  const {
+    reducedMotion = 'no-preference',
+    colorScheme = 'light',
+    viewport = { width: 1_440, height: 900 },
+    offline = false,
+    timezoneId,
+  } = options;
+  const known = isReusable ? unused.get(browser)?.pop() : undefined;
+  if (known !== undefined) {
+    await known.emulateMedia({ colorScheme, reducedMotion });
+    await known.setViewportSize(viewport);
+    return known;
+  }
+  const context = await browser.newContext({
+    colorScheme,
+    reducedMotion,
+    viewport,
+    offline,
+    ...(timezoneId !== undefined && { timezoneId }),
+  });
+  await context.addInitScript({ path: join(import.meta.dirname, 'in-page.js') });
+  return context.newPage();
+}
+
+/** Puts a page aside for the next address. @returns false when it cannot be used again */
+async function leave(browser: Browser, page: Page, forget: () => void): Promise<boolean> {
+  if (page.isClosed()) return false;
+  await page.evaluate('localStorage.clear(); sessionStorage.clear()');
+  forget();
+  await page.goto('about:blank');
+  await page.mouse.move(-1, -1);
+  unused.set(browser, [...(unused.get(browser) ?? []), page]);
+  return true;
 }
 
 async function closeBoth(opened: OpenedPage, server: PageServer): Promise<void> {
@@ -93,27 +125,35 @@ async function closeBoth(opened: OpenedPage, server: PageServer): Promise<void> 
   }
 }
 
-function collectProblems(page: Page, expected: RegExp | undefined): string[] {
+function collectProblems(page: Page, expected: RegExp | undefined): { problems: string[]; forget: () => void } {
   const problems: string[] = [];
   let closing = false;
   const note = (problem: string): void => {
     if (!closing && expected?.test(problem) !== true) problems.push(problem);
   };
-  page.on('console', (message) => {
+  const noteConsole = (message: ConsoleMessage): void => {
     if (message.type() === 'error' || message.type() === 'warning')
       note(`console: ${message.text()} (${message.location().url})`);
-  });
-  page.on('pageerror', (error) => note(`exception: ${error.stack ?? error.message}`));
-  page.on('requestfailed', (request) => {
+  };
+  const noteException = (error: Error): void => note(`exception: ${error.stack ?? error.message}`);
+  const noteFailure = (request: Request): void => {
     const why = request.failure()?.errorText ?? 'failed';
     // The page leaves a live stream when it opens another source.
     if (why !== 'net::ERR_ABORTED') note(`request: ${request.url()}: ${why}`);
-  });
-  page.on('response', (response) => {
+  };
+  const noteRefusal = (response: Response): void => {
     if (response.status() >= 400) note(`request: ${response.url()}: status ${response.status()}`);
-  });
-  page.on('close', () => {
+  };
+  const close = (): void => {
     closing = true;
-  });
-  return problems;
+  };
+  page.on('console', noteConsole).on('pageerror', noteException).on('requestfailed', noteFailure);
+  page.on('response', noteRefusal).on('close', close);
+  return {
+    problems,
+    forget: () => {
+      page.off('console', noteConsole).off('pageerror', noteException).off('requestfailed', noteFailure);
+      page.off('response', noteRefusal).off('close', close);
+    },
+  };
 }

@@ -128,7 +128,7 @@ describe('one file', () => {
 
 describe('hundreds of connections', () => {
   test('are one group with their states counted, and each of them can be found', async () => {
-    const open = await openPage(browser, [memorySource('discovery.trace', connectionsTrace(500))]);
+    const open = await openPage(browser, [memorySource('discovery.trace', connectionsTrace(500))], { isNew: true });
     const { page } = open;
     await opened(page);
     await page.keyboard.press('End');
