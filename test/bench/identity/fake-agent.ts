@@ -1,0 +1,87 @@
+/** An agent that asks for its certificate and does nothing else, over HTTP/2 of node: thousands of them cost this process little. */
+import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+
+export interface AgentPlan {
+  readonly port: number;
+  /** Of loopback: every agent of a mesh has an address of its own. */
+  readonly localAddress: string;
+  /** PEM. */
+  readonly roots: string;
+  readonly serverName: string;
+  readonly token: string;
+  /** An IstioCertificateRequest. */
+  readonly request: Uint8Array;
+}
+
+export type Answer =
+  | { readonly is: 'signed'; readonly bytes: number }
+  /** There was no room: worth another try after so long. */
+  | { readonly is: 'told to come again'; readonly afterMs: number }
+  | { readonly is: 'failed'; readonly why: string };
+
+const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
+const resourceExhausted = '8';
+
+export class FakeAgent {
+  readonly #plan: AgentPlan;
+  #session: ClientHttp2Session | undefined;
+
+  constructor(plan: AgentPlan) {
+    this.#plan = plan;
+  }
+
+  /** Asks once, by a connection that is kept. */
+  ask(): Promise<Answer> {
+    const { token, request } = this.#plan;
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const session = this.#connected();
+    const stream = session.request({
+      [constants.HTTP2_HEADER_METHOD]: 'POST',
+      [constants.HTTP2_HEADER_PATH]: path,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      authorization: `Bearer ${token}`,
+    });
+    let bytes = 0;
+    const over = (headers: Record<string, unknown>): void => {
+      const code = headers['grpc-status'];
+      if (code === undefined) return;
+      const afterMs = Number(headers['grpc-retry-pushback-ms']);
+      if (code === '0') resolve({ is: 'signed', bytes });
+      else if (code === resourceExhausted && afterMs > 0) resolve({ is: 'told to come again', afterMs });
+      else resolve({ is: 'failed', why: `${code} ${headers['grpc-message']}` });
+    };
+    stream.on('response', over);
+    stream.on('trailers', over);
+    stream.on('data', (data: Buffer) => {
+      bytes += data.length;
+    });
+    stream.on('error', (error) => resolve({ is: 'failed', why: error.message }));
+    stream.on('close', () => resolve({ is: 'failed', why: 'the stream was closed' }));
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(request.length, 1);
+    stream.end(Buffer.concat([head, request]));
+    return promise;
+  }
+
+  close(): void {
+    this.#session?.destroy();
+    this.#session = undefined;
+  }
+
+  #connected(): ClientHttp2Session {
+    if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
+    const { port, localAddress, roots: ca, serverName } = this.#plan;
+    const tls = { host: '127.0.0.1', port, ca, servername: serverName, ALPNProtocols: ['h2'] };
+    // Node passes it on to the socket; its types do not say so.
+    const options: ConnectionOptions = Object.assign(tls, { localAddress });
+    const session = connectHttp2(`https://${serverName}:${port}`, {
+      createConnection: () => connectTls(options),
+    });
+    // What becomes of it each stream is told.
+    session.on('error', () => {});
+    this.#session = session;
+    return session;
+  }
+}
