@@ -13,6 +13,8 @@ import type {
   StatusFailed,
   StatusListening,
 } from './protocol.ts';
+import { secretsMachine } from './secrets.machine.ts';
+import type { SecretsFailed, SecretsReady } from './secrets-protocol.ts';
 import type { AgentSettings } from './settings.ts';
 import { statusMachine } from './status.machine.ts';
 import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
@@ -42,6 +44,8 @@ const endingSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUI
 const claimLimitMs = 30_000;
 /** A port is opened, or it is not, at once. */
 const openLimitMs = 10_000;
+/** The socket is tried six times in 31 s, each for ten at the most. */
+const secretsLimitMs = 95_000;
 /** What is left of Envoys is killed, and the kernel given its time. */
 const releaseLimitMs = 12_000;
 
@@ -62,13 +66,16 @@ export const agentMachine = setup({
       | RestartEnded
       | FilesMissing
       | DnsListening
-      | DnsFailed,
+      | DnsFailed
+      | SecretsReady
+      | SecretsFailed,
     children: {} as {
       signals: 'signals';
       claim: 'claimBaseIds';
       release: 'releaseBaseIds';
       status: 'status';
       dns: 'dns';
+      secrets: 'secrets';
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
     },
@@ -81,15 +88,22 @@ export const agentMachine = setup({
     releaseBaseIds: promiseEffect<void, { baseIds: number[] }>('releaseBaseIds'),
     status: statusMachine,
     dns: dnsMachine,
+    secrets: secretsMachine,
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
   },
-  delays: { claimLimit: claimLimitMs, openLimit: openLimitMs, releaseLimit: releaseLimitMs },
+  delays: {
+    claimLimit: claimLimitMs,
+    openLimit: openLimitMs,
+    secretsLimit: secretsLimitMs,
+    releaseLimit: releaseLimitMs,
+  },
   guards: {
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
     asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
     answersDns: ({ context }) => context.settings.dns,
+    hasIdentity: ({ context }) => context.settings.identity.source !== 'nowhere',
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
   actions: {
@@ -99,6 +113,13 @@ export const agentMachine = setup({
     startStatus: sendTo('status', { type: 'status.start' }),
     spawnDns: spawnChild('dns', { id: 'dns', systemId: 'dns' }),
     startDns: sendTo('dns', { type: 'dns.start' }),
+    /** For as long as the agent lives: an Envoy that drains still asks. */
+    spawnSecrets: spawnChild('secrets', {
+      id: 'secrets',
+      systemId: 'secrets',
+      input: ({ context }) => context.settings.identity,
+    }),
+    startSecrets: sendTo('secrets', { type: 'secrets.start' }),
     startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
     startWatcher: sendTo('cert-watcher', { type: 'watch.start' }),
     restart: sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' }),
@@ -121,6 +142,8 @@ export const agentMachine = setup({
     'signal.received': {},
     'status.failed': {},
     'quit.requested': {},
+    'secrets.ready': {},
+    'secrets.failed': {},
     // Told for people: they are in the trace, and so in the log and the metrics.
     'restart.decided': {},
     'restart.ended': {},
@@ -177,11 +200,41 @@ export const agentMachine = setup({
             },
           },
           on: {
-            'status.listening': [{ guard: 'answersDns', target: 'opening the DNS port' }, { target: 'supervising' }],
+            'status.listening': [
+              { guard: 'hasIdentity', target: 'opening the secret server' },
+              { guard: 'answersDns', target: 'opening the DNS port' },
+              { target: 'supervising' },
+            ],
             'status.failed': {
               target: '#agent.releasing the base ids',
               actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
             },
+            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
+          },
+        },
+        'opening the secret server': {
+          description: 'An Envoy that asks for secrets before somebody answers waits for them for ever.',
+          entry: ['spawnSecrets', 'startSecrets'],
+          after: {
+            secretsLimit: {
+              target: '#agent.releasing the base ids',
+              actions: {
+                type: 'addTrouble',
+                params: { trouble: `the secret server was not open in ${secretsLimitMs} ms` },
+              },
+            },
+          },
+          on: {
+            'secrets.ready': [{ guard: 'answersDns', target: 'opening the DNS port' }, { target: 'supervising' }],
+            'secrets.failed': {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+            },
+            'status.failed': {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+            },
+            'quit.requested': '#agent.releasing the base ids',
             'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
           },
         },

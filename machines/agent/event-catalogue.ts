@@ -18,7 +18,10 @@ type Diagram =
   | 'end'
   | 'shutdown'
   | 'epoch'
-  | 'dns';
+  | 'dns'
+  | 'secrets'
+  | 'secret'
+  | 'secret-files';
 
 /**
  * `spawn`, `timer …` and `done` rows are what the runtime itself records of an actor's life: the seeds draw a started process
@@ -95,6 +98,56 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
     seeds: ['12.1 #11', '12.1 #14a'],
   },
   { type: 'config.rejected', from: 'cert-watcher', to: 'supervisor', diagram: 'watch', seeds: [] },
+
+  // ---- secrets of the workload
+  { type: 'spawn', from: 'agent', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'secrets.start', from: 'agent', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'secrets.ready', from: 'secrets', to: 'agent', diagram: 'secrets', seeds: [] },
+  { type: 'secrets.failed', from: 'secrets', to: 'agent', diagram: 'secrets', seeds: [] },
+  { type: 'spawn', from: 'secrets', to: 'secrets/look', diagram: 'secrets', seeds: [] },
+  { type: 'timer lookLimit', from: 'secrets', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'spawn', from: 'secrets', to: 'secrets/server', diagram: 'secrets', seeds: [] },
+  { type: 'spawn', from: 'secrets', to: 'secrets/output', diagram: 'secrets', seeds: [] },
+  { type: 'sds.open', from: 'secrets', to: 'secrets/server', diagram: 'secrets', seeds: [] },
+  { type: 'sds.listening', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'sds.failed', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'timer openLimit', from: 'secrets', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'timer pause', from: 'secrets', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'timer trustLimit', from: 'secrets', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'sds.asked', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'sds.left', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'sds.acknowledged', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'sds.rejected', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'sds.serve', from: 'secrets', to: 'secrets/server', diagram: 'secrets', seeds: [] },
+  { type: 'sds.withdraw', from: 'secrets', to: 'secrets/server', diagram: 'secrets', seeds: [] },
+  { type: 'sds.refuse', from: 'secrets', to: 'secrets/server', diagram: 'secrets', seeds: [] },
+  { type: 'trust-bundle.received', from: 'xds-proxy', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'trust-bundle.served', from: 'secrets', to: 'xds-proxy', diagram: 'secrets', seeds: [] },
+  { type: 'output.write', from: 'secrets', to: 'secrets/output', diagram: 'secrets', seeds: [] },
+  { type: 'output.failed', from: 'secrets/output', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'spawn', from: 'secrets', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'spawn', from: 'secret-N', to: 'secret-N/obtain', diagram: 'secret', seeds: [] },
+  { type: 'spawn', from: 'secret-N', to: 'secret-N/clock', diagram: 'secret', seeds: [] },
+  { type: 'spawn', from: 'secret-N', to: 'secret-files-N', diagram: 'secret', seeds: [] },
+  { type: 'secret.refresh', from: 'secrets', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'secret.obtained', from: 'secret-N', to: 'secrets', diagram: 'secret', seeds: [] },
+  { type: 'secret.lacking', from: 'secret-N', to: 'secrets', diagram: 'secret', seeds: [] },
+  { type: 'secret.ended', from: 'secret-N', to: 'secrets', diagram: 'secret', seeds: [] },
+  { type: 'timer obtainLimit', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'timer pause', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'timer untilLook', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'timer clockLimit', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'timer settle', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'files.changed', from: 'secret-files-N', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'spawn', from: 'secret-files-N', to: 'secret-files-N/watch', diagram: 'secret-files', seeds: [] },
+  { type: 'watch.began', from: 'secret-files-N/watch', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
+  { type: 'watch.failed', from: 'secret-files-N/watch', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
+  { type: 'directory.missing', from: 'secret-files-N/watch', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
+  { type: 'directory.found', from: 'secret-files-N/watch', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
+  { type: 'files.changed', from: 'secret-files-N/watch', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
+  { type: 'timer setUpLimit', from: 'secret-files-N', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
+  { type: 'timer trial', from: 'secret-files-N', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
+  { type: 'timer pause', from: 'secret-files-N', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
 
   // ---- what to do
   { type: 'spawn', from: 'agent', to: 'supervisor', diagram: 'startup', seeds: ['12.1 #4'] },

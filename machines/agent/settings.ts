@@ -37,6 +37,24 @@ export interface AgentSettings {
   statusPort: number;
   /** Whether the workload's names are answered. */
   dns: boolean;
+  identity: IdentitySettings;
+}
+
+/** How this workload proves who it is (spec/agent.md §7). */
+export interface IdentitySettings {
+  /** Where its certificate comes from; `nowhere`: it has no identity, and Envoy is given no secret server. */
+  source: 'nowhere' | 'files' | 'authority';
+  /** Why it is that; for people. */
+  reason: string;
+  /** Of the secret server. */
+  socket: string;
+  /** Of mounted files: directories of the certificate with its key, and of the roots; empty: not mounted. */
+  certificateDirectory: string;
+  rootDirectory: string;
+  /** Of a certificate's life, how much is left when it is renewed, and by how much that differs from one to the next. */
+  grace: { ratio: number; jitter: number };
+  /** Whether what is issued is written to files, too. */
+  writesOutput: boolean;
 }
 
 /** The reference's figures (spec/agent.md §1.5, §2, §3). */
@@ -57,4 +75,13 @@ export const defaultSettings: AgentSettings = {
   watch: { directories: [], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 120_000 },
   statusPort: 15020,
   dns: false,
+  identity: {
+    source: 'nowhere',
+    reason: 'no identity is asked for',
+    socket: '',
+    certificateDirectory: '',
+    rootDirectory: '',
+    grace: { ratio: 0.5, jitter: 0.01 },
+    writesOutput: false,
+  },
 };

@@ -34,6 +34,18 @@ export const certWatcherTimeline: Timeline = {
   ],
 };
 
+export const secretsTimeline: Timeline = {
+  lane: 'none',
+  marks: [
+    { event: 'secret.obtained', kind: 'change', text: '{name} was obtained', unlessSame: 'version' },
+    { event: 'secret.lacking', kind: 'failure', text: '{name} could not be obtained: {reason}' },
+    { event: 'secret.ended', kind: 'failure', text: 'The certificate of {name} has ended' },
+    { event: 'sds.rejected', kind: 'rejected', text: 'Envoy refused {name}: {reason}' },
+    failed('sds.failed'),
+    failed('output.failed'),
+  ],
+};
+
 export const supervisorTimeline: Timeline = {
   lane: 'none',
   marks: [

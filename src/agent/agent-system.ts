@@ -29,7 +29,7 @@ import { countRequests } from './admin/requests-in-flight.ts';
 import { buildBootstrap } from './bootstrap/bootstrap.ts';
 import { telemetryWarnings } from './bootstrap/bootstrap-telemetry.ts';
 import { controlPlaneTls } from './bootstrap/control-plane-tls.ts';
-import { buildNode } from './bootstrap/node-metadata.ts';
+import { buildNode, nodeIdOf } from './bootstrap/node-metadata.ts';
 import { type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
@@ -51,6 +51,7 @@ import { repairSharedMemory } from './envoy/shared-memory.ts';
 import { localAddresses } from './options/addresses.ts';
 import type { ProxyOptions } from './options/options.ts';
 import { requireFlags, requireFolders } from './options/requirements.ts';
+import { workloadSecrets } from './secrets/workload-secrets.ts';
 import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
 import { restartLogLine } from './status/restart-log.ts';
@@ -196,6 +197,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         },
       }),
       ...(options.dns && { dns: dnsWithEffects(options.dns, metrics) }),
+      secrets: workloadSecrets({ ...options, nodeId: nodeIdOf(options), log: log.scope('secrets'), turns }),
       supervisor: supervisorMachine.provide({
         actors: {
           epoch: epochWithEffects(program, net.table, admins, {
@@ -329,6 +331,7 @@ function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment
   const { customConfigFile, proxyAdminPort } = options.config;
   if (customConfigFile) return { customConfigFile };
   const tls = controlPlaneTls(options.config, options.env);
+  const { settings } = options.identity;
   const build = (adminPort: number): { bootstrap: object; warnings: readonly string[] } => {
     const facts = {
       ...rest,
@@ -339,6 +342,7 @@ function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment
       local: localAddresses(addresses),
       hostIp: options.env.HOST_IP ?? '',
       ...(outlierLogPath !== undefined && { outlierLogPath }),
+      ...(settings.source !== 'nowhere' && { secretSocket: settings.socket }),
       ...(tls !== undefined && { tls, controlPlaneName: tls.serverName }),
     };
     const { node, warnings } = buildNode(facts);
@@ -351,7 +355,7 @@ function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment
   return { bootstrap: (adminPort) => build(adminPort).bootstrap };
 }
 
-function agentSettings({ config, watch, ...options }: ProxyOptions): AgentSettings {
+function agentSettings({ config, watch, identity, ...options }: ProxyOptions): AgentSettings {
   const { restartPolicy, hotRestart, exitOnZeroActiveConnections, minimumDrainMs } = options;
   return {
     ...defaultSettings,
@@ -366,6 +370,7 @@ function agentSettings({ config, watch, ...options }: ProxyOptions): AgentSettin
     watch: { ...defaultSettings.watch, ...watch },
     statusPort: config.statusPort,
     dns: options.dns !== undefined,
+    identity: identity.settings,
   };
 }
 

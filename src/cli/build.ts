@@ -33,6 +33,7 @@ const programs = await build({
     { in: 'src/simulation/agent/explore-helper.ts', out: 'explore-helper' },
     { in: 'src/simulation/discovery/explore-discovery-helper.ts', out: 'explore-discovery-helper' },
     { in: 'src/discovery/authority/signing-helper.ts', out: 'signing-helper' },
+    { in: 'src/agent/secrets/certificate-helper.ts', out: 'certificate-helper' },
   ],
   outdir: 'dist',
   outExtension: { '.js': '.mjs' },

@@ -20,6 +20,8 @@ export interface BootstrapFacts {
   readonly connectTimeoutMs: number;
   /** Absent: plaintext. */
   readonly tls?: ControlPlaneTls;
+  /** At which Envoy asks for its certificates; absent: it has none. */
+  readonly secretSocket?: string;
   /** Envoy's own listeners; 0: none. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
@@ -34,6 +36,8 @@ const v3 = 'V3';
 const controlPlaneCluster = 'xds-grpc';
 const adminCluster = 'prometheus_stats';
 const agentCluster = 'agent';
+/** What listeners and clusters of the control plane name (src/networking/messages/config-source.ts). */
+const secretCluster = 'sds-grpc';
 const noLimit = 2_147_483_647;
 
 /**
@@ -122,9 +126,10 @@ function dynamicResources(delta: boolean): Json {
 }
 
 function clusters(facts: BootstrapFacts): Json[] {
-  const { config, local, envoyPrometheusPort } = facts;
+  const { config, local, envoyPrometheusPort, secretSocket } = facts;
   return [
     controlPlane(facts),
+    ...(secretSocket === undefined ? [] : [secretServer(secretSocket)]),
     ...(envoyPrometheusPort === 0 ? [] : [localCluster(adminCluster, local.localhost, config.proxyAdminPort)]),
     ...(hasStatusListener(facts) ? [localCluster(agentCluster, local.localhost, config.statusPort)] : []),
   ];
@@ -185,6 +190,25 @@ function tlsTransport({ rootFile, serverName }: ControlPlaneTls): Json {
           trusted_ca: { filename: rootFile },
           match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }],
         },
+      },
+    },
+  };
+}
+
+function secretServer(socket: string): Json {
+  return {
+    name: secretCluster,
+    type: 'STATIC',
+    connect_timeout: '1s',
+    lb_policy: 'ROUND_ROBIN',
+    load_assignment: {
+      cluster_name: secretCluster,
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path: socket } } } }] }],
+    },
+    typed_extension_protocol_options: {
+      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        explicit_http_config: { http2_protocol_options: {} },
       },
     },
   };

@@ -19,6 +19,8 @@ export interface NodeFacts {
   readonly outlierLogPath?: string;
   /** Name that the control plane's certificate must have; absent without TLS. */
   readonly controlPlaneName?: string;
+  /** Of the server of certificates; absent: this workload has none. */
+  readonly secretSocket?: string;
 }
 
 /** Envoy's `node`, in the form of the bootstrap. */
@@ -40,9 +42,10 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
     // What a pod's own environment says of the proxy wins over what the mesh says of all.
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
-    // The bootstrap has no secret server: a control plane that takes a version for a full agent's would send resources
+    // Without a secret server in the bootstrap: a control plane that takes a version for a full agent's would send resources
     // that wait for certificates for ever. A user that adds one says so.
-    ...(values.ISTIO_VERSION !== undefined && { WORKLOAD_CERTIFICATES: 'false' }),
+    ...(facts.secretSocket !== undefined && { WORKLOAD_CERTIFICATES: 'true' }),
+    ...(facts.secretSocket === undefined && values.ISTIO_VERSION !== undefined && { WORKLOAD_CERTIFICATES: 'false' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),
     ...optionMetadata(facts),
@@ -54,13 +57,23 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
   const locality = localityOf(allLabels['istio-locality']);
   return {
     node: {
-      id: [facts.role, facts.addresses[0], facts.workloadId, facts.domain].join('~'),
+      id: nodeIdOf(facts),
       cluster: serviceCluster(facts.config, typed, allLabels),
       metadata: typedFirst(typed),
       ...(locality !== undefined && { locality }),
     },
     warnings,
   };
+}
+
+/** What the control plane calls this proxy. */
+export function nodeIdOf({
+  role,
+  addresses,
+  workloadId,
+  domain,
+}: Pick<NodeFacts, 'role' | 'addresses' | 'workloadId' | 'domain'>): string {
+  return [role, addresses[0], workloadId, domain].join('~');
 }
 
 /** Keys that the control plane knows; they come first. */

@@ -40,7 +40,7 @@ export function controlPlaneRootFile(
   exists: (path: string) => boolean = existsSync,
 ): string {
   const said = service === 'xds' ? env.XDS_ROOT_CA : env.CA_ROOT_CA;
-  if (said === 'SYSTEM') return systemRoots.find(exists) ?? systemRoots[0]!;
+  if (said === 'SYSTEM') return systemRootFile(exists);
   if (said) return said;
   if (service === 'xds' && exists(mountedRoot)) return mountedRoot;
   const provider = env.PILOT_CERT_PROVIDER || 'istiod';
@@ -55,6 +55,11 @@ export function controlPlaneRootFile(
     });
   }
   return defaultRoot;
+}
+
+/** Of the authorities that the operating system trusts; where it has none, the usual place. */
+export function systemRootFile(exists: (path: string) => boolean = existsSync): string {
+  return systemRoots.find(exists) ?? systemRoots[0]!;
 }
 
 /** The DNS name that the control plane's certificate must have: that of its address, unless ISTIOD_SAN says another. */

@@ -2,6 +2,7 @@
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import type { DnsOptions } from '../dns/dns-options.ts';
 import type { ProxyLogLevel } from '../envoy/envoy-args.ts';
+import type { IdentityOptions } from './identity-options.ts';
 
 /** What the agent works with. */
 export interface ProxyOptions {
@@ -34,6 +35,7 @@ export interface ProxyOptions {
   readonly exitOnZeroActiveConnections: boolean;
   readonly minimumDrainMs: number;
   readonly runDir: string | undefined;
+  readonly identity: IdentityOptions;
   readonly env: NodeJS.ProcessEnv;
   /** For the log: what was strange, but no mistake. */
   readonly warnings: readonly string[];

@@ -172,14 +172,14 @@ describe('certificate directories', () => {
 
 test('variables and fields that Istio’s agent reads and this one does not are told once, by name', () => {
   const env = {
-    TRUST_DOMAIN: 'td',
+    PKCS8_KEY: 'true',
     XDS_HEADER_X: '1',
     CA_ADDR: '',
     POD_NAME: 'web-0',
     PROXY_CONFIG: '{readinessProbe: {}, image: {}}',
   };
   expect(resolved({ env }).warnings).toEqual([
-    "what Istio's agent reads and this one does not is set: TRUST_DOMAIN, XDS_HEADER_X, readinessProbe",
+    "what Istio's agent reads and this one does not is set: PKCS8_KEY, XDS_HEADER_X, readinessProbe",
   ]);
 });
 

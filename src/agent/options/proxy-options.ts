@@ -5,7 +5,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism, hostname } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
@@ -15,8 +15,9 @@ import { dnsOptions } from '../dns/dns-options.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
 import { proxyAddresses } from './addresses.ts';
 import { readDownwardFile } from './downward-file.ts';
+import { identityOptions } from './identity-options.ts';
 import { checkLimits } from './option-limits.ts';
-import type { ProxyOptions, ProxyRole } from './options.ts';
+import type { ProxyOptions } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 import { withoutEffect } from './without-effect.ts';
@@ -49,6 +50,7 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
   }
   const namespace = env.POD_NAMESPACE || 'default';
   const domain = flags.domain ?? `${namespace}.svc.cluster.local`;
+  const identity = identityOptions({ config, env }, errors);
   const options: ProxyOptions = {
     role,
     config,
@@ -75,7 +77,7 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
       warnings,
     }),
     delta: flags.delta === true,
-    watch: watchOptions(role, flags, config, errors),
+    watch: watchOptions({ role, flags, config, identity }, errors),
     restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),
     hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, errors) === 'on',
     baseId: baseIdOf(flags, errors),
@@ -83,6 +85,7 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
     exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, errors),
     minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', errors),
     runDir: flags.runDir,
+    identity,
     env,
     warnings,
   };
@@ -110,14 +113,15 @@ function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: string
 }
 
 function watchOptions(
-  role: ProxyRole,
-  flags: ProxyFlags,
-  config: ProxyConfig,
+  { role, flags, config, identity }: Pick<ProxyOptions, 'role' | 'config' | 'identity'> & { flags: ProxyFlags },
   errors: OptionErrors,
 ): ProxyOptions['watch'] {
+  // What Envoy gets from this agent's secret server costs no restart; a directory that somebody names is watched all the same.
+  const isServed = (directory: string): boolean =>
+    identity.mounted !== undefined && resolve(directory) === dirname(resolve(identity.mounted.certificate));
   const requiredFiles = tlsFiles(config);
   const directories = [
-    '/etc/certs',
+    ...['/etc/certs'].filter((directory) => !isServed(directory)),
     ...(role === 'router' ? ['/etc/istio/ingress-certs'] : []),
     ...requiredFiles.map((file) => file.slice(0, Math.max(1, file.lastIndexOf('/')))),
     ...(flags.watchCerts ?? '').split(',').map((directory) => directory.trim()),

@@ -1,5 +1,6 @@
 /** The machines that chartpilot itself is made of, by their names, with samples of what happens to them. */
 import type { AnyStateMachine } from 'xstate';
+import { type HeldSecret, isTaken } from '../../../machines/agent/held-secrets.ts';
 import { defaultSettings } from '../../../machines/agent/settings.ts';
 import type { Payload, SampledState, Samples } from './samples.ts';
 
@@ -250,14 +251,31 @@ const statusSamples: Samples = {
   },
 };
 
+const identity = {
+  source: 'authority',
+  reason: 'a token',
+  socket: 'sds',
+  certificateDirectory: '',
+  rootDirectory: '',
+  grace: { ratio: 0.5, jitter: 0.01 },
+  writesOutput: false,
+} as const;
+
 const agentSamples: Samples = {
-  inputs: [{ settings }, { settings: { ...settings, dns: true } }],
+  inputs: [
+    { settings },
+    { settings: { ...settings, dns: true } },
+    { settings: { ...settings, identity } },
+    { settings: { ...settings, dns: true, identity } },
+  ],
   events: {
     'dns.listening': [{ addresses: ['127.0.0.1'], port: 15_053 }],
     'dns.failed': [{ reason: 'address already in use' }],
     'signal.received': [{ signal: 'SIGTERM' }, { signal: 'SIGHUP' }, { signal: 'SIGUSR1' }],
     'status.listening': [{ port: 15_020 }],
     'status.failed': [{ reason: 'address already in use' }],
+    'secrets.ready': [{ by: 'us', reason: 'a token' }],
+    'secrets.failed': [{ reason: 'address already in use' }],
   },
   outcomes: {
     claim: [{ output: { baseIds: [7, 8], sweptFiles: [] } }, { error: 'no base id is free' }],
@@ -267,6 +285,71 @@ const agentSamples: Samples = {
       { error: 'the supervisor failed' },
     ],
   },
+};
+
+const parts = { authorities: 'roots-1', bundle: '' };
+
+const secretsSamples: Samples = {
+  input: identity,
+  events: {
+    'sds.failed': [{ reason: 'address already in use' }],
+    'sds.asked': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }, { name: 'nonsense' }],
+    'sds.left': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }],
+    'sds.acknowledged': [{ name: 'ROOTCA', version: 'roots-1' }],
+    'sds.rejected': [{ name: 'ROOTCA', version: 'roots-1', reason: 'no certificate' }],
+    'secret.obtained': [
+      { name: 'default', version: 'certificate-1', authorities: 'roots-1', parts, endsAtMs: 1 },
+      { name: 'ROOTCA', version: 'roots-1', authorities: '', parts, endsAtMs: null },
+    ],
+    'secret.lacking': [{ name: 'default', reason: 'the authority does not answer', attempts: 1, pauseMs: 500 }],
+    'secret.ended': [{ name: 'default' }],
+    'trust-bundle.received': [{ roots: [], hash: 'bundle-1' }],
+    'output.failed': [{ reason: 'no space left on device' }],
+  },
+  outcomes: { look: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }] },
+  // Of the secrets, the roots: what certificates wait for.
+  relevant: ({ held, parts: made, heldBack, failures }) => [
+    failures,
+    heldBack,
+    (made as typeof parts).authorities,
+    (held as HeldSecret[])
+      .filter(({ name }) => name === 'ROOTCA')
+      .map((roots) => [roots.version, roots.parts.authorities, isTaken(roots)]),
+  ],
+};
+
+const secretInput = {
+  name: 'default',
+  source: 'authority',
+  directory: '',
+  number: 0,
+  grace: identity.grace,
+  parts: { authorities: '', bundle: '' },
+} as const;
+const answered = { atMs: 10_000, draw: 0.5 };
+
+const secretSamples: Samples = {
+  inputs: [
+    secretInput,
+    { ...secretInput, name: 'ROOTCA', source: 'roots' },
+    { ...secretInput, source: 'files', directory: 'certs' },
+  ],
+  events: {
+    'secret.refresh': [{ parts }],
+    'files.changed': [{ path: 'certs/cert-chain.pem' }],
+  },
+  outcomes: {
+    obtain: [
+      { output: { ...answered, outcome: 'obtained', version: 'one', authorities: 'roots-1', endsAtMs: 20_000 } },
+      { output: { ...answered, outcome: 'obtained', version: 'one', authorities: '', endsAtMs: null } },
+      { output: { ...answered, outcome: 'refused', reason: 'it does not answer', unknown: false, pushbackMs: 0 } },
+      { output: { ...answered, outcome: 'refused', reason: 'the token has ended', unknown: true, pushbackMs: 0 } },
+      { output: { atMs: 30_000, draw: 0.5, outcome: 'refused', reason: 'it is late', unknown: false, pushbackMs: 0 } },
+      { error: 'a fault' },
+    ],
+    clock: [{ output: { atMs: 11_000 } }, { output: { atMs: 16_000 } }, { error: 'a fault' }],
+  },
+  relevant: ({ version, endsAtMs, shown, parts: made }) => [version, endsAtMs, shown, made],
 };
 
 /** In the order in which a person meets them. */
@@ -319,6 +402,20 @@ export const ownMachines: readonly OwnMachine[] = [
     export: 'directoryWatchMachine',
     samples: directorySamples,
     load: async () => (await import('../../../machines/agent/directory-watch.machine.ts')).directoryWatchMachine,
+  },
+  {
+    name: 'secrets',
+    file: 'machines/agent/secrets.machine.ts',
+    export: 'secretsMachine',
+    samples: secretsSamples,
+    load: async () => (await import('../../../machines/agent/secrets.machine.ts')).secretsMachine,
+  },
+  {
+    name: 'secret',
+    file: 'machines/agent/secret.machine.ts',
+    export: 'secretMachine',
+    samples: secretSamples,
+    load: async () => (await import('../../../machines/agent/secret.machine.ts')).secretMachine,
   },
   {
     name: 'start-limiter',

@@ -1,0 +1,144 @@
+/** Where this workload's certificate comes from (spec/agent.md §7.2): decided once, from what is there at the start. */
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { IdentitySettings } from '../../../machines/agent/settings.ts';
+import { durationMsOf } from '../../model/fields/duration.ts';
+import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
+import { tokenFile } from '../identity/control-plane-credentials.ts';
+
+/** Of the workload's own identity, where it is mounted. */
+export interface MountedFiles {
+  readonly certificate: string;
+  readonly key: string;
+  readonly roots: string;
+}
+
+export interface IdentityOptions {
+  readonly settings: IdentitySettings;
+  /** Where the certificate, its key and its roots are mounted; undefined: they are not. */
+  readonly mounted: MountedFiles | undefined;
+  /** Empty: nothing is written. */
+  readonly outputDirectory: string;
+  /** `host:port` of who signs. */
+  readonly authorityAddress: string;
+  /** That is asked for. */
+  readonly lifetimeSeconds: number;
+  readonly key: { readonly type: 'ec' } | { readonly type: 'rsa'; readonly bits: number };
+  readonly trustDomain: string;
+}
+
+export interface IdentitySources {
+  readonly config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'customConfigFile'>;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+const socketDirectory = './var/run/secrets/workload-spiffe-uds';
+const byDefault = './etc/certs';
+const credentials = './var/run/secrets/workload-spiffe-credentials';
+const inDirectory = (directory: string): MountedFiles => ({
+  certificate: join(directory, 'cert-chain.pem'),
+  key: join(directory, 'key.pem'),
+  roots: join(directory, 'root-cert.pem'),
+});
+const places: readonly MountedFiles[] = [
+  inDirectory(byDefault),
+  inDirectory(credentials),
+  {
+    certificate: join(credentials, 'certificates.pem'),
+    key: join(credentials, 'private_key.pem'),
+    roots: join(credentials, 'ca_certificates.pem'),
+  },
+];
+
+export function identityOptions({ config, env }: IdentitySources, errors: OptionErrors): IdentityOptions {
+  const outputDirectory = env.OUTPUT_CERTS ?? '';
+  const mounted = mountedFiles(env, outputDirectory);
+  const from = sourceOf({ config, env }, mounted);
+  const lifetimeMs = duration('SECRET_TTL', env.SECRET_TTL || '24h', errors);
+  return {
+    settings: {
+      ...from,
+      socket: `${socketDirectory}/${env.WORKLOAD_IDENTITY_SOCKET_FILE || 'socket'}`,
+      certificateDirectory: from.source === 'files' ? dirname(mounted!.certificate) : '',
+      rootDirectory: from.source === 'files' ? dirname(mounted!.roots) : '',
+      grace: {
+        ratio: share('SECRET_GRACE_PERIOD_RATIO', env, 0.5, errors),
+        jitter: share('SECRET_GRACE_PERIOD_RATIO_JITTER', env, 0.01, errors),
+      },
+      writesOutput: outputDirectory !== '',
+    },
+    mounted: from.source === 'files' ? mounted : undefined,
+    outputDirectory,
+    authorityAddress: env.CA_ADDR || config.discoveryAddress,
+    lifetimeSeconds: Math.max(1, Math.floor(lifetimeMs / 1000)),
+    key: keyKind(env, errors),
+    trustDomain: env.TRUST_DOMAIN || 'cluster.local',
+  };
+}
+
+function mountedFiles(env: NodeJS.ProcessEnv, outputDirectory: string): MountedFiles | undefined {
+  const found = places.find(
+    (files) =>
+      Object.values(files).every(isThere) &&
+      // What this agent wrote itself is no source of its own.
+      (outputDirectory === '' || resolve(outputDirectory) !== resolve(dirname(files.certificate))),
+  );
+  return found ?? (env.FILE_MOUNTED_CERTS === 'true' ? places[0] : undefined);
+}
+
+function isThere(file: string): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+function sourceOf(
+  { config, env }: IdentitySources,
+  mounted: MountedFiles | undefined,
+): Pick<IdentitySettings, 'source' | 'reason'> {
+  const nowhere = (reason: string) => ({ source: 'nowhere' as const, reason });
+  if (config.customConfigFile) return nowhere('the bootstrap is not ours: it has no secret server');
+  const isAsked = env.FILE_MOUNTED_CERTS === 'true' || Boolean(env.CA_ADDR);
+  if (config.controlPlaneAuthPolicy === 'NONE' && !isAsked) {
+    return nowhere('controlPlaneAuthPolicy is NONE, and neither CA_ADDR nor FILE_MOUNTED_CERTS is set');
+  }
+  if (mounted !== undefined) return { source: 'files', reason: `the mounted certificate ${mounted.certificate}` };
+  const provider = env.CA_PROVIDER || 'Citadel';
+  if (provider !== 'Citadel') return nowhere(`CA_PROVIDER is ${provider}, which this agent does not know`);
+  const token = tokenFile(env);
+  const shown = [
+    ...(token !== undefined && existsSync(token) ? [`the token ${token}`] : []),
+    ...(env.PROV_CERT ? [`the certificate in ${env.PROV_CERT}`] : []),
+    ...(env.CA_ADDR ? [`CA_ADDR ${env.CA_ADDR}`] : []),
+  ];
+  if (shown.length > 0) return { source: 'authority', reason: shown.join(', ') };
+  return nowhere(`there is no token ${token ?? '(JWT_POLICY names none)'}, no PROV_CERT and no mounted certificate`);
+}
+
+function duration(variable: string, text: string, errors: OptionErrors): number {
+  const ms = durationMsOf(text);
+  if (ms !== undefined && ms >= 1_000) return ms;
+  errors.flag(`${variable} must be a duration of a second or more, such as 24h, not ${JSON.stringify(text)}`);
+  return 1_000;
+}
+
+function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, errors: OptionErrors): number {
+  const text = env[variable];
+  if (!text) return otherwise;
+  const value = Number(text);
+  if (value >= 0 && value <= 1) return value;
+  errors.flag(`${variable} must be a number from 0 to 1, not ${JSON.stringify(text)}`);
+  return otherwise;
+}
+
+/** P-256, unless RSA is asked for by its size (spec/agent.md §1.3). */
+function keyKind(env: NodeJS.ProcessEnv, errors: OptionErrors): IdentityOptions['key'] {
+  const { ECC_SIGNATURE_ALGORITHM: algorithm, ECC_CURVE: curve, WORKLOAD_RSA_KEY_SIZE: size } = env;
+  if (algorithm && algorithm !== 'ECDSA')
+    errors.flag(`ECC_SIGNATURE_ALGORITHM must be ECDSA, not ${JSON.stringify(algorithm)}`);
+  if (curve && curve !== 'P256') errors.flag(`ECC_CURVE must be P256, not ${JSON.stringify(curve)}`);
+  if (algorithm || !size) return { type: 'ec' };
+  const bits = Number(size);
+  if (Number.isInteger(bits) && bits >= 2048 && bits <= 4096) return { type: 'rsa', bits };
+  errors.flag(`WORKLOAD_RSA_KEY_SIZE must be 2048 to 4096, not ${JSON.stringify(size)}`);
+  return { type: 'ec' };
+}

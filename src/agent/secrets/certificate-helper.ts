@@ -1,0 +1,66 @@
+/**
+ * A thread that makes a key with a request for a certificate, then reads and checks what the authority answers. It lives for one
+ * certificate: what reads ASN.1 takes 20 MB, which the agent has no use for in the hours between (spec/identity.md §7).
+ */
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { parentPort, workerData } from 'node:worker_threads';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
+import { readCertificates } from '../../identity/certificate.ts';
+import { endOf, findPath } from '../../identity/certificate-path.ts';
+import { makeRequest } from '../../identity/certificate-request.ts';
+import { TrustBundle } from '../../identity/trust-bundle.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { HelperAnswer, HelperOrder, HelperWork } from './certificate-work.ts';
+
+const { uri, key, lifetimeSeconds, metadata } = workerData as HelperWork;
+
+const privateKey = newKey();
+const message = create(IstioCertificateRequestSchema, {
+  csr: makeRequest(privateKey, [uri]),
+  validityDuration: BigInt(lifetimeSeconds),
+  metadata,
+});
+tell({ request: toBinary(IstioCertificateRequestSchema, message) });
+
+parentPort!.once('message', ({ response, nowMs }: HelperOrder) => {
+  try {
+    tell(checked(response, new Date(nowMs)));
+  } catch (error) {
+    tell({ problem: messageOf(error) });
+  }
+});
+
+function newKey(): KeyObject {
+  return key.type === 'rsa'
+    ? generateKeyPairSync('rsa', { modulusLength: key.bits }).privateKey
+    : generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+}
+
+function checked(response: Uint8Array, at: Date): HelperAnswer {
+  const { certChain } = fromBinary(IstioCertificateResponseSchema, response);
+  if (certChain.length < 2) return { problem: `the authority answered ${certChain.length} certificates, and no roots` };
+  // The last element has the roots: more than one while they are rotated.
+  const roots = TrustBundle.fromPem('', certChain.at(-1)!);
+  const [leaf, ...intermediates] = certChain.slice(0, -1).flatMap((pem) => readCertificates(pem));
+  if (leaf === undefined) return { problem: 'the authority answered no certificate' };
+  if (!leaf.x509.checkPrivateKey(privateKey)) return { problem: 'the certificate is for another key' };
+  const found = findPath({ certificate: leaf, intermediates, roots: roots.roots, at });
+  if ('problem' in found) return { problem: `the certificate does not lead to its roots: ${found.problem}` };
+  return {
+    pair: {
+      chain: [leaf, ...intermediates].map(({ pem }) => pem).join(''),
+      key: privateKey.export({
+        format: 'pem',
+        type: 'pkcs8',
+      }) as string,
+    },
+    roots: roots.roots.map(({ pem }) => pem),
+    authorities: roots.hash,
+    endsAtMs: endOf(found.path).getTime(),
+  };
+}
+
+function tell(answer: HelperAnswer): void {
+  parentPort!.postMessage(answer);
+}

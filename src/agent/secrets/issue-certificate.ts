@@ -1,0 +1,144 @@
+/** A certificate of the authority for a key that was made for it (spec/agent.md §7.3): asked for, checked, kept. */
+import { once } from 'node:events';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { identityName } from '../../../machines/agent/held-secrets.ts';
+import type { ObtainOrder } from '../../../machines/agent/secret.machine.ts';
+import { spiffeUriOf } from '../../identity/spiffe-id.ts';
+import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { explainInOneLine } from '../../runtime/errors.ts';
+import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts';
+import { GrpcError } from '../grpc/grpc-status.ts';
+import { type ConnectionCredentials, ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
+import type { IdentityOptions } from '../options/identity-options.ts';
+import type { CheckedCertificate, HelperAnswer, HelperOrder, HelperWork } from './certificate-work.ts';
+import { type Found, NotObtained } from './obtain-secret.ts';
+import type { SecretVault } from './secret-vault.ts';
+
+const method = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
+const callLimits = { limitMs: 10_000, maxBytes: 1024 * 1024 };
+/** Loading takes it 0.2 s, and as many seconds on a machine that does other things. */
+const helperLimitMs = 15_000;
+
+/** Below the sources, and below the bundles. */
+const helperModule = new URL(`./certificate-helper${extname(import.meta.filename)}`, import.meta.url);
+
+export interface IssueMeans {
+  readonly vault: SecretVault;
+  readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
+  readonly config: Pick<ProxyConfig, 'discoveryAddress' | 'proxyMetadata'>;
+  readonly env: NodeJS.ProcessEnv;
+  /** As Envoy has it: the authority waits for its word in a rotation. */
+  readonly nodeId: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+export function issueCertificate(means: IssueMeans) {
+  const { vault } = means;
+  return async (order: ObtainOrder, signal: AbortSignal): Promise<Found> => {
+    const credentials = await credentialsFor(means, order);
+    const helper = new CertificateHelper(workOf(means));
+    try {
+      const request = await helper.request(signal);
+      const response = await call(means, credentials, request, signal);
+      const { pair, roots, authorities, endsAtMs } = await helper.check({ response, nowMs: means.now() }, signal);
+      signal.throwIfAborted();
+      vault.keepSet(authorities, roots);
+      return { version: vault.keepCertificate(identityName, pair), authorities, endsAtMs };
+    } finally {
+      await helper.end();
+    }
+  };
+}
+
+function workOf({ identity, env, nodeId }: IssueMeans): HelperWork {
+  const { trustDomain, key, lifetimeSeconds } = identity;
+  const [namespace, serviceAccount] = [env.POD_NAMESPACE || 'default', env.SERVICE_ACCOUNT || 'default'];
+  const signer = env.ISTIO_META_CERT_SIGNER;
+  return {
+    uri: spiffeUriOf({ trustDomain, namespace, serviceAccount }),
+    key,
+    lifetimeSeconds,
+    metadata: { NodeID: nodeId, ...(signer && { CertSigner: signer }) },
+  };
+}
+
+/** The port of the authority has TLS, whatever is said of xDS; but for the one that has none. */
+async function credentialsFor(
+  { vault, config, env, identity, now }: IssueMeans,
+  { shown, version }: ObtainOrder,
+): Promise<ConnectionCredentials> {
+  const read = new ControlPlaneCredentials({
+    config: { ...config, controlPlaneAuthPolicy: 'MUTUAL_TLS' },
+    env,
+    now,
+    ...(shown === 'certificate' && { own: () => vault.get(identityName, version)?.pair }),
+  });
+  try {
+    return await read.read('ca', identity.authorityAddress, shown);
+  } catch (error) {
+    throw new NotObtained(explainInOneLine(error));
+  }
+}
+
+/** By a connection of its own: one that failed would fail again (istio#60326). */
+async function call(
+  { identity: { authorityAddress }, env }: IssueMeans,
+  { tls, headers, shown }: ConnectionCredentials,
+  request: Uint8Array,
+  stopped: AbortSignal,
+): Promise<Uint8Array> {
+  const address = parseHostAndPort(authorityAddress);
+  if (address === undefined) throw new NotObtained(`${authorityAddress} is not host:port`);
+  const cluster = env.ISTIO_META_CLUSTER_ID;
+  let connection: GrpcConnection | undefined;
+  try {
+    connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, stopped);
+    const all = { ...headers, ...(cluster && { clusterid: cluster }) };
+    return await unary(connection, method, all, request, { ...callLimits, stopped });
+  } catch (error) {
+    if (!(error instanceof GrpcError)) throw error;
+    const { code, retryAfterMs = 0 } = error;
+    throw new NotObtained(`the authority ${authorityAddress}: ${error.message}; it was shown ${shown}`, {
+      unknown: code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED',
+      pushbackMs: retryAfterMs,
+    });
+  } finally {
+    connection?.close();
+  }
+}
+
+class CertificateHelper {
+  readonly #worker: Worker;
+
+  constructor(work: HelperWork) {
+    this.#worker = new Worker(helperModule, { workerData: work });
+    // Whoever waits for its answer hears of it.
+    this.#worker.on('error', () => {});
+  }
+
+  async request(signal: AbortSignal): Promise<Uint8Array> {
+    const answer = await this.#answer(signal);
+    if ('request' in answer) return answer.request;
+    throw new NotObtained('problem' in answer ? answer.problem : 'no request was made');
+  }
+
+  async check(order: HelperOrder, signal: AbortSignal): Promise<CheckedCertificate> {
+    const coming = this.#answer(signal);
+    this.#worker.postMessage(order);
+    const answer = await coming;
+    if ('pair' in answer) return answer;
+    throw new NotObtained('problem' in answer ? answer.problem : 'nothing was checked');
+  }
+
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  async #answer(signal: AbortSignal): Promise<HelperAnswer> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(helperLimitMs)]);
+    const [answer] = (await once(this.#worker, 'message', { signal: limit })) as [HelperAnswer];
+    return answer;
+  }
+}

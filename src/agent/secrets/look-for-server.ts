@@ -1,0 +1,32 @@
+/** Whether somebody serves this workload its secrets already (spec/agent.md §7.1): a workload API of the host, or another agent. */
+import { fromPromise } from 'xstate';
+import type { ServerFound } from '../../../machines/agent/secrets.machine.ts';
+import { GrpcConnection, unary } from '../grpc/grpc-client.ts';
+import { agentMethod } from './secret-server.ts';
+
+const limits = { dialMs: 1_000, keepAliveMs: 30_000, keepAliveAnswerMs: 10_000, windowBytes: 65_536 };
+
+export function lookForServer() {
+  return fromPromise<ServerFound, { socket: string }>(async ({ input, signal }) => {
+    try {
+      const connection = await GrpcConnection.open({ address: { path: input.socket } }, limits, signal);
+      try {
+        return (await isAgent(connection)) ? 'another agent' : 'a server';
+      } finally {
+        connection.close();
+      }
+    } catch {
+      return 'nobody';
+    }
+  });
+}
+
+/** A server of somebody else does not know the method. */
+async function isAgent(connection: GrpcConnection): Promise<boolean> {
+  try {
+    await unary(connection, agentMethod, {}, new Uint8Array(), { limitMs: 1_000, maxBytes: 1_024 });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,103 @@
+/** The obtain effect of a secret: it asks who has it, checks what it gets, keeps it in the vault, and tells its version. */
+import { fromPromise } from 'xstate';
+import { identityName, rootsName } from '../../../machines/agent/held-secrets.ts';
+import type { ObtainAnswer, ObtainOrder } from '../../../machines/agent/secret.machine.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { FileTurns } from '../certificates/file-turns.ts';
+import { systemRootFile } from '../identity/control-plane-roots.ts';
+import type { MountedFiles } from '../options/identity-options.ts';
+import { hashOf, unionOf } from './root-set.ts';
+import { readPair, readRoots } from './secret-files.ts';
+import type { SecretVault } from './secret-vault.ts';
+
+/** What was obtained, before anybody is told. */
+export interface Found {
+  readonly version: string;
+  /** Hash of the roots that came with it. */
+  readonly authorities?: string;
+  readonly endsAtMs?: number;
+}
+
+/** Why there is nothing. */
+export class NotObtained extends Error {
+  override readonly name = 'NotObtained';
+  /** The authority did not believe who this is. */
+  readonly unknown: boolean;
+  readonly pushbackMs: number;
+
+  constructor(reason: string, { unknown = false, pushbackMs = 0 }: { unknown?: boolean; pushbackMs?: number } = {}) {
+    super(reason);
+    this.unknown = unknown;
+    this.pushbackMs = pushbackMs;
+  }
+}
+
+export interface ObtainMeans {
+  readonly vault: SecretVault;
+  readonly turns: FileTurns;
+  readonly mounted: MountedFiles | undefined;
+  /** Has a certificate signed, and checks it. */
+  readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<Found>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** From 0 to 1. */
+  readonly draw: () => number;
+}
+
+export function obtainSecret(means: ObtainMeans) {
+  return fromPromise<ObtainAnswer, ObtainOrder>(async ({ input, signal }) => {
+    const { now, draw } = means;
+    try {
+      const { version, authorities = '', endsAtMs = null } = await find(means, input, signal);
+      return { outcome: 'obtained', version, authorities, endsAtMs, atMs: now(), draw: draw() };
+    } catch (error) {
+      const { unknown, pushbackMs } = error instanceof NotObtained ? error : new NotObtained('');
+      return { outcome: 'refused', reason: messageOf(error), unknown, pushbackMs, atMs: now(), draw: draw() };
+    }
+  });
+}
+
+async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<Found> {
+  const { vault } = means;
+  const { name, source, parts } = order;
+  if (source === 'authority') return means.issue(order, signal);
+  if (source === 'roots') {
+    return { version: vault.keepRoots(name, unionOf(vault.set(parts.authorities), vault.set(parts.bundle))) };
+  }
+  const files = filesNamed(name, means.mounted);
+  // What hangs is given up; nothing is kept of it, whenever it answers.
+  if ('roots' in files) {
+    const roots = await means.turns.ask(() => readRoots(files.roots), signal);
+    signal.throwIfAborted();
+    return { version: vault.keepRoots(name, unionOf(roots, vault.set(parts.bundle))), authorities: '' };
+  }
+  const pair = await means.turns.ask(() => readPair(files), signal);
+  signal.throwIfAborted();
+  return { version: vault.keepCertificate(name, pair) };
+}
+
+function filesNamed(
+  name: string,
+  mounted: MountedFiles | undefined,
+): { certificate: string; key: string } | { roots: string } {
+  if (mounted !== undefined && name === identityName) return { certificate: mounted.certificate, key: mounted.key };
+  if (mounted !== undefined && name === rootsName) return { roots: mounted.roots };
+  const [kind, ...rest] = name.split(':');
+  const path = rest.join(':');
+  if (kind === 'file-root') return { roots: path === 'system' ? systemRootFile() : path };
+  const [certificate = '', key = ''] = path.split('~');
+  return { certificate, key };
+}
+
+/** Keeps roots of the control plane under their hash; those that cannot be read are left out. @returns the hash of the rest */
+export function keepBundle(vault: SecretVault, hash: string, roots: readonly string[]): void {
+  const good = roots.filter((pem) => {
+    try {
+      hashOf([pem]);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  vault.keepSet(hash, good);
+}

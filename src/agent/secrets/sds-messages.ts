@@ -1,0 +1,109 @@
+/**
+ * The few messages of a secret server, field by field: the generated types of them would bring in descriptors of half of Envoy's
+ * API, which the agent has no other use for.
+ */
+import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+
+export const secretTypeUrl = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
+
+/** What is read of a DiscoveryRequest. */
+export interface SecretRequest {
+  readonly names: readonly string[];
+  readonly typeUrl: string;
+  readonly nonce: string;
+  /** Why the client refused what it got last; undefined: it did not. */
+  readonly error: string | undefined;
+}
+
+/** A client asks for a secret or a few. */
+const mostNames = 100;
+const longestName = 4096;
+const mostErrorCharacters = 1_000;
+
+export class SecretRequestError extends Error {
+  override readonly name = 'SecretRequestError';
+}
+
+/** @throws SecretRequestError for what is no DiscoveryRequest, or asks for too much */
+export function readSecretRequest(bytes: Uint8Array): SecretRequest {
+  try {
+    return requestOf(bytes);
+  } catch (error) {
+    if (error instanceof SecretRequestError) throw error;
+    throw new SecretRequestError('the request cannot be read', { cause: error });
+  }
+}
+
+function requestOf(bytes: Uint8Array): SecretRequest {
+  const reader = new BinaryReader(bytes);
+  const names = new Set<string>();
+  let typeUrl = '';
+  let nonce = '';
+  let error: string | undefined;
+  while (reader.pos < reader.len) {
+    const [field, wire] = reader.tag();
+    if (wire !== WireType.LengthDelimited) reader.skip(wire, field);
+    else if (field === 3) names.add(reader.string());
+    else if (field === 4) typeUrl = reader.string();
+    else if (field === 5) nonce = reader.string();
+    else if (field === 6) error = statusMessageOf(reader.bytes());
+    else reader.skip(wire, field);
+    if (names.size > mostNames) throw new SecretRequestError(`more than ${mostNames} secrets are asked for`);
+  }
+  for (const name of names) {
+    if (name.length > longestName) throw new SecretRequestError(`a name has more than ${longestName} characters`);
+  }
+  return { names: [...names], typeUrl, nonce, error };
+}
+
+/** Of a google.rpc.Status. */
+function statusMessageOf(bytes: Uint8Array): string {
+  const reader = new BinaryReader(bytes);
+  let message = '';
+  while (reader.pos < reader.len) {
+    const [field, wire] = reader.tag();
+    if (field === 2 && wire === WireType.LengthDelimited) message = reader.string();
+    else reader.skip(wire, field);
+  }
+  return message.slice(0, mostErrorCharacters) || 'it was refused without a word';
+}
+
+/** A DiscoveryResponse with one secret. */
+export function secretResponse(version: string, nonce: string, secret: Uint8Array): Uint8Array {
+  const resource = new BinaryWriter();
+  resource.tag(1, WireType.LengthDelimited).string(secretTypeUrl);
+  resource.tag(2, WireType.LengthDelimited).bytes(secret);
+  const response = new BinaryWriter();
+  response.tag(1, WireType.LengthDelimited).string(version);
+  response.tag(2, WireType.LengthDelimited).bytes(resource.finish());
+  response.tag(4, WireType.LengthDelimited).string(secretTypeUrl);
+  response.tag(5, WireType.LengthDelimited).string(nonce);
+  return response.finish();
+}
+
+/** A Secret with a certificate and its key, in PEM. */
+export function certificateSecret(name: string, { chain, key }: { chain: string; key: string }): Uint8Array {
+  const certificate = new BinaryWriter();
+  certificate.tag(1, WireType.LengthDelimited).bytes(inline(chain));
+  certificate.tag(2, WireType.LengthDelimited).bytes(inline(key));
+  return secretOf(name, 2, certificate.finish());
+}
+
+/** A Secret with roots, in PEM. */
+export function rootsSecret(name: string, roots: string): Uint8Array {
+  const validation = new BinaryWriter();
+  validation.tag(1, WireType.LengthDelimited).bytes(inline(roots));
+  return secretOf(name, 4, validation.finish());
+}
+
+function secretOf(name: string, field: 2 | 4, content: Uint8Array): Uint8Array {
+  const secret = new BinaryWriter();
+  secret.tag(1, WireType.LengthDelimited).string(name);
+  secret.tag(field, WireType.LengthDelimited).bytes(content);
+  return secret.finish();
+}
+
+/** A DataSource with the bytes in it. */
+function inline(text: string): Uint8Array {
+  return new BinaryWriter().tag(2, WireType.LengthDelimited).bytes(Buffer.from(text)).finish();
+}

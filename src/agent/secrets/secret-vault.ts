@@ -1,0 +1,76 @@
+/**
+ * Certificates, keys and roots of this workload, in memory and nowhere else. Charts know them by their versions: what is secret
+ * passes through no event and no trace.
+ */
+import { createHash } from 'node:crypto';
+import type { KeyPair } from '../identity/control-plane-credentials.ts';
+import { certificateSecret, rootsSecret } from './sds-messages.ts';
+
+export interface KeptSecret {
+  /** As Envoy gets it. */
+  readonly resource: Uint8Array;
+  /** Of a certificate. */
+  readonly pair?: KeyPair;
+  /** Of roots, in PEM. */
+  readonly roots?: string;
+}
+
+/** In force, waiting for its roots, and just obtained; and one that nobody has let go yet. */
+const mostVersions = 4;
+
+export class SecretVault {
+  readonly #secrets = new Map<string, Map<string, KeptSecret>>();
+  readonly #sets = new Map<string, readonly string[]>();
+
+  /** @returns its version */
+  keepCertificate(name: string, pair: KeyPair): string {
+    const version = versionOf(pair.chain);
+    this.#keep(name, version, { resource: certificateSecret(name, pair), pair });
+    return version;
+  }
+
+  /** @returns its version */
+  keepRoots(name: string, roots: string): string {
+    const version = versionOf(roots);
+    this.#keep(name, version, { resource: rootsSecret(name, roots), roots });
+    return version;
+  }
+
+  get(name: string, version: string): KeptSecret | undefined {
+    return this.#secrets.get(name)?.get(version);
+  }
+
+  /** Nobody asks for it any more. */
+  forget(name: string): void {
+    this.#secrets.delete(name);
+  }
+
+  /** Roots that ROOTCA may be made of, in PEM, one each. */
+  keepSet(hash: string, roots: readonly string[]): void {
+    keepNewest(this.#sets, hash, roots);
+  }
+
+  set(hash: string): readonly string[] {
+    return this.#sets.get(hash) ?? [];
+  }
+
+  #keep(name: string, version: string, secret: KeptSecret): void {
+    const versions = this.#secrets.get(name) ?? new Map<string, KeptSecret>();
+    this.#secrets.set(name, versions);
+    keepNewest(versions, version, secret);
+  }
+}
+
+function keepNewest<Value>(values: Map<string, Value>, key: string, value: Value): void {
+  values.delete(key);
+  values.set(key, value);
+  for (const oldest of values.keys()) {
+    if (values.size <= mostVersions) return;
+    values.delete(oldest);
+  }
+}
+
+/** Of what others may see: a certificate's key is not in it. */
+function versionOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}

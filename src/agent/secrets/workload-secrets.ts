@@ -1,0 +1,58 @@
+/** The charts of a workload's secrets with their effects. */
+import { fromPromise } from 'xstate';
+import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
+import { secretMachine } from '../../../machines/agent/secret.machine.ts';
+import { secretsMachine } from '../../../machines/agent/secrets.machine.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { watchDirectory } from '../certificates/certificate-watch.ts';
+import type { FileTurns } from '../certificates/file-turns.ts';
+import type { ProxyOptions } from '../options/options.ts';
+import { issueCertificate } from './issue-certificate.ts';
+import { lookForServer } from './look-for-server.ts';
+import { keepBundle, obtainSecret } from './obtain-secret.ts';
+import { writeOutput } from './output-files.ts';
+import { serveSecrets } from './secret-server.ts';
+import { SecretVault } from './secret-vault.ts';
+
+export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 'env' | 'config'> {
+  /** As Envoy has it. */
+  readonly nodeId: string;
+  readonly log: Logger;
+  /** Of the file systems that certificates lie on. */
+  readonly turns: FileTurns;
+  readonly vault?: SecretVault;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+  /** From 0 to 1. */
+  readonly draw?: () => number;
+}
+
+export function workloadSecrets({
+  identity,
+  env,
+  config,
+  nodeId,
+  log,
+  turns,
+  vault = new SecretVault(),
+  now = Date.now,
+  draw = Math.random,
+}: WorkloadSecretsOptions) {
+  const { mounted, outputDirectory } = identity;
+  const issue = issueCertificate({ vault, identity, config, env, nodeId, now });
+  return secretsMachine.provide({
+    actors: {
+      lookForServer: lookForServer(),
+      serveSecrets: serveSecrets({ vault, log }),
+      writeOutput: writeOutput({ vault, directory: outputDirectory, env }),
+      secret: secretMachine.provide({
+        actors: {
+          obtain: obtainSecret({ vault, turns, mounted, issue, now, draw }),
+          readClock: fromPromise<{ atMs: number }, undefined>(async () => ({ atMs: now() })),
+          directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
+        },
+      }),
+    },
+    actions: { keepBundle: (_, { hash, roots }) => keepBundle(vault, hash, roots) },
+  });
+}

@@ -1,0 +1,127 @@
+/** The secrets of a workload, by their real charts and effects, with a client that asks as Envoy does. */
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { type AnyActorRef, fromCallback, sendTo, setup } from 'xstate';
+import type {
+  SecretsFailed,
+  SecretsReady,
+  TrustBundleReceived,
+  TrustBundleServed,
+} from '../../machines/agent/secrets-protocol.ts';
+import { FileTurns } from '../../src/agent/certificates/file-turns.ts';
+import { type IdentityOptions, identityOptions } from '../../src/agent/options/identity-options.ts';
+import { type WorkloadSecretsOptions, workloadSecrets } from '../../src/agent/secrets/workload-secrets.ts';
+import { checkTrace } from '../../src/debugger/check/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { defaultProxyConfig } from '../../src/model/mesh/proxy-config.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createLogger } from '../../src/runtime/log.ts';
+import { OptionErrors } from '../../src/runtime/option-errors.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { eventually } from './eventually.ts';
+import { SecretClient } from './secret-client.ts';
+
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).filter(({ file }) =>
+  /\/secrets?(-files)?\.mmd$/.test(file),
+);
+
+export interface StartedSecrets {
+  readonly records: readonly TraceRecord[];
+  events(type: string): Record<string, unknown>[];
+  /** The xDS proxy tells of roots. */
+  tellRoots(hash: string, roots: readonly string[]): void;
+  client(method?: string): Promise<SecretClient>;
+}
+
+const ends: (() => unknown)[] = [];
+const traces: TraceRecord[][] = [];
+
+/** Ends what was started; its trace conforms to the diagrams, and no key is in it. */
+export async function stopSecrets(): Promise<void> {
+  for (const end of ends.splice(0).reverse()) end();
+  for (const records of traces.splice(0)) {
+    expect(checkTrace(diagrams, records).departures).toEqual([]);
+    expect(JSON.stringify(records)).not.toContain('PRIVATE KEY');
+  }
+}
+
+/** What an agent makes of its environment. */
+export function secretsOf({ env }: { env: NodeJS.ProcessEnv }): Pick<WorkloadSecretsOptions, 'identity' | 'env'> {
+  const errors = new OptionErrors();
+  const identity = identityOptions({ config: defaultProxyConfig, env }, errors);
+  errors.throwIfAny();
+  return { identity, env };
+}
+
+/** An agent that has nothing but its secrets, and an xDS proxy that says what it is told to. */
+function agentWith(secrets: ReturnType<typeof workloadSecrets>, settings: IdentityOptions['settings']) {
+  return setup({
+    types: { events: {} as SecretsReady | SecretsFailed | { type: 'test.tell'; event: TrustBundleReceived } },
+    actors: {
+      secrets,
+      proxy: fromCallback<TrustBundleServed | TrustBundleReceived>(({ receive, system }) =>
+        receive((event) => {
+          if (event.type === 'trust-bundle.received') system.get('secrets').send(event);
+        }),
+      ),
+    },
+  }).createMachine({
+    id: 'agent',
+    invoke: [
+      { id: 'secrets', src: 'secrets', systemId: 'secrets', input: settings },
+      { id: 'xds-proxy', src: 'proxy', systemId: 'xds-proxy' },
+    ],
+    entry: sendTo('secrets', { type: 'secrets.start' }),
+    on: {
+      'secrets.ready': {},
+      'secrets.failed': {},
+      'test.tell': { actions: sendTo('xds-proxy', ({ event }) => event.event) },
+    },
+  });
+}
+
+export async function givenSecrets(given: Pick<WorkloadSecretsOptions, 'identity' | 'env'>): Promise<StartedSecrets> {
+  const started = startSecrets(given);
+  const { events } = started;
+  await eventually('an answer', () => events('secrets.ready').length + events('secrets.failed').length > 0);
+  return started;
+}
+
+export function startSecrets({ identity, env }: Pick<WorkloadSecretsOptions, 'identity' | 'env'>): StartedSecrets {
+  const log = createLogger({ outputLevel: 'default:none', write: () => {} });
+  const logic = workloadSecrets({
+    identity,
+    env,
+    config: defaultProxyConfig,
+    nodeId: 'sidecar~10.0.0.1~cart-0.shop~shop.svc.cluster.local',
+    log,
+    turns: new FileTurns(),
+  });
+  const recorder = createRecorder({ program: 'test' });
+  const records: TraceRecord[] = [];
+  recorder.observe((record) => records.push(record));
+  traces.push(records);
+  const agent: AnyActorRef = startRoot(agentWith(logic, identity.settings), {
+    id: 'agent',
+    input: undefined,
+    recorder,
+    onError: () => {},
+  });
+  ends.push(() => agent.stop());
+  return {
+    records,
+    events: (type) =>
+      records.flatMap((record) =>
+        record.kind === 'event' && record.event.type === type ? [{ ...record.event } as Record<string, unknown>] : [],
+      ),
+    tellRoots: (hash, roots) =>
+      agent.send({ type: 'test.tell', event: { type: 'trust-bundle.received', hash, roots } }),
+    client: async (method) => {
+      const made = await SecretClient.open(identity.settings.socket, method);
+      ends.push(() => made.close());
+      return made;
+    },
+  };
+}

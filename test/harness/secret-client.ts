@@ -1,0 +1,100 @@
+/** Asks an agent's secret server as Envoy does, with the generated types of Envoy's API. */
+import { constants } from 'node:http2';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { GrpcConnection, whenEnded } from '../../src/agent/grpc/grpc-client.ts';
+import { FrameReader, frameOf } from '../../src/agent/grpc/grpc-frames.ts';
+import type { DataSource } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
+import { type Secret, SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import {
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { eventually } from './eventually.ts';
+
+export const secretType = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
+const streamSecrets = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
+
+export interface SecretAnswer {
+  readonly version: string;
+  readonly nonce: string;
+  readonly name: string;
+  readonly chain: string;
+  readonly key: string;
+  readonly roots: string;
+}
+
+export class SecretClient {
+  readonly answers: SecretAnswer[] = [];
+  /** What the stream ended with. */
+  ended: string | undefined;
+  readonly #connection: GrpcConnection;
+  readonly #stream: ReturnType<GrpcConnection['start']>;
+
+  private constructor(connection: GrpcConnection, method: string) {
+    this.#connection = connection;
+    this.#stream = connection.start(method, {});
+    const reader = new FrameReader({ wholeBytes: 1 << 20 });
+    this.#stream.on('data', (chunk: Buffer) => {
+      reader.push(chunk, ({ bytes }) => this.answers.push(answerOf(bytes.subarray(5))));
+    });
+    this.#stream.once('end', () => this.#stream.end());
+    whenEnded(this.#stream, connection, (status) => {
+      this.ended = status === undefined ? 'OK' : status.message;
+    });
+  }
+
+  static async open(socket: string, method = streamSecrets): Promise<SecretClient> {
+    return new SecretClient(await GrpcConnection.open({ address: { path: socket } }), method);
+  }
+
+  /** The first request, or one for other names. */
+  ask(...names: string[]): void {
+    this.#send({ resourceNames: names });
+  }
+
+  acknowledge({ version, nonce }: SecretAnswer, ...names: string[]): void {
+    this.#send({ resourceNames: names, versionInfo: version, responseNonce: nonce });
+  }
+
+  reject({ nonce }: SecretAnswer, message: string, ...names: string[]): void {
+    this.#send({ resourceNames: names, responseNonce: nonce, errorDetail: { code: 13, message } });
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#stream.write(bytes);
+  }
+
+  /** Waits for so many answers in all. @returns the last */
+  async next(count = 1): Promise<SecretAnswer> {
+    return eventually(`${count} answers`, () => this.answers[count - 1], {
+      everyMs: 1,
+      hopeless: () => this.ended && `the stream ended: ${this.ended}`,
+    });
+  }
+
+  close(): void {
+    this.#stream.close(constants.NGHTTP2_CANCEL);
+    this.#connection.close();
+  }
+
+  #send(request: object): void {
+    const message = create(DiscoveryRequestSchema, { typeUrl: secretType, ...request });
+    this.#stream.write(frameOf(toBinary(DiscoveryRequestSchema, message)));
+  }
+}
+
+function answerOf(bytes: Uint8Array): SecretAnswer {
+  const { versionInfo: version, nonce, resources } = fromBinary(DiscoveryResponseSchema, bytes);
+  if (resources.length !== 1) throw new Error(`${resources.length} resources`);
+  const secret = fromBinary(SecretSchema, resources[0]!.value);
+  return { version, nonce, name: secret.name, ...contentOf(secret) };
+}
+
+function contentOf({ type }: Secret): Pick<SecretAnswer, 'chain' | 'key' | 'roots'> {
+  const text = (source: DataSource | undefined): string =>
+    source?.specifier.case === 'inlineBytes' ? Buffer.from(source.specifier.value).toString() : '';
+  if (type.case === 'tlsCertificate') {
+    return { chain: text(type.value.certificateChain), key: text(type.value.privateKey), roots: '' };
+  }
+  return { chain: '', key: '', roots: type.case === 'validationContext' ? text(type.value.trustedCa) : '' };
+}
