@@ -13,6 +13,7 @@ import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './comm
 import { requestCommand } from './commands/request.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/trace-flags.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
+import { waitCommand } from './commands/wait.ts';
 import { runProgram } from './run-program.ts';
 
 /** A set-up that cannot work. The reference's −1. */
@@ -39,6 +40,7 @@ function pilotAgent(): Command {
         failed: 255,
       }),
     )
+    .addCommand(waitCommand())
     .addCommand(istioIptablesCommand())
     .addCommand(istioCleanIptablesCommand())
     .addCommand(versionCommand('pilot-agent'));

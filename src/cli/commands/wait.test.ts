@@ -1,0 +1,63 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { waitCommand } from './wait.ts';
+
+async function serve(answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/ready`;
+}
+
+async function waiting(...args: string[]): Promise<string[]> {
+  const told: string[] = [];
+  await waitCommand((line) => told.push(line)).parseAsync(args, { from: 'user' });
+  return told;
+}
+
+test('asks after one period, and again until the answer is 200 (§11)', async () => {
+  let asked = 0;
+  let first = 0;
+  const begin = performance.now();
+  const url = await serve((_, response) => {
+    first ||= performance.now() - begin;
+    response.writeHead(++asked < 3 ? 503 : 200).end('x'.repeat(1_000_000));
+  });
+  expect((await waiting('--url', url, '--periodMillis', '50')).at(-1)).toBe('Envoy is ready!');
+  expect(asked).toBe(3);
+  expect(first).toBeGreaterThan(45);
+});
+
+test('when the limit is over, the last error is told', async () => {
+  const url = await serve((_, response) => response.writeHead(503).end());
+  await expect(waiting('--url', url, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
+    /timeout waiting .*Last error: HTTP status code 503/,
+  );
+  const silent = await serve(() => {});
+  await expect(
+    waiting('--url', silent, '--timeoutSeconds', '1', '--periodMillis', '100', '--requestTimeoutMillis', '100'),
+  ).rejects.toThrow(/Last error: .*(timeout|aborted)/);
+  await expect(
+    waiting('--url', 'http://127.0.0.1:1/', '--timeoutSeconds', '1', '--periodMillis', '100'),
+  ).rejects.toThrow(/Last error: /);
+});
+
+test('a limit of 0 fails without a question', async () => {
+  let asked = 0;
+  const url = await serve((_, response) => {
+    asked++;
+    response.end();
+  });
+  await expect(waiting('--url', url, '--timeoutSeconds', '0')).rejects.toThrow(/nobody was asked/);
+  expect(asked).toBe(0);
+});
+
+test('values that are none are named', async () => {
+  await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(/--timeoutSeconds .*"soon"/);
+  await expect(waiting('--periodMillis', '0')).rejects.toThrow(/--periodMillis .*"0"/);
+  await expect(waiting('--url', 'localhost')).rejects.toThrow(/--url .*"localhost"/);
+});
