@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { RecordArray } from '../../src/debugger/trace/record-list.ts';
 import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { RecordStore } from './record-store.ts';
@@ -72,6 +72,8 @@ test('what columns tell is what records tell', () => {
             : undefined,
     );
     expect(store.indexOf(seq)).toBe(index);
+    if (record.kind === 'event') expect(store.otherAt(index)).toBe(record.from);
+    if (record.kind === 'spawn') expect(store.otherAt(index)).toBe(record.parent ?? 'outside');
   }
   for (const seq of [-1, 0, 97, 98, 9_999_999]) expect(store.indexOf(seq)).toBe(array.indexOf(seq));
   for (const actor of [...actors, 'nobody']) {
@@ -81,6 +83,7 @@ test('what columns tell is what records tell', () => {
           array.lastAbout(actor, ['step', 'spawn'], before, from),
         );
       }
+      expect(store.lastAbout(actor, ['transition'], before)).toBe(array.lastAbout(actor, ['transition'], before));
       const next = records.findIndex((one, at) => at > before && one.kind === 'step' && one.actor === actor);
       expect(store.nextAbout(actor, ['step'], before)).toBe(next < 0 ? undefined : next);
     }
@@ -91,6 +94,9 @@ test('what names a record as its cause is found: also when it is its own, or one
   const records = someRecords(3_000);
   const store = stored([
     ...records,
+    ...[80_000, 80_001, 80_002, 80_003].map(
+      (seq): TraceRecord => ({ seq, t: 1, kind: 'effect', actor: 'a', effect: 'x', cause: 1 }),
+    ),
     { seq: 90_000, t: 1, kind: 'effect', actor: 'a', effect: 'x', cause: 90_002 },
     { seq: 90_001, t: 1, kind: 'effect', actor: 'a', effect: 'x', cause: 89_999 },
     { seq: 90_002, t: 1, kind: 'effect', actor: 'a', effect: 'x', cause: 90_002 },
@@ -98,9 +104,9 @@ test('what names a record as its cause is found: also when it is its own, or one
   ]);
   for (const { seq } of records) {
     const led = records.flatMap((record, at) => ('cause' in record && record.cause === seq ? [at] : []));
-    expect(store.ledTo(seq)).toEqual(led);
+    expect(store.ledTo(seq)).toEqual(seq === 1 ? [...led, 3_000, 3_001, 3_002, 3_003] : led);
   }
-  expect(store.ledTo(90_002)).toEqual([3_000, 3_002, 3_003]);
+  expect(store.ledTo(90_002)).toEqual([3_004, 3_006, 3_007]);
   expect(store.ledTo(5_000_000)).toEqual([]);
 });
 
@@ -123,4 +129,21 @@ test('the other end of a message is who sent it, or whom an end is told to', () 
     'root',
     undefined,
   ]);
+});
+
+test('how an actor came into its state is found at once, whatever it did in it', () => {
+  const steps = Array.from(
+    { length: 20_000 },
+    (_, i): TraceRecord => ({ seq: i + 3, t: i, kind: 'step', actor: 'a', on: 'x' }),
+  );
+  const store = stored([
+    { seq: 1, t: 0, kind: 'spawn', actor: 'a', machine: 'm' },
+    { seq: 2, t: 0, kind: 'transition', actor: 'a', from: '', to: 'x', on: 'xstate.init' },
+    ...steps,
+  ]);
+  const looks = vi.spyOn(RecordStore.prototype, 'kindAt');
+  expect(store.lastAbout('a', ['spawn', 'transition'], 20_000)).toBe(1);
+  expect(store.nextAbout('a', ['transition'], 5)).toBeUndefined();
+  expect(looks.mock.calls.length).toBeLessThan(10);
+  looks.mockRestore();
 });

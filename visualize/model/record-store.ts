@@ -40,6 +40,8 @@ export class RecordStore implements RecordList {
   readonly #numbers = new Map<string, number>();
   /** By the number of a name: places of the records about it, in order. */
   readonly #about: number[][] = [];
+  /** Of them those with which it came to be, or into another state: a chart may take a million steps in one. */
+  readonly #changes: number[][] = [];
   readonly #messages: MessageReader;
   /** By a cause that is not in the trace, or not before its effect. */
   readonly #oddlyLed = new Map<number, number[]>();
@@ -78,6 +80,7 @@ export class RecordStore implements RecordList {
     const type = typeOf(record);
     this.#types[index] = type === undefined ? nowhere : this.#numberOf(type);
     this.#about[about]!.push(index);
+    if (isChange(record.kind)) this.#changes[about]!.push(index);
     this.#firstLed[index] = nowhere;
     this.#nextLed[index] = nowhere;
     this.#length++;
@@ -146,7 +149,7 @@ export class RecordStore implements RecordList {
   }
 
   lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
-    const places = this.#placesAbout(actor);
+    const places = this.#placesAbout(actor, kinds);
     for (let at = firstIndex(places.length, (i) => places[i]! >= before) - 1; at >= 0 && places[at]! >= from; at--) {
       if (kinds.includes(this.kindAt(places[at]!))) return places[at];
     }
@@ -155,7 +158,7 @@ export class RecordStore implements RecordList {
 
   /** And the first one behind a place. */
   nextAbout(actor: string, kinds: readonly RecordKind[], behind: number): number | undefined {
-    const places = this.#placesAbout(actor);
+    const places = this.#placesAbout(actor, kinds);
     for (let at = firstIndex(places.length, (i) => places[i]! > behind); at < places.length; at++) {
       if (kinds.includes(this.kindAt(places[at]!))) return places[at];
     }
@@ -173,9 +176,11 @@ export class RecordStore implements RecordList {
     return odd.length === 0 ? found : [...found, ...odd].sort((a, b) => a - b);
   }
 
-  #placesAbout(actor: string): readonly number[] {
+  /** Those among which all records of these kinds are. */
+  #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
-    return (number === undefined ? undefined : this.#about[number]) ?? [];
+    if (number === undefined) return [];
+    return (kinds.every(isChange) ? this.#changes : this.#about)[number]!;
   }
 
   #numberOf(name: string): number {
@@ -184,6 +189,7 @@ export class RecordStore implements RecordList {
     const number = this.#names.push(name) - 1;
     this.#numbers.set(name, number);
     this.#about.push([]);
+    this.#changes.push([]);
     return number;
   }
 
@@ -230,6 +236,10 @@ export function twice<Values extends Float64Array | Int32Array | Uint8Array>(val
   const more = new (values.constructor as new (length: number) => Values)(2 * values.length);
   more.set(values);
   return more;
+}
+
+function isChange(kind: RecordKind): boolean {
+  return kind === 'spawn' || kind === 'transition';
 }
 
 function typeOf(record: TraceRecord): string | undefined {

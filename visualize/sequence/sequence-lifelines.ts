@@ -36,6 +36,8 @@ export class Lifelines {
   readonly #families = new Map<string, Lifeline[]>();
   /** The lifeline of every name that was ever used: the one of its last bearer. */
   readonly #lifelineOf = new Map<string, Lifeline>();
+  /** Of families that are drawn as one: lifelines whose life has ended, by the lifeline that they work for. */
+  readonly #ended = new Map<string, Map<Lifeline | undefined, Lifeline[]>>();
 
   get all(): readonly Lifeline[] {
     return this.#lifelines;
@@ -48,7 +50,7 @@ export class Lifelines {
 
   begin(actor: string, index: number): Lifeline {
     const before = this.#lifelineOf.get(actor)?.lives.at(-1);
-    if (before?.actor === actor && before.end === Number.POSITIVE_INFINITY) before.end = index;
+    if (before?.actor === actor && before.end === Number.POSITIVE_INFINITY) this.end(actor, index);
     const lifeline = this.#freeLifeline(actor, index);
     lifeline.lives.push({ actor, begin: index, end: Number.POSITIVE_INFINITY });
     this.#lifelineOf.set(actor, lifeline);
@@ -56,8 +58,11 @@ export class Lifelines {
   }
 
   end(actor: string, index: number): void {
-    const life = this.#lifelineOf.get(actor)?.lives.findLast((one) => one.actor === actor);
-    if (life !== undefined) life.end = index;
+    const lifeline = this.#lifelineOf.get(actor);
+    const life = lifeline?.lives.findLast((one) => one.actor === actor);
+    if (lifeline === undefined || life === undefined) return;
+    life.end = index;
+    if (this.#families.get(lifeline.family)!.length > maxLifelines) this.#endedOf(lifeline).push(lifeline);
   }
 
   #freeLifeline(actor: string, index: number): Lifeline {
@@ -66,8 +71,12 @@ export class Lifelines {
     const family = familyOf(actor);
     const lifelines = this.#families.get(family) ?? [];
     this.#families.set(family, lifelines);
-    const free = lifelines.find((lifeline) => lifeline.owner === owner && (lifeline.lives.at(-1)?.end ?? 0) <= index);
-    if (free !== undefined) return free;
+    // Where many are drawn as one it does not matter which: to look at all of them for each of a million would take hours.
+    const free =
+      lifelines.length > maxLifelines
+        ? this.#endedOf({ family, owner }).pop()
+        : lifelines.find((lifeline) => lifeline.owner === owner && isFree(lifeline, index));
+    if (free !== undefined && isFree(free, index)) return free;
     const lifeline: Lifeline = {
       id: this.#lifelines.length,
       family,
@@ -79,6 +88,18 @@ export class Lifelines {
     this.#lifelines.push(lifeline);
     return lifeline;
   }
+
+  #endedOf({ family, owner }: { readonly family: string; readonly owner?: Lifeline | undefined }): Lifeline[] {
+    const ofFamily = this.#ended.get(family) ?? new Map<Lifeline | undefined, Lifeline[]>();
+    this.#ended.set(family, ofFamily);
+    const found = ofFamily.get(owner) ?? [];
+    ofFamily.set(owner, found);
+    return found;
+  }
+}
+
+function isFree({ lives }: Lifeline, index: number): boolean {
+  return (lives.at(-1)?.end ?? 0) <= index;
 }
 
 export interface Column {

@@ -3,7 +3,7 @@ import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
 import type { ActorSnapshot, TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { Recording } from '../model/recording.ts';
-import { columnsOf, lifeAt, livesWithin, participantOrder, titleOf } from './sequence-lifelines.ts';
+import { columnsOf, lifeAt, livesWithin, maxLifelines, participantOrder, titleOf } from './sequence-lifelines.ts';
 import { departureOfLine, departureText, SequenceIndex, SequenceRows } from './sequence-rows.ts';
 
 const all = { states: true, internal: true };
@@ -257,3 +257,35 @@ function numbered(bodies: readonly TraceBody[]): TraceRecord[] {
 function header(actors?: ActorSnapshot[]): TraceHeader {
   return headerWith(actors === undefined ? {} : { actors });
 }
+
+/** Many that live at once, all end, and as many come again. */
+function crowd(living: number): TraceBody[] {
+  const spawned = (from: number): TraceBody[] =>
+    Array.from({ length: living }, (_, i) => ({ kind: 'spawn', actor: `a-${from + i}` }));
+  const stopped = Array.from(
+    { length: living },
+    (_, i): TraceBody => ({ kind: 'stop', actor: `a-${i}`, status: 'stopped' }),
+  );
+  return [...spawned(0), ...stopped, ...spawned(living)];
+}
+
+test('lifelines of actors that come in great numbers are used again, and counted as those that live', () => {
+  const rows = rowsOf(crowd(1_000));
+  expect(rows.index.lifelines.length).toBeLessThanOrEqual(1_000 + maxLifelines);
+  const { list } = columnsOf(rows.lifelines, new Map(), { foldEffects: true });
+  expect(list.map((column) => titleOf(column, 1_999))).toEqual(['a-N (0)']);
+  expect(list.map((column) => titleOf(column, 2_999))).toEqual(['a-N (1000)']);
+});
+
+test('each of them costs the same, however many there are', () => {
+  const cost = (living: number): number => {
+    const recording = new Recording(header(), []);
+    recording.append(numbered(crowd(living)));
+    const before = process.cpuUsage();
+    expect(new SequenceIndex(recording).length).toBe(3 * living);
+    return process.cpuUsage(before).user;
+  };
+  // Four times as many: four times as much, or sixteen times where each looks at all the others.
+  const growth = [1, 2, 3].map(() => cost(24_000) / cost(6_000));
+  expect(Math.min(...growth)).toBeLessThan(9);
+});
