@@ -42,6 +42,16 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+let beside: Promise<string> | undefined;
+
+/** A folder of its own in which it is installed beside the charts' library, for those that have a Node: npm did that once. */
+async function installBeside(name: string): Promise<string> {
+  beside ??= install('beside', [tarball, '--omit=optional', 'xstate@5.33.3']);
+  const into = join(folder, name);
+  cpSync(await beside, into, { recursive: true, verbatimSymlinks: true });
+  return into;
+}
+
 /** `npm install` in a new folder. @returns the folder */
 async function install(name: string, args: readonly string[]): Promise<string> {
   const into = join(folder, name);
@@ -160,7 +170,7 @@ describe('installed in an empty folder', () => {
   });
 
   test('what tests import has its code and its types', async () => {
-    const into = await install('tests', [tarball, '--omit=optional', 'xstate@5.33.3']);
+    const into = await installBeside('tests');
     cpSync(join(root, 'examples/generate'), into, { recursive: true });
     const made = await execa(
       join(into, 'node_modules/.bin/chartpilot'),
@@ -185,7 +195,7 @@ describe('installed in an empty folder', () => {
   });
 
   test('the door lock of the examples is recorded, looked at, checked, replayed, explored and tested', async () => {
-    const into = await install('lock', [tarball, '--omit=optional', 'xstate@5.33.3']);
+    const into = await installBeside('lock');
     cpSync(join(root, 'examples/door-lock'), into, { recursive: true });
     const path = `${dirname(process.execPath)}:${systemPath}`;
     const run = async (command: string, ...args: string[]) => {
@@ -248,7 +258,7 @@ describe('installed in an empty folder', () => {
 });
 
 test('a test that the page exports runs where chartpilot is installed', async () => {
-  const into = await install('exported', [tarball, '--omit=optional', 'xstate@5.33.3']);
+  const into = await installBeside('exported');
   symlinkSync(join(root, 'node_modules/vitest'), join(into, 'node_modules/vitest'));
   const { header, records } = recordedLife([]);
   const { source } = formatReplayTest({ header, records, name: 'an agent as it was' });

@@ -9,12 +9,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import type { Program } from '../harness/program.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { makeRoot, startAttackedServer } from './attacked-server.ts';
 import { EndpointClient } from './endpoint-client.ts';
 
 /** Names that directories may have in all, for the tree that has more; in the other cases as many as without any setting. */
 const maxEntries = 2_000;
-const manyFiles = 5_000;
+const manyFiles = sized({ short: 2_500, full: 5_000 });
 /** A quiet machine takes a tenth of it. A link to /proc that was walked took all of it. */
 const longestPushMs = 5_000;
 /** Beside the many files, which are read and pushed first: seconds, by how busy the machine is. */
@@ -78,7 +79,7 @@ async function expectEditsBeside(appear: () => void, refused?: string, longestMs
 
 describe('an edit of an endpoint arrives, and what is refused is named, beside', () => {
   beforeAll(() => serve({}), 60_000);
-  afterAll(end);
+  afterAll(end, 30_000);
 
   // They appear one after the other, and stay.
   test.each<[what: string, refused: string, appear: () => void]>([
@@ -105,7 +106,7 @@ describe('an edit of an endpoint arrives, and what is refused is named, beside',
 
 describe('likewise beside', () => {
   beforeAll(() => serve({ PILOT_CONFIG_MAX_ENTRIES: String(maxEntries) }), 60_000);
-  afterAll(end);
+  afterAll(end, 30_000);
 
   test('a link to a tree that is too large', () => expectEditsBeside(makeTree, 'tree'), 60_000);
 });
