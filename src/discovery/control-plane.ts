@@ -167,13 +167,19 @@ export class ControlPlane {
         port: options.securePort,
         names: options.ownNames,
         inForce: () => this.#signing?.authority.inForce,
+        trusted: () => this.#signing?.trusted,
       });
+    // The mesh configuration may name other roots.
+    this.#state.onPublished(() => {
+      if (this.#signing?.meshChanged() === true) this.#portCertificate?.authorityChanged();
+    });
   }
 
   #makeSigning(settings: AuthoritySettings): Signing {
     const signing = new Signing({
       settings,
       trustDomains: () => trustDomainsOf(this.#state.mesh),
+      mesh: () => this.#state.mesh,
       authenticators: this.#authenticators,
       rootsChanged: (change) => this.#ads?.push(change),
       logger: this.#log('authority'),

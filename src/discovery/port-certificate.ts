@@ -1,5 +1,6 @@
 /** What the port with TLS shows, and by which roots it judges its clients: the effects of the chart `server-certificate`. */
 import type { CertificateReading } from '../../machines/discovery/server-certificate.machine.ts';
+import type { TrustBundle } from '../identity/trust-bundle.ts';
 import { explainInOneLine } from '../runtime/errors.ts';
 import type { AuthorityInForce } from './authority/authority.ts';
 import { isOwnCertificateDue, issueOwnCertificate, type OwnCertificate } from './authority/own-certificate.ts';
@@ -13,6 +14,8 @@ export interface PortCertificateOptions {
   readonly names: readonly string[];
   /** Undefined: there is no authority. */
   readonly inForce: () => AuthorityInForce | undefined;
+  /** By which clients are judged; undefined where there is no authority. */
+  readonly trusted: () => TrustBundle | undefined;
   readonly now?: () => Date;
 }
 
@@ -93,8 +96,8 @@ export class PortCertificate {
   /** Handshakes from now on: with this certificate, and the roots that are trusted now. */
   #show(shown: Shown): void {
     this.#shown = shown;
-    const { port, inForce } = this.#options;
-    const trusted = inForce()?.bundle.pem ?? '';
+    const { port } = this.#options;
+    const trusted = this.#options.trusted()?.pem ?? '';
     const { certificate } = shown;
     // Clients show what the authority signed, or what the authority of the files did.
     const others = shown.from === 'files' ? certificate.ca.toString() : '';

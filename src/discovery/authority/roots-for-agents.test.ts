@@ -1,9 +1,10 @@
 /** Agents are told over xDS which roots to trust, and a rotation goes on by their word and nobody else's. */
-import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { typeUrls } from '../../../test/ads-client.ts';
@@ -11,8 +12,9 @@ import { askForCertificate, CertificateCaller, serverName } from '../../../test/
 import { ControlPlane, sidecar, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
-import { readCertificates } from '../../identity/certificate.ts';
+import { readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { makeRequest } from '../../identity/certificate-request.ts';
+import { issueLeaf, issueRoot } from '../../identity/issue.ts';
 
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
@@ -190,6 +192,59 @@ describe('the roots that agents are told', () => {
     await stage(plane, 'trusting');
     await settled();
     expect(new Set(stream.responses.map(({ typeUrl }) => typeUrl))).toEqual(new Set([typeUrls.CDS]));
+  });
+});
+
+describe('roots of the mesh configuration', () => {
+  const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+  const rootOf = (commonName: string) => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const der = issueRoot(privateKey, { organization: 'elsewhere', commonName }, life);
+    return { privateKey, certificate: readCertificate(der) };
+  };
+  const [own, foreign] = [rootOf('own'), rootOf('foreign')];
+  const meshOf = (...entries: object[]): string => JSON.stringify({ caCertificates: entries });
+  const ours = { pem: own.certificate.pem };
+  const theirs = { pem: foreign.certificate.pem, trustDomains: ['other.example'] };
+  /** A certificate that says cart of this mesh, signed by whoever. */
+  const cartOf = (issuer: typeof own) => {
+    const names = { uris: ['spiffe://cluster.local/ns/shop/sa/cart'], dns: [], ips: [] };
+    return { chain: readCertificate(issueLeaf(issuer, createPublicKey(key), names, life)).pem, key };
+  };
+  const asks = (plane: ControlPlane, issuer: typeof own) =>
+    askForCertificate(caller.client(plane.port('ads.listening'), cartOf(issuer)), { csr: makeRequest(key, []) });
+
+  it('are trusted for the mesh’s own trust domain alone: one of another cannot sign for us', async () => {
+    const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours, theirs));
+    const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, { SELF_SIGNED_CA_DIR: directory });
+    await plane.ready();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = agent.sotw();
+    const first = await next(stream, 2);
+    expect(rootsIn(first)).toContain(own.certificate.pem);
+    expect(rootsIn(first)).not.toContain(foreign.certificate.pem);
+    await asks(plane, own);
+    await expect(asks(plane, foreign)).rejects.toMatchObject({ code: status.UNAVAILABLE });
+    expect(plane.lines.join()).toContain('roots of other.example are not trusted');
+    // Taken out again while it runs.
+    acknowledge(stream, first);
+    writeFileSync(join(plane.root, 'mesh'), meshOf());
+    await next(stream, 1);
+    await expect(asks(plane, own)).rejects.toMatchObject({ code: status.UNAVAILABLE });
+  });
+
+  it('do not bend the word that a rotation waits for', async () => {
+    const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours));
+    const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, { SELF_SIGNED_CA_DIR: directory });
+    await plane.ready();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = agent.sotw();
+    acknowledge(stream, await next(stream, 2));
+    await rotate(plane);
+    acknowledge(stream, await next(stream, 3));
+    await stage(plane, 'signing');
   });
 });
 

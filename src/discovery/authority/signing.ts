@@ -10,6 +10,8 @@ import {
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import type { Certificate } from '../../identity/certificate.ts';
 import { nameOf } from '../../identity/certificate-path.ts';
+import type { TrustBundle } from '../../identity/trust-bundle.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { UnaryService } from '../ads/ads-ports.ts';
@@ -24,6 +26,7 @@ import { type AuthorityStore, DirectoryStore, MemoryStore } from './authority-st
 import { CertificateService, certificateMethod, type IssuedLeaf } from './certificate-service.ts';
 import { LedgerKeeper } from './ledger-effect.ts';
 import { LedgerLog } from './ledger-log.ts';
+import { rootsOfMesh } from './mesh-roots.ts';
 import { revocationListsOf } from './revocation-lists.ts';
 import { type Revoked, RevokedFile } from './revoked-file.ts';
 import { RootsForAgents } from './roots-for-agents.ts';
@@ -36,6 +39,8 @@ export interface SigningOptions {
   readonly settings: AuthoritySettings;
   /** Of the mesh, now: its own, and then its aliases. */
   readonly trustDomains: () => readonly string[];
+  /** Of the mesh, now: what is trusted beside the authority. */
+  readonly mesh: () => Pick<MeshConfig, 'caCertificates' | 'trustDomain'>;
   /** Who says who a caller is; filled by a later stage of the start. */
   readonly authenticators: readonly Authenticator[];
   /** Other roots are to be trusted: xDS clients that watch them are to be told. */
@@ -57,6 +62,7 @@ export class Signing {
   /** Given out over xDS. */
   readonly roots: RootsForAgents;
   readonly #options: SigningOptions;
+  #ofMesh: { readonly from: object; readonly trustDomain: string; readonly roots: readonly Certificate[] } | undefined;
 
   constructor(options: SigningOptions) {
     const { settings, trustDomains, authenticators, logger } = options;
@@ -95,7 +101,7 @@ export class Signing {
     this.authority.onChanged((inForce) => {
       // There is a list of each root before anybody is told of it.
       this.#publishRevocations(inForce);
-      this.roots.publish(inForce.bundle, inForce.roots);
+      this.#publishRoots(inForce);
     });
     const service = new CertificateService({
       authenticators,
@@ -108,6 +114,36 @@ export class Signing {
       issued: (leaf) => this.#issued(leaf),
     });
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
+  }
+
+  /** By what clients of ours are judged, and agents judge others; undefined before there is an authority. */
+  get trusted(): TrustBundle | undefined {
+    return this.authority.inForce?.bundle.with(...this.#rootsOfMesh());
+  }
+
+  /** @returns whether other roots are trusted now */
+  meshChanged(): boolean {
+    const before = this.#ofMesh?.roots;
+    const { inForce } = this.authority;
+    const isChanged = this.#rootsOfMesh() !== before && inForce !== undefined;
+    if (isChanged) this.#publishRoots(inForce);
+    return isChanged;
+  }
+
+  #publishRoots({ bundle, roots }: AuthorityInForce): void {
+    this.roots.publish(bundle.with(...this.#rootsOfMesh()), roots);
+  }
+
+  /** The same ones for the same configuration; what is passed over is told once. */
+  #rootsOfMesh(): readonly Certificate[] {
+    const { mesh, logger } = this.#options;
+    const { caCertificates, trustDomain } = mesh();
+    if (this.#ofMesh?.from !== caCertificates || this.#ofMesh.trustDomain !== trustDomain) {
+      const { roots, passedOver } = rootsOfMesh({ caCertificates, trustDomain });
+      for (const text of passedOver) logger.warn(text);
+      this.#ofMesh = { from: caCertificates, trustDomain, roots };
+    }
+    return this.#ofMesh.roots;
   }
 
   /** A list of each authority whose root is trusted, in a file beside them. */

@@ -1,4 +1,5 @@
 /** Decoding and validation of the mesh configuration (spec/discovery.md §3.1, §3.3). */
+import { X509Certificate } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import type { Problem } from '../config/problem.ts';
 import {
@@ -36,6 +37,7 @@ import {
   type ExtensionProvider,
   type MeshConfig,
   type MeshConfigPart,
+  type MeshRoots,
   mergeMeshConfig,
   type ServiceSetting,
   type TlsDefaults,
@@ -52,6 +54,37 @@ export const trustDomain: Decoder<string> = refine(name, (value, path) => {
   const fits = value.length <= 255 && value.split('.').every(isDnsLabel);
   return mistakeAt(path, fits ? undefined : `must be a domain name, not ${JSON.stringify(value)}`);
 });
+
+/** Every block of it, for each is trusted. */
+const certificates = refine(text, (pem, path) => {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  const isRead = blocks.length > 0 && blocks.every((block) => isCertificate(block));
+  return mistakeAt(path, isRead ? undefined : 'must be certificates in PEM');
+});
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).ca;
+  } catch {
+    return false;
+  }
+}
+
+/** One of the two says which roots they are. */
+const meshRoots = refine(
+  struct<MeshRoots>({
+    pem: optional(certificates),
+    spiffeBundleUrl: optional(text),
+    trustDomains: withDefault(list(trustDomain), []),
+  }),
+  ({ pem, spiffeBundleUrl }, path) =>
+    mistakeAt(
+      path,
+      (pem === undefined) === (spiffeBundleUrl === undefined)
+        ? 'must have pem or spiffeBundleUrl, one of them'
+        : undefined,
+    ),
+);
 
 const cipherSuites = [
   'ECDHE-ECDSA-AES256-GCM-SHA384',
@@ -130,6 +163,7 @@ const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   disableEnvoyListenerLog: optional(boolean),
   trustDomain: optional(trustDomain),
   trustDomainAliases: optional(list(trustDomain)),
+  caCertificates: optional(list(meshRoots)),
   outboundTrafficPolicy: optional(
     struct<MeshConfig['outboundTrafficPolicy']>({
       mode: withDefault(oneOf(['REGISTRY_ONLY', 'ALLOW_ANY', 'ALLOW_ANY_DYNAMIC_DNS']), 'REGISTRY_ONLY'),

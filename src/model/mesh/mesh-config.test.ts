@@ -1,10 +1,15 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
 import { givenMeshConfig } from '../../../test/fixtures/given-mesh.ts';
 import { problemText } from '../config/problem.ts';
 import { readMeshConfig } from './mesh-config.decode.ts';
 import { defaultMeshConfig } from './mesh-config.ts';
 import { readMeshNetworks } from './mesh-networks.ts';
+
+const authority = createAuthority();
+const root = authority.certificate;
+const leaf = authority.issue(['a.example']).certificate;
 
 function errorsOf(yaml: string): string[] {
   const read = readMeshConfig('mesh.yaml', yaml);
@@ -137,6 +142,13 @@ defaultConfig: {proxyAdminPort: x}
     ['trustDomain: a..b', 'trustDomain'],
     [`trustDomain: ${'a.'.repeat(128)}b`, 'trustDomain'],
     ['trustDomainAliases: [-a]', 'trustDomainAliases[0]'],
+    [`caCertificates: [${JSON.stringify({ pem: root })}, {spiffeBundleUrl: "https://a", trustDomains: [b]}]`, ''],
+    [`caCertificates: [${JSON.stringify({ pem: root.slice(0, -80) })}]`, 'caCertificates[0].pem'],
+    [`caCertificates: [${JSON.stringify({ pem: leaf })}]`, 'caCertificates[0].pem'],
+    ['caCertificates: [{pem: ""}]', 'caCertificates[0].pem'],
+    ['caCertificates: [{}]', 'caCertificates[0]'],
+    [`caCertificates: [{spiffeBundleUrl: "https://a", pem: ${JSON.stringify(root)}}]`, 'caCertificates[0]'],
+    [`caCertificates: [${JSON.stringify({ pem: root, trustDomains: ['a..b'] })}]`, 'caCertificates[0].trustDomains[0]'],
     ['tlsDefaults: {minProtocolVersion: TLSV1_3, cipherSuites: [AES128-GCM-SHA256], ecdhCurves: [X25519]}', ''],
     ['tlsDefaults: {cipherSuites: [RC4]}', 'tlsDefaults.cipherSuites[0]'],
     ['meshMTLS: {minProtocolVersion: TLSV1_1}', 'meshMTLS.minProtocolVersion'],

@@ -7,6 +7,15 @@ import type { H2UpgradePolicy, LocalityLoadBalancerSetting, TcpKeepalive } from 
 import type { HttpRetry } from '../kinds/virtual-service.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
 
+/** Roots that workloads trust beside those of the authority. */
+export interface MeshRoots {
+  /** One certificate, or several. */
+  readonly pem?: string;
+  readonly spiffeBundleUrl?: string;
+  /** Whose workloads they sign for; empty: the mesh's own. */
+  readonly trustDomains: readonly string[];
+}
+
 export interface MeshConfig {
   readonly proxyListenPort: number;
   readonly proxyInboundListenPort: number;
@@ -29,6 +38,7 @@ export interface MeshConfig {
   readonly disableEnvoyListenerLog: boolean;
   readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
+  readonly caCertificates: readonly MeshRoots[];
   readonly outboundTrafficPolicy: { readonly mode: OutboundTrafficMode };
   readonly inboundTrafficPolicy: { readonly mode: 'PASSTHROUGH' | 'LOCALHOST' };
   readonly enableAutoMtls: boolean;
@@ -82,6 +92,7 @@ export const defaultMeshConfig: MeshConfig = {
   disableEnvoyListenerLog: false,
   trustDomain: 'cluster.local',
   trustDomainAliases: [],
+  caCertificates: [],
   outboundTrafficPolicy: { mode: 'ALLOW_ANY' },
   inboundTrafficPolicy: { mode: 'PASSTHROUGH' },
   enableAutoMtls: true,
