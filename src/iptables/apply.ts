@@ -8,7 +8,7 @@ import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { cleanupCommands } from './cleanup.ts';
 import type { Interception, IpFamily } from './interception.ts';
 import { routeCommands, routeRemovals } from './routes.ts';
-import { type CommandLine, commandText, programOf, restoreText, ruleCommands } from './rule-list.ts';
+import { type CommandLine, commandText, isBuiltIn, programOf, restoreText, ruleCommands } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
 import type { InterceptionOrder } from './settings.ts';
 
@@ -58,6 +58,7 @@ export async function applyInterception(order: InterceptionOrder, { print, tell 
     return;
   }
   requireNetAdmin();
+  if (interception.generation === 'g4' && !order.forceApply && (await isDone(order, { print, tell }))) return;
   const run = (command: CommandLine, known?: RegExp): Promise<Finished> =>
     runOrThrow(within(networkNamespace, command), known);
   for (const command of routeCommands(interception)) await run(command, /File exists/);
@@ -67,6 +68,43 @@ export async function applyInterception(order: InterceptionOrder, { print, tell 
     else for (const command of ruleCommands(family, rules)) await run(command);
   }
   tell('traffic is redirected', { rules: await savedRules(order) });
+}
+
+/**
+ * An init container that is run again finds what it made. @returns whether all of it is there
+ *
+ * @throws ChartpilotError IPTABLES_FAILED where there is something else, and nobody said that it may be replaced
+ */
+async function isDone(order: InterceptionOrder, terminal: Terminal): Promise<boolean> {
+  const found = await Promise.all(familiesOf(order.interception).map((family) => presentRules(order, family)));
+  if (found.every((present) => present === 'none')) return false;
+  if (found.every((present) => present === 'all')) {
+    terminal.tell('traffic is redirected already, just so');
+    return true;
+  }
+  if (order.reconcile) {
+    await removeInterception(order, terminal);
+    return false;
+  }
+  throw new ChartpilotError('IPTABLES_FAILED', 'rules that were made with other flags are there', {
+    hint: 'Say --reconcile to replace them, or take them away with pilot-agent istio-clean-iptables.',
+  });
+}
+
+/** Whether each of these rules is there, and in our chains no other. */
+async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
+  const { interception, networkNamespace } = order;
+  const program = programOf(family);
+  const { stdout } = await finish(within(networkNamespace, { program: `${program}-save`, args: [] }));
+  if (!/^:ISTIO_/m.test(stdout)) return 'none';
+  const rules = interceptionRules(interception, family);
+  const inChains = rules.filter(({ chain }) => !isBuiltIn(chain)).length;
+  if ([...stdout.matchAll(/^-A ISTIO_/gm)].length !== inChains) return 'some';
+  for (const { table, chain, words } of rules) {
+    const check = { program, args: ['-t', table, '-C', chain, ...words] };
+    if ((await withoutLock(within(networkNamespace, check))).exitCode !== 0) return 'some';
+  }
+  return 'all';
 }
 
 /** Takes away what is there, and passes over what is not. @throws ChartpilotError IPTABLES_FAILED without iptables */

@@ -60,6 +60,8 @@ export const interceptionFlags = {
   restoreFormat: flag('-f, --restore-format [true|false]', 'true', 'false: a command for each rule'),
   outputPaths: flag('--output-paths <file>', '', 'also write the rules there'),
   cleanupOnly: flag('--cleanup-only [true|false]', 'false', 'take everything away again'),
+  reconcile: flag('--reconcile [true|false]', 'false', 'replace rules that were made with other flags (g4)'),
+  forceApply: rare(flag('--force-apply [true|false]', 'false', 'do not look at what is there (g4)')),
   skipRuleApply: flag('--skip-rule-apply [true|false]', 'false', 'change no rule'),
   runValidation: flag('--run-validation [true|false]', 'false', 'try whether connections are captured'),
   probePort: flag('--iptables-probe-port <port>', '15002', 'port that the trial connects to'),

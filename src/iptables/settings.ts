@@ -21,6 +21,10 @@ export interface InterceptionOrder {
   readonly restoreFormat: boolean;
   readonly skipRuleApply: boolean;
   readonly cleanupOnly: boolean;
+  /** Rules that were made with other flags are replaced; else they are a mistake. */
+  readonly reconcile: boolean;
+  /** Made without looking at what is there. */
+  readonly forceApply: boolean;
   readonly runValidation: boolean;
   readonly probePort: number;
   readonly probeTimeoutMs: number;
@@ -78,6 +82,8 @@ export function resolveInterception(
     restoreFormat: said.switch('restoreFormat'),
     skipRuleApply: said.switch('skipRuleApply'),
     cleanupOnly: said.switch('cleanupOnly'),
+    reconcile: said.switch('reconcile'),
+    forceApply: said.switch('forceApply'),
     runValidation: said.switch('runValidation'),
     probePort: said.port('probePort'),
     probeTimeoutMs: said.durationMs('probeTimeout'),

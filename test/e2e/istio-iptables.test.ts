@@ -266,6 +266,35 @@ test('a command for each rule makes what iptables-restore makes', async () => {
   expect(await rules(neighbour)).toEqual(await rules(pod));
 });
 
+test('G4, run again: left as it is; with other flags refused, or replaced where that is said', async () => {
+  const network = await PodNetwork.start();
+  onTestFinished(() => network.end());
+  const { pod } = network;
+  const g4 = ['--generation', 'g4', '-b', '*', '-i', '10.0.0.0/8', '--force-ipv6=true'];
+  await redirect(pod, ...g4);
+  const first = await stateOf(pod);
+  const again = await agent(pod, g4);
+  expect(again).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('redirected already') });
+  expect(await stateOf(pod)).toBe(first);
+  const others = [...g4, '-o', '25'];
+  expect(await agent(pod, others)).toMatchObject({
+    exitCode: 255,
+    stderr: expect.stringMatching(/made with other flags are there\n.*--reconcile/),
+  });
+  expect(await agent(pod, [...g4, '--force-apply'])).toMatchObject({ exitCode: 255 });
+  expect(await stateOf(pod)).toBe(first);
+  await redirect(pod, ...others, '--reconcile');
+  const replaced = await stateOf(pod);
+  expect(replaced).toContain('--dport 25 -j RETURN');
+  expect(replaced.split('\n').length).toBe(first.split('\n').length + 2);
+  // There is one more than these flags make; then one that somebody has put another one in the place of.
+  expect(await agent(pod, g4)).toMatchObject({ exitCode: 255 });
+  await pod.run(['iptables', '-t', 'nat', '-R', 'ISTIO_OUTPUT', '1', '-d', '1.2.3.4', '-j', 'RETURN']);
+  expect(await agent(pod, others)).toMatchObject({ exitCode: 255 });
+  await redirect(pod, ...others, '--reconcile');
+  expect(await stateOf(pod)).toBe(replaced);
+});
+
 test('in the network of another process, by its file', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(neighbour, '-i', '*', '--network-namespace', pod.namespaceFile, '--cni-mode');
