@@ -162,6 +162,8 @@ test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, 
   expect(agent.envoys()).toEqual([]);
   expect(sharedMemory(agent)).toEqual([]);
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
+  // A probe each second would be two lines each second.
+  expect(agent.output()).not.toContain('(readiness.');
   expect(agent.output().trimEnd().split('\n').at(-1)).toMatch(/the agent ended [\d.]+ m?s after SIGTERM, as ordered/);
   expect(agent.output()).toMatch(/epoch-2: running\.initializing\.[a-z ]+ → running\.live \(probe\.passed/);
   // Whether the kernel counts out-of-memory kills depends on the machine.

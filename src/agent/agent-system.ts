@@ -85,7 +85,8 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const metrics = new AgentMetrics(undefined, program.unwrittenLines);
   const openFence = lastFence(log, metrics);
   const stopLogging = logRecords(recorder, log.scope('agent'), {
-    quiet: (actor) => actor === 'start-limiter',
+    // A probe asks each second.
+    quiet: (actor, cause) => actor === 'start-limiter' || cause.startsWith('readiness.'),
     tell: restartLogLine,
   });
   recorder.observe((record) => metrics.observe(record));

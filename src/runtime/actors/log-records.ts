@@ -6,8 +6,8 @@ import { redactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';
 
 export interface RecordLogOptions {
-  /** Actors whose transitions are told at debug level only: the many that are alike. */
-  readonly quiet?: (actor: string) => boolean;
+  /** Transitions that are told at debug level only, by their actor and cause: the many that are alike. */
+  readonly quiet?: (actor: string, cause: string) => boolean;
   /** A line of its own for what a program thinks worth telling; undefined: as any other record. */
   readonly tell?: (record: TraceRecord) => LogLine | undefined;
 }
@@ -41,7 +41,7 @@ export function logRecords(
     if (record.kind === 'transition') {
       const { actor, from, to, on } = record;
       const why = [causeInWords(on), factsOf(delivered, actor, on)].filter(Boolean).join(' ');
-      log[quiet(actor) ? 'debug' : 'info'](`${actor}: ${from === '' ? '' : `${from} → `}${to} (${why})`);
+      log[quiet(actor, on) ? 'debug' : 'info'](`${actor}: ${from === '' ? '' : `${from} → `}${to} (${why})`);
       return;
     }
     const telling = tell?.(record);
