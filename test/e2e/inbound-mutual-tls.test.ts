@@ -17,6 +17,8 @@ import {
 } from '../networking/inbound-listener.ts';
 
 const authority = createAuthority();
+/** Of another trust domain. */
+const elsewhere = createAuthority('elsewhere');
 const own = authority.issue(['spiffe://cluster.local/ns/shop/sa/web']);
 const inline = (inlineString: string) => ({ specifier: { case: 'inlineString' as const, value: inlineString } });
 const secrets = [
@@ -32,8 +34,13 @@ function secret(name: string, type: Secret['type']): Resource {
 }
 
 /** A client of the mesh that offers this. */
-function mutual(port: number, alpn: string, identity = 'spiffe://cluster.local/ns/shop/sa/client'): TLSSocket {
-  const { certificate: cert, privateKey: key } = authority.issue([identity]);
+function mutual(
+  port: number,
+  alpn: string,
+  identity = 'spiffe://cluster.local/ns/shop/sa/client',
+  issuer = authority,
+): TLSSocket {
+  const { certificate: cert, privateKey: key } = issuer.issue([identity]);
   return connectTls({ ...{ host: '127.0.0.1', port, cert, key, ALPNProtocols: [alpn] }, rejectUnauthorized: false });
 }
 
@@ -99,6 +106,14 @@ describe('a port that takes mutual TLS alone', () => {
   test.each([
     ['raw bytes', (port: number) => plain(port)],
     ['a workload of another trust domain', (port: number) => mutual(port, 'istio')],
+    [
+      'a workload of a trust domain whose name begins as this one does',
+      (port: number) => mutual(port, 'istio', domain.replace('shop.example', 'shop.example.org')),
+    ],
+    [
+      'a name of this trust domain that the root of another has signed',
+      (port: number) => mutual(port, 'istio', domain, elsewhere),
+    ],
     [
       'a client without a certificate',
       (port: number) => connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false }),
