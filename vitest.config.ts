@@ -32,6 +32,7 @@ const longest = [
   'test/e2e/fuzz',
   'test/e2e/debugger-layout',
   'test/e2e/churn',
+  'test/e2e/istio-iptables',
   'test/e2e/stand-in',
   'test/e2e/debugger-export',
   'test/e2e/mistakes',
