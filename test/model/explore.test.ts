@@ -51,6 +51,9 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
+// Seconds of a processor that others may have for most of a minute: nothing here is judged by a clock.
+vi.setConfig({ testTimeout: 480_000 });
+
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
@@ -63,14 +66,12 @@ describe('the agent', () => {
   test.each([bounds(0, 2, 2), sized({ quick: bounds(1, 0, 1), short: bounds(1, 0, 2), full: bounds(1, 0, 2) })])(
     'breaks no invariant, comes to rest and conforms to the sequence diagrams, whatever happens within $triggers triggers, $faults faults, $stops stops',
     (within) => expectComplete(explore(() => exploreAgent(within).beginChecked())),
-    60_000,
   );
 
   // The graph of a trigger and a fault takes as long as all others together: random schedules have both within a minute.
   test.each(sized({ quick: [], short: [bounds(1, 1, 0)], full: [bounds(1, 1, 1)] }))(
     'and so in every run within $triggers triggers, $faults faults, $stops stops',
     (within) => expectComplete(explore(() => exploreAgent(within).beginChecked())),
-    480_000,
   );
 
   test.each([
@@ -81,14 +82,10 @@ describe('the agent', () => {
       bounds(0, 2, 1),
       { settings: { ...explorationSettings, restartPolicy: 'exit' as const } },
     ],
-  ])(
-    '%s it breaks none either',
-    (_, within, options) => {
-      const result = explore(() => exploreAgent(within, options).begin());
-      expect(figures(result)).toMatchObject({ outcome: 'complete', found: undefined });
-    },
-    60_000,
-  );
+  ])('%s it breaks none either', (_, within, options) => {
+    const result = explore(() => exploreAgent(within, options).begin());
+    expect(figures(result)).toMatchObject({ outcome: 'complete', found: undefined });
+  });
 
   test('breaks none either where people are told what an Envoy waits for', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { notices: true }).beginChecked()));
@@ -104,12 +101,15 @@ describe('the agent', () => {
   });
 });
 
-test('a preparation that is never answered and has no limit is noticed: what is wanted is out of reach', () => {
-  const machines = { epoch: chartWithout(epochMachine, 'preparing', 'after', 'prepareLimit') };
-  const agent = exploreAgent(bounds(0, 1, 0), { faults: ['unprepared'], machines, invariants: [] });
-  const { found } = findShortest(() => agent.begin());
-  expect(found).toMatchObject({ path: ['unprepared:0'], violations: [{ invariant: whatIsWantedIsReached }] });
-});
+test.skipIf(isQuick)(
+  'a preparation that is never answered and has no limit is noticed: what is wanted is out of reach',
+  () => {
+    const machines = { epoch: chartWithout(epochMachine, 'preparing', 'after', 'prepareLimit') };
+    const agent = exploreAgent(bounds(0, 1, 0), { faults: ['unprepared'], machines, invariants: [] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found).toMatchObject({ path: ['unprepared:0'], violations: [{ invariant: whatIsWantedIsReached }] });
+  },
+);
 
 describe('files that the first start needs', () => {
   const late = { filesLate: true } as const;
@@ -119,14 +119,17 @@ describe('files that the first start needs', () => {
     for (const within of sized({ short: [bounds(0, 2, 1)], full: [bounds(1, 0, 1), bounds(0, 2, 1)] })) {
       expectComplete(explore(() => exploreAgent(within, late).beginChecked()));
     }
-  }, 120_000);
-
-  test('and would be waited for for ever by a watcher without a limit: what is wanted is out of reach', () => {
-    const certWatcher = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
-    const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
-    const { found } = findShortest(() => agent.begin());
-    expect(found).toMatchObject({ path: [], violations: [{ invariant: whatIsWantedIsReached }] });
   });
+
+  test.skipIf(isQuick)(
+    'and would be waited for for ever by a watcher without a limit: what is wanted is out of reach',
+    () => {
+      const certWatcher = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
+      const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
+      const { found } = findShortest(() => agent.begin());
+      expect(found).toMatchObject({ path: [], violations: [{ invariant: whatIsWantedIsReached }] });
+    },
+  );
 });
 
 describe('a reading of the certificate files', () => {
@@ -147,9 +150,9 @@ describe('a reading of the certificate files', () => {
       ],
     } as const);
     for (const [within, options] of runs) expectComplete(explore(() => exploreAgent(within, options).beginChecked()));
-  }, 240_000);
+  });
 
-  test.each([
+  test.skipIf(isQuick).each([
     ['that is waited for without a limit', 'watching.reading', 'readingLimit', bounds(0, 1, 0), ['unread']],
     ['that is not asked for again', 'watching.waiting to read again', 'readAgain', bounds(1, 1, 0), ['cert', 'unread']],
   ])('%s is noticed: what is wanted is out of reach', (_, state, delay, within, path) => {
@@ -167,13 +170,13 @@ describe('a watched directory', () => {
   test('may fail to be watched, be replaced, go and come: every change is applied at last, and nothing else goes wrong', () => {
     const within = sized({ quick: bounds(0, 1, 0), short: bounds(0, 1, 1), full: bounds(0, 1, 1) });
     expectComplete(explore(() => exploreAgent(within, watchFails).beginChecked()));
-  }, 120_000);
+  });
 
   const forgetful = directoryWatchMachine.provide({
     actions: { rememberSeen: assign({ seen: null }) },
     guards: { nothingIsKnown: () => false },
   });
-  test.each([
+  test.skipIf(isQuick).each([
     ['a pause that does not remember what was there before it', 'unseen', forgetful],
     [
       'a failed watch that nobody sets up again',
@@ -192,13 +195,16 @@ describe('a watched directory', () => {
     expect(found).toMatchObject({ path: ['prepared:0', fault], violations: [{ invariant: whatIsWantedIsReached }] });
   });
 
-  test('that was missing and is not noted as found is noticed: it has no limit when it is not watched in time', () => {
-    const machines = { directoryWatch: chartWithout(directoryWatchMachine, 'watching', 'on', 'directory.found') };
-    const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: ['away'], machines, invariants: [] });
-    const { found } = findShortest(() => agent.begin());
-    expect(found).toMatchObject({ violations: [{ invariant: whatIsWantedIsReached }] });
-    expect(found?.path.at(-1)).toBe('back:hung');
-  });
+  test.skipIf(isQuick)(
+    'that was missing and is not noted as found is noticed: it has no limit when it is not watched in time',
+    () => {
+      const machines = { directoryWatch: chartWithout(directoryWatchMachine, 'watching', 'on', 'directory.found') };
+      const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: ['away'], machines, invariants: [] });
+      const { found } = findShortest(() => agent.begin());
+      expect(found).toMatchObject({ violations: [{ invariant: whatIsWantedIsReached }] });
+      expect(found?.path.at(-1)).toBe('back:hung');
+    },
+  );
 });
 
 function expectComplete(result: Exploration): void {
@@ -462,16 +468,12 @@ const broken: Record<string, Broken> = {
 };
 
 describe.skipIf(isQuick)('caught by a shortest run:', () => {
-  test.each(Object.entries(broken))(
-    '%s',
-    (_, { finds, within, machines }) => {
-      const agent = exploreAgent(within, { ...machines, invariants: [finds] });
-      const { found } = findShortest(() => agent.begin());
-      expect(found?.violations[0]?.invariant).toBe(finds.name);
-      expect(lastsUntilTheEnd(() => agent.begin(), found!.path)).toBe(true);
-    },
-    120_000,
-  );
+  test.each(Object.entries(broken))('%s', (_, { finds, within, machines }) => {
+    const agent = exploreAgent(within, { ...machines, invariants: [finds] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found?.violations[0]?.invariant).toBe(finds.name);
+    expect(lastsUntilTheEnd(() => agent.begin(), found!.path)).toBe(true);
+  });
 
   test.each<[string, Broken['machines'], Bounds, string]>([
     [
@@ -490,16 +492,12 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
       bounds(1, 1, 0),
       'undying:',
     ],
-  ])(
-    '%s: what is wanted is out of reach',
-    (_, machines, within, fault) => {
-      const agent = exploreAgent(within, { ...machines, faults: [fault], invariants: [] });
-      const { found } = explore(() => agent.begin());
-      expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
-      expect(found?.path.some((choice) => choice.startsWith(fault))).toBe(true);
-    },
-    120_000,
-  );
+  ])('%s: what is wanted is out of reach', (_, machines, within, fault) => {
+    const agent = exploreAgent(within, { ...machines, faults: [fault], invariants: [] });
+    const { found } = explore(() => agent.begin());
+    expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
+    expect(found?.path.some((choice) => choice.startsWith(fault))).toBe(true);
+  });
 
   describe('C18: an Envoy that lives without a listener that it refused', () => {
     const lives = 'lack:0 admin:0 live:0 seen:0 tick:start-limiter.refill tick:epoch-0.holdBack looked:0';
