@@ -19,6 +19,8 @@ import type { AgentSettings } from './settings.ts';
 import { statusMachine } from './status.machine.ts';
 import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
 import { agentTimeline } from './timeline.ts';
+import type { XdsFailed, XdsListening } from './xds-protocol.ts';
+import { xdsProxyMachine } from './xds-proxy.machine.ts';
 
 export interface AgentInput {
   settings: AgentSettings;
@@ -68,7 +70,9 @@ export const agentMachine = setup({
       | DnsListening
       | DnsFailed
       | SecretsReady
-      | SecretsFailed,
+      | SecretsFailed
+      | XdsListening
+      | XdsFailed,
     children: {} as {
       signals: 'signals';
       claim: 'claimBaseIds';
@@ -76,6 +80,7 @@ export const agentMachine = setup({
       status: 'status';
       dns: 'dns';
       secrets: 'secrets';
+      'xds-proxy': 'xdsProxy';
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
     },
@@ -89,6 +94,7 @@ export const agentMachine = setup({
     status: statusMachine,
     dns: dnsMachine,
     secrets: secretsMachine,
+    xdsProxy: xdsProxyMachine,
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
   },
@@ -120,6 +126,7 @@ export const agentMachine = setup({
       input: ({ context }) => context.settings.identity,
     }),
     startSecrets: sendTo('secrets', { type: 'secrets.start' }),
+    startXds: sendTo('xds-proxy', { type: 'xds.start' }),
     startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
     startWatcher: sendTo('cert-watcher', { type: 'watch.start' }),
     restart: sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' }),
@@ -144,6 +151,8 @@ export const agentMachine = setup({
     'quit.requested': {},
     'secrets.ready': {},
     'secrets.failed': {},
+    'xds.listening': {},
+    'xds.failed': {},
     // Told for people: they are in the trace, and so in the log and the metrics.
     'restart.decided': {},
     'restart.ended': {},
@@ -178,16 +187,31 @@ export const agentMachine = setup({
     },
     'at work': {
       description: 'The status port is open or about to be.',
-      invoke: {
-        id: 'status',
-        src: 'status',
-        systemId: 'status',
-        input: ({ context }) => ({ port: context.settings.statusPort }),
-        onError: {
-          target: 'releasing the base ids',
-          actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
+      invoke: [
+        {
+          id: 'xds-proxy',
+          src: 'xdsProxy',
+          systemId: 'xds-proxy',
+          input: ({ context: { settings } }) => ({
+            socket: settings.xdsSocket,
+            hasSecrets: settings.identity.source !== 'nowhere',
+          }),
+          onError: {
+            target: 'releasing the base ids',
+            actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
+          },
         },
-      },
+        {
+          id: 'status',
+          src: 'status',
+          systemId: 'status',
+          input: ({ context }) => ({ port: context.settings.statusPort }),
+          onError: {
+            target: 'releasing the base ids',
+            actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
+          },
+        },
+      ],
       entry: 'startStatus',
       initial: 'opening the status port',
       states: {
@@ -203,7 +227,7 @@ export const agentMachine = setup({
             'status.listening': [
               { guard: 'hasIdentity', target: 'opening the secret server' },
               { guard: 'answersDns', target: 'opening the DNS port' },
-              { target: 'supervising' },
+              { target: 'opening the xds socket' },
             ],
             'status.failed': {
               target: '#agent.releasing the base ids',
@@ -225,7 +249,10 @@ export const agentMachine = setup({
             },
           },
           on: {
-            'secrets.ready': [{ guard: 'answersDns', target: 'opening the DNS port' }, { target: 'supervising' }],
+            'secrets.ready': [
+              { guard: 'answersDns', target: 'opening the DNS port' },
+              { target: 'opening the xds socket' },
+            ],
             'secrets.failed': {
               target: '#agent.releasing the base ids',
               actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
@@ -249,8 +276,31 @@ export const agentMachine = setup({
             },
           },
           on: {
-            'dns.listening': 'supervising',
+            'dns.listening': 'opening the xds socket',
             'dns.failed': {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+            },
+            'status.failed': {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+            },
+            'quit.requested': '#agent.releasing the base ids',
+            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
+          },
+        },
+        'opening the xds socket': {
+          description: 'Envoy is to find somebody there when it asks for its configuration.',
+          entry: 'startXds',
+          after: {
+            openLimit: {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'addTrouble', params: { trouble: `the xDS socket was not open in ${openLimitMs} ms` } },
+            },
+          },
+          on: {
+            'xds.listening': 'supervising',
+            'xds.failed': {
               target: '#agent.releasing the base ids',
               actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
             },

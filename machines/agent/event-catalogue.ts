@@ -21,7 +21,9 @@ type Diagram =
   | 'dns'
   | 'secrets'
   | 'secret'
-  | 'secret-files';
+  | 'secret-files'
+  | 'xds'
+  | 'xds-stream';
 
 /**
  * `spawn`, `timer …` and `done` rows are what the runtime itself records of an actor's life: the seeds draw a started process
@@ -230,4 +232,46 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer holdBack', from: 'epoch-N', to: 'epoch-N', diagram: 'epoch', seeds: [] },
   { type: 'probe.passed', from: 'epoch-N/probe', to: 'epoch-N', diagram: 'epoch', seeds: [] },
   { type: 'probe.failed', from: 'epoch-N/probe', to: 'epoch-N', diagram: 'epoch', seeds: [] },
+
+  // ---- Envoy's way to the control plane
+  { type: 'spawn', from: 'agent', to: 'xds-proxy', diagram: 'startup', seeds: [] },
+  { type: 'xds.start', from: 'agent', to: 'xds-proxy', diagram: 'xds', seeds: [] },
+  { type: 'xds.listening', from: 'xds-proxy', to: 'agent', diagram: 'xds', seeds: [] },
+  { type: 'xds.failed', from: 'xds-proxy', to: 'agent', diagram: 'xds', seeds: [] },
+  { type: 'spawn', from: 'xds-proxy', to: 'xds-proxy/server', diagram: 'xds', seeds: [] },
+  { type: 'socket.listening', from: 'xds-proxy/server', to: 'xds-proxy', diagram: 'xds', seeds: [] },
+  { type: 'socket.failed', from: 'xds-proxy/server', to: 'xds-proxy', diagram: 'xds', seeds: [] },
+  { type: 'downstream.opened', from: 'xds-proxy/server', to: 'xds-proxy', diagram: 'xds', seeds: [] },
+  { type: 'timer refill', from: 'xds-proxy', to: 'xds-proxy', diagram: 'xds', seeds: [] },
+  { type: 'spawn', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'stream.supersede', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'upstream.failed', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
+  { type: 'upstream.served', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
+  { type: 'stream.ended', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
+  { type: 'done', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
+  { type: 'trust-bundle.received', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
+  { type: 'trust-bundle.served', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'trust-bundle.refused', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'spawn', from: 'xds-stream-N', to: 'xds-stream-N/downstream', diagram: 'xds-stream', seeds: [] },
+  { type: 'spawn', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },
+  { type: 'timer pause', from: 'xds-stream-N', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'timer dialLimit', from: 'xds-stream-N', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'timer answerLimit', from: 'xds-stream-N', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'timer trial', from: 'xds-stream-N', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'timer congestionLimit', from: 'xds-stream-N', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'timer bundleLimit', from: 'xds-stream-N', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'timer endLimit', from: 'xds-stream-N', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'upstream.opened', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'upstream.unreachable', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'upstream.answered', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'upstream.lost', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'downstream.invalid', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'downstream.congested', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'downstream.relieved', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'upstream.congested', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'upstream.relieved', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'bundle.arrived', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'bundle.answer', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },
+  { type: 'downstream.end', from: 'xds-stream-N', to: 'xds-stream-N/downstream', diagram: 'xds-stream', seeds: [] },
+  { type: 'downstream.closed', from: 'xds-stream-N/downstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
 ];

@@ -38,6 +38,8 @@ export interface AgentSettings {
   /** Whether the workload's names are answered. */
   dns: boolean;
   identity: IdentitySettings;
+  /** The socket that Envoy has its configuration from; empty: no xDS proxy. */
+  xdsSocket: string;
 }
 
 /** How this workload proves who it is (spec/agent.md §7). */
@@ -84,4 +86,5 @@ export const defaultSettings: AgentSettings = {
     grace: { ratio: 0.5, jitter: 0.01 },
     writesOutput: false,
   },
+  xdsSocket: '',
 };

@@ -12,6 +12,8 @@ import { type AgentSettings, defaultSettings } from '../../machines/agent/settin
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
+import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { ChartpilotError, explainInOneLine, messageOf } from '../runtime/errors.ts';
@@ -30,7 +32,7 @@ import { buildBootstrap } from './bootstrap/bootstrap.ts';
 import { telemetryWarnings } from './bootstrap/bootstrap-telemetry.ts';
 import { controlPlaneTls } from './bootstrap/control-plane-tls.ts';
 import { buildNode, nodeIdOf } from './bootstrap/node-metadata.ts';
-import { type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
+import { type EnvoyRun, type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
 import { watchDirectory } from './certificates/certificate-watch.ts';
@@ -48,6 +50,7 @@ import { ProcessTable } from './envoy/process-table.ts';
 import type { ScratchParent } from './envoy/scratch-folder.ts';
 import type { ServingPorts } from './envoy/serving-envoy.ts';
 import { repairSharedMemory } from './envoy/shared-memory.ts';
+import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import { localAddresses } from './options/addresses.ts';
 import type { ProxyOptions } from './options/options.ts';
 import { requireFlags, requireFolders } from './options/requirements.ts';
@@ -56,6 +59,12 @@ import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
 import { restartLogLine } from './status/restart-log.ts';
 import { statusServer } from './status/status-server.ts';
+import { downstream } from './xds/downstream.ts';
+import { upstream } from './xds/upstream.ts';
+import { XdsActivity } from './xds/xds-activity.ts';
+import { xdsHeaders } from './xds/xds-headers.ts';
+import { envoyHeader, xdsServer } from './xds/xds-server.ts';
+import { XdsStreams, xdsSocketPath } from './xds/xds-streams.ts';
 
 export interface AgentProgram {
   readonly options: ProxyOptions;
@@ -82,7 +91,8 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const configPath = config.customConfigFile ? undefined : config.configPath;
   requireFolders({ runDir: chooseRunDir(options.runDir), configPath, hotRestart });
   const net = new SafetyNet(options.env);
-  const metrics = new AgentMetrics(undefined, program.unwrittenLines);
+  const xds = new XdsActivity();
+  const metrics = new AgentMetrics(undefined, program.unwrittenLines, xds);
   const openFence = lastFence(log, metrics);
   const stopLogging = logRecords(recorder, log.scope('agent'), {
     // A probe asks each second.
@@ -94,7 +104,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const stopFollowing = recorder.observe((record) => ending.take(record));
   try {
     const [machine] = await Promise.all([
-      agentWithEffects(program, net, metrics),
+      agentWithEffects(program, net, metrics, xds),
       requireFlags(program.binary, envoyFlags(options)),
     ]);
     const actor = startRoot(machine, {
@@ -158,7 +168,7 @@ class SafetyNet {
 /** For an Envoy that was left over to end of a SIGKILL. */
 const lastLimitMs = 2_000;
 
-async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics) {
+async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics, xds: XdsActivity) {
   const { options, log, trace } = program;
   const { config, envoyStatusPort, envoyPrometheusPort } = options;
   const admins = new AdminInterfaces({
@@ -168,6 +178,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   });
   const runDir = chooseRunDir(options.runDir);
   const guard = await parentDeathGuard();
+  const names = options.dns && new DnsTables(options.dns.workload);
   const turns = new FileTurns();
   return agentMachine.provide({
     actors: {
@@ -197,11 +208,13 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
           }),
         },
       }),
-      ...(options.dns && { dns: dnsWithEffects(options.dns, metrics) }),
+      ...(options.dns && names && { dns: dnsWithEffects(options.dns, names, metrics) }),
       secrets: workloadSecrets({ ...options, nodeId: nodeIdOf(options), log: log.scope('secrets'), turns }),
+      xdsProxy: xdsProxyWithEffects(program, xds, names),
       supervisor: supervisorMachine.provide({
         actors: {
           epoch: epochWithEffects(program, net.table, admins, {
+            xds,
             guard,
             turns,
             scratch: scratchFolders(runDir, config),
@@ -227,13 +240,41 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   });
 }
 
-function dnsWithEffects(options: DnsOptions, metrics: AgentMetrics) {
+function dnsWithEffects(options: DnsOptions, tables: DnsTables, metrics: AgentMetrics) {
   const counts = new DnsCounts();
   metrics.withDns(counts);
-  const tables = new DnsTables(options.workload);
-  // Nobody hands over the control plane's names yet: until then, others are asked for all of them.
+  // A control plane that sends no names is no reason to answer none: until a table comes, others are asked for all of them.
   const environment = { options: { ...options, forwardBeforeTable: true }, tables, counts };
   return dnsMachine.provide({ actors: { server: dnsServer(environment) } });
+}
+
+/** Envoy's way to the control plane. */
+function xdsProxyWithEffects({ options, log }: AgentProgram, activity: XdsActivity, names: DnsTables | undefined) {
+  const { config, env } = options;
+  const streams = new XdsStreams();
+  const credentials = new ControlPlaneCredentials({ config, env });
+  const { headers, warnings } = xdsHeaders(env);
+  for (const warning of warnings) log.warn(warning);
+  return xdsProxyMachine.provide({
+    actors: {
+      server: xdsServer({ streams }),
+      stream: xdsStreamMachine.provide({
+        actors: {
+          downstream: downstream({ streams, activity }),
+          upstream: upstream({
+            streams,
+            discoveryAddress: config.discoveryAddress,
+            credentials: () => credentials.read('xds', config.discoveryAddress),
+            headers,
+            activity,
+            log: log.scope('xds'),
+            trustBundles: env.PROXY_CONFIG_XDS_AGENT === 'true',
+            ...(names && { nameTables: (table) => names.take(table) }),
+          }),
+        },
+      }),
+    },
+  });
 }
 
 /** A bootstrap of the user's own may have any ports, or none. */
@@ -248,7 +289,12 @@ function epochWithEffects(
   program: AgentProgram,
   table: ProcessTable,
   admins: AdminInterfaces,
-  { guard, turns, scratch }: { guard: readonly string[]; turns: FileTurns; scratch: readonly ScratchParent[] },
+  {
+    guard,
+    turns,
+    scratch,
+    xds,
+  }: { guard: readonly string[]; turns: FileTurns; scratch: readonly ScratchParent[]; xds: XdsActivity },
 ) {
   const { options, binary, log, recorder } = program;
   const { config, role } = options;
@@ -281,7 +327,7 @@ function epochWithEffects(
         log: log.scope('envoy'),
         outOfMemoryKills: outOfMemoryCounter(),
       }),
-      probe: liveProbe({ admins, discoveryAddress, startOf: (run) => table.startOf(run) }),
+      probe: liveProbe({ admins, discoveryAddress, xds, startOf: (run) => table.startOf(run) }),
       drainListeners: drainListeners({ admins, role }),
     },
     actions: {
@@ -326,14 +372,17 @@ function envoyFlags(options: ProxyOptions): EnvoyFlags {
   };
 }
 
-/** The generated bootstrap differs by its admin port only: what is wrong with it is found before anything is started. */
+/** The generated bootstrap differs by its admin port and the Envoy's name only: what is wrong with it is found before anything is started. */
 function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment['source'] {
   const { addresses, podAnnotations, outlierLogPath, ...rest } = options;
   const { customConfigFile, proxyAdminPort } = options.config;
   if (customConfigFile) return { customConfigFile };
   const tls = controlPlaneTls(options.config, options.env);
   const { settings } = options.identity;
-  const build = (adminPort: number): { bootstrap: object; warnings: readonly string[] } => {
+  const build = (
+    adminPort: number,
+    { epoch, baseId }: EnvoyRun,
+  ): { bootstrap: object; warnings: readonly string[] } => {
     const facts = {
       ...rest,
       addresses,
@@ -342,9 +391,12 @@ function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment
       annotations: podAnnotations,
       local: localAddresses(addresses),
       hostIp: options.env.HOST_IP ?? '',
+      xdsSocket: xdsSocketPath(options.config.configPath),
+      // A parent and its child of a hot restart have one node, and a stream each.
+      xdsHeaders: { [envoyHeader]: `${epoch}@${baseId}` },
       ...(outlierLogPath !== undefined && { outlierLogPath }),
       ...(settings.source !== 'nowhere' && { secretSocket: settings.socket }),
-      ...(tls !== undefined && { tls, controlPlaneName: tls.serverName }),
+      ...(tls !== undefined && { controlPlaneName: tls.serverName }),
     };
     const { node, warnings } = buildNode(facts);
     return {
@@ -352,8 +404,8 @@ function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment
       warnings: [...warnings, ...telemetryWarnings(options.config)],
     };
   };
-  for (const warning of build(proxyAdminPort).warnings) log.warn(warning);
-  return { bootstrap: (adminPort) => build(adminPort).bootstrap };
+  for (const warning of build(proxyAdminPort, { epoch: 0, baseId: 0 }).warnings) log.warn(warning);
+  return { bootstrap: (adminPort, run) => build(adminPort, run).bootstrap };
 }
 
 function agentSettings({ config, watch, identity, ...options }: ProxyOptions): AgentSettings {
@@ -372,6 +424,8 @@ function agentSettings({ config, watch, identity, ...options }: ProxyOptions): A
     statusPort: config.statusPort,
     dns: options.dns !== undefined,
     identity: identity.settings,
+    // A bootstrap of the user's own has its control plane from wherever it says.
+    xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
   };
 }
 

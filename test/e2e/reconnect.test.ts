@@ -15,6 +15,7 @@ import { typeUrls } from '../ads-client.ts';
 import { ControlPlane, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { startXdsProxy, stopXdsProxies } from '../harness/xds-proxy.ts';
 import { type RealEnvoy, startRealEnvoy } from '../networking/ads-envoy.ts';
 import { ScriptedSource } from '../simulation/scripted-source.ts';
 
@@ -23,6 +24,7 @@ const balancers: Balancer[] = [];
 
 afterEach(async () => {
   for (const envoy of envoys.splice(0)) await envoy.stop();
+  stopXdsProxies();
   for (const balancer of balancers.splice(0)) balancer.close();
   await stopControlPlanes();
 });
@@ -119,8 +121,12 @@ class Balancer {
 
 const xdsPortOf = (plane: ControlPlane): number => plane.port('ads.listening');
 
-async function startDelta(port: number): Promise<RealEnvoy> {
-  const envoy = await startRealEnvoy(port, sidecar, { delta: true });
+/** Envoy's control plane is at this port, or beyond the agent's xDS proxy. */
+type Way = 'directly' | 'through the agent';
+
+async function startDelta(port: number, way: Way = 'directly'): Promise<RealEnvoy> {
+  const ads = way === 'directly' ? port : (await startXdsProxy(`127.0.0.1:${port}`)).socket;
+  const envoy = await startRealEnvoy(ads, sidecar, { delta: true });
   envoys.push(envoy);
   return envoy;
 }
@@ -180,47 +186,50 @@ async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): 
 /** What HTTP/2 says to open a connection, and four answers without a resource. */
 const emptyAnswersBytes = 1_500;
 
-test('an Envoy that comes back, to the same or to another replica, is sent nothing that it has', async () => {
-  const [port] = (await freePorts(1)) as [number];
-  const files = mesh(port);
-  const one = await ControlPlane.serving({}, files);
-  const balancer = await Balancer.to(xdsPortOf(one));
-  const envoy = await startDelta(balancer.port);
-  await settled(envoy);
-  await eventually('Envoy has its routes', async () => (await envoy.admin('/config_dump')).includes('"r29"'));
-  const initial = await quietBytes(envoy);
-  expect(initial).toBeGreaterThan(30_000);
+test.each<Way>(['directly', 'through the agent'])(
+  'an Envoy that comes back, to the same or to another replica, is sent nothing that it has: %s',
+  async (way) => {
+    const [port] = (await freePorts(1)) as [number];
+    const files = mesh(port);
+    const one = await ControlPlane.serving({}, files);
+    const balancer = await Balancer.to(xdsPortOf(one));
+    const envoy = await startDelta(balancer.port, way);
+    await settled(envoy);
+    await eventually('Envoy has its routes', async () => (await envoy.admin('/config_dump')).includes('"r29"'));
+    const initial = await quietBytes(envoy);
+    expect(initial).toBeGreaterThan(30_000);
 
-  const same = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
-  expect(same).toBeLessThan(emptyAnswersBytes);
+    const same = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
+    expect(same).toBeLessThan(emptyAnswersBytes);
 
-  // One that has read its files in another order, and some of them changed since.
-  const changedEntry = serviceFiles(3, port, '10.1.0.9');
-  const reversed = Object.fromEntries(Object.entries({ ...files, ...changedEntry }).reverse());
-  const other = await ControlPlane.serving({}, reversed);
-  const beforehand = other.client('ads.listening').delta();
-  beforehand.onResponse = ({ typeUrl, nonce: responseNonce }) => beforehand.send({ typeUrl, responseNonce });
-  beforehand.send({ node: sidecar, typeUrl: typeUrls.CDS });
-  await beforehand.next();
-  beforehand.send({ typeUrl: typeUrls.EDS, resourceNamesSubscribe: [clusterOf(3, port)] });
-  expect(addressesIn((await beforehand.next()).resources)).toContain('10.1.0.9');
-  other.write('entry-3.yaml', files['entry-3.yaml']!);
-  expect(addressesIn((await beforehand.next()).resources)).not.toContain('10.1.0.9');
-  const another = await bytesOfReturn(envoy, balancer, xdsPortOf(other));
-  expect(another).toBeLessThan(emptyAnswersBytes);
+    // One that has read its files in another order, and some of them changed since.
+    const changedEntry = serviceFiles(3, port, '10.1.0.9');
+    const reversed = Object.fromEntries(Object.entries({ ...files, ...changedEntry }).reverse());
+    const other = await ControlPlane.serving({}, reversed);
+    const beforehand = other.client('ads.listening').delta();
+    beforehand.onResponse = ({ typeUrl, nonce: responseNonce }) => beforehand.send({ typeUrl, responseNonce });
+    beforehand.send({ node: sidecar, typeUrl: typeUrls.CDS });
+    await beforehand.next();
+    beforehand.send({ typeUrl: typeUrls.EDS, resourceNamesSubscribe: [clusterOf(3, port)] });
+    expect(addressesIn((await beforehand.next()).resources)).toContain('10.1.0.9');
+    other.write('entry-3.yaml', files['entry-3.yaml']!);
+    expect(addressesIn((await beforehand.next()).resources)).not.toContain('10.1.0.9');
+    const another = await bytesOfReturn(envoy, balancer, xdsPortOf(other));
+    expect(another).toBeLessThan(emptyAnswersBytes);
 
-  // What has changed meanwhile is sent, and what is gone is told.
-  const { 'entry-7.yaml': _, 'route-7.yaml': __, ...rest } = { ...files, ...changedEntry };
-  const last = await ControlPlane.serving({}, rest);
-  const changed = await bytesOfReturn(envoy, balancer, xdsPortOf(last));
-  await eventually('Envoy has what has changed', async () => {
-    const clusters = await envoy.admin('/clusters');
-    return clusters.includes(`${clusterOf(3, port)}::10.1.0.9:`) && !clusters.includes(hostOf(7));
-  });
-  // The routes of a port are one resource.
-  expect(changed).toBeLessThan(initial / 2);
-  console.log(`bytes: at first ${initial}, then ${same} and ${another}, with two changes ${changed}`);
-});
+    // What has changed meanwhile is sent, and what is gone is told.
+    const { 'entry-7.yaml': _, 'route-7.yaml': __, ...rest } = { ...files, ...changedEntry };
+    const last = await ControlPlane.serving({}, rest);
+    const changed = await bytesOfReturn(envoy, balancer, xdsPortOf(last));
+    await eventually('Envoy has what has changed', async () => {
+      const clusters = await envoy.admin('/clusters');
+      return clusters.includes(`${clusterOf(3, port)}::10.1.0.9:`) && !clusters.includes(hostOf(7));
+    });
+    // The routes of a port are one resource.
+    expect(changed).toBeLessThan(initial / 2);
+    console.log(`${way}, bytes: at first ${initial}, then ${same} and ${another}, with two changes ${changed}`);
+  },
+);
 
 test('an Envoy whose cluster waits for endpoints that it has is sent them by whomever it comes to', async () => {
   const [port] = (await freePorts(1)) as [number];

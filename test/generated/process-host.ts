@@ -17,6 +17,7 @@ import { envoyProcess } from '../../src/agent/envoy/envoy-process.ts';
 import { outOfMemoryCounter } from '../../src/agent/envoy/out-of-memory.ts';
 import { ProcessTable } from '../../src/agent/envoy/process-table.ts';
 import { repairSharedMemory } from '../../src/agent/envoy/shared-memory.ts';
+import { XdsActivity } from '../../src/agent/xds/xds-activity.ts';
 import { silentLogger } from '../../src/runtime/log.ts';
 import { adminInterfaces, envoyBinary, temporaryScratch, testFlags } from '../fixtures/real-envoy.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -149,6 +150,7 @@ class ProcessHost implements Host {
       probe: liveProbe({
         admins,
         discoveryAddress: undefined,
+        xds: new XdsActivity(),
         startOf: (run) => this.#table.startOf(run),
       }),
       drainListeners: drainListeners({ admins, role: 'sidecar' }),

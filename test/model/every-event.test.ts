@@ -10,6 +10,7 @@ import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { eventCatalogue } from '../../machines/agent/event-catalogue.ts';
 import { startLimiterMachine } from '../../machines/agent/start-limiter.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
+import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
 import { leaves, spokenOf } from './chart.ts';
 
 /** The answer to an order, which comes in the state that gave it. */
@@ -21,6 +22,7 @@ const machines: readonly AnyStateMachine[] = [
   certWatcherMachine,
   statusMachine,
   startLimiterMachine,
+  xdsStreamMachine,
 ];
 
 /**

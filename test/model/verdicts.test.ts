@@ -92,7 +92,7 @@ describe('the sentences of', () => {
 
   test('a trace that breaks off', () => {
     const { header, records } = recordedLife([later]);
-    expect(said({ header, records: records.slice(0, 80) })).toEqual([
+    expect(said({ header, records: records.slice(0, 90) })).toEqual([
       begins,
       'note: the trace breaks off while the program is at work: it runs on, or it was killed',
     ]);

@@ -26,9 +26,13 @@ export interface RealEnvoyOptions {
   readonly delta?: boolean;
 }
 
-/** Returns when the admin interface answers; what the ADS server sends may not have arrived yet. */
+/**
+ * Returns when the admin interface answers; what the ADS server sends may not have arrived yet.
+ *
+ * @param ads its port on loopback, or the path of its socket
+ */
 export async function startRealEnvoy(
-  adsPort: number,
+  ads: number | string,
   node: EnvoyNode,
   options: RealEnvoyOptions = {},
 ): Promise<RealEnvoy> {
@@ -37,7 +41,7 @@ export async function startRealEnvoy(
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-accepts-'));
   const addressFile = join(folder, 'admin-address');
   const configFile = join(folder, 'bootstrap.json');
-  writeFileSync(configFile, JSON.stringify(bootstrap(adsPort, node, options)));
+  writeFileSync(configFile, JSON.stringify(bootstrap(ads, node, options)));
   // No hot restart: nothing shared with other Envoys of the host, nothing left in /dev/shm.
   const flags = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning'];
   const args = ['-c', configFile, '--admin-address-path', addressFile, ...flags];
@@ -76,7 +80,7 @@ async function ended(child: ChildProcess): Promise<void> {
 }
 
 function bootstrap(
-  adsPort: number,
+  ads: number | string,
   { id, cluster, metadata = {} }: EnvoyNode,
   { delta = false }: RealEnvoyOptions,
 ): object {
@@ -95,13 +99,16 @@ function bootstrap(
     },
     static_resources: {
       // The second stands for the agent, which serves the workload's certificates.
-      clusters: ['ads', 'sds-grpc'].map((name) => grpcCluster(name, adsPort)),
+      clusters: ['ads', 'sds-grpc'].map((name) => grpcCluster(name, ads)),
     },
   };
 }
 
-function grpcCluster(name: string, port: number): object {
-  const address = { socket_address: { address: '127.0.0.1', port_value: port } };
+function grpcCluster(name: string, server: number | string): object {
+  const address =
+    typeof server === 'string'
+      ? { pipe: { path: server } }
+      : { socket_address: { address: '127.0.0.1', port_value: server } };
   return {
     name,
     type: 'STATIC',

@@ -5,6 +5,7 @@ import { createActor, type EventObject, setup } from 'xstate';
 import { adminInterfaces, freePort } from '../../../test/fixtures/real-envoy.ts';
 import { bestOf } from '../../../test/harness/best-of.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { XdsActivity } from '../xds/xds-activity.ts';
 import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
 
 /** An admin interface that says what the test wants. */
@@ -14,21 +15,18 @@ interface Admin {
   ready: { status: number; body: string };
   epoch: number;
   state: string;
-  connected: boolean;
   refused: string[];
 }
 
 async function adminServer(port = 0): Promise<{ admin: Admin; port: number; server: Server }> {
   const ready = { status: 200, body: 'LIVE\n' };
-  const admin: Admin = { asked: 0, ready, epoch: 0, state: 'LIVE', connected: false, refused: [] };
+  const admin: Admin = { asked: 0, ready, epoch: 0, state: 'LIVE', refused: [] };
   const server = createServer((request, response) => {
     if (request.url === '/ready') admin.asked++;
     if (request.url === '/ready') response.writeHead(admin.ready.status).end(admin.ready.body);
     else if (request.url === '/server_info') {
       const { state, epoch } = admin;
       response.end(JSON.stringify({ state, command_line_options: { restart_epoch: epoch } }));
-    } else if (request.url?.startsWith('/stats')) {
-      response.end(`control_plane.connected_state: ${admin.connected ? 1 : 0}\n`);
     } else if (request.url?.startsWith('/config_dump')) {
       const configs = admin.refused.map((name) => ({ name, error_state: { details: 'no certificate' } }));
       response.end(JSON.stringify({ configs }));
@@ -54,6 +52,7 @@ function probing(
   const probe = liveProbe({
     admins: adminInterfaces(port),
     discoveryAddress: undefined,
+    xds: new XdsActivity(),
     startOf: () => performance.now(),
     ...options,
   });
@@ -146,15 +145,16 @@ test('an epoch that waits for a control plane which is away says so', async () =
   );
 });
 
-test('an epoch whose control plane is connected and silent says so', async () => {
+test.each([
+  [{}, 'connected and has not answered on the xDS stream'],
+  [{ responses: 1 }, 'connected and has not sent all of the configuration'],
+  [{ trouble: 'UNAUTHENTICATED: no' }, 'there: UNAUTHENTICATED: no'],
+])('an epoch whose control plane is reached says how far its xDS stream is: %o', async (activity, how) => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
-  admin.connected = true;
   const discoveryAddress = `127.0.0.1:${port}`;
-  const { why } = probing(port, 0, { discoveryAddress });
-  expect(await why()).toBe(
-    `INITIALIZING: the control plane at ${discoveryAddress} is connected and has not sent all of the configuration`,
-  );
+  const { why } = probing(port, 0, { discoveryAddress, xds: Object.assign(new XdsActivity(), activity) });
+  expect(await why()).toBe(`INITIALIZING: the control plane at ${discoveryAddress} is ${how}`);
 });
 
 test('an epoch that is live without listeners that it refused is told as such, once for what it lacks', async () => {

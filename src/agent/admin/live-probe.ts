@@ -13,6 +13,7 @@ import type {
   ProbeWaiting,
 } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import type { XdsActivity } from '../xds/xds-activity.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminDirectory } from './admin-interfaces.ts';
 import { askRefusedListeners, type RefusedListener } from './refused-listeners.ts';
@@ -22,6 +23,8 @@ export interface ProbeEnvironment {
   readonly admins: AdminDirectory;
   /** Undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
+  /** What goes through the agent's xDS proxy. */
+  readonly xds: Pick<XdsActivity, 'trouble' | 'responses'>;
   /** When the epoch's process was started, by `performance.now()`. */
   readonly startOf: (run: EpochRun) => number | undefined;
 }
@@ -109,7 +112,7 @@ class Probe {
     const finding = await look(this.#admin, this.#input);
     // The next round tells.
     if (finding.live) return;
-    const reason = await whatItWaitsFor(this.#environment, this.#admin, finding);
+    const reason = await whatItWaitsFor(this.#environment, finding);
     this.#report({ type: 'probe.waiting', reason });
   }
 
@@ -143,11 +146,7 @@ async function look(admin: AdminClient, { epoch }: EpochRun): Promise<Finding> {
   }
 }
 
-async function whatItWaitsFor(
-  { discoveryAddress }: ProbeEnvironment,
-  admin: AdminClient,
-  finding: Finding,
-): Promise<string> {
+async function whatItWaitsFor({ discoveryAddress, xds }: ProbeEnvironment, finding: Finding): Promise<string> {
   if (!finding.answered || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
     return finding.detail;
   }
@@ -155,18 +154,7 @@ async function whatItWaitsFor(
   if (problem !== undefined) {
     return `${finding.detail}: no configuration from the control plane at ${discoveryAddress} (${problem})`;
   }
-  const connected = await isConnected(admin);
-  const how = connected
-    ? 'is connected and has not sent all of the configuration'
-    : 'accepts connections, but no xDS stream is open';
-  return `${finding.detail}: the control plane at ${discoveryAddress} ${how}`;
-}
-
-async function isConnected(admin: AdminClient): Promise<boolean> {
-  try {
-    const { body } = await admin.get('/stats?filter=^control_plane.connected_state$');
-    return /connected_state: 1\b/.test(body);
-  } catch {
-    return false;
-  }
+  if (xds.trouble !== '') return `${finding.detail}: the control plane at ${discoveryAddress} is there: ${xds.trouble}`;
+  const how = xds.responses > 0 ? 'has not sent all of the configuration' : 'has not answered on the xDS stream';
+  return `${finding.detail}: the control plane at ${discoveryAddress} is connected and ${how}`;
 }

@@ -34,6 +34,8 @@ function facts(changes: Partial<BootstrapFacts> = {}, configChanges: Partial<Pro
     annotations: {},
     delta: false,
     connectTimeoutMs: 1_000,
+    xdsSocket: './etc/istio/proxy/XDS',
+    xdsHeaders: { 'x-chartpilot-envoy': '0@7' },
     envoyStatusPort: 15021,
     envoyPrometheusPort: 15090,
     ...changes,
@@ -41,7 +43,7 @@ function facts(changes: Partial<BootstrapFacts> = {}, configChanges: Partial<Pro
 }
 
 interface Shape {
-  dynamic_resources: { ads_config: { api_type: string } };
+  dynamic_resources: { ads_config: { api_type: string; grpc_services: { initial_metadata: object[] }[] } };
   static_resources: {
     clusters: { name: string; type: string; transport_socket?: unknown; dns_lookup_family?: string }[];
     listeners: { address: { socket_address: { port_value: number } } }[];
@@ -61,8 +63,8 @@ describe('Envoy accepts the bootstrap', () => {
     ['plaintext, state of the world', {}, {}],
     ['delta, no listeners of its own', { delta: true, envoyStatusPort: 0, envoyPrometheusPort: 0 }, {}],
     [
-      'TLS to a named control plane, extra tags, runtime flags, statsd',
-      { tls: { rootFile: '<root>', serverName: 'istiod.istio-system.svc' }, outlierLogPath: '/dev/null' },
+      'extra tags, runtime flags, statsd',
+      { outlierLogPath: '/dev/null' },
       {
         discoveryAddress: 'istiod.istio-system.svc:15012',
         extraStatTags: ['my_tag'],
@@ -116,11 +118,15 @@ test('without a status server there is nobody to forward readiness to', () => {
   expect(built({}, { statusPort: 0 }).static_resources.clusters.map(({ name }) => name)).not.toContain('agent');
 });
 
-test('an address is connected to, a name is looked up', () => {
-  const [byAddress] = built().static_resources.clusters;
-  const [byName] = built({}, { discoveryAddress: 'istiod:15010' }).static_resources.clusters;
-  expect(byAddress).toMatchObject({ type: 'STATIC' });
-  expect(byName).toMatchObject({ type: 'STRICT_DNS', dns_lookup_family: 'V4_ONLY' });
+test('Envoy has its configuration from the agent, wherever the control plane is, and says which Envoy it is', () => {
+  const shape = built({}, { discoveryAddress: 'istiod:15012' });
+  const [controlPlane] = shape.static_resources.clusters;
+  expect(controlPlane).toMatchObject({ type: 'STATIC' });
+  expect(JSON.stringify(controlPlane)).toContain('{"pipe":{"path":"./etc/istio/proxy/XDS"}}');
+  expect(JSON.stringify(controlPlane)).not.toContain('istiod');
+  expect(shape.dynamic_resources.ads_config.grpc_services[0]!.initial_metadata).toEqual([
+    { key: 'x-chartpilot-envoy', value: '0@7' },
+  ]);
 });
 
 test('--delta asks for incremental xDS', () => {

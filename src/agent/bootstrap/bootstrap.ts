@@ -1,12 +1,9 @@
 /** Envoy's bootstrap, from what the agent knows (spec/agent.md §5.2), as v3 API JSON. Pure. */
-import { isIP } from 'node:net';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
-import { ChartpilotError } from '../../runtime/errors.ts';
 import type { LocalAddresses } from '../options/addresses.ts';
 import { loadAssignment, socketAddress } from './bootstrap-address.ts';
 import { statsConfig } from './bootstrap-stats.ts';
 import { telemetryServices } from './bootstrap-telemetry.ts';
-import type { ControlPlaneTls } from './control-plane-tls.ts';
 import type { EnvoyNode } from './node-metadata.ts';
 
 export interface BootstrapFacts {
@@ -18,10 +15,12 @@ export interface BootstrapFacts {
   /** Incremental xDS. */
   readonly delta: boolean;
   readonly connectTimeoutMs: number;
-  /** Absent: plaintext. */
-  readonly tls?: ControlPlaneTls;
   /** At which Envoy asks for its certificates; absent: it has none. */
   readonly secretSocket?: string;
+  /** The agent's xDS proxy: the path of its socket, as Envoy finds it. */
+  readonly xdsSocket: string;
+  /** Headers of Envoy's xDS streams. */
+  readonly xdsHeaders: Readonly<Record<string, string>>;
   /** Envoy's own listeners; 0: none. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
@@ -40,10 +39,7 @@ const agentCluster = 'agent';
 const secretCluster = 'sds-grpc';
 const noLimit = 2_147_483_647;
 
-/**
- * @throws ChartpilotError CONFIG_INVALID when the discovery address is no address, or a service that Envoy is to report to
- *   cannot be reported to
- */
+/** @throws ChartpilotError CONFIG_INVALID when a service that Envoy is to report to cannot be reported to */
 export function buildBootstrap(facts: BootstrapFacts): Json {
   const { config, local, outlierLogPath, node, hostIp } = facts;
   const telemetry = telemetryServices({
@@ -89,7 +85,7 @@ export function buildBootstrap(facts: BootstrapFacts): Json {
     ...(outlierLogPath !== undefined && {
       cluster_manager: { outlier_detection: { event_log_path: outlierLogPath } },
     }),
-    dynamic_resources: dynamicResources(facts.delta),
+    dynamic_resources: dynamicResources(facts),
     static_resources: { clusters: [...clusters(facts), ...telemetry.clusters], listeners: listeners(facts) },
     ...(telemetry.tracing && { tracing: telemetry.tracing }),
     ...(sinks.length > 0 && { stats_sinks: sinks }),
@@ -102,7 +98,7 @@ function runtimeFlags(config: ProxyConfig): Json {
   return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== ''));
 }
 
-function dynamicResources(delta: boolean): Json {
+function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
   // Without a limit on the first answer: an Envoy that gives up would be live without any listener.
   const fromStream = { ads: {}, initial_fetch_timeout: '0s', resource_api_version: v3 };
   return {
@@ -116,9 +112,11 @@ function dynamicResources(delta: boolean): Json {
         {
           envoy_grpc: {
             cluster_name: controlPlaneCluster,
-            // A control plane that was away is found again soon, and not by all proxies in the same moment (jitter).
-            retry_policy: { retry_back_off: { base_interval: '0.5s', max_interval: '5s' } },
+            // The agent is always there, and holds a stream until it has a control plane for it: it is what spreads the
+            // connections of many proxies over time, and pauses after failures.
+            retry_policy: { retry_back_off: { base_interval: '0.1s', max_interval: '1s' } },
           },
+          initial_metadata: Object.entries(xdsHeaders).map(([key, value]) => ({ key, value })),
         },
       ],
     },
@@ -139,57 +137,29 @@ function lookupFamily({ local }: BootstrapFacts): string {
   return local.ipVersion === 'v6' ? 'AUTO' : 'V4_ONLY';
 }
 
-function controlPlane(facts: BootstrapFacts): Json {
-  const { config, connectTimeoutMs, tls } = facts;
-  const address = parseHostAndPort(config.discoveryAddress);
-  if (address === undefined) {
-    throw new ChartpilotError('CONFIG_INVALID', `discoveryAddress ${config.discoveryAddress} is not host:port`);
-  }
+/** The agent's socket: it has the connection to the control plane. */
+function controlPlane({ connectTimeoutMs, xdsSocket }: BootstrapFacts): Json {
   const limits = { max_connections: 100_000, max_pending_requests: 100_000, max_requests: 100_000 };
   return {
     name: controlPlaneCluster,
-    type: isIP(address.host) === 0 ? 'STRICT_DNS' : 'STATIC',
-    ...(isIP(address.host) === 0 && {
-      dns_lookup_family: lookupFamily(facts),
-      respect_dns_ttl: true,
-      dns_refresh_rate: '5s',
-    }),
+    type: 'STATIC',
     connect_timeout: seconds(connectTimeoutMs),
     lb_policy: 'ROUND_ROBIN',
-    load_assignment: loadAssignment(controlPlaneCluster, address.host, address.port),
+    load_assignment: {
+      cluster_name: controlPlaneCluster,
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path: xdsSocket } } } }] }],
+    },
     circuit_breakers: {
       thresholds: [
         { priority: 'DEFAULT', ...limits },
         { priority: 'HIGH', ...limits },
       ],
     },
-    upstream_connection_options: { tcp_keepalive: { keepalive_time: 300 } },
     typed_extension_protocol_options: {
       'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
         '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
         common_http_protocol_options: { max_requests_per_connection: 1 },
-        explicit_http_config: {
-          // A control plane that vanished without closing its connections is noticed.
-          http2_protocol_options: { connection_keepalive: { interval: '30s', timeout: '10s' } },
-        },
-      },
-    },
-    ...(tls !== undefined && { transport_socket: tlsTransport(tls) }),
-  };
-}
-
-function tlsTransport({ rootFile, serverName }: ControlPlaneTls): Json {
-  return {
-    name: 'envoy.transport_sockets.tls',
-    typed_config: {
-      '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
-      sni: serverName,
-      common_tls_context: {
-        alpn_protocols: ['h2'],
-        validation_context: {
-          trusted_ca: { filename: rootFile },
-          match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }],
-        },
+        explicit_http_config: { http2_protocol_options: {} },
       },
     },
   };

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest';
 import { controlPlaneTls } from './control-plane-tls.ts';
 
-const mutual = { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: 'istiod.istio-system.svc:15012' } as const;
+const mutual = {
+  controlPlaneAuthPolicy: 'MUTUAL_TLS',
+  discoveryAddress: 'istiod.istio-system.svc:15012',
+  proxyMetadata: {},
+} as const;
 const present =
   (...files: string[]) =>
   (path: string): boolean =>
@@ -9,6 +13,10 @@ const present =
 
 test('the policy NONE is plaintext, whatever files there are', () => {
   expect(controlPlaneTls({ ...mutual, controlPlaneAuthPolicy: 'NONE' }, {}, () => true)).toBeUndefined();
+});
+
+test('port 15010 is plaintext, whatever the policy', () => {
+  expect(controlPlaneTls({ ...mutual, discoveryAddress: '127.0.0.1:15010' }, {}, () => false)).toBeUndefined();
 });
 
 test.each([

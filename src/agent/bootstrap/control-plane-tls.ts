@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { isPlaintext } from '../identity/control-plane-credentials.ts';
 import { controlPlaneName, controlPlaneRootFile } from '../identity/control-plane-roots.ts';
 
 export interface ControlPlaneTls {
@@ -13,18 +14,17 @@ export interface ControlPlaneTls {
 }
 
 /**
- * Undefined for plaintext. The proxy itself proves nothing yet: it has no certificate of its own before the agent
- * serves secrets.
+ * As it is at the start; each connection looks anew. Undefined for plaintext.
  *
  * @throws ChartpilotError CONFIG_INVALID when TLS is wanted and there is nothing to verify the control plane with
  */
 export function controlPlaneTls(
-  config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress'>,
+  config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'proxyMetadata'>,
   env: NodeJS.ProcessEnv,
   exists: (path: string) => boolean = existsSync,
 ): ControlPlaneTls | undefined {
-  if (config.controlPlaneAuthPolicy === 'NONE') return undefined;
-  const rootFile = controlPlaneRootFile('xds', { env }, exists);
+  if (isPlaintext(config, config.discoveryAddress)) return undefined;
+  const rootFile = controlPlaneRootFile('xds', { env, proxyMetadata: config.proxyMetadata }, exists);
   if (!exists(rootFile)) {
     throw new ChartpilotError(
       'CONFIG_INVALID',

@@ -14,6 +14,12 @@ import { type EnvoyFlags, validationArguments } from '../envoy/envoy-args.ts';
 import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import { type ScratchParent, unwritable } from '../envoy/scratch-folder.ts';
 
+/** Which of the Envoys that may live at the same time. */
+export interface EnvoyRun {
+  readonly epoch: number;
+  readonly baseId: number;
+}
+
 export interface PrepareEnvironment {
   readonly binary: string;
   readonly guard: readonly string[];
@@ -24,7 +30,9 @@ export interface PrepareEnvironment {
   readonly scratch: readonly ScratchParent[];
   readonly admins: AdminInterfaces;
   /** The content of a bootstrap, or a file of the user's that is used as it is. */
-  readonly source: { readonly bootstrap: (adminPort: number) => object } | { readonly customConfigFile: string };
+  readonly source:
+    | { readonly bootstrap: (adminPort: number, run: EnvoyRun) => object }
+    | { readonly customConfigFile: string };
   /** Asked where an order says so; undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
   /** The watched directories. */
@@ -69,12 +77,12 @@ async function whyOutdated(
 /** Whole or not at all: another Envoy may read the file of the same name at this moment. */
 async function writeBootstrap(
   { source, configPath, admins }: PrepareEnvironment,
-  run: { readonly epoch: number; readonly baseId: number },
+  run: EnvoyRun,
 ): Promise<{ configFile: string; node?: string }> {
   if ('customConfigFile' in source) return { configFile: resolve(source.customConfigFile) };
   // Two epochs of one number may live at the same time: one of each base id.
   const file = resolve(join(configPath, `envoy-rev${run.epoch}${admins.isSpare(run.baseId) ? 'b' : ''}.json`));
-  const made = source.bootstrap(await admins.portFor(run)) as { readonly node?: { readonly id?: string } };
+  const made = source.bootstrap(await admins.portFor(run), run) as { readonly node?: { readonly id?: string } };
   const bootstrap = JSON.stringify(made, undefined, 2);
   try {
     makeFolder(resolve(configPath), 0o700);

@@ -190,6 +190,11 @@ export function whenEnded(
 ): void {
   let status: { of: GrpcError | undefined } | undefined;
   let broken: string | undefined;
+  let isDone = false;
+  const tell = (of: GrpcError | undefined): void => {
+    if (!isDone) done(of);
+    isDone = true;
+  };
   stream.on('response', (headers) => {
     const isCall = headers[':status'] === 200 && String(headers['content-type']).startsWith('application/grpc');
     if ('grpc-status' in headers || headers[':status'] !== 200) status = { of: statusOf(headers) };
@@ -202,10 +207,18 @@ export function whenEnded(
   stream.on('error', (error) => {
     broken ??= messageOf(error);
   });
+  // What was sent before the status has been read; a server may leave its half of the stream open.
+  stream.once('end', () =>
+    setImmediate(() => {
+      if (status === undefined) return;
+      tell(status.of);
+      stream.close(constants.NGHTTP2_NO_ERROR);
+    }),
+  );
   stream.once('close', () => {
-    if (status !== undefined) done(status.of);
-    else if (connection.whyGone !== undefined) done(connection.whyGone);
-    else done(new GrpcError('UNAVAILABLE', broken ?? 'the stream was closed without a status'));
+    if (status !== undefined) tell(status.of);
+    else if (connection.whyGone !== undefined) tell(connection.whyGone);
+    else tell(new GrpcError('UNAVAILABLE', broken ?? 'the stream was closed without a status'));
   });
 }
 

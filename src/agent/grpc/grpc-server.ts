@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { lstatSync, rmSync } from 'node:fs';
 import {
+  constants,
   createServer,
   type Http2Server,
   type IncomingHttpHeaders,
@@ -59,7 +60,10 @@ export class ServerCall {
     this.stream = stream;
     this.headers = headers;
     this.#lingerMs = lingerMs;
-    stream.on('wantTrailers', () => stream.sendTrailers(this.#trailers));
+    stream.on('wantTrailers', () => {
+      stream.sendTrailers(this.#trailers);
+      this.#leave();
+    });
   }
 
   /** Sends frames, see `frameOf`. @returns false where the client does not read as fast: wait for `drain` */
@@ -76,11 +80,17 @@ export class ServerCall {
     this.#trailers = trailersOf(code, details);
     if (!this.stream.headersSent) {
       this.stream.respond({ ...answerHeaders, ...this.#trailers }, { endStream: true });
+      this.#leave();
     } else this.stream.end();
-    // A client that does not read its answer, or has more to say and does not hear that nobody listens.
+    // A client that does not read its answer.
     const limit = setTimeout(() => this.stream.destroy(), this.#lingerMs);
     this.stream.once('close', () => clearTimeout(limit));
     this.stream.resume();
+  }
+
+  /** The status is on its way: a client that has more to say is told that nobody listens. */
+  #leave(): void {
+    setImmediate(() => this.stream.close(constants.NGHTTP2_NO_ERROR));
   }
 
   #respond(): void {

@@ -174,12 +174,13 @@ test('variables and fields that Istio’s agent reads and this one does not are 
   const env = {
     PKCS8_KEY: 'true',
     XDS_HEADER_X: '1',
+    OUTPUT_CERTS: '/certs',
     CA_ADDR: '',
     POD_NAME: 'web-0',
     PROXY_CONFIG: '{readinessProbe: {}, image: {}}',
   };
   expect(resolved({ env }).warnings).toEqual([
-    "what Istio's agent reads and this one does not is set: PKCS8_KEY, XDS_HEADER_X, readinessProbe",
+    "what Istio's agent reads and this one does not is set: PKCS8_KEY, readinessProbe",
   ]);
 });
 

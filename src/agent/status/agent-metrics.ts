@@ -7,6 +7,7 @@ import type { SinkLines } from '../../runtime/line-sink.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
 import type { DnsCounts } from '../dns/dns-counts.ts';
+import { XdsActivity } from '../xds/xds-activity.ts';
 import { restartIn } from './restart-log.ts';
 
 /** What a log and a trace could not take, or cannot take now. */
@@ -38,19 +39,23 @@ export class AgentMetrics {
   readonly #uncaught = new Map<UncaughtOrigin, number>();
   readonly #now: () => number;
   readonly #unwritten: () => UnwrittenLines;
+  readonly #xds: XdsActivity;
   #exposition: Promise<Exposition> | undefined;
   #dns: DnsCounts | undefined;
 
   /**
    * @param now monotonic milliseconds, of any origin
    * @param unwritten at this moment
+   * @param xds what the xDS proxy counts
    */
   constructor(
     now: () => number = () => performance.now(),
     unwritten: () => UnwrittenLines = () => ({ log: noLines, trace: noLines }),
+    xds: XdsActivity = new XdsActivity(),
   ) {
     this.#now = now;
     this.#unwritten = unwritten;
+    this.#xds = xds;
   }
 
   /** Where there is a DNS server. */
@@ -121,6 +126,7 @@ export class AgentMetrics {
       waitingLines.set({ of }, waiting);
     }
     this.#exposeEnvoy(envoy);
+    this.#exposeXds(envoy);
     const own = await registry.metrics();
     return this.#dns === undefined ? own : `${own}\n${this.#dns.text()}`;
   }
@@ -133,6 +139,36 @@ export class AgentMetrics {
     notServing.inc(this.#notServingSeconds + idleMs / 1000);
     serving.set({ epoch: this.#epoch }, this.#epoch === '' || this.#idleSince !== undefined ? 0 : 1);
   }
+
+  #exposeXds(exposition: XdsExposition): void {
+    const { xdsRequests, xdsResponses, xdsDropped, connectionFailures, upstreamEnds, downstreamEnds } = exposition;
+    const plain = [
+      [xdsRequests, this.#xds.requests],
+      [xdsResponses, this.#xds.responses],
+      [xdsDropped, this.#xds.dropped],
+      [connectionFailures, this.#xds.connectionFailures],
+    ] as const;
+    for (const [counter, count] of plain) {
+      counter.reset();
+      counter.inc(count);
+    }
+    for (const [counter, ends] of [
+      [upstreamEnds, this.#xds.upstreamEnds],
+      [downstreamEnds, this.#xds.downstreamEnds],
+    ] as const) {
+      counter.reset();
+      for (const [type, count] of Object.entries(ends)) counter.inc({ type }, count);
+    }
+  }
+}
+
+interface XdsExposition {
+  readonly xdsRequests: Counter;
+  readonly xdsResponses: Counter;
+  readonly xdsDropped: Counter;
+  readonly connectionFailures: Counter;
+  readonly upstreamEnds: Counter;
+  readonly downstreamEnds: Counter;
 }
 
 interface EnvoyExposition {
@@ -142,7 +178,7 @@ interface EnvoyExposition {
   readonly serving: Gauge;
 }
 
-interface Exposition extends EnvoyExposition {
+interface Exposition extends EnvoyExposition, XdsExposition {
   readonly registry: Registry;
   readonly startup: Gauge;
   readonly scrapes: Counter;
@@ -205,6 +241,7 @@ async function createExposition(): Promise<Exposition> {
       registers,
     }),
     ...createEnvoyExposition(client, registers),
+    ...createXdsExposition(client, registers),
   };
 }
 
@@ -231,6 +268,43 @@ function createEnvoyExposition(client: typeof import('prom-client'), registers: 
       name: 'istio_agent_envoy_serving',
       help: 'Whether an Envoy serves. The label names it, or the one that served last.',
       labelNames: ['epoch'],
+      registers,
+    }),
+  };
+}
+
+function createXdsExposition({ Counter }: typeof import('prom-client'), registers: Registry[]): XdsExposition {
+  return {
+    xdsRequests: new Counter({
+      name: 'istio_agent_xds_proxy_requests',
+      help: 'Requests of Envoys that went to the control plane.',
+      registers,
+    }),
+    xdsResponses: new Counter({
+      name: 'istio_agent_xds_proxy_responses',
+      help: 'Responses of the control plane that went to Envoys.',
+      registers,
+    }),
+    xdsDropped: new Counter({
+      name: 'istio_agent_xds_proxy_dropped_responses_total',
+      help: 'Responses of the control plane of a type that nobody here asked for.',
+      registers,
+    }),
+    connectionFailures: new Counter({
+      name: 'istio_agent_istiod_connection_failures',
+      help: 'Connections to the control plane that could not be had.',
+      registers,
+    }),
+    upstreamEnds: new Counter({
+      name: 'istio_agent_istiod_connection_terminations',
+      help: 'Streams that the control plane ended, or that broke.',
+      labelNames: ['type'],
+      registers,
+    }),
+    downstreamEnds: new Counter({
+      name: 'istio_agent_envoy_connection_terminations',
+      help: 'Streams of Envoys that are over: closed by them, or ended here.',
+      labelNames: ['type'],
       registers,
     }),
   };

@@ -260,6 +260,51 @@ const identity = {
   grace: { ratio: 0.5, jitter: 0.01 },
   writesOutput: false,
 } as const;
+const xdsFailures = { count: 0, isRefusal: false, retryAfterMs: 0 };
+
+const xdsProxySamples: Samples = {
+  inputs: [
+    { socket: '/etc/istio/proxy/XDS', hasSecrets: true },
+    { socket: '', hasSecrets: false },
+  ],
+  events: {
+    'socket.listening': [{ socket: '/etc/istio/proxy/XDS' }],
+    'socket.failed': [{ reason: 'another agent serves it' }],
+    'downstream.opened': [
+      { stream: 1, envoy: '0@7', protocol: 'delta', chance: 0.5 },
+      { stream: 2, envoy: '0@7', protocol: 'delta', chance: 0.5 },
+    ],
+    'stream.ended': [{ stream: 1, reason: 'Envoy closed it' }],
+    'upstream.failed': [{ stream: 1, reason: 'ECONNREFUSED', isRefusal: false, retryAfterMs: 0 }],
+    'upstream.served': [{ stream: 1 }],
+    'trust-bundle.received': [{ roots: ['PEM'], hash: 'a' }],
+    'trust-bundle.served': [{ hash: 'a' }],
+  },
+  // Not how many streams may be opened now without a pause, nor after how many failures.
+  relevant: ({ streams }) => [(streams as readonly object[]).length > 0],
+};
+
+const xdsStreamSamples: Samples = {
+  inputs: [
+    { stream: 1, protocol: 'delta', chance: 0.5, failures: xdsFailures },
+    { stream: 1, protocol: 'sotw', chance: 0.5, failures: { ...xdsFailures, count: 1 } },
+  ],
+  events: {
+    'stream.supersede': [{ reason: 'a newer stream of the same Envoy has taken its place' }],
+    'downstream.closed': [{ reason: 'Envoy closed it' }],
+    'upstream.opened': [{ shown: 'the token' }],
+    'upstream.unreachable': [{ reason: 'ECONNREFUSED', chance: 0.5 }],
+    'upstream.lost': [
+      { code: 'UNAVAILABLE', reason: 'the connection was closed', retryAfterMs: 0 },
+      { code: 'UNAUTHENTICATED', reason: 'the token has ended', retryAfterMs: 0 },
+    ],
+    'downstream.invalid': [{ reason: 'no discovery request' }],
+    'bundle.arrived': [{ roots: ['PEM'], hash: 'a' }],
+    'trust-bundle.served': [{ hash: 'a' }, { hash: 'b' }],
+    'trust-bundle.refused': [{ hash: 'a', reason: 'no' }],
+  },
+  relevant: ({ bundle, failures }) => [bundle, (failures as typeof xdsFailures).count > 0],
+};
 
 const agentSamples: Samples = {
   inputs: [
@@ -276,6 +321,8 @@ const agentSamples: Samples = {
     'status.failed': [{ reason: 'address already in use' }],
     'secrets.ready': [{ by: 'us', reason: 'a token' }],
     'secrets.failed': [{ reason: 'address already in use' }],
+    'xds.listening': [{ socket: '/etc/istio/proxy/XDS' }],
+    'xds.failed': [{ reason: 'another agent serves it' }],
   },
   outcomes: {
     claim: [{ output: { baseIds: [7, 8], sweptFiles: [] } }, { error: 'no base id is free' }],
@@ -430,5 +477,19 @@ export const ownMachines: readonly OwnMachine[] = [
     export: 'statusMachine',
     samples: statusSamples,
     load: async () => (await import('../../../machines/agent/status.machine.ts')).statusMachine,
+  },
+  {
+    name: 'xds-proxy',
+    file: 'machines/agent/xds-proxy.machine.ts',
+    export: 'xdsProxyMachine',
+    samples: xdsProxySamples,
+    load: async () => (await import('../../../machines/agent/xds-proxy.machine.ts')).xdsProxyMachine,
+  },
+  {
+    name: 'xds-stream',
+    file: 'machines/agent/xds-stream.machine.ts',
+    export: 'xdsStreamMachine',
+    samples: xdsStreamSamples,
+    load: async () => (await import('../../../machines/agent/xds-stream.machine.ts')).xdsStreamMachine,
   },
 ];

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, setup } from 'xstate';
 import { liveProbe } from '../../../src/agent/admin/live-probe.ts';
+import { XdsActivity } from '../../../src/agent/xds/xds-activity.ts';
 import { adminInterfaces } from '../../fixtures/real-envoy.ts';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
@@ -234,6 +235,7 @@ test('F13: an answer of another epoch’s on the admin port makes nobody live', 
   const probe = liveProbe({
     admins: adminInterfaces(port),
     discoveryAddress: undefined,
+    xds: new XdsActivity(),
     startOf: () => performance.now(),
   });
   const asks = setup({ actors: { probe } }).createMachine({

@@ -1,0 +1,122 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { anyPack } from '@bufbuild/protobuf/wkt';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import {
+  DeltaDiscoveryRequestSchema,
+  DeltaDiscoveryResponseSchema,
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
+import {
+  internalRequest,
+  listenerType,
+  proxyConfigType,
+  readInternal,
+  rootsIn,
+  typeOfBeginning,
+  typeOfRequest,
+  typeOfRequestBeginning,
+  typeOfResponse,
+} from './discovery-wire.ts';
+
+const node = { id: 'sidecar~1.2.3.4~a.b~c', metadata: { A: 'b' } };
+const requests = {
+  sotw: toBinary(
+    DiscoveryRequestSchema,
+    create(DiscoveryRequestSchema, { node, typeUrl: listenerType, versionInfo: '1', responseNonce: 'n' }),
+  ),
+  delta: toBinary(
+    DeltaDiscoveryRequestSchema,
+    create(DeltaDiscoveryRequestSchema, {
+      node,
+      typeUrl: listenerType,
+      initialResourceVersions: Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`0.0.0.0_${i}`, `${i}`])),
+    }),
+  ),
+};
+const cluster = anyPack(ClusterSchema, create(ClusterSchema, { name: 'x'.repeat(40_000) }));
+cluster.typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+const responses = {
+  sotw: toBinary(
+    DiscoveryResponseSchema,
+    create(DiscoveryResponseSchema, {
+      typeUrl: cluster.typeUrl,
+      resources: [cluster, cluster],
+      nonce: 'n',
+      versionInfo: 'v',
+    }),
+  ),
+  delta: toBinary(
+    DeltaDiscoveryResponseSchema,
+    create(DeltaDiscoveryResponseSchema, {
+      typeUrl: cluster.typeUrl,
+      resources: [{ name: 'a', version: 'v', resource: cluster }],
+      nonce: 'n',
+      removedResources: ['b'],
+    }),
+  ),
+};
+
+test.each(['sotw', 'delta'] as const)('%s: the type is read of a whole message, and of its beginning', (protocol) => {
+  expect(typeOfRequest(requests[protocol], protocol)).toBe(listenerType);
+  expect(typeOfResponse(responses[protocol])).toBe(cluster.typeUrl);
+  expect(typeOfBeginning(responses[protocol].subarray(0, 500), protocol)).toBe(cluster.typeUrl);
+});
+
+test('the type of a long delta request stands before what is long; of a beginning that does not tell nothing is said', () => {
+  expect(typeOfRequestBeginning(requests.delta.subarray(0, 1_000), 'delta')).toBe(listenerType);
+  expect(typeOfRequestBeginning(requests.delta.subarray(0, 10), 'delta')).toBeUndefined();
+  expect(typeOfBeginning(new Uint8Array(), 'sotw')).toBeUndefined();
+});
+
+test('bytes that are no message throw where all of them are read, and never where a beginning is', () => {
+  expect(() => typeOfRequest(Buffer.from([0xff, 0xff, 0xff]), 'sotw')).toThrow();
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 200 }),
+      fc.constantFrom('sotw' as const, 'delta' as const),
+      (bytes, protocol) => {
+        typeOfBeginning(bytes, protocol);
+        typeOfRequestBeginning(bytes, protocol);
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+});
+
+test.each(['sotw', 'delta'] as const)('%s: roots are read, and acknowledged or refused by the nonce', (protocol) => {
+  const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: ['one', 'two'] }));
+  const message =
+    protocol === 'sotw'
+      ? toBinary(
+          DiscoveryResponseSchema,
+          create(DiscoveryResponseSchema, {
+            typeUrl: proxyConfigType,
+            versionInfo: '7',
+            nonce: 'n',
+            resources: [resource],
+          }),
+        )
+      : toBinary(
+          DeltaDiscoveryResponseSchema,
+          create(DeltaDiscoveryResponseSchema, {
+            typeUrl: proxyConfigType,
+            nonce: 'n',
+            resources: [{ name: 'x', resource }],
+          }),
+        );
+  const read = readInternal(message, protocol);
+  expect(rootsIn(read.value!)).toEqual(['one', 'two']);
+  const { version, nonce } = read;
+  const acknowledged = internalRequest({ typeUrl: proxyConfigType, version, nonce }, protocol);
+  const refused = internalRequest({ typeUrl: proxyConfigType, version, nonce, refusal: 'no' }, protocol);
+  const decode = (bytes: Uint8Array) =>
+    protocol === 'sotw' ? fromBinary(DiscoveryRequestSchema, bytes) : fromBinary(DeltaDiscoveryRequestSchema, bytes);
+  expect(decode(acknowledged)).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
+  expect(decode(acknowledged).errorDetail).toBeUndefined();
+  expect(decode(refused)).toMatchObject({ responseNonce: 'n', errorDetail: { code: 13, message: 'no' } });
+  if (protocol === 'sotw') expect(decode(acknowledged)).toMatchObject({ versionInfo: '7' });
+});

@@ -1,0 +1,35 @@
+/** Envoy's end of a stream: tells when it is gone, and ends it when told to. */
+import { fromCallback } from 'xstate';
+import type { DownstreamClosed, DownstreamEnd } from '../../../machines/agent/xds-protocol.ts';
+import { type GrpcCode, grpcCodes } from '../grpc/grpc-status.ts';
+import type { XdsActivity } from './xds-activity.ts';
+import type { XdsStreams } from './xds-streams.ts';
+
+export interface DownstreamEnvironment {
+  readonly streams: XdsStreams;
+  readonly activity: XdsActivity;
+}
+
+export function downstream({ streams, activity }: DownstreamEnvironment) {
+  return fromCallback<DownstreamEnd, { stream: number }>(({ input, sendBack, receive }) => {
+    const call = streams.get(input.stream);
+    let isOver = false;
+    let isEnded = false;
+    const closed = (reason: string): void => {
+      if (!isOver) activity.downstreamEnds[isEnded ? 'error' : 'cancelled']++;
+      if (!isOver) sendBack({ type: 'downstream.closed', reason } satisfies DownstreamClosed);
+      isOver = true;
+    };
+    // It closed before it had an actor.
+    if (call === undefined) queueMicrotask(() => closed('Envoy closed it at once'));
+    call?.stream.once('close', () => closed(isEnded ? 'ended by us' : 'Envoy closed it'));
+    receive(({ code, reason }) => {
+      isEnded = true;
+      call?.end(code in grpcCodes ? (code as GrpcCode) : 'UNKNOWN', reason);
+    });
+    return () => {
+      isOver = true;
+      call?.stream.destroy();
+    };
+  });
+}

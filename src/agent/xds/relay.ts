@@ -1,0 +1,235 @@
+/**
+ * The bytes between an Envoy's stream and the control plane's: passed on as they come, each direction by itself. Nothing is read of a
+ * side that the other one does not take, so what waits has a bound; and one direction never waits for the other.
+ */
+import type { ClientHttp2Stream } from 'node:http2';
+import type { Duplex } from 'node:stream';
+import { messageOf } from '../../runtime/errors.ts';
+import { type FramePiece, FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
+import type { ServerCall } from '../grpc/grpc-server.ts';
+import {
+  envoyTypes,
+  type InternalRequest,
+  internalRequest,
+  listenerType,
+  type Protocol,
+  readInternal,
+  typeOfBeginning,
+  typeOfRequest,
+  typeOfRequestBeginning,
+  typeOfResponse,
+} from './discovery-wire.ts';
+import type { XdsActivity } from './xds-activity.ts';
+
+/** A subscription of the agent's own, put after Envoy's first request for listeners (spec/agent.md §8.3). */
+export interface InternalSubscription {
+  readonly typeUrl: string;
+  /**
+   * Takes the first resource of a response.
+   *
+   * @param answer to be called once: without a refusal it acknowledges
+   */
+  take(value: Uint8Array, answer: (refusal?: string) => void): void;
+}
+
+export interface RelayOptions {
+  readonly protocol: Protocol;
+  readonly subscriptions: readonly InternalSubscription[];
+  readonly activity: XdsActivity;
+  readonly report: RelayReport;
+}
+
+export interface RelayReport {
+  answered(): void;
+  /** What came from Envoy's side is no discovery request. */
+  downstreamInvalid(reason: string): void;
+  /** What came from the control plane is no discovery response. */
+  upstreamInvalid(reason: string): void;
+  /** A side takes no more bytes, or does again. */
+  congested(side: Side, on: boolean): void;
+  /** A message of a type that is nobody's here. */
+  dropped(typeUrl: string): void;
+}
+
+export type Side = 'downstream' | 'upstream';
+
+/** Messages up to this are read whole; of longer ones the beginning says whose they are. */
+const wholeBytes = 64 * 1024;
+const peekBytes = 16 * 1024;
+/** A message to the agent itself: a table of 100,000 names has some 10 MiB. */
+const mostInternalBytes = 32 * 1024 * 1024;
+/** A side that is not congested for longer is not worth a word. */
+const wordAfterMs = 1_000;
+
+export class Relay {
+  readonly #call: ServerCall;
+  readonly #upstream: ClientHttp2Stream;
+  readonly #options: RelayOptions;
+  readonly #subscriptions: ReadonlyMap<string, InternalSubscription>;
+  readonly #requests = new FrameReader({ wholeBytes, peekBytes });
+  readonly #responses = new FrameReader({ wholeBytes, peekBytes });
+  readonly #sides: Readonly<Record<Side, CongestedSide>>;
+  /** Of the agent's own, which wait for the end of a message that is passed on in pieces. */
+  #own: Buffer[] = [];
+  #isInRequest = false;
+  /** A message to the agent that comes in pieces; undefined: there is none, or what comes is Envoy's. */
+  #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
+  #hasSubscribed = false;
+  #hasAnswered = false;
+  #isStopped = false;
+
+  constructor(call: ServerCall, upstream: ClientHttp2Stream, options: RelayOptions) {
+    this.#call = call;
+    this.#upstream = upstream;
+    this.#options = options;
+    this.#subscriptions = new Map(options.subscriptions.map((one) => [one.typeUrl, one]));
+    const tell = (side: Side) => (on: boolean) => options.report.congested(side, on);
+    this.#sides = {
+      downstream: new CongestedSide(call.stream, upstream, tell('downstream')),
+      upstream: new CongestedSide(upstream, call.stream, tell('upstream')),
+    };
+  }
+
+  start(): void {
+    const { report } = this.#options;
+    const invalid = {
+      downstream: (error: unknown) => report.downstreamInvalid(messageOf(error)),
+      upstream: (error: unknown) => report.upstreamInvalid(messageOf(error)),
+    };
+    const read = (from: Duplex, reader: FrameReader, take: (piece: FramePiece) => void, side: Side): void => {
+      from.on('data', (chunk: Buffer) => {
+        if (this.#isStopped) return;
+        try {
+          reader.push(chunk, take);
+        } catch (error) {
+          this.stop();
+          invalid[side](error);
+        }
+      });
+    };
+    read(this.#upstream, this.#responses, (piece) => this.#takeResponse(piece), 'upstream');
+    read(this.#call.stream, this.#requests, (piece) => this.#takeRequest(piece), 'downstream');
+    this.#call.stream.once('end', () => {
+      if (!this.#isStopped) this.#upstream.end();
+    });
+  }
+
+  /** Passes on no more. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const side of Object.values(this.#sides)) side.stop();
+  }
+
+  /** Sends a request of the agent's own, between two of Envoy's. */
+  send(request: InternalRequest): void {
+    if (this.#isStopped) return;
+    const frame = frameOf(internalRequest(request, this.#options.protocol));
+    if (this.#isInRequest) this.#own.push(frame);
+    else this.#sides.upstream.wrote(this.#upstream.write(frame));
+  }
+
+  #takeRequest({ bytes, isFirst, isLast }: FramePiece): void {
+    const isForListeners = isFirst && this.#isForListeners(bytes.subarray(frameHeadBytes), isLast);
+    this.#sides.upstream.wrote(this.#upstream.write(bytes));
+    this.#isInRequest = !isLast;
+    if (!isLast) return;
+    this.#options.activity.requests++;
+    for (const frame of this.#own.splice(0)) this.#upstream.write(frame);
+    if (isForListeners && !this.#hasSubscribed) this.#subscribe();
+  }
+
+  #isForListeners(message: Buffer, isWhole: boolean): boolean {
+    const typeOf = isWhole ? typeOfRequest : typeOfRequestBeginning;
+    return typeOf(message, this.#options.protocol) === listenerType;
+  }
+
+  #subscribe(): void {
+    this.#hasSubscribed = true;
+    for (const typeUrl of this.#subscriptions.keys()) this.send({ typeUrl });
+  }
+
+  #takeResponse(piece: FramePiece): void {
+    if (!this.#hasAnswered) this.#options.report.answered();
+    this.#hasAnswered = true;
+    const { bytes, isFirst, isLast } = piece;
+    if (isFirst) this.#internal = this.#internalOf(bytes.subarray(frameHeadBytes), isLast);
+    if (this.#internal === undefined) {
+      this.#sides.downstream.wrote(this.#call.write(bytes));
+      if (isLast) this.#options.activity.responses++;
+      return;
+    }
+    this.#internal.bytes += bytes.length;
+    if (this.#internal.bytes > mostInternalBytes) this.#internal.pieces = [];
+    // A copy: the piece may be a small part of a large chunk.
+    else this.#internal.pieces.push(Buffer.from(bytes));
+    if (!isLast) return;
+    const { typeUrl, pieces } = this.#internal;
+    this.#internal = undefined;
+    this.#takeInternal(typeUrl, Buffer.concat(pieces).subarray(frameHeadBytes));
+  }
+
+  /** Undefined: it is Envoy's. */
+  #internalOf(message: Buffer, isWhole: boolean): { typeUrl: string; pieces: Buffer[]; bytes: number } | undefined {
+    // What the beginning of a long message does not tell is a long resource of Envoy's.
+    const typeUrl = isWhole
+      ? (typeOfResponse(message) ?? '')
+      : (typeOfBeginning(message, this.#options.protocol) ?? envoyTypes);
+    return typeUrl.startsWith(envoyTypes) ? undefined : { typeUrl, pieces: [], bytes: 0 };
+  }
+
+  #takeInternal(typeUrl: string, message: Buffer): void {
+    const subscription = this.#subscriptions.get(typeUrl);
+    if (subscription === undefined || message.length === 0) {
+      this.#options.activity.dropped++;
+      this.#options.report.dropped(typeUrl);
+      return;
+    }
+    const { version, nonce, value } = readInternal(message, this.#options.protocol);
+    // Without a resource it is not acknowledged either (spec/agent.md §8.3).
+    if (value === undefined) return;
+    subscription.take(value, (refusal) => {
+      this.send({ typeUrl, version, nonce, ...(refusal !== undefined && { refusal }) });
+    });
+  }
+}
+
+/** Where bytes are written to, and who is not read while they are not taken. */
+class CongestedSide {
+  readonly #source: Duplex;
+  readonly #target: Duplex;
+  readonly #tell: (on: boolean) => void;
+  #word: NodeJS.Timeout | undefined;
+  #isTold = false;
+  #isStopped = false;
+
+  constructor(target: Duplex, source: Duplex, tell: (on: boolean) => void) {
+    this.#target = target;
+    this.#source = source;
+    this.#tell = tell;
+  }
+
+  /** @param hasRoom whether the target takes more */
+  wrote(hasRoom: boolean): void {
+    if (hasRoom || this.#word !== undefined || this.#isStopped) return;
+    this.#source.pause();
+    this.#word = setTimeout(() => {
+      this.#isTold = true;
+      this.#tell(true);
+    }, wordAfterMs);
+    this.#target.once('drain', () => this.#drained());
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#word);
+  }
+
+  #drained(): void {
+    if (this.#isStopped) return;
+    clearTimeout(this.#word);
+    this.#word = undefined;
+    if (this.#isTold) this.#tell(false);
+    this.#isTold = false;
+    this.#source.resume();
+  }
+}

@@ -1,0 +1,192 @@
+/** The control plane's end of a stream: a connection of its own, and what goes through it. */
+import { fromCallback } from 'xstate';
+import type { BundleAnswer, StreamReport } from '../../../machines/agent/xds-protocol.ts';
+import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { explainInOneLine } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { defaultGrpcLimits, GrpcConnection, type GrpcConnectionLimits, whenEnded } from '../grpc/grpc-client.ts';
+import { GrpcError } from '../grpc/grpc-status.ts';
+import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
+import { hashOfRoots } from './bundle-hash.ts';
+import { methods, nameTableType, type Protocol, proxyConfigType, rootsIn } from './discovery-wire.ts';
+import { type InternalSubscription, Relay, type RelayReport } from './relay.ts';
+import type { XdsActivity } from './xds-activity.ts';
+import type { XdsStreams } from './xds-streams.ts';
+
+export interface UpstreamEnvironment {
+  readonly streams: XdsStreams;
+  /** `host:port`. */
+  readonly discoveryAddress: string;
+  /** Read for each connection anew. */
+  readonly credentials: () => Promise<ConnectionCredentials>;
+  /** Of each call: the cluster, and what XDS_HEADER_… says. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly activity: XdsActivity;
+  readonly log: Logger;
+  /** Whether the control plane is asked for the roots to trust. */
+  readonly trustBundles: boolean;
+  /** Takes the names that a DNS server answers; rejects what it cannot read. Absent: nobody wants them. */
+  readonly nameTables?: (table: Uint8Array) => Promise<void>;
+  readonly limits?: GrpcConnectionLimits;
+  /** From 0 to 1. */
+  readonly random?: () => number;
+}
+
+export function upstream(environment: UpstreamEnvironment) {
+  return fromCallback<BundleAnswer, { stream: number; protocol: Protocol }>(({ input, sendBack, receive }) => {
+    const stop = new AbortController();
+    const report = (event: StreamReport): void => {
+      if (!stop.signal.aborted) sendBack(event);
+    };
+    const joined = new Joined(environment, input, report, stop.signal);
+    receive(({ hash, refusal }) => joined.answerBundle(hash, refusal === '' ? undefined : refusal));
+    void joined.begin();
+    return () => {
+      stop.abort();
+      joined.end();
+    };
+  });
+}
+
+class Joined {
+  readonly #environment: UpstreamEnvironment;
+  readonly #stream: number;
+  readonly #protocol: Protocol;
+  readonly #report: (event: StreamReport) => void;
+  readonly #stopped: AbortSignal;
+  #connection: GrpcConnection | undefined;
+  #relay: Relay | undefined;
+  /** The roots that wait for their acknowledgement. */
+  #bundle: { readonly hash: string; readonly answer: (refusal?: string) => void } | undefined;
+
+  constructor(
+    environment: UpstreamEnvironment,
+    { stream, protocol }: { stream: number; protocol: Protocol },
+    report: (event: StreamReport) => void,
+    stopped: AbortSignal,
+  ) {
+    this.#environment = environment;
+    this.#stream = stream;
+    this.#protocol = protocol;
+    this.#report = report;
+    this.#stopped = stopped;
+  }
+
+  async begin(): Promise<void> {
+    const { credentials, random = Math.random } = this.#environment;
+    let shown = '';
+    try {
+      const read = await credentials();
+      shown = read.shown;
+      this.#stopped.throwIfAborted();
+      this.#connection = await this.#dial(read);
+      this.#join(read.headers, shown);
+      this.#report({ type: 'upstream.opened', shown });
+    } catch (error) {
+      if (this.#stopped.aborted) return;
+      const reason = explainInOneLine(error);
+      const { activity } = this.#environment;
+      activity.connectionFailures++;
+      activity.trouble = reason;
+      this.#report({ type: 'upstream.unreachable', reason, chance: random() });
+    }
+  }
+
+  async #dial({ tls }: ConnectionCredentials): Promise<GrpcConnection> {
+    const { discoveryAddress, limits = defaultGrpcLimits } = this.#environment;
+    const address = parseHostAndPort(discoveryAddress);
+    if (address === undefined) throw new GrpcError('UNAVAILABLE', `${discoveryAddress} is not host:port`);
+    const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, limits, this.#stopped);
+    if (this.#stopped.aborted) connection.close();
+    return connection;
+  }
+
+  #join(headers: Readonly<Record<string, string>>, shown: string): void {
+    const connection = this.#connection!;
+    const call = this.#environment.streams.get(this.#stream);
+    // Its end is told by the other effect.
+    if (call === undefined) return;
+    const stream = connection.start(methods[this.#protocol], { ...this.#environment.headers, ...headers });
+    whenEnded(stream, connection, (status) => {
+      this.#relay?.stop();
+      const { code, details, retryAfterMs } =
+        status ?? new GrpcError('UNAVAILABLE', 'the control plane ended the stream');
+      // Which token that was, and how old: what a person looks for when a control plane refuses.
+      const why = code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' ? `${details} (shown: ${shown})` : details;
+      this.#lost(code, why, retryAfterMs);
+    });
+    this.#relay = new Relay(call, stream, {
+      protocol: this.#protocol,
+      subscriptions: this.#subscriptions(),
+      activity: this.#environment.activity,
+      report: this.#relayReport(),
+    });
+    this.#relay.start();
+  }
+
+  #relayReport(): RelayReport {
+    return {
+      answered: () => {
+        this.#environment.activity.trouble = '';
+        this.#report({ type: 'upstream.answered' });
+      },
+      downstreamInvalid: (reason) =>
+        this.#report({ type: 'downstream.invalid', reason: `no discovery request: ${reason}` }),
+      upstreamInvalid: (reason) =>
+        this.#lost('INTERNAL', `what the control plane sent is no discovery response: ${reason}`),
+      congested: (side, on) => this.#report({ type: `${side}.${on ? 'congested' : 'relieved'}` }),
+      dropped: (typeUrl) =>
+        this.#environment.log.error('a message of the control plane is for nobody here', { 'xds.type': typeUrl }),
+    };
+  }
+
+  #lost(code: string, reason: string, retryAfterMs = 0): void {
+    const { activity } = this.#environment;
+    if (!this.#stopped.aborted) {
+      activity.upstreamEnds[code === 'CANCELLED' ? 'cancelled' : 'error']++;
+      activity.trouble = `${code}: ${reason}`;
+    }
+    this.#report({ type: 'upstream.lost', code, reason, retryAfterMs });
+  }
+
+  #subscriptions(): InternalSubscription[] {
+    const { trustBundles, nameTables } = this.#environment;
+    return [
+      ...(nameTables === undefined ? [] : [{ typeUrl: nameTableType, take: takeNames(nameTables) }]),
+      ...(trustBundles ? [{ typeUrl: proxyConfigType, take: this.#takeBundle }] : []),
+    ];
+  }
+
+  readonly #takeBundle: InternalSubscription['take'] = (value, answer) => {
+    const roots = rootsIn(value);
+    if (roots.length === 0) {
+      answer();
+      return;
+    }
+    const hash = hashOfRoots(roots);
+    this.#bundle = { hash, answer };
+    this.#report({ type: 'bundle.arrived', roots, hash });
+  };
+
+  answerBundle(hash: string, refusal: string | undefined): void {
+    if (this.#bundle?.hash !== hash) return;
+    const { answer } = this.#bundle;
+    this.#bundle = undefined;
+    if (refusal !== undefined) this.#environment.log.warn('roots to trust are refused', { reason: refusal });
+    answer(refusal);
+  }
+
+  end(): void {
+    this.#relay?.stop();
+    this.#connection?.close();
+  }
+}
+
+function takeNames(nameTables: (table: Uint8Array) => Promise<void>): InternalSubscription['take'] {
+  return (value, answer) => {
+    nameTables(value).then(
+      () => answer(),
+      (error: unknown) => answer(explainInOneLine(error)),
+    );
+  };
+}

@@ -1,0 +1,28 @@
+/** What the agent's calls of the control plane begin with, beside what proves who it is (spec/agent.md §8.1). */
+
+const prefix = 'XDS_HEADER_';
+
+/** @returns `warnings` for what cannot be a header: it is left out, for it would make each call fail */
+export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: string[] } {
+  const headers = new Map<string, string>();
+  const warnings: string[] = [];
+  if (env.ISTIO_META_CLUSTER_ID) headers.set('clusterid', env.ISTIO_META_CLUSTER_ID);
+  for (const [variable, value = ''] of Object.entries(env)) {
+    if (!variable.startsWith(prefix)) continue;
+    const name = variable.slice(prefix.length).toLowerCase();
+    if (isName(name) && isValue(value)) headers.set(name, value);
+    else warnings.push(`${variable} is no header of a gRPC call, and is left out`);
+  }
+  return { headers: Object.fromEntries(headers), warnings };
+}
+
+/** Of gRPC's custom metadata. What HTTP/2, gRPC and the token use is not for the environment to say. */
+const taken: ReadonlySet<string> = new Set(['te', 'content-type', 'authorization', 'host', 'connection', 'user-agent']);
+
+function isName(name: string): boolean {
+  return /^[0-9a-z_.-]+$/.test(name) && !taken.has(name) && !name.startsWith('grpc-') && !name.endsWith('-bin');
+}
+
+function isValue(value: string): boolean {
+  return /^[\x20-\x7e]*$/.test(value);
+}

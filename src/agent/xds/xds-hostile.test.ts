@@ -1,0 +1,322 @@
+/** The xDS proxy between an Envoy and a control plane that keep to no rule: what they cost it, and what it tells them. */
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { type ClientHttp2Stream, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { afterEach, expect, test } from 'vitest';
+import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { frame } from '../../../test/harness/raw-http2.ts';
+import { startXdsProxy, stopXdsProxies, type XdsProxyOptions } from '../../../test/harness/xds-proxy.ts';
+import { DeltaDiscoveryRequestSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
+import { FrameReader, frameOf } from '../grpc/grpc-frames.ts';
+import { ServerCall } from '../grpc/grpc-server.ts';
+import type { GrpcError } from '../grpc/grpc-status.ts';
+import { listenerType, methods, proxyConfigType } from './discovery-wire.ts';
+
+const ends: (() => unknown)[] = [];
+
+afterEach(async () => {
+  stopXdsProxies();
+  for (const end of ends.splice(0)) await end();
+});
+
+interface Upstream {
+  readonly address: string;
+  readonly calls: ServerCall[];
+  readonly sessions: Set<ServerHttp2Session>;
+}
+
+/** A control plane that does with each stream what it is told. */
+async function controlPlane(take: (call: ServerCall, index: number) => void): Promise<Upstream> {
+  const calls: ServerCall[] = [];
+  const sessions = new Set<ServerHttp2Session>();
+  const server = createServer({ settings: { initialWindowSize: 65_535 } });
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.on('error', () => {});
+    session.once('close', () => sessions.delete(session));
+  });
+  server.on('stream', (stream: ServerHttp2Stream, headers) => {
+    stream.on('error', () => {});
+    calls.push(new ServerCall(stream, headers, 1_000));
+    take(calls.at(-1)!, calls.length - 1);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  ends.push(() => {
+    for (const session of sessions) session.destroy();
+    server.close();
+  });
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, calls, sessions };
+}
+
+/** Answers each message with itself. */
+const echo = (call: ServerCall): void => {
+  call.stream.on('data', (chunk: Buffer) => {
+    if (!call.write(chunk)) {
+      call.stream.pause();
+      call.stream.once('drain', () => call.stream.resume());
+    }
+  });
+  call.stream.on('end', () => call.end('OK'));
+};
+
+interface Envoy {
+  readonly connection: GrpcConnection;
+  readonly stream: ClientHttp2Stream;
+  readonly status: Promise<GrpcError | undefined>;
+  bytes: number;
+}
+
+async function envoy(socket: string, name = '0@1'): Promise<Envoy> {
+  const connection = await GrpcConnection.open({ address: { path: socket } });
+  ends.push(() => connection.close());
+  const stream = connection.start(methods.delta, { 'x-chartpilot-envoy': name });
+  const status = new Promise<GrpcError | undefined>((done) => whenEnded(stream, connection, done));
+  return { connection, stream, status, bytes: 0 };
+}
+
+function reading(one: Envoy): Envoy {
+  one.stream.on('data', (chunk: Buffer) => {
+    one.bytes += chunk.length;
+  });
+  return one;
+}
+
+/** A response with a type; field 4 in both directions of the echo. */
+const message = (typeUrl: string, padding = 0): Buffer => {
+  const request = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: ['x'.repeat(padding)] });
+  return Buffer.from(toBinary(DeltaDiscoveryRequestSchema, request));
+};
+/** What is a request in one direction and a response in the other. */
+const both = (size: number): Buffer => {
+  const text = (field: number, value: Buffer): Buffer => {
+    const head = [(field << 3) | 2];
+    for (let rest = value.length; ; rest >>>= 7) {
+      head.push(rest > 127 ? (rest & 127) | 128 : rest);
+      if (rest <= 127) break;
+    }
+    return Buffer.concat([Buffer.from(head), value]);
+  };
+  const type = text(4, Buffer.from('type.googleapis.com/envoy.x'));
+  const any = text(1, Buffer.from('type.googleapis.com/envoy.x'));
+  return Buffer.concat([text(2, text(2, Buffer.concat([any, text(2, Buffer.alloc(size))]))), type]);
+};
+
+const start = (address: string, options: XdsProxyOptions = {}) =>
+  startXdsProxy(address, { limits: { dialMs: 500 }, ...options });
+
+test('messages of every length go there and back as they are, also beyond what is held whole', async () => {
+  const { address } = await controlPlane(echo);
+  const { socket, activity } = await start(address);
+  const one = await envoy(socket);
+  const received: Buffer[] = [];
+  one.stream.on('data', (chunk: Buffer) => received.push(chunk));
+  const sent = [0, 10, 60_000, 65_600, 70_000, 3_000_000, 5].map((size) => frameOf(both(size)));
+  for (const each of sent) one.stream.write(each);
+  const wanted = Buffer.concat(sent);
+  await eventually('all is back', () => received.reduce((sum, { length }) => sum + length, 0) >= wanted.length);
+  expect(Buffer.concat(received).equals(wanted)).toBe(true);
+  expect([activity.requests, activity.responses]).toEqual([sent.length, sent.length]);
+});
+
+test('an Envoy that closes its side ends the stream of the control plane in good order', async () => {
+  const { address, sessions } = await controlPlane(echo);
+  const { socket, events } = await start(address);
+  const one = reading(await envoy(socket));
+  one.stream.end(frameOf(both(5)));
+  expect((await one.status)?.code).toBe('UNAVAILABLE');
+  await eventually('nothing is left', () => sessions.size === 0 && events('stream.ended').length === 1);
+});
+
+test('the status of the control plane reaches Envoy, and what was shown stands beside a refusal', async () => {
+  const { address } = await controlPlane((call) => call.end('UNAUTHENTICATED', 'the token has ended'));
+  const shown = 'the token a/b, written 5 s ago';
+  const { socket, events } = await start(address, { credentials: { headers: {}, shown } });
+  const one = reading(await envoy(socket));
+  const status = await one.status;
+  expect(status?.message).toBe(`UNAUTHENTICATED: the token has ended (shown: ${shown})`);
+  expect(events('upstream.failed')).toMatchObject([{ isRefusal: true }]);
+});
+
+test.each([
+  ['no protobuf', frameOf(Buffer.alloc(100, 0xff)), /INVALID_ARGUMENT: no discovery request/],
+  [
+    'no gRPC',
+    Buffer.from('hello, is anybody there?'),
+    /INVALID_ARGUMENT: no discovery request: INTERNAL: a compressed/,
+  ],
+])('bytes of Envoy’s side that are %s end its stream with why, and nobody else’s', async (_, bytes, why) => {
+  const { address } = await controlPlane(echo);
+  const { socket } = await start(address);
+  const other = reading(await envoy(socket, '1@1'));
+  const one = reading(await envoy(socket));
+  one.stream.write(bytes);
+  expect((await one.status)?.message).toMatch(why);
+  other.stream.write(frameOf(both(5)));
+  await eventually('the other is served', () => other.bytes > 0);
+});
+
+test.each([
+  ['garbage', (call: ServerCall) => call.write(Buffer.alloc(300, 0xfe))],
+  ['messages that are no protobuf', (call: ServerCall) => call.write(frameOf(Buffer.alloc(300, 0xff)))],
+])('a control plane that answers %s is left', async (_, answer) => {
+  const { address, sessions } = await controlPlane((call) => void answer(call));
+  const { socket, activity } = await start(address);
+  const one = reading(await envoy(socket));
+  expect((await one.status)?.message).toMatch(/INTERNAL: what the control plane sent is no discovery response/);
+  await eventually('it is left', () => sessions.size === 0);
+  expect(activity.trouble).toContain('no discovery response');
+});
+
+test('a control plane of types that are for nobody here is passed over', async () => {
+  const { address } = await controlPlane((call) => {
+    call.write(frameOf(message(proxyConfigType)));
+    call.write(frameOf(both(3)));
+  });
+  const { socket, activity } = await start(address);
+  const one = reading(await envoy(socket));
+  await eventually('Envoy has what is its own', () => one.bytes === frameOf(both(3)).length);
+  expect(activity.dropped).toBe(1);
+});
+
+test('an Envoy that never reads costs no more than the windows, and others are served meanwhile', async () => {
+  let sent = 0;
+  const piece = frameOf(both(60_000));
+  const { address } = await controlPlane((call, index) => {
+    if (index > 0) {
+      echo(call);
+      return;
+    }
+    const more = (): void => {
+      while (call.write(piece)) sent += piece.length;
+      call.stream.once('drain', more);
+    };
+    more();
+  });
+  const { socket, events } = await start(address);
+  await collectGarbage();
+  const before = process.memoryUsage().rss;
+  const silent = await envoy(socket, '0@1');
+  silent.stream.pause();
+  await eventually('the proxy has stopped reading', () => events('downstream.congested').length === 1);
+  const atFirst = sent;
+  await sleep(500);
+  expect(sent).toBe(atFirst);
+  const other = reading(await envoy(socket, '1@1'));
+  other.stream.write(frameOf(both(5)));
+  await eventually('the other is served', () => other.bytes > 0);
+  expect(process.memoryUsage().rss - before).toBeLessThan(40e6);
+  silent.stream.resume();
+  await eventually('it goes on', () => events('downstream.relieved').length === 1);
+});
+
+test('a control plane that never reads holds up Envoy’s requests and not its own answers', async () => {
+  const answer = frameOf(both(9));
+  const { address } = await controlPlane((call) => {
+    call.stream.pause();
+    setTimeout(() => call.write(answer), 1_500).unref();
+  });
+  const { socket, events } = await start(address);
+  const one = reading(await envoy(socket));
+  for (let i = 0; i < 100; i++) one.stream.write(frameOf(both(60_000)));
+  await eventually('the proxy has stopped reading', () => events('upstream.congested').length === 1);
+  await eventually('its answer arrives all the same', () => one.bytes === answer.length);
+});
+
+test('thousands of streams leave eight, a bounded number of connections, and no file', async () => {
+  const { address, calls, sessions } = await controlPlane(echo);
+  const { socket, events } = await start(address);
+  const filesBefore = readdirSync('/proc/self/fd').length;
+  const connection = await GrpcConnection.open({ address: { path: socket } });
+  let refused = 0;
+  for (let i = 0; i < 2_000; i++) {
+    const stream = connection.start(methods.delta, { 'x-chartpilot-envoy': `${i % 500}` });
+    stream.on('error', () => {});
+    stream.once('close', () => refused++);
+    stream.resume();
+    if (i % 16 === 0) await sleep(1);
+  }
+  await eventually('all but a few are over', () => refused >= 1_984);
+  expect(sessions.size).toBeLessThanOrEqual(8);
+  expect(calls.length).toBeLessThan(200);
+  connection.close();
+  await eventually('all are over', () => events('stream.ended').length === events('downstream.opened').length);
+  await eventually('no file is left', () => readdirSync('/proc/self/fd').length <= filesBefore);
+  const one = reading(await envoy(socket));
+  one.stream.write(frameOf(both(5)));
+  await eventually('the next one is served', () => one.bytes > 0);
+});
+
+async function tcp(take: (socket: Socket) => void): Promise<{ address: string; connections: () => number }> {
+  const sockets: Socket[] = [];
+  const server = createTcpServer((socket) => {
+    sockets.push(socket.on('error', () => {}));
+    take(socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  ends.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, connections: () => sockets.length };
+}
+
+test.each([
+  ['closes each connection at once', (socket: Socket) => void socket.end()],
+  ['resets each connection', (socket: Socket) => void socket.resetAndDestroy()],
+  ['answers what is no HTTP/2', (socket: Socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n')],
+  ['says nothing', () => {}],
+])('a control plane that %s is tried a bounded number of times, and Envoy’s stream is held', async (_, take) => {
+  const { address, connections } = await tcp(take);
+  const { socket, activity } = await start(address);
+  const one = reading(await envoy(socket));
+  await sleep(3_000);
+  expect(connections()).toBeGreaterThanOrEqual(2);
+  // 0.1, 0.2, 0.4, 0.75 s at the least between two.
+  expect(connections()).toBeLessThanOrEqual(7);
+  expect(one.stream.closed).toBe(false);
+  expect(activity.trouble).not.toBe('');
+});
+
+test('a control plane that vanishes without a word is noticed, and Envoy’s stream ended', async () => {
+  const { address } = await tcp((socket) => void socket.resume().write(frame('settings', 0, 0)));
+  const { socket } = await start(address, { limits: { keepAliveMs: 100, keepAliveAnswerMs: 100 } });
+  const one = reading(await envoy(socket));
+  expect((await one.status)?.message).toContain('no answer to a ping');
+});
+
+test('a stream that is closed while it is held leaves nothing, and asks the control plane for nothing more', async () => {
+  const { address, connections } = await tcp((socket) => void socket.end());
+  const { socket, events } = await start(address);
+  const one = await envoy(socket);
+  await eventually('it was tried', () => connections() >= 1);
+  one.connection.close();
+  await eventually('it is over', () => events('stream.ended').length === 1);
+  const tried = connections();
+  await sleep(2_000);
+  expect(connections()).toBe(tried);
+});
+
+test('the agent’s own subscriptions come after the first request for listeners, and each has its answer', async () => {
+  const seen: Buffer[] = [];
+  const { address } = await controlPlane((call) => {
+    const reader = new FrameReader({ wholeBytes: 1_000_000 });
+    call.stream.on('data', (chunk: Buffer) =>
+      reader.push(chunk, ({ bytes }) => seen.push(Buffer.from(bytes.subarray(5)))),
+    );
+  });
+  const { socket } = await start(address, { trustBundles: true, nameTables: async () => {} });
+  const one = reading(await envoy(socket));
+  one.stream.write(frameOf(message('type.googleapis.com/envoy.config.cluster.v3.Cluster')));
+  one.stream.write(frameOf(message(listenerType)));
+  one.stream.write(frameOf(message(listenerType)));
+  await eventually('all of them have come', () => seen.length === 5);
+  const types = seen.map((bytes) => /(Cluster|Listener|NameTable|ProxyConfig)/.exec(String(bytes))?.[0]);
+  expect(types).toEqual(['Cluster', 'Listener', 'NameTable', 'ProxyConfig', 'Listener']);
+});

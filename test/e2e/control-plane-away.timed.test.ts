@@ -1,0 +1,108 @@
+/** The control plane is killed and started again, ten times under load: what Envoy's stream and the requests make of it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { formatReport } from '../load/report.ts';
+import { conclude } from './conclude.ts';
+
+const { kills } = sized({ short: { kills: 3 }, full: { kills: 10 } });
+
+let mesh: Mesh;
+
+beforeAll(async () => {
+  mesh = await startMesh({ delta: true });
+});
+
+afterAll(() => conclude(mesh));
+
+/** Of the agent. */
+async function metric({ statusPort }: AgentProgram, name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${statusPort}/stats/prometheus`)).text();
+  const lines = text.split('\n').filter((line) => line.startsWith(name));
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
+const responses = (agent: AgentProgram): Promise<number> => metric(agent, 'istio_agent_xds_proxy_responses');
+
+/** Of Envoy: what its control plane has sent it. */
+async function stat({ adminPort }: AgentProgram, name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${adminPort}/stats?filter=^${name}$`)).text();
+  return Number(/: (\d+)/.exec(text)?.[1]);
+}
+
+const received = (agent: AgentProgram): Promise<number> => stat(agent, 'cluster.xds-grpc.upstream_cx_rx_bytes_total');
+
+/** How many these are when no more come. */
+async function quietBytes(agent: AgentProgram): Promise<number> {
+  let bytes = -1;
+  await eventually('nothing more is sent', async () => {
+    const before = bytes;
+    bytes = await received(agent);
+    if (bytes === before) return true;
+    await sleep(300);
+    return false;
+  });
+  return bytes;
+}
+
+const accepts = (port: number): Promise<boolean> =>
+  fetch(`http://127.0.0.1:${port}/ready`).then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+
+/** What HTTP/2 says to open a connection, and answers without a resource. */
+const emptyAnswersBytes = 2_000;
+/** From the control plane that is ready to its first answer. */
+const backLimitMs = 2_000;
+
+test(`a control plane that is killed ${kills} times costs no request, has its streams back in time, and sends nothing that Envoy has`, async () => {
+  const agents = [mesh.gateway!, mesh.sidecar!];
+  const initial = await Promise.all(agents.map(quietBytes));
+  const load = await mesh.startLoad({
+    target: mesh.httpsTarget,
+    clients: [
+      { kind: 'ka', count: 2, pauseMs: 5 },
+      { kind: 'new', count: 1, pauseMs: 10 },
+      { kind: 'h2', count: 1, streams: 2, pauseMs: 5 },
+      { kind: 'stream', count: 2, path: '/stream?seconds=3' },
+    ],
+    maxDurationMs: 240_000,
+  });
+  const backAfterMs: number[] = [];
+  const bytes: number[] = [];
+  for (let kill = 0; kill < kills; kill++) {
+    const before = await Promise.all(agents.map(quietBytes));
+    const { program, httpPort } = mesh.discovery!;
+    process.kill(program.pid, 'SIGKILL');
+    await program.exited;
+    // Long enough for pauses to have grown, at times.
+    await sleep(kill % 3 === 2 ? 4_000 : 200);
+    const answered = await Promise.all(agents.map(responses));
+    const starting = mesh.startDiscovery();
+    await eventually('it is ready', () => accepts(httpPort), { everyMs: 10 });
+    const readyAt = performance.now();
+    await Promise.all(
+      agents.map(async (agent, index) => {
+        await eventually(`${agent.program.name} is answered`, async () => (await responses(agent)) > answered[index]!, {
+          everyMs: 20,
+        });
+        backAfterMs.push(Math.round(performance.now() - readyAt));
+      }),
+    );
+    await starting;
+    const after = await Promise.all(agents.map(quietBytes));
+    bytes.push(...after.map((all, index) => all - before[index]!));
+  }
+  const report = await load.stop();
+  console.log(
+    `${kills} kills: back after ${backAfterMs.join(', ')} ms; bytes ${bytes.join(', ')}, at first ${initial.join(', ')}\n${formatReport(report)}`,
+  );
+  expect(report.failed, formatReport(report)).toBe(0);
+  expect(report.total).toBeGreaterThan(500);
+  expect(Math.max(...backAfterMs)).toBeLessThan(backLimitMs);
+  expect(Math.max(...bytes)).toBeLessThan(emptyAnswersBytes);
+  expect(Math.min(...initial)).toBeGreaterThan(2 * emptyAnswersBytes);
+}, 300_000);

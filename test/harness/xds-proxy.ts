@@ -1,0 +1,121 @@
+/** The agent's xDS proxy by itself in the process of a test: charts and effects as in the agent, without an agent. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type AnyEventObject, fromCallback, sendTo, setup } from 'xstate';
+import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
+import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
+import { defaultGrpcLimits, type GrpcConnectionLimits } from '../../src/agent/grpc/grpc-client.ts';
+import type { ConnectionCredentials } from '../../src/agent/identity/control-plane-credentials.ts';
+import { downstream } from '../../src/agent/xds/downstream.ts';
+import { type UpstreamEnvironment, upstream } from '../../src/agent/xds/upstream.ts';
+import { XdsActivity } from '../../src/agent/xds/xds-activity.ts';
+import { xdsServer } from '../../src/agent/xds/xds-server.ts';
+import { XdsStreams } from '../../src/agent/xds/xds-streams.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { silentLogger } from '../../src/runtime/log.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { eventually } from './eventually.ts';
+
+export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'credentials' | 'limits'>> {
+  readonly credentials?: ConnectionCredentials;
+  readonly limits?: Partial<GrpcConnectionLimits>;
+  /** What is answered to roots that arrive: they are served; null: nobody says anything. */
+  readonly bundles?: 'served' | null;
+}
+
+export interface RunningXdsProxy {
+  readonly socket: string;
+  readonly activity: XdsActivity;
+  readonly records: readonly TraceRecord[];
+  /** What the agent was told. */
+  readonly told: readonly AnyEventObject[];
+  /** Events of this type, in order. */
+  events(type: string): AnyEventObject[];
+  stop(): void;
+}
+
+const running = new Set<RunningXdsProxy>();
+
+/** For `afterEach`: ends what a test started. */
+export function stopXdsProxies(): void {
+  for (const proxy of running) proxy.stop();
+}
+
+/** One that passes on to the control plane at this address, `host:port`. */
+export async function startXdsProxy(discoveryAddress: string, options: XdsProxyOptions = {}): Promise<RunningXdsProxy> {
+  const { credentials = { headers: {}, shown: 'nothing' }, limits, bundles = null, ...environment } = options;
+  const folder = mkdtempSync(join(tmpdir(), 'xds-'));
+  const socket = join(folder, 'XDS');
+  const streams = new XdsStreams();
+  const activity = new XdsActivity();
+  const records: TraceRecord[] = [];
+  const told: AnyEventObject[] = [];
+  const xdsProxy = xdsProxyMachine.provide({
+    actors: {
+      server: xdsServer({ streams }),
+      stream: xdsStreamMachine.provide({
+        actors: {
+          downstream: downstream({ streams, activity }),
+          upstream: upstream({
+            streams,
+            discoveryAddress,
+            credentials: async () => credentials,
+            headers: {},
+            activity,
+            log: silentLogger,
+            trustBundles: false,
+            limits: { ...defaultGrpcLimits, ...limits },
+            ...environment,
+          }),
+        },
+      }),
+    },
+  });
+  const agent = setup({
+    types: { events: {} as AnyEventObject },
+    actors: {
+      xdsProxy,
+      secrets: fromCallback<AnyEventObject>(({ receive, system }) =>
+        receive((event) => {
+          told.push(event);
+          if (bundles === 'served') system.get('xds-proxy').send({ type: 'trust-bundle.served', hash: event.hash });
+        }),
+      ),
+    },
+    actions: {
+      start: sendTo('xds-proxy', { type: 'xds.start' }),
+      note: (_, { event }: { event: AnyEventObject }) => void told.push(event),
+    },
+  }).createMachine({
+    id: 'agent',
+    entry: 'start',
+    invoke: [
+      { id: 'secrets', src: 'secrets', systemId: 'secrets' },
+      { id: 'xds-proxy', src: 'xdsProxy', systemId: 'xds-proxy', input: { socket, hasSecrets: true } },
+    ],
+    on: {
+      '*': { actions: { type: 'note', params: ({ event }) => ({ event }) } },
+    },
+  });
+  const recorder = createRecorder({ program: 'pilot-agent' });
+  recorder.observe((record) => records.push(record));
+  const actor = startRoot(agent, { id: 'agent', input: undefined, recorder, onError: () => {} });
+  const proxy: RunningXdsProxy = {
+    socket,
+    activity,
+    records,
+    told,
+    events: (type) =>
+      records.flatMap((record) => (record.kind === 'event' && record.event.type === type ? [record.event] : [])),
+    stop: () => {
+      running.delete(proxy);
+      actor.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  running.add(proxy);
+  await eventually('the xDS proxy listens', () => told.some(({ type }) => type === 'xds.listening'));
+  return proxy;
+}

@@ -1,0 +1,359 @@
+/** The agent's xDS proxy as its charts have it (machines/agent/xds-{proxy,stream}.machine.ts), under virtual time. */
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, describe, expect, test } from 'vitest';
+import { mostFailures, noFailures, pauseAfter } from '../../machines/agent/xds-pause.ts';
+import type { StreamReport } from '../../machines/agent/xds-protocol.ts';
+import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
+import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
+import { checkTrace } from '../../src/debugger/check/check.ts';
+import { formatReport } from '../../src/debugger/check/check-report-text.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { type XdsMachines, XdsWorld } from '../simulation/xds-world.ts';
+
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).filter(({ file }) =>
+  /\/xds(-stream)?\.mmd$/.test(file),
+);
+
+afterEach(() => {
+  for (const world of XdsWorld.made.splice(0)) {
+    expect(world.failed).toBeUndefined();
+    expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
+    const report = checkTrace(diagrams, world.records);
+    if (report.departures.length > 0) expect.fail(formatReport(report, diagrams));
+  }
+});
+
+function started(machines?: XdsMachines): XdsWorld {
+  const world = new XdsWorld(undefined, machines);
+  world.start();
+  return world;
+}
+
+const unreachable: StreamReport = { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: 1 };
+const lost = (code: string, retryAfterMs = 0): StreamReport => ({
+  type: 'upstream.lost',
+  code,
+  reason: 'gone',
+  retryAfterMs,
+});
+
+describe('the socket', () => {
+  test('is open before the agent is told', () => {
+    const world = started();
+    expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '/run/XDS' }]);
+  });
+
+  test('that cannot be had is told with why', () => {
+    const world = new XdsWorld();
+    world.refuseSocket('EADDRINUSE');
+    expect(world.told).toMatchObject([{ type: 'xds.failed', reason: 'EADDRINUSE' }]);
+  });
+
+  test('is not opened where none is wanted', () => {
+    const world = new XdsWorld({ socket: '', hasSecrets: false });
+    world.order({ type: 'xds.start' });
+    expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '' }]);
+  });
+});
+
+describe('a stream', () => {
+  test('is held while there is no control plane, dialed again after pauses that double to a second and a half', () => {
+    const world = started();
+    const stream = world.opens();
+    for (let i = 0; i < 6; i++) {
+      world.upstream(stream, unreachable);
+      const before = world.dials.length;
+      while (world.dials.length === before) world.pass(10);
+    }
+    const pauses = world.dials.map((at, index) => at - (world.dials[index - 1] ?? 0)).slice(1);
+    expect(pauses).toEqual([200, 400, 800, 1_500, 1_500, 1_500]);
+    expect(world.of(stream).ends).toEqual([]);
+    world.answers(stream);
+    expect(world.state(stream)).toMatchObject({ joined: { relaying: { answers: 'on trial' } } });
+  });
+
+  test('is ended when its control plane goes, and the next one is held; what failed is forgotten when it serves', () => {
+    const world = started();
+    const one = world.opens();
+    world.answers(one);
+    world.upstream(one, lost('UNAVAILABLE'));
+    expect(world.of(one).ends).toEqual([{ code: 'UNAVAILABLE', reason: 'gone' }]);
+    expect(world.alive()).toEqual([]);
+    const two = world.opens();
+    expect(world.state(two)).toBe('held back');
+    world.pass(200);
+    world.answers(two);
+    world.pass(10_000);
+    expect(world.state(two)).toMatchObject({ joined: { relaying: { answers: 'good' } } });
+    world.closes(two);
+    const three = world.opens();
+    expect(world.state(three)).toEqual({ joined: 'dialing' });
+  });
+
+  test('of a control plane that refuses is held for longer, and as long as it asks for', () => {
+    const world = started();
+    const one = world.opens();
+    world.upstream(one, { type: 'upstream.opened', shown: '' });
+    world.upstream(one, lost('RESOURCE_EXHAUSTED', 60_000));
+    const two = world.opens('0@7', 0);
+    world.pass(59_999);
+    expect(world.state(two)).toBe('held back');
+    world.pass(1);
+    expect(world.state(two)).toEqual({ joined: 'dialing' });
+  });
+
+  test('gives way to a newer one of the same Envoy, and not to one of its child', () => {
+    const world = started();
+    const parent = world.opens('0@7');
+    world.answers(parent);
+    const child = world.opens('1@7');
+    world.answers(child);
+    expect(world.alive()).toEqual([parent, child]);
+    const again = world.opens('1@7');
+    expect(world.alive()).toEqual([parent, again]);
+    expect(world.of(child).ends[0]?.code).toBe('CANCELLED');
+  });
+
+  test('whose Envoy does not take its end is over all the same', () => {
+    const world = started();
+    world.envoysClose = false;
+    const stream = world.opens();
+    world.upstream(stream, { type: 'upstream.opened', shown: '' });
+    world.upstream(stream, { type: 'downstream.invalid', reason: 'no message' });
+    expect(world.state(stream)).toBe('ending');
+    world.pass(10_000);
+    expect(world.alive()).toEqual([]);
+  });
+
+  test.each([
+    ['Envoy reads', 'downstream.congested', 'downstream.relieved', 'DEADLINE_EXCEEDED'],
+    ['the control plane reads', 'upstream.congested', 'upstream.relieved', 'UNAVAILABLE'],
+  ] as const)('is ended a minute after %s nothing more', (_, congested, relieved, code) => {
+    const world = started();
+    const stream = world.opens();
+    world.answers(stream);
+    world.upstream(stream, { type: congested });
+    world.pass(59_999);
+    world.upstream(stream, { type: relieved });
+    world.pass(60_000);
+    expect(world.alive()).toEqual([stream]);
+    world.upstream(stream, { type: congested });
+    world.pass(60_000);
+    expect(world.of(stream).ends[0]?.code).toBe(code);
+  });
+
+  test('of a control plane that takes everything and says nothing is ended after a minute', () => {
+    const world = started();
+    const stream = world.opens();
+    world.upstream(stream, { type: 'upstream.opened', shown: '' });
+    world.pass(60_000);
+    expect(world.of(stream).ends).toEqual([
+      { code: 'UNAVAILABLE', reason: 'the control plane has not answered in 60000 ms' },
+    ]);
+  });
+});
+
+describe('roots to trust', () => {
+  const arrived = (hash: string): StreamReport => ({ type: 'bundle.arrived', roots: ['pem'], hash });
+  const joined = (): { world: XdsWorld; stream: number } => {
+    const world = started();
+    const stream = world.opens();
+    world.answers(stream);
+    world.upstream(stream, arrived('a'));
+    return { world, stream };
+  };
+
+  test('are acknowledged when they are served, not before', () => {
+    const { world, stream } = joined();
+    expect(world.told.at(-1)).toMatchObject({ type: 'trust-bundle.received', roots: ['pem'], hash: 'a' });
+    world.order({ type: 'trust-bundle.served', hash: 'another' });
+    world.pass(29_999);
+    expect(world.of(stream).bundleAnswers).toEqual([]);
+    world.order({ type: 'trust-bundle.served', hash: 'a' });
+    world.order({ type: 'trust-bundle.served', hash: 'a' });
+    expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal: '' }]);
+  });
+
+  test('that nobody says anything about are refused in the end, with why', () => {
+    const { world, stream } = joined();
+    world.pass(30_000);
+    const refusal = expect.stringMatching(/Envoy has not said in 30000 ms/);
+    expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal }]);
+  });
+
+  test('that newer ones follow are not answered any more', () => {
+    const { world, stream } = joined();
+    world.pass(20_000);
+    world.upstream(stream, arrived('b'));
+    world.order({ type: 'trust-bundle.served', hash: 'a' });
+    world.pass(20_000);
+    expect(world.of(stream).bundleAnswers).toEqual([]);
+    world.order({ type: 'trust-bundle.served', hash: 'b' });
+    expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'b', refusal: '' }]);
+  });
+
+  test('are refused at once where this agent serves no secrets', () => {
+    const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false });
+    world.start();
+    const stream = world.opens();
+    world.answers(stream);
+    world.upstream(stream, arrived('a'));
+    const refusal = expect.stringMatching(/serves no secrets/);
+    expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal }]);
+  });
+});
+
+test('pauses: half of each is by chance, none is longer than its bound, and none is shorter than what was asked for', () => {
+  for (let count = 0; count <= mostFailures; count++) {
+    for (const chance of [0, 0.5, 1]) {
+      const plain = pauseAfter({ ...noFailures, count }, chance);
+      expect(plain).toBeLessThanOrEqual(1_500);
+      expect(pauseAfter({ count, isRefusal: true, retryAfterMs: 0 }, chance)).toBeLessThanOrEqual(15_000);
+      if (count > 0)
+        expect(pauseAfter({ ...noFailures, count, retryAfterMs: 4_000 }, chance)).toBeGreaterThanOrEqual(4_000);
+    }
+  }
+  expect(pauseAfter({ ...noFailures, count: 4 }, 0)).toBe(750);
+});
+
+/** What may happen, in any order. */
+const happenings = [
+  'open 0',
+  'open 1',
+  'open other',
+  'close',
+  'opened',
+  'unreachable',
+  'answered',
+  'lost',
+  'refused',
+  'invalid',
+  'congested',
+  'relieved',
+  'bundle',
+  'served',
+  'pass 100',
+  'pass 2000',
+  'pass 30000',
+  'envoys hang',
+] as const;
+
+/** Plays a schedule, and says what was seen that must not be. */
+function play(schedule: readonly (readonly [(typeof happenings)[number], number])[], machines?: XdsMachines): string[] {
+  const world = started(machines);
+  const wrong: string[] = [];
+  let others = 0;
+  let bundles = 0;
+  const served = new Set<string>();
+  for (const [what, pick] of schedule) {
+    const alive = world.alive();
+    const stream = alive[pick % Math.max(1, alive.length)];
+    if (what.startsWith('open ')) world.opens(what === 'open other' ? `x${others++}` : what, (pick % 11) / 10);
+    else if (what.startsWith('pass ')) world.pass(Number(what.slice(5)));
+    else if (what === 'envoys hang') world.envoysClose = !world.envoysClose;
+    else if (what === 'served') {
+      served.add(String(bundles));
+      world.order({ type: 'trust-bundle.served', hash: String(bundles) });
+    } else if (stream !== undefined) {
+      if (what === 'close') world.closes(stream);
+      else if (world.of(stream).upstream) {
+        const isDialing = JSON.stringify(world.state(stream)) === '{"joined":"dialing"}';
+        if (isDialing !== (what === 'opened' || what === 'unreachable')) continue;
+        // The first answer comes once.
+        if (what === 'answered' && !JSON.stringify(world.state(stream)).includes('awaited')) continue;
+        const events: Partial<Record<typeof what, StreamReport>> = {
+          opened: { type: 'upstream.opened', shown: '' },
+          unreachable: { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: (pick % 11) / 10 },
+          answered: { type: 'upstream.answered' },
+          lost: lost('UNAVAILABLE'),
+          refused: lost('UNAUTHENTICATED'),
+          invalid: { type: 'downstream.invalid', reason: 'x' },
+          congested: { type: 'downstream.congested' },
+          relieved: { type: 'downstream.relieved' },
+          bundle: { type: 'bundle.arrived', roots: ['r'], hash: String(++bundles) },
+        };
+        world.upstream(stream, events[what]!);
+      }
+    }
+    wrong.push(...wrongIn(world, served));
+    if (wrong.length > 0) return wrong;
+  }
+  // Envoys that are gone leave nothing behind.
+  for (const stream of world.alive()) world.closes(stream);
+  world.pass(10_000);
+  if (world.alive().length > 0) wrong.push('a stream outlives its Envoy');
+  // A test of a broken chart has its own report.
+  if (machines !== undefined) XdsWorld.made.splice(XdsWorld.made.indexOf(world), 1);
+  return wrong;
+}
+
+function wrongIn(world: XdsWorld, served: ReadonlySet<string>): string[] {
+  const wrong: string[] = [];
+  const active = world.streams.filter(
+    ({ stream }) => world.state(stream) !== undefined && world.state(stream) !== 'ending',
+  );
+  if (new Set(active.map(({ envoy }) => envoy)).size < active.length) wrong.push('two streams of one Envoy');
+  if (active.length > 8) wrong.push(`${active.length} streams`);
+  for (const { stream, downstream, upstream, bundleAnswers } of world.streams) {
+    if (world.state(stream) === undefined && upstream) wrong.push('a connection without a stream');
+    if (world.state(stream) === undefined && downstream) wrong.push('a stream of nobody');
+    if (bundleAnswers.some(({ hash, refusal }) => refusal === '' && !served.has(hash)))
+      wrong.push('acknowledged too early');
+  }
+  // However it fails, whoever comes: the control plane is not dialed without pause.
+  const now = world.clock.now();
+  const lately = world.dials.filter((at) => at > now - 5_000).length;
+  if (lately > 16 + 8 * 25) wrong.push(`${lately} dials in 5 s`);
+  return wrong;
+}
+
+const schedules = fc.array(fc.tuple(fc.constantFrom(...happenings), fc.nat(20)), { maxLength: 60 });
+
+test('whatever happens in whatever order: one stream an Envoy, bounded dials, no early acknowledgement, nothing left', () => {
+  fc.assert(
+    fc.property(schedules, (schedule) => {
+      expect(play(schedule)).toEqual([]);
+    }),
+    { numRuns: 600 },
+  );
+}, 60_000);
+
+describe('the same finds out', () => {
+  const afterwards = (found: unknown): unknown => {
+    XdsWorld.made.splice(0);
+    return found;
+  };
+
+  test('a proxy that lets older streams live', () => {
+    const proxy = xdsProxyMachine.provide({ actions: { supersede: () => {} } });
+    const machines = { proxy, stream: xdsStreamMachine };
+    const { failed } = fc.check(
+      fc.property(schedules, (schedule) => play(schedule, machines).length === 0),
+      { numRuns: 500 },
+    );
+    expect(afterwards(failed)).toBe(true);
+  });
+
+  test('a stream that acknowledges roots that others have trusted', () => {
+    const stream = xdsStreamMachine.provide({ guards: { isAwaited: () => true } });
+    const schedule = [
+      ...(['open 0', 'open 1'] as const).map((what) => [what, 0] as const),
+      ...(['opened', 'bundle'] as const).flatMap((what) => [0, 1].map((pick) => [what, pick] as const)),
+      ['served', 0] as const,
+    ];
+    expect(play(schedule)).toEqual([]);
+    expect(afterwards(play(schedule, { proxy: xdsProxyMachine, stream }))).toEqual(['acknowledged too early']);
+  });
+
+  test('a stream that dials again without a pause', () => {
+    const world = started({ proxy: xdsProxyMachine, stream: xdsStreamMachine.provide({ delays: { pause: 0 } }) });
+    const stream = world.opens();
+    for (let i = 0; i < 300; i++) {
+      world.upstream(stream, unreachable);
+      world.pass(10);
+    }
+    expect(wrongIn(world, new Set()).join()).toMatch(/dials in 5 s/);
+  });
+});

@@ -1,0 +1,184 @@
+/** The charts of the xDS proxy with scripted effects under a virtual clock: a test plays the Envoys and the control plane. */
+import { type Actor, type AnyEventObject, fromCallback, sendTo, setup } from 'xstate';
+import type { StreamReport } from '../../machines/agent/xds-protocol.ts';
+import { type XdsProxyInput, xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
+import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+export interface ScriptedStream {
+  readonly stream: number;
+  readonly envoy: string;
+  /** Its connection to the control plane: asked for, or there. */
+  upstream: boolean;
+  /** Envoy's end is open. */
+  downstream: boolean;
+  /** What it was told to end with. */
+  readonly ends: { code: string; reason: string }[];
+  readonly bundleAnswers: { hash: string; refusal: string }[];
+}
+
+export interface XdsMachines {
+  readonly proxy: typeof xdsProxyMachine;
+  readonly stream: typeof xdsStreamMachine;
+}
+
+const ownMachines: XdsMachines = { proxy: xdsProxyMachine, stream: xdsStreamMachine };
+
+export class XdsWorld {
+  static readonly made: XdsWorld[] = [];
+  readonly clock = new VirtualClock();
+  readonly records: TraceRecord[] = [];
+  readonly streams: ScriptedStream[] = [];
+  /** When the control plane was dialed. */
+  readonly dials: number[] = [];
+  /** What the agent was told. */
+  readonly told: AnyEventObject[] = [];
+  /** An Envoy closes its stream when it is told the end. */
+  envoysClose = true;
+  failed: unknown;
+  readonly agent: Actor<ReturnType<XdsWorld['machine']>>;
+  #sendServer: (event: AnyEventObject) => void = () => {};
+  readonly #upstreams = new Map<number, (event: AnyEventObject) => void>();
+  readonly #downstreams = new Map<number, (event: AnyEventObject) => void>();
+
+  constructor(input: XdsProxyInput = { socket: '/run/XDS', hasSecrets: true }, machines: XdsMachines = ownMachines) {
+    XdsWorld.made.push(this);
+    const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
+    recorder.observe((record) => this.records.push(record));
+    this.agent = startRoot(this.machine(machines, input), {
+      id: 'agent',
+      input: undefined,
+      recorder,
+      clock: this.clock as never,
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  /** What stands above the proxy. */
+  machine({ proxy, stream }: XdsMachines, input: XdsProxyInput) {
+    const xdsProxy = proxy.provide({
+      actors: {
+        server: fromCallback<{ type: never }, { socket: string }>(({ sendBack }) => {
+          this.#sendServer = sendBack;
+          return () => {
+            this.#sendServer = () => {};
+          };
+        }),
+        stream: stream.provide({
+          actors: {
+            downstream: fromCallback(({ input: { stream: n }, sendBack, receive }) => {
+              this.#downstreams.set(n, sendBack);
+              receive(({ code, reason }) => {
+                this.of(n).ends.push({ code, reason });
+                if (this.envoysClose) this.closes(n);
+              });
+              // Whoever has no actor any more has no stream either.
+              return () => {
+                this.#downstreams.delete(n);
+                this.of(n).downstream = false;
+              };
+            }),
+            upstream: fromCallback(({ input: { stream: n }, sendBack, receive }) => {
+              this.#upstreams.set(n, sendBack);
+              this.of(n).upstream = true;
+              this.dials.push(this.clock.now());
+              receive(({ hash, refusal }) => this.of(n).bundleAnswers.push({ hash, refusal }));
+              return () => {
+                this.#upstreams.delete(n);
+                this.of(n).upstream = false;
+              };
+            }),
+          },
+        }),
+      },
+    });
+    return setup({
+      types: { events: {} as AnyEventObject },
+      actors: {
+        xdsProxy,
+        secrets: fromCallback<AnyEventObject>(({ receive }) => receive((event) => void this.told.push(event))),
+      },
+      actions: { pass: sendTo('xds-proxy', (_, params: { event: AnyEventObject }) => params.event as never) },
+    }).createMachine({
+      id: 'agent',
+      invoke: [
+        { id: 'secrets', src: 'secrets', systemId: 'secrets' },
+        { id: 'xds-proxy', src: 'xdsProxy', systemId: 'xds-proxy', input },
+      ],
+      on: {
+        order: { actions: { type: 'pass', params: ({ event }) => ({ event: event.event as AnyEventObject }) } },
+        '*': { actions: ({ event }) => void this.told.push(event) },
+      },
+    });
+  }
+
+  of(stream: number): ScriptedStream {
+    const found = this.streams.find((one) => one.stream === stream);
+    if (found === undefined) throw new Error(`no stream ${stream}`);
+    return found;
+  }
+
+  start(): void {
+    this.order({ type: 'xds.start' });
+    this.#sendServer({ type: 'socket.listening', socket: '/run/XDS' });
+  }
+
+  order(event: AnyEventObject): void {
+    // What secrets tell comes from nobody who is here.
+    const proxy = this.agent.getSnapshot().children['xds-proxy'] as Actor<typeof xdsProxyMachine>;
+    if (event.type === 'trust-bundle.served') proxy.send(event as never);
+    else this.agent.send({ type: 'order', event });
+  }
+
+  /** The socket cannot be opened. */
+  refuseSocket(reason: string): void {
+    this.order({ type: 'xds.start' });
+    this.#sendServer({ type: 'socket.failed', reason });
+  }
+
+  /** An Envoy opens a stream. @returns its number */
+  opens(envoy = '0@7', chance = 1): number {
+    const stream = this.streams.length + 1;
+    this.streams.push({ stream, envoy, upstream: false, downstream: true, ends: [], bundleAnswers: [] });
+    this.#sendServer({ type: 'downstream.opened', stream, envoy, protocol: 'delta', chance });
+    return stream;
+  }
+
+  /** Envoy's end is gone. */
+  closes(stream: number): void {
+    this.of(stream).downstream = false;
+    this.#downstreams.get(stream)?.({ type: 'downstream.closed', reason: 'Envoy closed it' } satisfies StreamReport);
+  }
+
+  /** The connection of a stream reports. */
+  upstream(stream: number, event: StreamReport): void {
+    this.#upstreams.get(stream)?.(event);
+  }
+
+  /** It is connected and has answered. */
+  answers(stream: number): void {
+    this.upstream(stream, { type: 'upstream.opened', shown: 'nothing' });
+    this.upstream(stream, { type: 'upstream.answered' });
+  }
+
+  /** Of a stream's actor; undefined: it is over. */
+  state(stream: number): unknown {
+    const proxy = this.agent.getSnapshot().children['xds-proxy'] as Actor<typeof xdsProxyMachine>;
+    const children = proxy.getSnapshot().children as Record<string, Actor<typeof xdsStreamMachine>>;
+    return children[`xds-stream-${stream}`]?.getSnapshot().value;
+  }
+
+  /** Streams that have an actor. */
+  alive(): number[] {
+    return this.streams.map(({ stream }) => stream).filter((stream) => this.state(stream) !== undefined);
+  }
+
+  pass(ms: number): void {
+    this.clock.advance(ms);
+  }
+}
