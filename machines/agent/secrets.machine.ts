@@ -158,10 +158,8 @@ const secretsSetup = setup({
       held: ({ context }, { name }: SecretEnded) => changed(context.held, { name, version: '', acknowledged: '' }),
     }),
     noteObtained: assign({
-      held: ({ context }, { name, version, parts }: SecretObtained) => {
-        const isOther = context.held.some((one) => one.name === name && one.version !== version);
-        return changed(context.held, { name, version, parts, lacking: '', ...(isOther && { acknowledged: '' }) });
-      },
+      held: ({ context }, { name, version, parts }: SecretObtained) =>
+        changed(context.held, { name, version, parts, lacking: '' }),
     }),
     refuseName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
       const isFile = filesOf(name) !== undefined;

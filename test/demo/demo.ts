@@ -5,6 +5,7 @@ import { isFree } from '../harness/free-ports.ts';
 import { Mesh, type MeshOptions } from '../harness/mesh.ts';
 import { examplePorts } from '../harness/mesh-directory.ts';
 import { checkEnd } from './check-end.ts';
+import { certificateLifetime } from './check-identity.ts';
 import { pageFinding, startDemoPage } from './demo-page.ts';
 import { printEvents } from './event-lines.ts';
 import { duration, formatFindings } from './findings.ts';
@@ -36,8 +37,8 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  const options: MeshOptions = { ...times, delta: values.delta === true };
-  return values.check === true ? check(options) : show(options);
+  const options: MeshOptions = { ...times, mutualTls: true, delta: values.delta === true };
+  return values.check === true ? check({ ...options, env: { SECRET_TTL: certificateLifetime } }) : show(options);
 }
 
 /** Runs until a signal; prints events meanwhile. */

@@ -2,13 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { eventually } from '../harness/eventually.ts';
+import type { EnvoyProcess } from '../harness/host-processes.ts';
 import type { AgentProgram, Mesh } from '../harness/mesh.ts';
 import type { Weights } from '../harness/mesh-directory.ts';
 import { probe } from '../harness/probe.ts';
 import type { LoadRun } from '../load/load-process.ts';
 import type { ClientPlan, LoadTarget } from '../load/plan.ts';
-import { describeFailure, type LoadReport } from '../load/report.ts';
+import type { LoadReport } from '../load/report.ts';
+import { checkIdentity } from './check-identity.ts';
 import { duration, type Finding, percent } from './findings.ts';
+import { noFailures, type Progress } from './load-findings.ts';
 import { inForceAfterMs, shareBetween } from './split.ts';
 
 const inForceLimitMs = 1_000;
@@ -26,13 +29,12 @@ const allKinds: readonly ClientPlan[] = [
   { kind: 'stream', count: 2, path: '/stream?seconds=3' },
 ];
 
-export type Progress = (line: string) => void;
-
 /** All steps but the end: the mesh runs when they begin and when they are done. */
 export async function checkRunningMesh(mesh: Mesh, progress: Progress): Promise<Finding[]> {
   const steps: readonly [string, () => Promise<Finding[]>][] = [
     ['weights in the file: 90/10, then 20/80', () => checkWeights(mesh)],
     ['three hot restarts of the gateway under load: two certificates, one HUP', () => checkRestarts(mesh, progress)],
+    ['who is who: plaintext is refused, certificates of workloads change', () => checkIdentity(mesh, progress)],
     ["kill -9 of the gateway's Envoy", () => checkKill(mesh, 'gateway', mesh.gateway!, mesh.httpsTarget)],
     ["kill -9 of the sidecar's Envoy", () => checkKill(mesh, 'sidecar', mesh.sidecar!, mesh.sidecarTarget)],
   ];
@@ -113,6 +115,7 @@ async function checkRestarts(mesh: Mesh, progress: Progress): Promise<Finding[]>
 }
 
 async function restartByCertificate(mesh: Mesh, load: LoadRun, what: string): Promise<Finding> {
+  const before = mesh.envoysOf(mesh.gateway!).at(-1)!;
   const serialNumber = mesh.renewCertificate();
   const startedAt = performance.now();
   await eventually(
@@ -121,11 +124,14 @@ async function restartByCertificate(mesh: Mesh, load: LoadRun, what: string): Pr
     { deadlineMs: 15_000, everyMs: 20 },
   );
   const servedAfterMs = performance.now() - startedAt;
+  // Envoy gets these files from its agent at once; whoever names their directory in --watchCerts gets a restart as well.
+  const { epoch } = await liveAfter(mesh, before);
   await onlyOneEnvoy(mesh);
   // The clients saw it too, and the old one is gone: a new connection gets the new one and no other.
   const newest = (await load.report()).certificates.toSorted((a, b) => a.lastSeenMs - b.lastSeenMs).at(-1);
-  const ok = newest?.serialNumber === serialNumber;
-  return { what, seen: duration(servedAfterMs), wanted: 'hot restart, watch delay 500 ms', ok };
+  const ok = newest?.serialNumber === serialNumber && epoch === before.epoch + 1;
+  const seen = `${duration(servedAfterMs)}, epoch ${epoch}`;
+  return { what, seen, wanted: `hot restart to epoch ${before.epoch + 1}, watch delay 500 ms`, ok };
 }
 
 async function restartByHup(mesh: Mesh): Promise<Finding> {
@@ -133,14 +139,7 @@ async function restartByHup(mesh: Mesh): Promise<Finding> {
   const before = mesh.envoysOf(gateway).at(-1)!;
   const startedAt = performance.now();
   gateway.program.signal('SIGHUP');
-  const after = await eventually(
-    'a newer epoch is the only one that serves',
-    async () => {
-      const newest = mesh.envoysOf(gateway).at(-1);
-      return newest !== undefined && newest.epoch > before.epoch && (await isLive(gateway, newest.epoch)) && newest;
-    },
-    { deadlineMs: 15_000 },
-  );
+  const after = await liveAfter(mesh, before);
   const liveAfterMs = performance.now() - startedAt;
   await onlyOneEnvoy(mesh);
   const ok = after.epoch === before.epoch + 1;
@@ -150,6 +149,19 @@ async function restartByHup(mesh: Mesh): Promise<Finding> {
     wanted: `epoch ${before.epoch + 1}`,
     ok,
   };
+}
+
+/** Waits until a newer Envoy than this one serves. */
+async function liveAfter(mesh: Mesh, before: EnvoyProcess): Promise<EnvoyProcess> {
+  const gateway = mesh.gateway!;
+  return eventually(
+    'a newer epoch is the only one that serves',
+    async () => {
+      const newest = mesh.envoysOf(gateway).at(-1);
+      return newest !== undefined && newest.epoch > before.epoch && (await isLive(gateway, newest.epoch)) && newest;
+    },
+    { deadlineMs: 15_000 },
+  );
 }
 
 /** Asks Envoy on a connection of its own: a kept one stays with the epoch that is leaving. */
@@ -185,15 +197,4 @@ async function checkKill(mesh: Mesh, name: string, agent: AgentProgram, target: 
       ok: recoveredMs <= recoveryLimitMs,
     },
   ];
-}
-
-function noFailures(what: string, report: LoadReport): Finding {
-  const first = Object.values(report.kinds).flatMap(({ failures }) => failures)[0];
-  return {
-    what,
-    seen: `${report.failed} failed of ${report.total}`,
-    wanted: '0 failed',
-    ok: report.failed === 0 && report.total > 0,
-    ...(first !== undefined && { detail: describeFailure(first) }),
-  };
 }

@@ -36,10 +36,12 @@ export interface Weights {
 export class MeshDirectory {
   readonly path: string;
   readonly meshConfigFile: string;
+  readonly #examples: string;
 
   /** Copies the example below `root`: that of this checkout, or of another installation of the package. */
   constructor(root: string, ports: MeshPorts, certificateDirectory: string, installation = packageRoot()) {
     const examples = join(installation, 'examples');
+    this.#examples = examples;
     this.path = join(root, 'mesh');
     this.meshConfigFile = join(root, 'mesh-config.yaml');
     cpSync(join(examples, 'mesh'), this.path, { recursive: true });
@@ -67,6 +69,11 @@ export class MeshDirectory {
     writeFileSync(next, text);
     renameSync(next, this.file(name));
     return performance.timeOrigin + performance.now();
+  }
+
+  /** Workloads behind a sidecar are reached by mutual TLS alone from now on. */
+  requireMutualTls(): void {
+    cpSync(join(this.#examples, 'strict'), this.path, { recursive: true });
   }
 
   /** Changes a file's text. @returns when the file was written. */

@@ -25,6 +25,7 @@ import {
   testRunVariable,
 } from './host-processes.ts';
 import { MeshDirectory, type MeshPorts } from './mesh-directory.ts';
+import { type AgentName, MeshIdentity } from './mesh-identity.ts';
 import { probe } from './probe.ts';
 import { Program, type ProgramOptions } from './program.ts';
 import { agentArguments, agentEnvironment, discoveryArguments } from './program-arguments.ts';
@@ -36,6 +37,8 @@ export interface MeshOptions {
   readonly delta?: boolean;
   /** Without a sidecar the gateway reaches v1 directly. Default true. */
   readonly sidecar?: boolean;
+  /** The control plane is the authority, agents have certificates, and plaintext is refused. Default false. */
+  readonly mutualTls?: boolean;
   /** Ports of the example mesh; free ones unless given. */
   readonly ports?: MeshPorts;
   /** Times of the agents; short by default. Whole seconds but for `watchDelayMs`. */
@@ -70,6 +73,7 @@ export interface DiscoveryProgram {
 
 interface ControlPorts {
   readonly xds: number;
+  readonly secure: number;
   readonly http: number;
   readonly monitoring: number;
   readonly gateway: { readonly admin: number; readonly status: number };
@@ -91,6 +95,7 @@ export class Mesh {
   readonly #controlPorts: ControlPorts;
   readonly #env: NodeJS.ProcessEnv;
   readonly #binFolder: string | undefined;
+  readonly #identity: MeshIdentity | undefined;
   readonly #testRun = randomUUID();
   /** Base ids that Envoys of this mesh were seen with. */
   readonly #baseIds = new Set<number>();
@@ -113,17 +118,24 @@ export class Mesh {
     const modules = installedIn === undefined ? undefined : join(installedIn, 'node_modules');
     const installation = modules === undefined ? undefined : join(modules, 'chartpilot');
     this.directory = new MeshDirectory(this.root, configuredPorts, this.certificates.directory, installation);
+    if (options.mutualTls === true) {
+      this.directory.requireMutualTls();
+      this.#identity = new MeshIdentity(this.root, controlPorts.secure);
+    }
     this.#binFolder = modules === undefined ? undefined : join(modules, '.bin');
     this.#env = { ...process.env, ...options.env, [testRunVariable]: this.#testRun };
   }
 
   /** Prepares directories, certificates and ports. Nothing runs yet. */
   static async create(options: MeshOptions = {}): Promise<Mesh> {
-    const [http, https, sidecarEgress, sidecarIngress, v1, v2, xds, httpPort, monitoring, ...agents] = (await freePorts(
-      13,
-    )) as [number, number, number, number, number, number, number, number, number, number, number, number, number];
+    type Four = [number, number, number, number];
+    const [http, https, sidecarEgress, sidecarIngress] = (await freePorts(4)) as Four;
+    const [v1, v2, xds, secure] = (await freePorts(4)) as Four;
+    const [httpPort, monitoring] = (await freePorts(2)) as [number, number];
+    const agents = (await freePorts(4)) as Four;
     return new Mesh(options, options.ports ?? { http, https, sidecarEgress, sidecarIngress, v1, v2 }, {
       xds,
+      secure,
       http: httpPort,
       monitoring,
       gateway: { admin: agents[0], status: agents[1] },
@@ -205,8 +217,10 @@ export class Mesh {
       httpPort: http,
       monitoringPort: monitoring,
       traceFile,
-    }).concat(extraArgs);
-    const program = this.#keep(Program.start('pilot-discovery', { ...this.#surroundings('pilot-discovery'), args }));
+    }).concat(this.#identity?.discoveryArguments ?? [], extraArgs);
+    const surroundings = this.#surroundings('pilot-discovery');
+    const env = { ...surroundings.env, ...this.#identity?.discoveryEnvironment };
+    const program = this.#keep(Program.start('pilot-discovery', { ...surroundings, args, env }));
     this.discovery = { program, httpPort: http, monitoringPort: monitoring, traceFile };
     await this.#ready('the control plane is ready', program, http, '/ready');
     return this.discovery;
@@ -342,7 +356,7 @@ export class Mesh {
 
   #startAgent(
     role: 'router' | 'sidecar',
-    name: 'gateway' | 'sidecar' | 'extra',
+    name: AgentName,
     { admin, status }: { readonly admin: number; readonly status: number },
     labels: Readonly<Record<string, string>>,
     extraArgs: readonly string[],
@@ -361,11 +375,21 @@ export class Mesh {
       traceFile,
       delta: this.#options.delta === true,
       runDirectory: this.#options.runDirectory,
-    }).concat(this.#options.agentArgs ?? [], extraArgs);
-    const surroundings = this.#surroundings(name);
+    }).concat(this.#identity?.agentArguments ?? [], this.#options.agentArgs ?? [], extraArgs);
+    const surroundings = { ...this.#surroundings(name), cwd: this.#folderOf(name) };
+    this.#identity?.mount(name, surroundings.cwd, this.#executable('pilot-discovery'), surroundings.env);
     const env = { ...agentEnvironment(name, labels, terminationDrainMs), ...surroundings.env };
     const program = this.#keep(Program.start('pilot-agent', { ...surroundings, args, env }, name));
     return { program, adminPort: admin, statusPort: status, traceFile };
+  }
+
+  /** Where an agent runs: its own folder where it has secrets of its own. */
+  #folderOf(name: AgentName): string {
+    return this.#identity === undefined ? this.root : join(this.root, name);
+  }
+
+  #executable(wrapper: string): string {
+    return join(this.#binFolder ?? join(packageRoot(), 'bin'), wrapper);
   }
 
   #noteBaseIds(): void {

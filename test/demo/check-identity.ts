@@ -1,0 +1,109 @@
+/** Who each workload is, that plaintext is refused, and that certificates change without a restart. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../harness/eventually.ts';
+import type { AgentProgram, Mesh } from '../harness/mesh.ts';
+import { spiffeIdOf } from '../harness/mesh-identity.ts';
+import { probe } from '../harness/probe.ts';
+import { duration, type Finding } from './findings.ts';
+import { noFailures, type Progress } from './load-findings.ts';
+
+/** How long a workload's certificate is good in the check: a person sees it replaced twice a minute. */
+export const certificateLifetime = '20s';
+const rotationLimitMs = 20_000;
+const agentNames = ['gateway', 'sidecar'] as const;
+
+interface ServedCertificate {
+  readonly serialNumber: string;
+  readonly uris: readonly string[];
+}
+
+/** @returns what each Envoy has as its workload's own certificate. */
+async function ownCertificates({ adminPort }: AgentProgram): Promise<ServedCertificate[]> {
+  const response = await fetch(`http://127.0.0.1:${adminPort}/certs`, {
+    headers: { connection: 'close' },
+    signal: AbortSignal.timeout(2_000),
+  });
+  const { certificates } = (await response.json()) as {
+    certificates: { cert_chain?: { serial_number: string; subject_alt_names?: { uri?: string }[] }[] }[];
+  };
+  return certificates
+    .flatMap(({ cert_chain: [leaf] = [] }) => leaf ?? [])
+    .map(({ serial_number: serialNumber, subject_alt_names: names = [] }) => ({
+      serialNumber,
+      uris: names.flatMap(({ uri }) => uri ?? []),
+    }))
+    .filter(({ uris }) => uris.length > 0);
+}
+
+export async function checkIdentity(mesh: Mesh, progress: Progress): Promise<Finding[]> {
+  return [
+    ...(await Promise.all(agentNames.map((name) => identityFinding(mesh, name)))),
+    await plaintextFinding(mesh),
+    ...(await rotationFindings(mesh, progress)),
+  ];
+}
+
+async function identityFinding(mesh: Mesh, name: (typeof agentNames)[number]): Promise<Finding> {
+  const seen = new Set((await ownCertificates(mesh[name]!)).flatMap(({ uris }) => uris));
+  const wanted = spiffeIdOf(name);
+  return {
+    what: `the ${name} is`,
+    seen: [...seen].join(' and ') || 'nobody',
+    wanted,
+    ok: seen.size === 1 && seen.has(wanted),
+  };
+}
+
+async function plaintextFinding(mesh: Mesh): Promise<Finding> {
+  const { outcome } = await probe({ ...mesh.httpTarget, port: mesh.ports.sidecarIngress });
+  return {
+    what: 'plaintext to the sidecar, which is STRICT',
+    seen: outcome.ok ? 'an answer' : outcome.code,
+    wanted: 'refused',
+    ok: !outcome.ok,
+  };
+}
+
+/** Certificates end on their own: it is waited until both workloads have others, and whether an Envoy was replaced for it. */
+async function rotationFindings(mesh: Mesh, progress: Progress): Promise<Finding[]> {
+  const load = await mesh.startLoad({
+    target: mesh.httpTarget,
+    clients: [
+      { kind: 'ka', count: 2, pauseMs: 5 },
+      { kind: 'new', count: 1, pauseMs: 10 },
+      { kind: 'stream', count: 1, path: '/stream?seconds=3' },
+    ],
+    maxDurationMs: 3 * rotationLimitMs,
+  });
+  try {
+    const findings: Finding[] = [];
+    for (const name of agentNames) {
+      const agent = mesh[name]!;
+      const serials = async (): Promise<string> =>
+        (await ownCertificates(agent)).map(({ serialNumber }) => serialNumber).join();
+      const [before, envoys] = [await serials(), mesh.envoysOf(agent).map(({ pid }) => pid)];
+      const startedAt = performance.now();
+      await eventually(`the ${name} has another certificate`, async () => (await serials()) !== before, {
+        deadlineMs: rotationLimitMs,
+      });
+      const tookMs = performance.now() - startedAt;
+      const same =
+        envoys.join() ===
+        mesh
+          .envoysOf(agent)
+          .map(({ pid }) => pid)
+          .join();
+      findings.push({
+        what: `another certificate for the ${name}, without a restart`,
+        seen: `after ${duration(tookMs)}, ${same ? 'the same Envoy' : 'another Envoy'}`,
+        wanted: 'the same Envoy',
+        ok: same,
+      });
+      progress(`  ${findings.at(-1)!.what} ${findings.at(-1)!.seen}`);
+    }
+    await sleep(1_000);
+    return [...findings, noFailures('requests during the rotations', await load.stop())];
+  } finally {
+    load.kill();
+  }
+}

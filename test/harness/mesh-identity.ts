@@ -1,0 +1,54 @@
+/**
+ * Who is who in a mesh: its control plane is the authority, and each agent gets its certificate for a token, all of it as on a
+ * machine without Kubernetes (docs/identity.md).
+ */
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Service accounts, by the name of the program that runs under them. */
+const accounts = { gateway: 'demo/gateway', sidecar: 'demo/sample', extra: 'demo/extra' } as const;
+
+export type AgentName = keyof typeof accounts;
+
+/** As every peer sees it. */
+export const spiffeIdOf = (name: AgentName): string => {
+  const [namespace, account] = accounts[name].split('/');
+  return `spiffe://cluster.local/ns/${namespace}/sa/${account}`;
+};
+
+export class MeshIdentity {
+  readonly #authorityDirectory: string;
+  readonly #port: number;
+
+  /** @param port where the control plane serves with TLS */
+  constructor(root: string, port: number) {
+    this.#authorityDirectory = join(root, 'ca');
+    this.#port = port;
+  }
+
+  get discoveryArguments(): readonly string[] {
+    return ['--secureGRPCAddr', `127.0.0.1:${this.#port}`];
+  }
+
+  get discoveryEnvironment(): NodeJS.ProcessEnv {
+    return { SELF_SIGNED_CA_DIR: this.#authorityDirectory };
+  }
+
+  get agentArguments(): readonly string[] {
+    return ['--discoveryAddress', `localhost:${this.#port}`, '--controlPlaneAuthPolicy', 'MUTUAL_TLS'];
+  }
+
+  /**
+   * What a pod would mount for its agent: a token, and by what the control plane is known. The control plane has run before.
+   *
+   * @param folder the agent's working directory; it is made
+   */
+  mount(name: AgentName, folder: string, discovery: string, env: NodeJS.ProcessEnv): void {
+    const [tokens, roots] = [join(folder, 'var/run/secrets/tokens'), join(folder, 'var/run/secrets/istio')];
+    for (const directory of [tokens, roots]) mkdirSync(directory, { recursive: true });
+    const args = ['token', accounts[name], '--dir', this.#authorityDirectory];
+    writeFileSync(join(tokens, 'istio-token'), execFileSync(discovery, args, { env }), { mode: 0o600 });
+    copyFileSync(join(this.#authorityDirectory, 'root-cert.pem'), join(roots, 'root-cert.pem'));
+  }
+}
