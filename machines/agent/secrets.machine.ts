@@ -158,8 +158,10 @@ const secretsSetup = setup({
       held: ({ context }, { name }: SecretEnded) => changed(context.held, { name, version: '', acknowledged: '' }),
     }),
     noteObtained: assign({
-      held: ({ context }, { name, version, parts }: SecretObtained) =>
-        changed(context.held, { name, version, parts, lacking: '' }),
+      held: ({ context }, { name, version, parts }: SecretObtained) => {
+        const isOther = context.held.some((one) => one.name === name && one.version !== version);
+        return changed(context.held, { name, version, parts, lacking: '', ...(isOther && { acknowledged: '' }) });
+      },
     }),
     refuseName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
       const isFile = filesOf(name) !== undefined;

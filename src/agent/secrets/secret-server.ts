@@ -100,6 +100,7 @@ export class SecretServer {
 
   serve(name: string, version: string): void {
     const subject = this.#subject(name);
+    if (subject.version !== version) subject.toldTaken = undefined;
     subject.version = version;
     for (const stream of subject.streams) stream.send(name, version);
     this.#tellTaken(name, subject);
@@ -297,6 +298,8 @@ class SecretStream {
       const secret = this.#peer.read(name, version);
       if (delivery === undefined || secret === undefined) continue;
       delivery.sent = version;
+      // Of what was sent before: when it comes once more, it is taken once more.
+      delivery.taken = undefined;
       delivery.nonce = `${++this.#nonce}`;
       this.#isBlocked = !this.#call.write(frameOf(secretResponse(version, delivery.nonce, secret)));
     }

@@ -1,0 +1,351 @@
+/** The secrets of a workload in virtual time: what Envoy has and when, whatever the authority, Envoy and the control plane do. */
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { secretMachine } from '../../../machines/agent/secret.machine.ts';
+import { renewalAtMs, waitMs } from '../../../machines/agent/secret-pace.ts';
+import { secretsMachine } from '../../../machines/agent/secrets.machine.ts';
+import { checkTrace } from '../../../src/debugger/check/check.ts';
+import { loadDiagrams } from '../../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../../src/runtime/package-root.ts';
+import { hourMs, passTime, type SecretMachines, SecretsWorld } from '../../simulation/secrets-world.ts';
+import { VirtualClock } from '../../simulation/virtual-clock.ts';
+
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).filter(({ file }) =>
+  /\/secrets?\.mmd$/.test(file),
+);
+const minuteMs = 60_000;
+
+function expectToConform(world: SecretsWorld): void {
+  expect(world.violations).toEqual([]);
+  expect(checkTrace(diagrams, world.records).departures).toEqual([]);
+}
+
+/** Times between tries, in milliseconds. */
+const pausesOf = (world: SecretsWorld, from = 0): number[] =>
+  world.tries
+    .filter(({ atMs }) => atMs >= from)
+    .flatMap(({ atMs }, index, all) => (index === 0 ? [] : [atMs - all[index - 1]!.atMs]));
+
+/** The most tries of all in a second. */
+function busiestSecond(times: readonly number[]): number {
+  const perSecond = new Map<number, number>();
+  for (const time of times) perSecond.set(Math.floor(time / 1_000), (perSecond.get(Math.floor(time / 1_000)) ?? 0) + 1);
+  return Math.max(0, ...perSecond.values());
+}
+
+describe('renewal', () => {
+  test.each([
+    ['half of an hour', 0.5, 0, 30],
+    ['a quarter', 0.25, 0, 45],
+    ['three quarters', 0.75, 0, 15],
+    ['all', 1, 0, 0],
+    ['nothing', 0, 0, 60],
+    ['a quarter, from a later beginning', 0.25, 30, 75],
+  ])('with %s left: spec/agent.md §7.4', (_, ratio, from, minutes) => {
+    const life = { fromMs: from * minuteMs, endsAtMs: (from + 60) * minuteMs };
+    expect(renewalAtMs(life, { ratio, jitter: 0 }, 0.3)).toBe(minutes * minuteMs);
+  });
+
+  test('an authority whose certificates are due at once is not asked without a pause', () => {
+    expect(waitMs(0, 1_000)).toBe(1_000);
+    const world = new SecretsWorld();
+    world.lifeMs = 1;
+    world.pass(10_000);
+    expect(world.tries.length).toBeLessThanOrEqual(12);
+  });
+
+  test('is drawn once for each certificate, around half of its life; a life of two years is no problem for timers', () => {
+    const times = Array.from({ length: 200 }, (_, seed) => {
+      const world = new SecretsWorld({ seed, records: false });
+      world.pass(13 * hourMs);
+      expect(world.tries).toHaveLength(2);
+      return world.tries[1]!.atMs / hourMs;
+    });
+    expect(Math.min(...times)).toBeGreaterThan(11.75);
+    expect(Math.max(...times)).toBeLessThan(12.26);
+    expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(0.4);
+    const long = new SecretsWorld({ records: false });
+    long.lifeMs = 2 * 365 * 24 * hourMs;
+    // What was obtained before counts.
+    long.renew();
+    long.pass(300 * 24 * hourMs);
+    expect(long.tries).toHaveLength(2);
+    long.pass(80 * 24 * hourMs);
+    expect(long.tries).toHaveLength(3);
+  });
+});
+
+describe('an authority that is away for 24 hours', () => {
+  function away(machines: Partial<SecretMachines> = {}): SecretsWorld {
+    const world = new SecretsWorld({ machines });
+    world.pass(11 * hourMs);
+    world.word = () => 'away';
+    return world;
+  }
+
+  test('costs nobody the certificate in use until it ends; tries are bounded and differ; then everything is well', () => {
+    const world = away();
+    world.pass(13 * hourMs - 1);
+    expect(world.served.get('default')).toBe('certificate-1');
+    const whileValid = pausesOf(world, hourMs);
+    expect(Math.max(...whileValid)).toBeLessThanOrEqual(600_000);
+    expect(Math.min(...whileValid)).toBeGreaterThanOrEqual(500);
+    expect(world.tries.length).toBeGreaterThan(40);
+    expect(world.tries.length).toBeLessThan(300);
+    expect(new Set(whileValid).size).toBeGreaterThan(30);
+    world.pass(11 * hourMs);
+    // An Envoy that comes now gets nothing: what there was has ended.
+    expect(world.served.has('default')).toBe(false);
+    expect(world.events('secret.ended')).toHaveLength(1);
+    const after = pausesOf(world, 24 * hourMs + minuteMs);
+    expect(Math.max(...after)).toBeLessThanOrEqual(60_000);
+    expect(Math.min(...after)).toBeGreaterThan(15_000);
+    world.word = () => 'signs';
+    world.pass(minuteMs);
+    expect(world.served.get('default')).toBe('certificate-2');
+    expectToConform(world);
+  });
+
+  test('a retry without a pause is found by the same figures', () => {
+    const world = away({ secret: secretMachine.provide({ delays: { pause: 100 } }) });
+    world.pass(hourMs + 20 * minuteMs);
+    expect(Math.min(...pausesOf(world, hourMs))).toBeLessThan(500);
+  });
+});
+
+describe('1,000 agents', () => {
+  const agents = 1_000;
+
+  const together = (clock: VirtualClock, word: 'signs' | 'away'): SecretsWorld[] =>
+    Array.from({ length: agents }, (_, seed) => new SecretsWorld({ clock, seed, word, records: false }));
+
+  test('that came at once come back one after the other: at most 30 a second, and everybody has a new certificate in ten minutes', () => {
+    const clock = new VirtualClock();
+    const worlds = together(clock, 'signs');
+    passTime(clock, 11.5 * hourMs);
+    for (const world of worlds) world.word = () => 'away';
+    passTime(clock, 2.5 * hourMs);
+    const backAt = clock.now();
+    for (const world of worlds) world.word = () => 'signs';
+    passTime(clock, 10 * minuteMs);
+    const times = worlds.flatMap(({ tries }) => tries.map(({ atMs }) => atMs)).filter((time) => time > 0);
+    const since = times.filter((time) => time >= backAt);
+    console.info(
+      `busiest second: ${busiestSecond(times)} tries, ${busiestSecond(since)} after the return; ${times.length} in all`,
+    );
+    expect(worlds.filter(({ served }) => served.get('default') !== 'certificate-2')).toEqual([]);
+    expect(since).toHaveLength(agents);
+    expect(busiestSecond(times)).toBeLessThanOrEqual(30);
+  }, 120_000);
+
+  test('without a certificate ask at most 60 times a second when a quarter of an hour has gone by, and have one within a minute', () => {
+    const clock = new VirtualClock();
+    const worlds = together(clock, 'away');
+    passTime(clock, 15 * minuteMs);
+    const from = clock.now();
+    passTime(clock, 5 * minuteMs);
+    const times = worlds.flatMap(({ tries }) => tries.map(({ atMs }) => atMs)).filter((time) => time >= from);
+    console.info(`busiest second: ${busiestSecond(times)} tries of ${agents} agents without certificates`);
+    expect(busiestSecond(times)).toBeLessThanOrEqual(60);
+    for (const world of worlds) world.word = () => 'signs';
+    passTime(clock, minuteMs);
+    expect(worlds.filter(({ served }) => served.get('default') !== 'certificate-1')).toEqual([]);
+  }, 120_000);
+});
+
+describe('what is shown', () => {
+  test('is the token, then the certificate while it counts, and never one that has ended', () => {
+    const world = new SecretsWorld();
+    world.word = (shown) => (shown === 'token' ? 'not known' : 'signs');
+    world.pass(12.5 * hourMs);
+    expect(world.tries.slice(1).map(({ shown }) => shown)).toEqual(['token', 'certificate']);
+    expect(world.served.get('default')).toBe('certificate-2');
+    world.word = () => 'not known';
+    world.pass(30 * hourMs);
+    expect(world.tries.at(-1)!.shown).toBe('token');
+    expectToConform(world);
+  });
+
+  test('the authority’s own time is kept, a little later by each', () => {
+    const firsts = Array.from({ length: 50 }, (_, seed) => {
+      const world = new SecretsWorld({ seed });
+      world.pushbackMs = 90_000;
+      world.word = () => 'busy';
+      world.pass(12.5 * hourMs);
+      const pauses = pausesOf(world, hourMs);
+      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(90_000);
+      return pauses[0];
+    });
+    expect(new Set(firsts).size).toBeGreaterThan(45);
+  });
+});
+
+test('an authority that never answers is given up and asked again; an answer that comes late changes nothing', () => {
+  const world = new SecretsWorld();
+  world.answered = 'never';
+  world.renew();
+  world.answered = 'at once';
+  world.renew();
+  expect(world.served.get('default')).toBe('certificate-3');
+  world.answerLate();
+  expect(world.served.get('default')).toBe('certificate-3');
+  world.word = () => 'silent';
+  world.renew();
+  world.pass(minuteMs);
+  expect(world.events('secret.lacking').length).toBeGreaterThan(0);
+  expect(world.served.get('default')).toBe('certificate-3');
+  expect(world.violations).toEqual([]);
+});
+
+describe('a certificate of other authorities', () => {
+  function rotated(machines: Partial<SecretMachines> = {}): SecretsWorld {
+    const world = new SecretsWorld({ machines });
+    world.wantRoots();
+    world.takeRoots();
+    world.root = 'root-2';
+    world.renew();
+    return world;
+  }
+
+  test('waits for Envoy’s word', () => {
+    const world = rotated();
+    expect(world.served).toEqual(
+      new Map([
+        ['ROOTCA', 'root-2+'],
+        ['default', 'certificate-1'],
+      ]),
+    );
+    world.takeRoots();
+    expect(world.served.get('default')).toBe('certificate-2');
+    expectToConform(world);
+  });
+
+  test('is not kept for ever by an Envoy that hangs, nor by one that leaves', () => {
+    const hung = rotated();
+    hung.pass(10_000);
+    expect(hung.served.get('default')).toBe('certificate-2');
+    const gone = rotated();
+    gone.leave();
+    expect(gone.served.get('default')).toBe('certificate-2');
+    for (const world of [hung, gone]) expectToConform(world);
+  });
+
+  test('goes back with the authorities', () => {
+    const world = rotated();
+    world.root = 'root-1';
+    world.renew();
+    expect(world.served).toEqual(
+      new Map([
+        ['ROOTCA', 'root-1+'],
+        ['default', 'certificate-1'],
+      ]),
+    );
+    world.takeRoots();
+    expect(world.served.get('default')).toBe('certificate-3');
+    expectToConform(world);
+  });
+
+  test('roots of the control plane are told as trusted when Envoy has taken them', () => {
+    const world = rotated();
+    world.bundle('bundle-1');
+    expect(world.bundlesServed).toEqual([]);
+    world.takeRoots();
+    expect(world.bundlesServed).toEqual(['bundle-1']);
+    expect(world.served.get('ROOTCA')).toBe('root-2+bundle-1');
+    expectToConform(world);
+  });
+});
+
+describe('whatever happens in whatever order', () => {
+  const deeds: Record<string, (world: SecretsWorld) => void> = {
+    renew: (world) => world.renew(),
+    'another root': (world) => {
+      world.root = world.root === 'root-1' ? 'root-2' : 'root-1';
+    },
+    come: (world) => world.wantRoots(),
+    take: (world) => world.takeRoots(),
+    refuse: (world) => world.refuseRoots(),
+    leave: (world) => world.leave(),
+    'ten seconds': (world) => world.pass(10_000),
+    bundle: (world) => world.bundle('bundle-1'),
+    'the authority leaves or returns': (world) => {
+      const isAway = world.word('token') === 'away';
+      world.word = () => (isAway ? 'signs' : 'away');
+    },
+    'a day': (world) => world.pass(25 * hourMs),
+  };
+  const names = Object.keys(deeds);
+
+  function violationsOf(schedule: readonly string[], machines: Partial<SecretMachines> = {}): string[] {
+    const world = new SecretsWorld({ machines });
+    for (const deed of schedule) {
+      deeds[deed]!(world);
+      if (world.violations.length > 0) return world.violations;
+    }
+    // Once Envoy answers and the authority is there, what was obtained last is served.
+    world.word = () => 'signs';
+    world.renew();
+    world.takeRoots();
+    world.pass(10_000);
+    const last = world
+      .events('secret.obtained')
+      .filter(({ name }) => name === 'default')
+      .at(-1)!;
+    if (world.served.get('default') !== last.version) return [`${last.version} never reaches Envoy`];
+    const { departures } = checkTrace(diagrams, world.records);
+    return departures.map(({ kind, message }) => `${kind}: ${message.type}`);
+  }
+
+  /** Every schedule of so many deeds. */
+  function all(depth: number): string[][] {
+    return depth === 0 ? [[]] : all(depth - 1).flatMap((schedule) => names.map((name) => [...schedule, name]));
+  }
+
+  test('each of the 1,000 schedules of three deeds is well', () => {
+    for (const schedule of all(3)) expect(violationsOf(schedule), schedule.join(', ')).toEqual([]);
+  }, 120_000);
+
+  test('long schedules are well', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...names), { minLength: 4, maxLength: 25 }), (schedule) => {
+        expect(violationsOf(schedule)).toEqual([]);
+      }),
+      { numRuns: 150, seed: 7 },
+    );
+  }, 120_000);
+
+  test.each<[string, Partial<SecretMachines>]>([
+    [
+      'hands a certificate out before its roots',
+      { secrets: secretsMachine.provide({ guards: { isAheadOfItsRoots: () => false, mayBeHandedOut: () => true } }) },
+    ],
+    [
+      'does not wait for Envoy’s word',
+      { secrets: secretsMachine.provide({ guards: { rootsAreTrusted: () => true } }) },
+    ],
+    [
+      'shows a certificate that has ended',
+      { secret: secretMachine.provide({ guards: { hasEndedMeanwhile: () => false } }) },
+    ],
+    ['forgets what is held back', { secrets: secretsMachine.provide({ actions: { serveHeldBack: () => {} } }) }],
+  ])(
+    'a chart that %s is found',
+    (what, machines) => {
+      const found =
+        what === 'shows a certificate that has ended'
+          ? showsWhatHasEnded(machines)
+          : all(3).some((schedule) => violationsOf(schedule, machines).length > 0);
+      expect(found).toBe(true);
+    },
+    120_000,
+  );
+
+  /** Its certificate has ended, and nobody has said so. */
+  function showsWhatHasEnded(machines: Partial<SecretMachines>): boolean {
+    const world = new SecretsWorld({ machines });
+    world.word = () => 'not known';
+    world.pass(30 * hourMs);
+    return world.violations.length > 0 || world.served.has('default');
+  }
+});

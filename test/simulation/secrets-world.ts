@@ -1,0 +1,275 @@
+/** The charts of a workload's secrets in virtual time: an authority that may be away, an Envoy that may be slow, hang or leave. */
+import { type AnyActorRef, sendTo, setup } from 'xstate';
+import { identityName, rootsName } from '../../machines/agent/held-secrets.ts';
+import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secret.machine.ts';
+import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
+import type { SdsOrder, TrustBundleServed } from '../../machines/agent/secrets-protocol.ts';
+import { defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
+import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+export const hourMs = 3_600_000;
+const trustLimitMs = 10_000;
+
+export interface SecretMachines {
+  secrets: typeof secretsMachine;
+  secret: typeof secretMachine;
+}
+
+/** What an authority says to one question. */
+export type AuthorityWord = 'signs' | 'away' | 'not known' | 'busy' | 'silent';
+
+export interface Try {
+  readonly atMs: number;
+  readonly shown: string;
+}
+
+/** Draws that differ, and are the same in each run. */
+export function drawsOf(seed: number): () => number {
+  let state = seed * 2_654_435_761 + 1;
+  return () => {
+    state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 0x9e3779b9) >>> 0;
+    return ((state ^ (state >>> 13)) >>> 0) / 2 ** 32;
+  };
+}
+
+const ours: SecretMachines = { secrets: secretsMachine, secret: secretMachine };
+
+export class SecretsWorld {
+  readonly clock: VirtualClock;
+  readonly records: TraceRecord[] = [];
+  readonly tries: Try[] = [];
+  /** What Envoy gets, by name. */
+  readonly served = new Map<string, string>();
+  readonly bundlesServed: string[] = [];
+  /** Whatever must never be. */
+  readonly violations: string[] = [];
+  word: (shown: string) => AuthorityWord;
+  pushbackMs = 0;
+  lifeMs = 24 * hourMs;
+  /** Of who signs. */
+  root = 'root-1';
+  /** ROOTCA is put together at once. */
+  composes = true;
+  answered: 'at once' | 'never' = 'at once';
+  wantsRoots = false;
+  readonly agent: AnyActorRef;
+  #server: AnyActorRef | undefined;
+  #secrets: AnyActorRef | undefined;
+  #pending: { call: AnyActorRef; value: ObtainAnswer } | undefined;
+  #rootOf = new Map<string, string>();
+  #endOf = new Map<string, number>();
+  #takenRoots = '';
+  #rootsSince = 0;
+  #signed = 0;
+  readonly #draw: () => number;
+
+  constructor(
+    options: {
+      machines?: Partial<SecretMachines>;
+      clock?: VirtualClock;
+      seed?: number;
+      /** Of the authority, from the first question on. */
+      word?: AuthorityWord;
+      records?: boolean;
+    } = {},
+  ) {
+    this.clock = options.clock ?? new VirtualClock();
+    const { word = 'signs' } = options;
+    this.word = () => word;
+    this.#draw = drawsOf(options.seed ?? 1);
+    const machines = { ...ours, ...options.machines };
+    const settings: IdentitySettings = {
+      ...defaultSettings.identity,
+      source: 'authority',
+      reason: 'a token',
+      socket: 's',
+    };
+    const recorder = createRecorder({ program: 'test', now: () => this.clock.now() });
+    if (options.records !== false) recorder.observe((record) => this.records.push(record));
+    const secrets = this.#withEffects(machines);
+    const proxy = scriptedCallback<TrustBundleServed, undefined>({
+      start: () => {},
+      receive: (_, { hash }) => this.bundlesServed.push(hash),
+    });
+    const logic = setup({
+      types: {} as { events: { type: 'secrets.ready' } | { type: 'secrets.failed' } },
+      actors: { secrets, proxy },
+    }).createMachine({
+      id: 'agent',
+      invoke: [
+        { id: 'secrets', src: 'secrets', systemId: 'secrets', input: settings },
+        { id: 'xds-proxy', src: 'proxy', systemId: 'xds-proxy' },
+      ],
+      entry: sendTo('secrets', { type: 'secrets.start' }),
+      on: { 'secrets.ready': {}, 'secrets.failed': {} },
+    });
+    this.agent = startRoot(logic, {
+      id: 'agent',
+      input: undefined,
+      clock: this.clock as never,
+      ...(options.records !== false && { recorder }),
+      onError: (error) => this.violations.push(`a chart failed: ${String(error)}`),
+    });
+    this.#secrets = this.agent.system.get('secrets');
+  }
+
+  get now(): number {
+    return this.clock.now();
+  }
+
+  pass(ms: number): void {
+    passTime(this.clock, ms);
+  }
+
+  events(type: string): Record<string, unknown>[] {
+    return this.records.flatMap((record) =>
+      record.kind === 'event' && record.event.type === type ? [record.event as unknown as Record<string, unknown>] : [],
+    );
+  }
+
+  // ---- what Envoy and the control plane do
+
+  wantRoots(): void {
+    if (this.wantsRoots) return;
+    this.wantsRoots = true;
+    this.#takenRoots = '';
+    this.#report({ type: 'sds.asked', name: rootsName });
+  }
+
+  leave(): void {
+    if (!this.wantsRoots) return;
+    this.wantsRoots = false;
+    this.#report({ type: 'sds.left', name: rootsName });
+  }
+
+  takeRoots(): void {
+    const version = this.served.get(rootsName);
+    if (!this.wantsRoots || version === undefined) return;
+    this.#takenRoots = version;
+    this.#report({ type: 'sds.acknowledged', name: rootsName, version });
+  }
+
+  refuseRoots(): void {
+    const version = this.served.get(rootsName);
+    if (!this.wantsRoots || version === undefined) return;
+    this.#report({ type: 'sds.rejected', name: rootsName, version, reason: 'no certificate' });
+  }
+
+  bundle(hash: string): void {
+    this.#secrets?.send({ type: 'trust-bundle.received', hash, roots: [] } as never);
+  }
+
+  /** A certificate before its time, as when what it is made of changes. */
+  renew(): void {
+    const secret = this.#child('secret-0');
+    secret?.send({ type: 'secret.refresh', parts: { authorities: '', bundle: '' } } as never);
+  }
+
+  /** The answer that was held back comes. */
+  answerLate(): void {
+    const pending = this.#pending;
+    this.#pending = undefined;
+    if (pending !== undefined) settle(pending.call, { value: pending.value });
+  }
+
+  // ---- effects
+
+  #withEffects(machines: SecretMachines): typeof secretsMachine {
+    return machines.secrets.provide({
+      actors: {
+        lookForServer: scriptedPromise(({ self }) => settle(self, { value: 'nobody' })),
+        serveSecrets: scriptedCallback<SdsOrder, { socket: string }>({
+          start: ({ self }) => {
+            this.#server = self;
+          },
+          receive: ({ self }, order) => this.#serve(self, order),
+        }),
+        writeOutput: scriptedCallback({ start: () => {} }),
+        secret: machines.secret.provide({
+          actors: {
+            obtain: scriptedPromise<ObtainAnswer, ObtainOrder>(({ self, input }) => this.#obtain(self, input)),
+            readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
+              settle(self, { value: { atMs: this.now } }),
+            ),
+          },
+        }),
+      },
+    });
+  }
+
+  #obtain(call: AnyActorRef, { source, shown, version, parts }: ObtainOrder): void {
+    const told = { atMs: this.now, draw: this.#draw() };
+    if (source === 'roots') {
+      const made = `${parts.authorities}+${parts.bundle}`;
+      if (this.composes)
+        settle(call, { value: { ...told, outcome: 'obtained', version: made, authorities: '', endsAtMs: null } });
+      return;
+    }
+    this.tries.push({ atMs: this.now, shown });
+    const end = this.#endOf.get(version);
+    if (shown === 'certificate' && (end === undefined || end <= this.now)) {
+      this.violations.push(`the certificate ${version} has ended, and is shown`);
+    }
+    const value = this.#answer(told, this.word(shown));
+    if (value === undefined) return;
+    if (this.answered === 'never') this.#pending = { call, value };
+    else settle(call, { value });
+  }
+
+  #answer(told: { atMs: number; draw: number }, word: AuthorityWord): ObtainAnswer | undefined {
+    if (word === 'silent') return undefined;
+    if (word !== 'signs') {
+      const pushbackMs = word === 'busy' ? this.pushbackMs : 0;
+      return { ...told, outcome: 'refused', reason: word, unknown: word === 'not known', pushbackMs };
+    }
+    const version = `certificate-${++this.#signed}`;
+    this.#rootOf.set(version, this.root);
+    this.#endOf.set(version, this.now + this.lifeMs);
+    return { ...told, outcome: 'obtained', version, authorities: this.root, endsAtMs: this.now + this.lifeMs };
+  }
+
+  #serve(server: AnyActorRef, order: SdsOrder): void {
+    if (order.type === 'sds.open') report(server, { type: 'sds.listening' });
+    if (order.type === 'sds.withdraw') this.served.delete(order.name);
+    if (order.type !== 'sds.serve') return;
+    if (order.name === identityName) this.#judge(order.version);
+    else if (this.served.get(order.name) !== order.version) this.#rootsSince = this.now;
+    if (order.name === rootsName && this.served.get(rootsName) !== order.version) this.#takenRoots = '';
+    this.served.set(order.name, order.version);
+  }
+
+  /** From outside: what the charts believe does not count. */
+  #judge(version: string): void {
+    const root = this.#rootOf.get(version) ?? '';
+    const roots = this.served.get(rootsName) ?? '';
+    if (!roots.startsWith(`${root}+`)) {
+      this.violations.push(`${version} of ${root} is handed out, and Envoy has the roots ${roots || 'none'}`);
+    } else if (this.wantsRoots && this.#takenRoots !== roots && this.now < this.#rootsSince + trustLimitMs) {
+      this.violations.push(`${version} of ${root} is handed out before Envoy trusts ${roots}`);
+    }
+    if ((this.#endOf.get(version) ?? 0) <= this.now) this.violations.push(`${version} has ended, and is handed out`);
+    const before = Number(this.served.get(identityName)?.split('-')[1] ?? 0);
+    if (Number(version.split('-')[1]) < before)
+      this.violations.push(`${version} is handed out after certificate-${before}`);
+  }
+
+  #report(event: { type: string; [field: string]: unknown }): void {
+    if (this.#server !== undefined) report(this.#server, event);
+  }
+
+  #child(name: string): AnyActorRef | undefined {
+    const snapshot = this.#secrets?.getSnapshot() as { children: Record<string, AnyActorRef> } | undefined;
+    return snapshot?.children[name];
+  }
+}
+
+/** What is due meanwhile happens at its time; of a thousand timers the soonest is looked for, and none sorted. */
+export function passTime(clock: VirtualClock, ms: number): void {
+  const until = clock.now() + ms;
+  for (let next = clock.soonest(); next !== undefined && next <= until; next = clock.soonest()) clock.fireNext();
+  clock.advance(until - clock.now());
+}
