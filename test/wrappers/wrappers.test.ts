@@ -88,16 +88,36 @@ test('a Node of another system is passed over: a file that cannot be executed', 
 describe('the version of Node', () => {
   const script = readFileSync(join(bin, 'node-version.cjs'), 'utf8');
 
-  function judged(node: string): { said: string; code: number | undefined } {
-    const seen = { said: '', code: undefined as number | undefined };
+  interface Judgement {
+    readonly said: string;
+    readonly code: number | undefined;
+    /** Where what it compiles is to be kept. */
+    readonly kept: string | undefined;
+  }
+
+  function judged(node: string): Judgement {
+    const seen = { said: '', code: undefined as number | undefined, kept: undefined as string | undefined };
+    const ended = new Error('the process has ended');
     const process = {
       versions: { node },
       version: `v${node}`,
       execPath: '/opt/node',
       stderr: { write: (text: string) => (seen.said += text) },
-      exit: (code: number) => (seen.code = code),
+      exit: (code: number) => {
+        seen.code = code;
+        throw ended;
+      },
     };
-    runInContext(script, createContext({ process }));
+    const modules: Record<string, object> = {
+      'node:path': { join },
+      'node:module': { enableCompileCache: (folder: string) => (seen.kept = folder) },
+    };
+    try {
+      const surroundings = { process, require: (name: string) => modules[name], __dirname: bin };
+      runInContext(script, createContext(surroundings));
+    } catch (error) {
+      if (error !== ended) throw error;
+    }
     return seen;
   }
 
@@ -107,11 +127,14 @@ describe('the version of Node', () => {
     };
     expect(engines.node).toBe('>=22.22');
     for (const node of ['22.22.0', '22.23.1', '23.0.0', '24.21.0', '100.1.0']) {
-      expect(judged(node), node).toEqual({ said: '', code: undefined });
+      expect(judged(node), node).toEqual({
+        ...{ said: '', code: undefined },
+        kept: join(packageRoot(), 'dist/compile-cache'),
+      });
     }
     for (const node of ['22.21.9', '22.3.0', '20.99.0', '4.9.1']) {
-      const { said, code } = judged(node);
-      expect(code, node).toBe(1);
+      const { said, code, kept } = judged(node);
+      expect([code, kept], node).toEqual([1, undefined]);
       expect(said).toBe(
         `chartpilot needs Node 22.22 or newer; /opt/node is v${node}.\n` +
           '  → Put a newer one into PATH, or install chartpilot with its optional dependencies: Node 24 is one of them.\n',

@@ -2,9 +2,9 @@
  * The few messages of a secret server, field by field: the generated types of them would bring in descriptors of half of Envoy's
  * API, which the agent has no other use for.
  */
-import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
-export const secretTypeUrl = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
+import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { secretType } from '../../../machines/discovery/ads-types.ts';
 
 /** What is read of a DiscoveryRequest. */
 export interface SecretRequest {
@@ -71,12 +71,12 @@ function statusMessageOf(bytes: Uint8Array): string {
 /** A DiscoveryResponse with one secret. */
 export function secretResponse(version: string, nonce: string, secret: Uint8Array): Uint8Array {
   const resource = new BinaryWriter();
-  resource.tag(1, WireType.LengthDelimited).string(secretTypeUrl);
+  resource.tag(1, WireType.LengthDelimited).string(secretType);
   resource.tag(2, WireType.LengthDelimited).bytes(secret);
   const response = new BinaryWriter();
   response.tag(1, WireType.LengthDelimited).string(version);
   response.tag(2, WireType.LengthDelimited).bytes(resource.finish());
-  response.tag(4, WireType.LengthDelimited).string(secretTypeUrl);
+  response.tag(4, WireType.LengthDelimited).string(secretType);
   response.tag(5, WireType.LengthDelimited).string(nonce);
   return response.finish();
 }

@@ -2,16 +2,18 @@
  * Answers Envoy's `StreamSecrets` at a Unix socket (spec/agent.md §7.1; envoy/service/secret/v3/sds.proto). It serves what it is
  * told to, and tells who wants what, and what they say of it.
  */
+
 import { dirname } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { SdsOrder, SdsReport } from '../../../machines/agent/secrets-protocol.ts';
+import { secretType } from '../../../machines/discovery/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { makeFolder } from '../../runtime/make-folder.ts';
 import { FrameReader, frameOf } from '../grpc/grpc-frames.ts';
 import { GrpcSocketServer, type ServerCall } from '../grpc/grpc-server.ts';
 import { GrpcError } from '../grpc/grpc-status.ts';
-import { readSecretRequest, SecretRequestError, secretResponse, secretTypeUrl } from './sds-messages.ts';
+import { readSecretRequest, SecretRequestError, secretResponse } from './sds-messages.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 const service = '/envoy.service.secret.v3.SecretDiscoveryService';
@@ -255,7 +257,7 @@ class SecretStream {
 
   #take(bytes: Uint8Array): void {
     const { names, typeUrl, nonce, error } = readSecretRequest(bytes);
-    if (typeUrl !== '' && typeUrl !== secretTypeUrl) {
+    if (typeUrl !== '' && typeUrl !== secretType) {
       this.#call.end('INVALID_ARGUMENT', 'this server has secrets only');
       return;
     }

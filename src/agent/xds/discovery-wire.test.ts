@@ -2,6 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { listenerType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,
@@ -12,8 +13,6 @@ import {
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import {
   internalRequest,
-  listenerType,
-  proxyConfigType,
   readInternal,
   rootsIn,
   typeOfBeginning,

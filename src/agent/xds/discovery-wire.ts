@@ -11,10 +11,6 @@ export const methods: Readonly<Record<Protocol, string>> = {
   delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
 };
 
-export const listenerType = 'type.googleapis.com/envoy.config.listener.v3.Listener';
-export const proxyConfigType = 'type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig';
-export const nameTableType = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
-export const healthType = 'type.googleapis.com/istio.v1.HealthInformation';
 /** What Envoy may be sent. */
 export const envoyTypes = 'type.googleapis.com/envoy.';
 

@@ -2,8 +2,10 @@
  * The bytes between an Envoy's stream and the control plane's: passed on as they come, each direction by itself. Nothing is read of a
  * side that the other one does not take, so what waits has a bound; and one direction never waits for the other.
  */
+
 import type { ClientHttp2Stream } from 'node:http2';
 import type { Duplex } from 'node:stream';
+import { listenerType } from '../../../machines/discovery/ads-types.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type FramePiece, FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import type { ServerCall } from '../grpc/grpc-server.ts';
@@ -11,7 +13,6 @@ import {
   envoyTypes,
   type InternalRequest,
   internalRequest,
-  listenerType,
   type Protocol,
   readInternal,
   typeOfBeginning,

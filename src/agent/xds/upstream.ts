@@ -1,6 +1,8 @@
 /** The control plane's end of a stream: a connection of its own, and what goes through it. */
+
 import { fromCallback } from 'xstate';
 import type { BundleAnswer, StreamReport } from '../../../machines/agent/xds-protocol.ts';
+import { nameTableType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -8,7 +10,7 @@ import { defaultGrpcLimits, GrpcConnection, type GrpcConnectionLimits, whenEnded
 import { GrpcError } from '../grpc/grpc-status.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
 import { hashOfRoots } from './bundle-hash.ts';
-import { methods, nameTableType, type Protocol, proxyConfigType, rootsIn } from './discovery-wire.ts';
+import { methods, type Protocol, rootsIn } from './discovery-wire.ts';
 import { type InternalSubscription, Relay, type RelayReport } from './relay.ts';
 import type { XdsActivity } from './xds-activity.ts';
 import type { XdsStreams } from './xds-streams.ts';

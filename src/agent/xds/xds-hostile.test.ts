@@ -1,4 +1,5 @@
 /** The xDS proxy between an Envoy and a control plane that keep to no rule: what they cost it, and what it tells them. */
+
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { type ClientHttp2Stream, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
@@ -6,6 +7,7 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterEach, expect, test } from 'vitest';
+import { listenerType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { frame } from '../../../test/harness/raw-http2.ts';
@@ -15,7 +17,7 @@ import { GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
 import { FrameReader, frameOf } from '../grpc/grpc-frames.ts';
 import { ServerCall } from '../grpc/grpc-server.ts';
 import type { GrpcError } from '../grpc/grpc-status.ts';
-import { listenerType, methods, proxyConfigType } from './discovery-wire.ts';
+import { methods } from './discovery-wire.ts';
 
 const ends: (() => unknown)[] = [];
 
