@@ -1,5 +1,11 @@
 /** How long the control plane is left alone after it could not be had. */
 
+/**
+ * What the control plane is to know this agent by: its token, or the certificate that it has by that token. Neither is always good: a
+ * token ends and is not replaced, an authority is replaced and does not know what the one before has signed.
+ */
+export type Shown = 'token' | 'certificate';
+
 export interface Failures {
   /** In a row; it grows no more at {@link mostFailures}. */
   readonly count: number;
@@ -7,9 +13,16 @@ export interface Failures {
   readonly isRefusal: boolean;
   /** So long it asked to be left alone. */
   readonly retryAfterMs: number;
+  /** What is shown next: the certificate when the token was refused, and as long as it is good. */
+  readonly shows: Shown;
 }
 
-export const noFailures: Failures = { count: 0, isRefusal: false, retryAfterMs: 0 };
+export const noFailures: Failures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token' };
+
+/** It goes well; what was shown stays. */
+export function forgotten({ shows }: Failures): Failures {
+  return { ...noFailures, shows };
+}
 
 export const mostFailures = 8;
 
@@ -21,10 +34,11 @@ const longestAfterRefusalMs = 15_000;
 
 /** One more failure. */
 export function failedAgain(
-  { count }: Failures,
+  { count, shows }: Failures,
   { isRefusal, retryAfterMs }: { isRefusal: boolean; retryAfterMs: number },
 ): Failures {
-  return { count: Math.min(count + 1, mostFailures), isRefusal, retryAfterMs };
+  const next = shows === 'token' && isRefusal ? 'certificate' : 'token';
+  return { count: Math.min(count + 1, mostFailures), isRefusal, retryAfterMs, shows: next };
 }
 
 /**
@@ -33,9 +47,10 @@ export function failedAgain(
  *
  * @param chance from 0 to 1
  */
-export function pauseAfter({ count, isRefusal, retryAfterMs }: Failures, chance: number): number {
+export function pauseAfter({ count, isRefusal, retryAfterMs, shows }: Failures, chance: number): number {
   if (count === 0) return 0;
   const longest = isRefusal ? longestAfterRefusalMs : longestMs;
-  const pause = Math.min(longest, firstMs * 2 ** (count - 1));
+  // A token that has ended is no reason to keep Envoy waiting: the certificate is shown soon.
+  const pause = shows === 'certificate' ? firstMs : Math.min(longest, firstMs * 2 ** (count - 1));
   return Math.round(Math.max(pause * (0.5 + chance / 2), retryAfterMs * (1 + chance / 4)));
 }

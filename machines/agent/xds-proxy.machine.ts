@@ -3,7 +3,7 @@ import { callbackEffect } from '../effect.ts';
 import { peer } from './peers.ts';
 import type { TrustBundleReceived, TrustBundleServed } from './secrets-protocol.ts';
 import { noLane } from './timeline.ts';
-import { type Failures, failedAgain, noFailures } from './xds-pause.ts';
+import { type Failures, failedAgain, forgotten, noFailures } from './xds-pause.ts';
 import type {
   DownstreamOpened,
   SocketFailed,
@@ -94,7 +94,7 @@ const proxySetup = setup({
         const hurried = tokens === 0 && failures.count < hurriedFailures.count;
         enqueue.spawnChild('stream', {
           id: name,
-          input: { stream, protocol, chance, failures: hurried ? hurriedFailures : failures },
+          input: { stream, protocol, chance, failures: hurried ? { ...failures, ...hurriedFailures } : failures },
         });
         enqueue.assign({
           streams: [...streams, { stream, name, envoy }],
@@ -110,7 +110,7 @@ const proxySetup = setup({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
         failedAgain(context.failures, params),
     }),
-    forgetFailures: assign({ failures: noFailures }),
+    forgetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
     addToken: assign({ tokens: ({ context }) => context.tokens + 1 }),
     tellBundle: sendTo(peer('secrets'), (_, params: TrustBundleReceived) => params),
     refuseBundle: enqueueActions(({ context, enqueue }, { hash }: { hash: string }) => {
@@ -130,7 +130,7 @@ const proxySetup = setup({
 });
 
 /** What a stream is made to wait for that is opened too soon after too many others. */
-const hurriedFailures: Failures = { count: 3, isRefusal: false, retryAfterMs: 0 };
+const hurriedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**
  * The agent's xDS proxy (spec/agent.md §8): Envoy's way to the control plane. Each stream of an Envoy has an actor and a

@@ -1,7 +1,7 @@
 import { assign, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../effect.ts';
 import { noLane } from './timeline.ts';
-import { type Failures, failedAgain, pauseAfter } from './xds-pause.ts';
+import { type Failures, failedAgain, forgotten, pauseAfter, type Shown } from './xds-pause.ts';
 import type {
   BundleAnswer,
   BundleArrived,
@@ -72,7 +72,7 @@ export const xdsStreamMachine = setup({
     /** Envoy's stream. */
     downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
     /** The connection to the control plane, and whatever goes through it. */
-    upstream: callbackEffect<BundleAnswer, { stream: number; protocol: 'sotw' | 'delta' }>('upstream'),
+    upstream: callbackEffect<BundleAnswer, { stream: number; protocol: 'sotw' | 'delta'; shows: Shown }>('upstream'),
   },
   delays: {
     pause: ({ context }) => pauseAfter(context.failures, context.chance),
@@ -92,7 +92,7 @@ export const xdsStreamMachine = setup({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
         failedAgain(context.failures, params),
     }),
-    forgetFailures: assign({ failures: { count: 0, isRefusal: false, retryAfterMs: 0 } }),
+    forgetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
     drawAgain: assign({ chance: (_, params: { chance: number }) => params.chance }),
     rememberEnd: assign({ end: (_, params: { code: StreamCode; reason: string }) => params }),
     rememberBundle: assign({ bundle: (_, params: { hash: string }) => params.hash }),
@@ -182,7 +182,7 @@ export const xdsStreamMachine = setup({
       invoke: {
         id: 'upstream',
         src: 'upstream',
-        input: ({ context: { stream, protocol } }) => ({ stream, protocol }),
+        input: ({ context: { stream, protocol, failures } }) => ({ stream, protocol, shows: failures.shows }),
       },
       on: {
         'upstream.lost': {

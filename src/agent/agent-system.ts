@@ -8,7 +8,8 @@ import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
-import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
+import { identityName } from '../../machines/agent/held-secrets.ts';
+import { type AgentSettings, defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
@@ -54,6 +55,7 @@ import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts
 import { localAddresses } from './options/addresses.ts';
 import type { ProxyOptions } from './options/options.ts';
 import { requireFlags, requireFolders } from './options/requirements.ts';
+import { SecretVault } from './secrets/secret-vault.ts';
 import { workloadSecrets } from './secrets/workload-secrets.ts';
 import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
@@ -180,6 +182,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const guard = await parentDeathGuard();
   const names = options.dns && new DnsTables(options.dns.workload);
   const turns = new FileTurns();
+  const vault = new SecretVault();
   return agentMachine.provide({
     actors: {
       signals: signals(net.signals),
@@ -209,8 +212,8 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         },
       }),
       ...(options.dns && names && { dns: dnsWithEffects(options.dns, names, metrics) }),
-      secrets: workloadSecrets({ ...options, nodeId: nodeIdOf(options), log: log.scope('secrets'), turns }),
-      xdsProxy: xdsProxyWithEffects(program, xds, names),
+      secrets: workloadSecrets({ ...options, nodeId: nodeIdOf(options), log: log.scope('secrets'), turns, vault }),
+      xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, vault }),
       supervisor: supervisorMachine.provide({
         actors: {
           epoch: epochWithEffects(program, net.table, admins, {
@@ -249,10 +252,13 @@ function dnsWithEffects(options: DnsOptions, tables: DnsTables, metrics: AgentMe
 }
 
 /** Envoy's way to the control plane. */
-function xdsProxyWithEffects({ options, log }: AgentProgram, activity: XdsActivity, names: DnsTables | undefined) {
-  const { config, env } = options;
+function xdsProxyWithEffects(
+  { options, log }: AgentProgram,
+  { activity, names, vault }: { activity: XdsActivity; names: DnsTables | undefined; vault: SecretVault },
+) {
+  const { config, env, identity } = options;
   const streams = new XdsStreams();
-  const credentials = new ControlPlaneCredentials({ config, env });
+  const credentials = new ControlPlaneCredentials({ config, env, own: () => vault.newestPair(identityName) });
   const { headers, warnings } = xdsHeaders(env);
   for (const warning of warnings) log.warn(warning);
   return xdsProxyMachine.provide({
@@ -264,17 +270,25 @@ function xdsProxyWithEffects({ options, log }: AgentProgram, activity: XdsActivi
           upstream: upstream({
             streams,
             discoveryAddress: config.discoveryAddress,
-            credentials: () => credentials.read('xds', config.discoveryAddress),
+            credentials: (shows) => credentials.read('xds', config.discoveryAddress, shows),
             headers,
             activity,
             log: log.scope('xds'),
-            trustBundles: env.PROXY_CONFIG_XDS_AGENT === 'true',
+            trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
             ...(names && { nameTables: (table) => names.take(table) }),
           }),
         },
       }),
     },
   });
+}
+
+/**
+ * Whoever has its certificate from the authority is told by the control plane which roots to trust, before anybody has a certificate
+ * of another one; the acknowledgement is what a rotation of the root waits for (spec/identity.md §8).
+ */
+function asksForRoots(said: string | undefined, source: IdentitySettings['source']): boolean {
+  return said ? said === 'true' : source === 'authority';
 }
 
 /** A bootstrap of the user's own may have any ports, or none. */

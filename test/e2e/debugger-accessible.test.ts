@@ -38,11 +38,11 @@ interface View {
 }
 
 const views: readonly View[] = [
-  { name: 'a restart', source: sidecar, options: { hash: '#record=150&actor=supervisor&range=120-200&marks=140' } },
+  { name: 'a restart', source: sidecar, options: { hash: '#record=157&actor=supervisor&range=127-207&marks=147' } },
   {
     name: 'all charts',
     source: sidecar,
-    options: { hash: '#record=150' },
+    options: { hash: '#record=157' },
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
   { name: 'the end', source: sidecar, show: (page) => page.keyboard.press('End') },
@@ -53,24 +53,24 @@ const views: readonly View[] = [
     source: many,
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
-  { name: 'a search', source: sidecar, options: { hash: '#record=150' }, show: search },
+  { name: 'a search', source: sidecar, options: { hash: '#record=157' }, show: search },
   {
     name: 'hints for a search',
     source: sidecar,
-    options: { hash: '#record=150' },
+    options: { hash: '#record=157' },
     show: (page) => page.keyboard.press('/'),
   },
-  { name: 'the help', source: sidecar, options: { hash: '#record=150' }, show: (page) => page.keyboard.press('?') },
+  { name: 'the help', source: sidecar, options: { hash: '#record=157' }, show: (page) => page.keyboard.press('?') },
   {
     name: 'the export menu',
     source: sidecar,
-    options: { hash: '#record=150' },
+    options: { hash: '#record=157' },
     show: (page) => page.getByRole('button', { name: 'Export' }).click(),
   },
   {
     name: 'all verdicts',
     source: sidecar,
-    options: { hash: '#record=150' },
+    options: { hash: '#record=157' },
     show: (page) => page.locator('.verdicts summary').click(),
   },
   { name: 'a file that is none', source: unread },
@@ -118,7 +118,7 @@ describe('axe finds nothing', () => {
 
 describe('by keyboard alone', () => {
   test('each mark and phase is reached, has a name that tells them apart, and leads to its record', async () => {
-    const open = await openPage(browser, [sidecar], { hash: '#record=150' });
+    const open = await openPage(browser, [sidecar], { hash: '#record=157' });
     const { page } = open;
     await opened(page);
     await atRest(page);
@@ -152,7 +152,7 @@ describe('by keyboard alone', () => {
   });
 
   test('each state of the chart is reached and named, with what it is for and whether it is active', async () => {
-    const open = await openPage(browser, [sidecar], { hash: '#record=150&actor=supervisor' });
+    const open = await openPage(browser, [sidecar], { hash: '#record=157&actor=supervisor' });
     const { page } = open;
     await opened(page);
     await atRest(page);
@@ -176,7 +176,7 @@ describe('by keyboard alone', () => {
   });
 
   test('all that scrolls can be scrolled, and nothing that has the focus is hidden', async () => {
-    const open = await openPage(browser, [sidecar], { hash: '#record=150&actor=supervisor' });
+    const open = await openPage(browser, [sidecar], { hash: '#record=157&actor=supervisor' });
     const { page } = open;
     await opened(page);
     await atRest(page);
@@ -196,7 +196,7 @@ describe('by keyboard alone', () => {
 });
 
 test('each view reads as the text says that people have reviewed', async () => {
-  const hash = '#record=150&actor=supervisor&range=140-160&marks=148';
+  const hash = '#record=157&actor=supervisor&range=147-167&marks=155';
   const dated = traceOf({ ...life, header: { ...life.header, pid: 7, startedAt: '2026-03-01T03:12:00.000Z' } });
   const open = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
   const { page } = open;
@@ -213,7 +213,7 @@ test('each view reads as the text says that people have reviewed', async () => {
 });
 
 test('whoever wants less motion gets none', async () => {
-  const open = await openPage(browser, [sidecar], { hash: '#record=150&actor=supervisor', reducedMotion: 'reduce' });
+  const open = await openPage(browser, [sidecar], { hash: '#record=157&actor=supervisor', reducedMotion: 'reduce' });
   const { page } = open;
   await opened(page);
   for (let step = 0; step < 12; step++) {

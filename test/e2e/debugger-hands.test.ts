@@ -192,9 +192,11 @@ describe('a file that is dropped on the page', () => {
     await shown(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
     // Of a second one with the same name as well.
     await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
-    await expect
-      .poll(() => page.getByLabel('Source').locator('option').allInnerTexts())
-      .toEqual(['written.trace', 'agent.trace', 'agent.trace (2)']);
+    await shown(() => page.getByLabel('Source').locator('option').allInnerTexts()).toEqual([
+      'written.trace',
+      'agent.trace',
+      'agent.trace (2)',
+    ]);
     await page.getByLabel('Source').selectOption('written.trace');
     await shown(() => recordsShown(page)).toBe(1);
     await open.close();

@@ -65,8 +65,9 @@ export async function runSuite(suite: Suite, driver: Driver, sideBySide = 1): Pr
 const departs = 'departs: ';
 
 async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promise<string | undefined> {
-  const session = await driver.begin(test, suite.starts[test.start]!.input);
+  let session: Session | undefined;
   try {
+    session = await driver.begin(test, suite.starts[test.start]!.input);
     for (const [index, { do: step, expect }] of test.steps.entries()) {
       const state = await session.take(step);
       if (state !== expect.state) {
@@ -79,7 +80,7 @@ async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promi
     if (error instanceof NotShown) return error.message;
     throw new Error(`${driver.name}, ${test.name}`, { cause: error });
   } finally {
-    await session.end();
+    await session?.end();
   }
 }
 

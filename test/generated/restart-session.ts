@@ -16,8 +16,13 @@ export function restartDriver(kind: HostKind): Driver {
     cannot: impossible,
     async begin(test, input) {
       const supervised = await Supervised.open(kind);
-      await beginRestart(supervised, test, input as RestartInput);
       const { company, host } = supervised;
+      try {
+        await beginRestart(supervised, test, input as RestartInput);
+      } catch (error) {
+        await host.close();
+        throw error;
+      }
       return sessionOf(company, test, {
         ...waysOf(supervised),
         limit: kind.limit,

@@ -1,4 +1,5 @@
 /** The agent's DNS server by itself, for a test that asks it from outside: says its port to its parent. */
+import { createSocket } from 'node:dgram';
 import { create } from '@bufbuild/protobuf';
 import { DnsCounts } from '../../src/agent/dns/dns-counts.ts';
 import { DnsNames } from '../../src/agent/dns/dns-names.ts';
@@ -6,6 +7,17 @@ import { DnsServer } from '../../src/agent/dns/dns-server.ts';
 import { DnsUpstream } from '../../src/agent/dns/dns-upstream.ts';
 import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
 
+/** Beside it, what answers without a look at the question: what else the machine does makes that wait as well. */
+function echo(): void {
+  const socket = createSocket('udp4', (message, { port, address }) => {
+    // An answer, authoritative, with one record by its head.
+    message.set([0x84, 0x00, 0, 1, 0, 1], 2);
+    socket.send(message, port, address);
+  });
+  socket.bind(0, '127.0.0.1', () => process.send!(socket.address().port));
+}
+
+if (process.argv[3] === 'echo') echo();
 const services = Number(process.argv[2]);
 const table = Object.fromEntries(
   Array.from({ length: services }, (_, i) => [
@@ -30,4 +42,4 @@ const server = new DnsServer({
     throw error;
   },
 });
-process.send!(await server.open());
+if (process.argv[3] !== 'echo') process.send!(await server.open());

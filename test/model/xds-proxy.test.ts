@@ -205,12 +205,58 @@ describe('roots to trust', () => {
   });
 });
 
+describe('what the control plane is shown', () => {
+  const dialing = (world: XdsWorld): number => {
+    const stream = world.opens();
+    while (!world.of(stream).upstream) world.pass(100);
+    return stream;
+  };
+  const refusedOnce = (world: XdsWorld): void => {
+    const stream = dialing(world);
+    world.upstream(stream, { type: 'upstream.opened', shown: '' });
+    world.upstream(stream, lost('UNAUTHENTICATED'));
+  };
+
+  test('is the token, and where that is refused the certificate, which stays as long as it is good', () => {
+    const world = started();
+    refusedOnce(world);
+    const second = world.opens();
+    // Soon: a token that has ended keeps nobody waiting.
+    world.pass(200);
+    world.answers(second);
+    world.pass(20_000);
+    world.closes(second);
+    const third = world.opens();
+    world.answers(third);
+    world.upstream(third, lost('UNAVAILABLE'));
+    dialing(world);
+    expect(world.shown).toEqual(['token', 'certificate', 'certificate', 'token']);
+  });
+
+  test('is both by turns when neither is good, with pauses that grow', () => {
+    const world = started();
+    for (let time = 0; time < 8; time++) refusedOnce(world);
+    expect(world.shown).toEqual(['token', 'certificate', 'token', 'certificate', ...world.shown.slice(0, 4)]);
+    expect(pauseAfter({ ...noFailures, count: 8, isRefusal: true }, 0)).toBe(7_500);
+  });
+
+  test('stays the token while there is no control plane to refuse it', () => {
+    const world = started();
+    const stream = world.opens();
+    for (let time = 0; time < 5; time++) {
+      world.upstream(stream, unreachable);
+      world.pass(2_000);
+    }
+    expect(new Set(world.shown)).toEqual(new Set(['token']));
+  });
+});
+
 test('pauses: half of each is by chance, none is longer than its bound, and none is shorter than what was asked for', () => {
   for (let count = 0; count <= mostFailures; count++) {
     for (const chance of [0, 0.5, 1]) {
       const plain = pauseAfter({ ...noFailures, count }, chance);
       expect(plain).toBeLessThanOrEqual(1_500);
-      expect(pauseAfter({ count, isRefusal: true, retryAfterMs: 0 }, chance)).toBeLessThanOrEqual(15_000);
+      expect(pauseAfter({ ...noFailures, count, isRefusal: true }, chance)).toBeLessThanOrEqual(15_000);
       if (count > 0)
         expect(pauseAfter({ ...noFailures, count, retryAfterMs: 4_000 }, chance)).toBeGreaterThanOrEqual(4_000);
     }

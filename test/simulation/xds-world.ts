@@ -34,6 +34,8 @@ export class XdsWorld {
   readonly streams: ScriptedStream[] = [];
   /** When the control plane was dialed. */
   readonly dials: number[] = [];
+  /** What was to be shown each time. */
+  readonly shown: string[] = [];
   /** What the agent was told. */
   readonly told: AnyEventObject[] = [];
   /** An Envoy closes its stream when it is told the end. */
@@ -83,7 +85,8 @@ export class XdsWorld {
                 this.of(n).downstream = false;
               };
             }),
-            upstream: fromCallback(({ input: { stream: n }, sendBack, receive }) => {
+            upstream: fromCallback(({ input: { stream: n, shows }, sendBack, receive }) => {
+              this.shown.push(shows);
               this.#upstreams.set(n, sendBack);
               this.of(n).upstream = true;
               this.dials.push(this.clock.now());

@@ -40,6 +40,11 @@ export class SecretVault {
     return this.#secrets.get(name)?.get(version);
   }
 
+  /** What was obtained last, in force or waiting for its roots: a control plane knows what it has signed. */
+  newestPair(name: string): KeyPair | undefined {
+    return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.pair;
+  }
+
   /** Nobody asks for it any more. */
   forget(name: string): void {
     this.#secrets.delete(name);

@@ -1,6 +1,7 @@
 /** The control plane's end of a stream: a connection of its own, and what goes through it. */
 
 import { fromCallback } from 'xstate';
+import type { Shown } from '../../../machines/agent/xds-pause.ts';
 import type { BundleAnswer, StreamReport } from '../../../machines/agent/xds-protocol.ts';
 import { nameTableType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
@@ -19,8 +20,8 @@ export interface UpstreamEnvironment {
   readonly streams: XdsStreams;
   /** `host:port`. */
   readonly discoveryAddress: string;
-  /** Read for each connection anew. */
-  readonly credentials: () => Promise<ConnectionCredentials>;
+  /** Read for each connection anew, the one that is asked for first where it is there. */
+  readonly credentials: (shows: Shown) => Promise<ConnectionCredentials>;
   /** Of each call: the cluster, and what XDS_HEADER_… says. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
@@ -34,8 +35,14 @@ export interface UpstreamEnvironment {
   readonly random?: () => number;
 }
 
+interface UpstreamInput {
+  readonly stream: number;
+  readonly protocol: Protocol;
+  readonly shows: Shown;
+}
+
 export function upstream(environment: UpstreamEnvironment) {
-  return fromCallback<BundleAnswer, { stream: number; protocol: Protocol }>(({ input, sendBack, receive }) => {
+  return fromCallback<BundleAnswer, UpstreamInput>(({ input, sendBack, receive }) => {
     const stop = new AbortController();
     const report = (event: StreamReport): void => {
       if (!stop.signal.aborted) sendBack(event);
@@ -54,6 +61,7 @@ class Joined {
   readonly #environment: UpstreamEnvironment;
   readonly #stream: number;
   readonly #protocol: Protocol;
+  readonly #shows: Shown;
   readonly #report: (event: StreamReport) => void;
   readonly #stopped: AbortSignal;
   #connection: GrpcConnection | undefined;
@@ -63,13 +71,14 @@ class Joined {
 
   constructor(
     environment: UpstreamEnvironment,
-    { stream, protocol }: { stream: number; protocol: Protocol },
+    { stream, protocol, shows }: UpstreamInput,
     report: (event: StreamReport) => void,
     stopped: AbortSignal,
   ) {
     this.#environment = environment;
     this.#stream = stream;
     this.#protocol = protocol;
+    this.#shows = shows;
     this.#report = report;
     this.#stopped = stopped;
   }
@@ -78,7 +87,7 @@ class Joined {
     const { credentials, random = Math.random } = this.#environment;
     let shown = '';
     try {
-      const read = await credentials();
+      const read = await credentials(this.#shows);
       shown = read.shown;
       this.#stopped.throwIfAborted();
       this.#connection = await this.#dial(read);

@@ -260,11 +260,12 @@ const identity = {
   grace: { ratio: 0.5, jitter: 0.01 },
   writesOutput: false,
 } as const;
-const xdsFailures = { count: 0, isRefusal: false, retryAfterMs: 0 };
+const xdsFailures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token' };
 
 const xdsProxySamples: Samples = {
   inputs: [
     { socket: '/etc/istio/proxy/XDS', hasSecrets: true },
+    { socket: '/etc/istio/proxy/XDS', hasSecrets: false },
     { socket: '', hasSecrets: false },
   ],
   events: {
@@ -281,7 +282,7 @@ const xdsProxySamples: Samples = {
     'trust-bundle.served': [{ hash: 'a' }],
   },
   // Not how many streams may be opened now without a pause, nor after how many failures.
-  relevant: ({ streams }) => [(streams as readonly object[]).length > 0],
+  relevant: ({ streams, hasSecrets }) => [(streams as readonly object[]).length > 0, hasSecrets],
 };
 
 const xdsStreamSamples: Samples = {
