@@ -252,7 +252,7 @@ export const authorityMachine = authoritySetup.createMachine({
               tags: 'steady',
               description: 'The root has time.',
               meta: { waitsFor: 'the age of the root, a changed directory, an order: this is the work' },
-              entry: [...inForce('steady'), 'reportLoaded'],
+              entry: inForce('steady'),
               after: { checkInterval: 'looking at the age' },
               on: {
                 'rotation.order': '#authority.at work.preparing',
@@ -478,6 +478,8 @@ function inForce(stage: RotationStage) {
       type: 'signWith' as const,
       params: ({ context }: { context: AuthorityContext }) => ({ signer: context.signer }),
     },
+    // A control plane that was killed in the midst of a rotation starts in it: the rotation waits for workloads, and they for it.
+    'reportLoaded' as const,
   ] as const;
 }
 

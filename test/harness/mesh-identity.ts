@@ -3,7 +3,7 @@
  * machine without Kubernetes (docs/identity.md).
  */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Service accounts, by the name of the program that runs under them. */
@@ -49,6 +49,9 @@ export class MeshIdentity {
     for (const directory of [tokens, roots]) mkdirSync(directory, { recursive: true });
     const args = ['token', accounts[name], '--dir', this.#authorityDirectory];
     writeFileSync(join(tokens, 'istio-token'), execFileSync(discovery, args, { env }), { mode: 0o600 });
-    copyFileSync(join(this.#authorityDirectory, 'root-cert.pem'), join(roots, 'root-cert.pem'));
+    // As a mounted ConfigMap it follows what is trusted.
+    const root = join(roots, 'root-cert.pem');
+    rmSync(root, { force: true });
+    symlinkSync(join(this.#authorityDirectory, 'root-cert.pem'), root);
   }
 }

@@ -39,6 +39,8 @@ class World {
   #count = 0;
   /** What the control plane gives out; undefined while it is down. */
   inForce: { roots: readonly string[]; signer: string } | undefined;
+  /** The control plane has gone on with its start: workloads find it. */
+  isServing = false;
   #diskIsFull = false;
   #ledger!: WorkloadLedger;
   #look = (): void => {};
@@ -107,7 +109,10 @@ class World {
     });
     const parent = setup({ actors: { authority } }).createMachine({
       invoke: { id: 'authority', src: 'authority', input: { checkMs: 3_600_000, settleMs: 100 } },
-      on: { '*': {} },
+      on: {
+        'authority.loaded': { actions: () => (this.isServing = true) },
+        '*': {},
+      },
     });
     this.#root = createActor(parent, { clock: this.clock }).start();
     this.#authority?.send({ type: 'authority.load' });
@@ -134,6 +139,7 @@ class World {
     this.#root?.stop();
     this.#root = undefined;
     this.inForce = undefined;
+    this.isServing = false;
     this.#look = () => {};
   }
 
@@ -270,6 +276,21 @@ describe('a rotation of the root', () => {
       expect(failed).toBe(true);
     },
     120_000,
+  );
+
+  it.each(['steady', 'trusting', 'signing', 'dropping'] as const)(
+    'keeps no control plane from its start that was killed in it: %s waits for workloads, which wait for the control plane',
+    async (stage) => {
+      const world = new World();
+      world.journal = { stage, signer: 'root-1', other: stage === 'steady' ? null : 'root-2' };
+      for (const { node } of world.workloads) {
+        const workload = { identity: `spiffe://cluster.local/ns/a/sa/${node}`, node };
+        world.lines.push({ issued: { ...workload, authority: 'root-2', endsAt: leafMs } });
+      }
+      await world.start();
+      expect(JSON.stringify(world.state)).toContain(stage);
+      expect(world.isServing).toBe(true);
+    },
   );
 
   it('goes through its stages in order, and is told to the end', async () => {
