@@ -51,6 +51,31 @@ const secretsLimitMs = 95_000;
 /** What is left of Envoys is killed, and the kernel given its time. */
 const releaseLimitMs = 12_000;
 
+const end = '#agent.releasing the base ids';
+
+/** What the agent is to live with cannot be had. */
+const failed = {
+  target: end,
+  actions: {
+    type: 'rememberTrouble' as const,
+    params: ({ event }: { event: { reason: string } }) => ({ trouble: [event.reason] }),
+  },
+};
+
+function notOpen(what: string, limitMs: number) {
+  return {
+    target: end,
+    actions: { type: 'addTrouble' as const, params: { trouble: `${what} was not open in ${limitMs} ms` } },
+  };
+}
+
+/** What ends the agent while it opens what Envoy will need: nothing was started that has to be drained. */
+const endings = {
+  'status.failed': failed,
+  'quit.requested': end,
+  'signal.received': { guard: 'endsUs' as const, target: end },
+};
+
 /** The root of pilot-agent: brings the others up in order, passes signals on, and takes everything down. */
 export const agentMachine = setup({
   types: {
@@ -218,10 +243,7 @@ export const agentMachine = setup({
         'opening the status port': {
           description: 'Nothing else is done before somebody can ask.',
           after: {
-            openLimit: {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'addTrouble', params: { trouble: `the status port was not open in ${openLimitMs} ms` } },
-            },
+            openLimit: notOpen('the status port', openLimitMs),
           },
           on: {
             'status.listening': [
@@ -229,10 +251,7 @@ export const agentMachine = setup({
               { guard: 'answersDns', target: 'opening the DNS port' },
               { target: 'opening the xds socket' },
             ],
-            'status.failed': {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
-            },
+            'status.failed': failed,
             'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
           },
         },
@@ -240,29 +259,15 @@ export const agentMachine = setup({
           description: 'An Envoy that asks for secrets before somebody answers waits for them for ever.',
           entry: ['spawnSecrets', 'startSecrets'],
           after: {
-            secretsLimit: {
-              target: '#agent.releasing the base ids',
-              actions: {
-                type: 'addTrouble',
-                params: { trouble: `the secret server was not open in ${secretsLimitMs} ms` },
-              },
-            },
+            secretsLimit: notOpen('the secret server', secretsLimitMs),
           },
           on: {
             'secrets.ready': [
               { guard: 'answersDns', target: 'opening the DNS port' },
               { target: 'opening the xds socket' },
             ],
-            'secrets.failed': {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
-            },
-            'status.failed': {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
-            },
-            'quit.requested': '#agent.releasing the base ids',
-            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
+            'secrets.failed': failed,
+            ...endings,
           },
         },
         'opening the DNS port': {
@@ -270,46 +275,24 @@ export const agentMachine = setup({
             'The workload may ask for names as soon as its container runs, which is when Envoy is ready at the latest.',
           entry: ['spawnDns', 'startDns'],
           after: {
-            openLimit: {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'addTrouble', params: { trouble: `the DNS port was not open in ${openLimitMs} ms` } },
-            },
+            openLimit: notOpen('the DNS port', openLimitMs),
           },
           on: {
             'dns.listening': 'opening the xds socket',
-            'dns.failed': {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
-            },
-            'status.failed': {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
-            },
-            'quit.requested': '#agent.releasing the base ids',
-            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
+            'dns.failed': failed,
+            ...endings,
           },
         },
         'opening the xds socket': {
           description: 'Envoy is to find somebody there when it asks for its configuration.',
           entry: 'startXds',
           after: {
-            openLimit: {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'addTrouble', params: { trouble: `the xDS socket was not open in ${openLimitMs} ms` } },
-            },
+            openLimit: notOpen('the xDS socket', openLimitMs),
           },
           on: {
             'xds.listening': 'supervising',
-            'xds.failed': {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
-            },
-            'status.failed': {
-              target: '#agent.releasing the base ids',
-              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
-            },
-            'quit.requested': '#agent.releasing the base ids',
-            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
+            'xds.failed': failed,
+            ...endings,
           },
         },
         supervising: {
