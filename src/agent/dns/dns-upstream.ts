@@ -102,7 +102,7 @@ export class DnsUpstream {
   #askOne(server: string, query: Query, transport: Transport, signal: AbortSignal): Promise<Buffer> {
     const { port = dnsPort, timeoutMs } = this.#options;
     const question = { server, port, query, id: randomInt(0x1_0000), timeoutMs, signal };
-    return transport === 'udp' ? askOverUdp(question) : askOverTcp(question);
+    return ask(question, transport === 'udp' ? overUdp : overTcp);
   }
 }
 
@@ -115,56 +115,53 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** A connected socket hears of its server alone; what has another id or question is somebody's guess, and is passed over. */
-function askOverUdp({ server, port, query, id, timeoutMs, signal }: Asked): Promise<Buffer> {
+/** One way to ask: it says what it hears, or that nothing more is to be heard. @returns how its socket is closed */
+type Exchange = (asked: Asked, heard: (message: Buffer) => void, failed: (error: Error) => void) => () => void;
+
+/** The answer to this very question: what has another id or question is somebody's guess, and is passed over. */
+function ask(asked: Asked, exchange: Exchange): Promise<Buffer> {
+  const { query, id, timeoutMs, signal } = asked;
   return new Promise((resolve, reject) => {
-    const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
     const settle = (finish: () => void): void => {
       clearTimeout(limit);
       signal.removeEventListener('abort', stopped);
-      socket.removeAllListeners().on('error', () => {});
-      socket.close();
+      close();
       finish();
     };
     const fail = (error: Error): void => settle(() => reject(error));
     const stopped = (): void => fail(new Error('no longer wanted'));
     const limit = setTimeout(() => fail(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
     signal.addEventListener('abort', stopped, { once: true });
-    socket.on('error', fail);
-    socket.on('message', (message) => {
+    const hear = (message: Buffer): void => {
       if (answers(message, id, query)) settle(() => resolve(message));
-    });
-    socket.connect(port, server, () => socket.send(withId(query.message, id)));
+    };
+    const close = exchange(asked, hear, fail);
   });
 }
 
-function askOverTcp({ server, port, query, id, timeoutMs, signal }: Asked): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host: server, port });
-    const reader = new TcpMessages();
-    const settle = (finish: () => void): void => {
-      clearTimeout(limit);
-      signal.removeEventListener('abort', stopped);
-      socket.destroy();
-      finish();
-    };
-    const fail = (error: Error): void => settle(() => reject(error));
-    const stopped = (): void => fail(new Error('no longer wanted'));
-    const limit = setTimeout(() => fail(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
-    signal.addEventListener('abort', stopped, { once: true });
-    socket.on('error', fail);
-    socket.on('close', () => fail(new Error('the server ended the connection')));
-    socket.on('data', (chunk) => {
-      for (const message of reader.push(chunk)) {
-        if (answers(message, id, query)) {
-          settle(() => resolve(message));
-          return;
-        }
-      }
-    });
-    socket.write(framed(withId(query.message, id)));
+/** A connected socket hears of its server alone. */
+const overUdp: Exchange = ({ server, port, query, id }, heard, failed) => {
+  const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
+  socket.on('error', failed);
+  socket.on('message', heard);
+  socket.connect(port, server, () => socket.send(withId(query.message, id)));
+  return () => {
+    socket.removeAllListeners().on('error', () => {});
+    socket.close();
+  };
+};
+
+const overTcp: Exchange = ({ server, port, query, id }, heard, failed) => {
+  const socket = connect({ host: server, port });
+  const reader = new TcpMessages();
+  socket.on('error', failed);
+  socket.on('close', () => failed(new Error('the server ended the connection')));
+  socket.on('data', (chunk) => {
+    for (const message of reader.push(chunk)) heard(message);
   });
-}
+  socket.write(framed(withId(query.message, id)));
+  return () => socket.destroy();
+};
 
 /** Over TCP each message is preceded by its length. */
 export function framed(message: Buffer): Buffer {
