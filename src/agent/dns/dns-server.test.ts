@@ -1,6 +1,7 @@
 /** The server by its sockets, against name servers of the test's own (spec/agent.md §9). */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
@@ -437,6 +438,19 @@ function expectWellFormed({ name, questionEnd, message, mostUdpBytes }: Query): 
   expect(name.endsWith('.')).toBe(true);
 }
 
+function serverAt(port: number): DnsServer {
+  const counts = { requests: 0, failures: 0, refused: 0, took: () => {} };
+  return new DnsServer({
+    addresses: ['127.0.0.1'],
+    port,
+    names: () => known,
+    forwardBeforeTable: false,
+    upstream: new DnsUpstream({ servers: [], timeoutMs: 1, parallel: false }, counts),
+    counts: { requests: 0 },
+    failed: (error) => expect.fail(error.message),
+  });
+}
+
 test('a port that is in use is refused, and what was opened before is closed', async () => {
   const taken = createServer();
   taken.listen(0, '127.0.0.1');
@@ -445,21 +459,25 @@ test('a port that is in use is refused, and what was opened before is closed', a
     taken.close();
   });
   const { port } = taken.address() as AddressInfo;
-  const server = new DnsServer({
-    addresses: ['127.0.0.1'],
-    port,
-    names: () => known,
-    forwardBeforeTable: false,
-    upstream: new DnsUpstream(
-      { servers: [], timeoutMs: 1, parallel: false },
-      { requests: 0, failures: 0, refused: 0, took: () => {} },
-    ),
-    counts: { requests: 0 },
-    failed: () => {},
-  });
+  const server = serverAt(port);
   await expect(server.open()).rejects.toThrow(/EADDRINUSE/);
   const udp = createSocket('udp4');
   udp.bind(port, '127.0.0.1');
   await once(udp, 'listening');
   udp.close();
+});
+
+test('a port that is asked for again and again while somebody has it costs no files', async () => {
+  const other = createSocket('udp4');
+  other.bind(0, '127.0.0.1');
+  await once(other, 'listening');
+  onTestFinished(() => void other.close());
+  const files = (): number => readdirSync('/proc/self/fd').length;
+  const before = files();
+  for (let time = 0; time < 20; time++) {
+    const server = serverAt(other.address().port);
+    await expect(server.open()).rejects.toThrow(/EADDRINUSE/);
+  }
+  await sleep(50);
+  expect(files()).toBeLessThan(before + 10);
 });

@@ -60,9 +60,10 @@ export class DnsServer {
 
   async #openUdp(address: string, port: number): Promise<number> {
     const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', ipv6Only: isIPv6(address) });
+    // Closed by whoever closes, also when it never listens: the kernel's socket is there by then.
+    this.#udp.push(socket);
     socket.bind({ port, address });
     await once(socket, 'listening');
-    this.#udp.push(socket);
     try {
       socket.setRecvBufferSize(receiveBytes);
     } catch {
