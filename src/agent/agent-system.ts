@@ -13,8 +13,6 @@ import { type AgentSettings, defaultSettings, type IdentitySettings } from '../.
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
-import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
-import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { ChartpilotError, explainInOneLine, messageOf } from '../runtime/errors.ts';
@@ -61,12 +59,11 @@ import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
 import { restartLogLine } from './status/restart-log.ts';
 import { statusServer } from './status/status-server.ts';
-import { downstream } from './xds/downstream.ts';
-import { upstream } from './xds/upstream.ts';
+import { workloadXds } from './xds/workload-xds.ts';
 import { XdsActivity } from './xds/xds-activity.ts';
 import { xdsHeaders } from './xds/xds-headers.ts';
-import { envoyHeader, xdsServer } from './xds/xds-server.ts';
-import { XdsStreams, xdsSocketPath } from './xds/xds-streams.ts';
+import { envoyHeader } from './xds/xds-server.ts';
+import { xdsSocketPath } from './xds/xds-streams.ts';
 
 export interface AgentProgram {
   readonly options: ProxyOptions;
@@ -257,35 +254,23 @@ function xdsProxyWithEffects(
   { activity, names, vault }: { activity: XdsActivity; names: DnsTables | undefined; vault: SecretVault },
 ) {
   const { config, env, identity } = options;
-  const streams = new XdsStreams();
   const credentials = new ControlPlaneCredentials({ config, env, own: () => vault.newestPair(identityName) });
   const { headers, warnings } = xdsHeaders(env);
   for (const warning of warnings) log.warn(warning);
-  return xdsProxyMachine.provide({
-    actors: {
-      server: xdsServer({ streams }),
-      stream: xdsStreamMachine.provide({
-        actors: {
-          downstream: downstream({ streams, activity }),
-          upstream: upstream({
-            streams,
-            discoveryAddress: config.discoveryAddress,
-            credentials: (shows) => credentials.read('xds', config.discoveryAddress, shows),
-            headers,
-            activity,
-            log: log.scope('xds'),
-            trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
-            ...(names && { nameTables: (table) => names.take(table) }),
-          }),
-        },
-      }),
-    },
+  return workloadXds({
+    discoveryAddress: config.discoveryAddress,
+    credentials: (shows) => credentials.read('xds', config.discoveryAddress, shows),
+    headers,
+    activity,
+    log: log.scope('xds'),
+    trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
+    ...(names && { nameTables: (table) => names.take(table) }),
   });
 }
 
 /**
- * Whoever has its certificate from the authority is told by the control plane which roots to trust, before anybody has a certificate
- * of another one; the acknowledgement is what a rotation of the root waits for (spec/identity.md §8).
+ * A workload with a certificate of the authority is told by the control plane which roots to trust, before anybody has a certificate of
+ * another one; its acknowledgement is what a rotation of the root waits for (spec/identity.md §8).
  */
 function asksForRoots(said: string | undefined, source: IdentitySettings['source']): boolean {
   return said ? said === 'true' : source === 'authority';

@@ -3,22 +3,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AnyEventObject, fromCallback, sendTo, setup } from 'xstate';
-import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
-import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
 import { defaultGrpcLimits, type GrpcConnectionLimits } from '../../src/agent/grpc/grpc-client.ts';
 import type { ConnectionCredentials } from '../../src/agent/identity/control-plane-credentials.ts';
-import { downstream } from '../../src/agent/xds/downstream.ts';
-import { type UpstreamEnvironment, upstream } from '../../src/agent/xds/upstream.ts';
+import type { UpstreamEnvironment } from '../../src/agent/xds/upstream.ts';
+import { workloadXds } from '../../src/agent/xds/workload-xds.ts';
 import { XdsActivity } from '../../src/agent/xds/xds-activity.ts';
-import { xdsServer } from '../../src/agent/xds/xds-server.ts';
-import { XdsStreams } from '../../src/agent/xds/xds-streams.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { silentLogger } from '../../src/runtime/log.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { eventually } from './eventually.ts';
 
-export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'credentials' | 'limits'>> {
+export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'streams' | 'credentials' | 'limits'>> {
   readonly credentials?: ConnectionCredentials;
   readonly limits?: Partial<GrpcConnectionLimits>;
   /** What is answered to roots that arrive: they are served; null: nobody says anything. */
@@ -48,30 +44,18 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
   const { credentials = { headers: {}, shown: 'nothing' }, limits, bundles = null, ...environment } = options;
   const folder = mkdtempSync(join(tmpdir(), 'xds-'));
   const socket = join(folder, 'XDS');
-  const streams = new XdsStreams();
   const activity = new XdsActivity();
   const records: TraceRecord[] = [];
   const told: AnyEventObject[] = [];
-  const xdsProxy = xdsProxyMachine.provide({
-    actors: {
-      server: xdsServer({ streams }),
-      stream: xdsStreamMachine.provide({
-        actors: {
-          downstream: downstream({ streams, activity }),
-          upstream: upstream({
-            streams,
-            discoveryAddress,
-            credentials: async () => credentials,
-            headers: {},
-            activity,
-            log: silentLogger,
-            trustBundles: false,
-            limits: { ...defaultGrpcLimits, ...limits },
-            ...environment,
-          }),
-        },
-      }),
-    },
+  const xdsProxy = workloadXds({
+    discoveryAddress,
+    credentials: async () => credentials,
+    headers: {},
+    activity,
+    log: silentLogger,
+    trustBundles: false,
+    limits: { ...defaultGrpcLimits, ...limits },
+    ...environment,
   });
   const agent = setup({
     types: { events: {} as AnyEventObject },

@@ -1,0 +1,23 @@
+/** The charts of the xDS proxy with their effects. */
+import { xdsProxyMachine } from '../../../machines/agent/xds-proxy.machine.ts';
+import { xdsStreamMachine } from '../../../machines/agent/xds-stream.machine.ts';
+import { downstream } from './downstream.ts';
+import { type UpstreamEnvironment, upstream } from './upstream.ts';
+import { xdsServer } from './xds-server.ts';
+import { XdsStreams } from './xds-streams.ts';
+
+export function workloadXds(environment: Omit<UpstreamEnvironment, 'streams'>) {
+  const streams = new XdsStreams();
+  const { activity } = environment;
+  return xdsProxyMachine.provide({
+    actors: {
+      server: xdsServer({ streams }),
+      stream: xdsStreamMachine.provide({
+        actors: {
+          downstream: downstream({ streams, activity }),
+          upstream: upstream({ ...environment, streams }),
+        },
+      }),
+    },
+  });
+}
