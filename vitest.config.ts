@@ -47,6 +47,8 @@ const longest = [
   'test/e2e/container',
   'test/e2e/envoy-crashing-values',
   'test/e2e/trace-secrets',
+  'test/e2e/debugger-large',
+  'test/load/hostile-clients',
   'test/e2e/hot-restart',
   'test/e2e/second-base-id',
   'test/e2e/crash',
@@ -138,7 +140,7 @@ export default defineConfig({
       {
         extends: true,
         // Seconds are judged there, or requests under load: with four at once, a crash was not over in its second. They wait
-        // for more than half of their time.
+        // for more than half of their time, or are judged by the time of a processor.
         test: {
           name: 'timed',
           include: [timed],

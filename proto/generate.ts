@@ -10,7 +10,8 @@ import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
-import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { outlineOf } from './outline.ts';
 
 const here = import.meta.dirname;
 const root = dirname(here);
@@ -96,7 +97,8 @@ const stamp = createHash('sha256');
 for (const [path, text] of [...new Map([...api, ...files])].sort(([a], [b]) => (a < b ? -1 : 1))) {
   stamp.update(path).update(text);
 }
-for (const name of ['buf.gen.yaml', 'generate.ts', 'roots.txt']) stamp.update(readFileSync(join(here, name)));
+for (const name of ['buf.gen.yaml', 'generate.ts', 'outline.ts', 'roots.txt'])
+  stamp.update(readFileSync(join(here, name)));
 const digest = stamp.digest('hex');
 const stampFile = join(out, '.stamp');
 if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === digest) process.exit(0);
@@ -106,6 +108,11 @@ copyTo(join(work, 'protos'), files);
 copyTo(join(work, 'api'), api);
 cpSync(join(here, 'buf.yaml'), join(work, 'buf.yaml'));
 buf('generate');
+for (const path of readdirSync(join(work, 'gen'), { recursive: true, encoding: 'utf8' })) {
+  if (!path.endsWith('_pb.ts')) continue;
+  const file = join(work, 'gen', path);
+  writeFileSync(file, withLazyDescriptors(readFileSync(file, 'utf8'), dirname(path)));
+}
 writeFileSync(join(work, 'api/buf.yaml'), 'version: v2\n');
 buf('build', '.work/api', '--exclude-source-info', '--output', '.work/api.binpb');
 writeFileSync(join(work, 'gen/envoy-api.binpb'), withoutAnnotations(readFileSync(join(work, 'api.binpb'))));
@@ -148,6 +155,23 @@ function buf(...args: string[]): void {
     stdio: 'inherit',
     env: { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH ?? ''}` },
   });
+}
+
+/** Descriptors are made when they are first looked into: see src/runtime/protobuf/lazy-descriptors.ts. */
+function withLazyDescriptors(text: string, folder: string): string {
+  const maker = join(relative(folder, '..'), 'runtime/protobuf/lazy-descriptors.ts');
+  const call = /fileDesc\("([^"]+)"(?:, \[([^\]]*)\])?\)/;
+  const [, descriptor, imports = ''] = call.exec(text) ?? [];
+  if (descriptor === undefined)
+    throw new Error(`proto/generate: a file of ${folder} has no descriptor where one is expected`);
+  const outline = JSON.stringify(outlineOf(fromBinary(FileDescriptorProtoSchema, Buffer.from(descriptor, 'base64'))));
+  return text
+    .replace(/^(import \{.*)\bfileDesc(?:, )?(.*\} from "@bufbuild\/protobuf\/codegenv2";)$/m, '$1$2')
+    .replace(
+      /^import type \{.*\} from "@bufbuild\/protobuf\/codegenv2";$/m,
+      `$&\nimport { lazyFileDesc } from "${maker}";`,
+    )
+    .replace(call, () => `lazyFileDesc(${outline}, "${descriptor}", [${imports}])`);
 }
 
 /** Without the options of the API's own tooling: they are half of the descriptors, and nobody reads them. */

@@ -54,6 +54,12 @@ const parts: readonly Part[] = [
     gave: /random objects|taken by every proxy/,
   },
   {
+    name: 'random-bootstrap',
+    command: 'npm run test:random-bootstrap',
+    short: 'npm run test:random-bootstrap -- --inputs 100 --envoy 3',
+    gave: /^seed \d+: \d+ inputs/,
+  },
+  {
     name: 'fuzz',
     command: 'npm run test:fuzz -- --minutes 10',
     short: 'npm run test:fuzz -- --minutes 0.05',

@@ -1,9 +1,12 @@
-import { assign, sendTo, setup, spawnChild } from 'xstate';
+import { assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { binaryWatcherMachine } from './binary-watcher.machine.ts';
 import { certWatcherMachine } from './cert-watcher.machine.ts';
 import { dnsMachine } from './dns.machine.ts';
 import type { DnsFailed, DnsListening } from './dns-protocol.ts';
 import type {
+  BinaryProven,
+  BinaryWithdrawn,
   FilesMissing,
   QuitRequested,
   RestartDecided,
@@ -12,10 +15,11 @@ import type {
   SignalReceived,
   StatusFailed,
   StatusListening,
+  UpgradeRequested,
 } from './protocol.ts';
 import { secretsMachine } from './secrets.machine.ts';
 import type { SecretsFailed, SecretsReady } from './secrets-protocol.ts';
-import type { AgentSettings } from './settings.ts';
+import { type AgentSettings, provesIdentity } from './settings.ts';
 import { statusMachine } from './status.machine.ts';
 import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
 import { agentTimeline } from './timeline.ts';
@@ -89,6 +93,9 @@ export const agentMachine = setup({
       | StatusListening
       | StatusFailed
       | QuitRequested
+      | UpgradeRequested
+      | BinaryProven
+      | BinaryWithdrawn
       | RestartDecided
       | RestartEnded
       | FilesMissing
@@ -108,6 +115,7 @@ export const agentMachine = setup({
       'xds-proxy': 'xdsProxy';
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
+      'binary-watcher': 'binaryWatcher';
     },
   },
   actors: {
@@ -122,6 +130,7 @@ export const agentMachine = setup({
     xdsProxy: xdsProxyMachine,
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
+    binaryWatcher: binaryWatcherMachine,
   },
   delays: {
     claimLimit: claimLimitMs,
@@ -134,7 +143,8 @@ export const agentMachine = setup({
     asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
     asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
     answersDns: ({ context }) => context.settings.dns,
-    hasIdentity: ({ context }) => context.settings.identity.source !== 'nowhere',
+    runsEnvoy: ({ context }) => context.settings.runsEnvoy,
+    servesSecrets: ({ context }) => context.settings.identity.source !== 'nowhere',
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
   actions: {
@@ -153,6 +163,21 @@ export const agentMachine = setup({
     startSecrets: sendTo('secrets', { type: 'secrets.start' }),
     startXds: sendTo('xds-proxy', { type: 'xds.start' }),
     startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
+    /** Where it is known where the binary is. */
+    watchBinary: enqueueActions(({ context, enqueue }) => {
+      const { binary } = context.settings;
+      if (binary.path === '') return;
+      const directory = binary.path.slice(0, Math.max(1, binary.path.lastIndexOf('/')));
+      enqueue.spawnChild('binaryWatcher', {
+        id: 'binary-watcher',
+        systemId: 'binary-watcher',
+        input: { ...binary, directory },
+      });
+    }),
+    leaveBinary: stopChild('binary-watcher'),
+    lookAtBinary: enqueueActions(({ context, enqueue }) => {
+      if (context.settings.binary.path !== '') enqueue.sendTo('binary-watcher', { type: 'binary.look' });
+    }),
     startWatcher: sendTo('cert-watcher', { type: 'watch.start' }),
     restart: sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' }),
     reopenLogs: sendTo('supervisor', { type: 'logs.reopen' }),
@@ -174,6 +199,7 @@ export const agentMachine = setup({
     'signal.received': {},
     'status.failed': {},
     'quit.requested': {},
+    'upgrade.requested': {},
     'secrets.ready': {},
     'secrets.failed': {},
     'xds.listening': {},
@@ -181,6 +207,8 @@ export const agentMachine = setup({
     // Told for people: they are in the trace, and so in the log and the metrics.
     'restart.decided': {},
     'restart.ended': {},
+    'binary.withdrawn': {},
+    'binary.proven': {},
     'files.missing': {},
     // A port that was lost is open again.
     'dns.listening': {},
@@ -219,7 +247,7 @@ export const agentMachine = setup({
           systemId: 'xds-proxy',
           input: ({ context: { settings } }) => ({
             socket: settings.xdsSocket,
-            hasSecrets: settings.identity.source !== 'nowhere',
+            hasSecrets: provesIdentity(settings.identity),
           }),
           onError: {
             target: 'releasing the base ids',
@@ -230,7 +258,12 @@ export const agentMachine = setup({
           id: 'status',
           src: 'status',
           systemId: 'status',
-          input: ({ context }) => ({ port: context.settings.statusPort }),
+          input: ({ context: { settings } }) => ({
+            port: settings.statusPort,
+            hasEnvoy: settings.runsEnvoy,
+            // Names come with Envoy's configuration: a bootstrap of the user's own has its own way to them, or none.
+            awaitsNames: settings.dns && settings.xdsSocket !== '',
+          }),
           onError: {
             target: 'releasing the base ids',
             actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
@@ -247,7 +280,7 @@ export const agentMachine = setup({
           },
           on: {
             'status.listening': [
-              { guard: 'hasIdentity', target: 'opening the secret server' },
+              { guard: 'servesSecrets', target: 'opening the secret server' },
               { guard: 'answersDns', target: 'opening the DNS port' },
               { target: 'opening the xds socket' },
             ],
@@ -290,10 +323,16 @@ export const agentMachine = setup({
             openLimit: notOpen('the xDS socket', openLimitMs),
           },
           on: {
-            'xds.listening': 'supervising',
+            'xds.listening': [{ guard: 'runsEnvoy', target: 'supervising' }, { target: 'without Envoy' }],
             'xds.failed': failed,
             ...endings,
           },
+        },
+        'without Envoy': {
+          meta: { waitsFor: 'a signal: this is the work' },
+          description:
+            'Applications speak xDS themselves: the agent is their way to the control plane, and to certificates.',
+          on: endings,
         },
         supervising: {
           description: 'The supervisor has the word.',
@@ -336,8 +375,10 @@ export const agentMachine = setup({
                   actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
                 },
               },
-              entry: 'startWatcher',
+              entry: ['startWatcher', 'watchBinary'],
+              exit: 'leaveBinary',
               on: {
+                'upgrade.requested': { actions: 'lookAtBinary' },
                 'signal.received': [
                   { guard: 'endsUs', target: 'stopping' },
                   { guard: 'asksForRestart', actions: 'restart' },

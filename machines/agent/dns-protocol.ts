@@ -3,12 +3,14 @@
  * in a second, and nothing is decided for them.
  */
 
-// ---- agent ↔ dns
+// ---- agent ↔ dns, dns → status
 
 /** agent → dns. Open the port that the workload's questions are redirected to. */
 export type DnsStart = { type: 'dns.start' };
 /** dns → agent. Questions are answered from now on. */
 export type DnsListening = { type: 'dns.listening'; addresses: string[]; port: number };
+/** dns → status. The control plane's names can be asked for: the first table has come, or is there again with the port. */
+export type NamesKnown = { type: 'names.known' };
 /** dns → agent. The port cannot be had: whoever asks would get no answer for as long as this pod lives. */
 export type DnsFailed = { type: 'dns.failed'; reason: string };
 

@@ -1,4 +1,4 @@
-import { assign, sendParent, setup } from 'xstate';
+import { assign, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, reasonOf } from '../effect.ts';
 import type {
   DnsFailed,
@@ -8,6 +8,7 @@ import type {
   DnsStart,
   NameTableReceived,
 } from './dns-protocol.ts';
+import { peer } from './peers.ts';
 import { dnsTimeline } from './timeline.ts';
 
 interface DnsContext {
@@ -53,6 +54,8 @@ export const dnsMachine = setup({
         port,
       }),
     ),
+    /** Whoever says whether this proxy is ready waits for the first table. */
+    tellNames: sendTo(peer('status'), { type: 'names.known' }),
     reportFailed: sendParent((_, { reason }: { reason: string }): DnsFailed => ({ type: 'dns.failed', reason })),
   },
 }).createMachine({
@@ -103,7 +106,7 @@ export const dnsMachine = setup({
               target: 'answering',
               actions: ['rememberListening', { type: 'reportListening', params: ({ event }) => event }],
             },
-            'name-table.received': {},
+            'name-table.received': { actions: 'tellNames' },
           },
         },
         answering: {
@@ -114,7 +117,7 @@ export const dnsMachine = setup({
             'without names': {
               meta: { waitsFor: 'the control plane, which may have nothing to say for long' },
               description: 'No table has come yet: no name is known here.',
-              on: { 'name-table.received': 'with names' },
+              on: { 'name-table.received': { target: 'with names', actions: 'tellNames' } },
             },
             'with names': {
               meta: { waitsFor: 'questions: this is the work' },

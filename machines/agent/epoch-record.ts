@@ -7,6 +7,8 @@ export interface EpochRecord {
   baseId: number;
   /** Digest of the configuration that it runs. */
   digest: string;
+  /** Which Envoy it is: see `binary.changed`. */
+  binary: string;
   /** How many ordered restarts (SIGHUP) it has seen: with the digest, what it was started for. */
   orders: number;
   /**
@@ -23,6 +25,7 @@ export interface EpochRecord {
 export interface Desired {
   digest: string;
   orders: number;
+  binary: string;
 }
 
 /** In the order of their starts: at most one that leaves or retires, a live one, a starting one; and who cannot be killed. */

@@ -22,6 +22,8 @@ export interface EpochInput {
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
+  /** Which Envoy: see `binary.changed`. */
+  binary: string;
   /** Let Envoy check its bootstrap before it is started for real (`--mode validate`). */
   validate: boolean;
   /** SHA-256 of the watched files that were found good: it is not started with others. Null: with whatever is there. */
@@ -44,7 +46,7 @@ export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending
 
 /** What is to be prepared, and how carefully. */
 export type PrepareOrder = EpochRun &
-  Pick<EpochInput, 'validate' | 'certificates'> & {
+  Pick<EpochInput, 'binary' | 'validate' | 'certificates'> & {
     /** The control plane must be within reach, and has so long to show it; null: nobody needs it. */
     controlPlaneLimitMs: number | null;
   };
@@ -60,6 +62,9 @@ export type Prepared =
   | { outdated: string }
   | { unwritable: string }
   | { unreachable: string };
+
+/** What Envoy's process is started with. */
+export type StartOrder = EpochRun & Pick<EpochInput, 'binary'> & { configFile: string };
 
 /** Which Envoy an effect is about. */
 interface EpochRun {
@@ -125,7 +130,7 @@ export const epochMachine = setup({
      */
     prepare: promiseEffect<Prepared, PrepareOrder>('prepare'),
     /** Runs Envoy until it exits. */
-    process: callbackEffect<ProcessSignal, EpochRun & { configFile: string }>('process'),
+    process: callbackEffect<ProcessSignal, StartOrder>('process'),
     /** Asks the admin interface until this epoch is live; `listeners`: with all those that it was sent. */
     probe: callbackEffect<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>('probe'),
     /** Orders Envoy to fail its health check and to drain its listeners; `replaced`: to close all of them at once. */
@@ -233,8 +238,9 @@ export const epochMachine = setup({
       invoke: {
         id: 'prepare',
         src: 'prepare',
-        input: ({ context: { validate, certificates, ...run } }) => ({
+        input: ({ context: { binary, validate, certificates, ...run } }) => ({
           ...runOf(run),
+          binary,
           validate,
           certificates,
           controlPlaneLimitMs: controlPlaneLimitOf(run),
@@ -293,7 +299,7 @@ export const epochMachine = setup({
       invoke: {
         id: 'process',
         src: 'process',
-        input: ({ context }) => ({ ...runOf(context), configFile: context.configFile }),
+        input: ({ context }) => ({ ...runOf(context), configFile: context.configFile, binary: context.binary }),
       },
       exit: 'removeConfigFile',
       on: {

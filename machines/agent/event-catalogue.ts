@@ -10,6 +10,8 @@ type Diagram =
   | 'status'
   | 'watch'
   | 'directory'
+  | 'binary'
+  | 'binary-files'
   | 'restart'
   | 'one-restart'
   | 'decision'
@@ -41,6 +43,8 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'signal.received', from: 'agent/signals', to: 'agent', diagram: 'signals', seeds: ['12.1 #18'] },
   { type: 'quit.requested', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
   { type: 'quit.requested', from: 'status', to: 'agent', diagram: 'shutdown', seeds: [] },
+  { type: 'upgrade.requested', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
+  { type: 'upgrade.requested', from: 'status', to: 'agent', diagram: 'status', seeds: [] },
   { type: 'status.drain', from: 'agent', to: 'status', diagram: 'shutdown', seeds: [] },
 
   // ---- whom the status port asks
@@ -49,11 +53,16 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'handover.began', from: 'supervisor', to: 'status', diagram: 'restart', seeds: [] },
   { type: 'handover.ended', from: 'supervisor', to: 'status', diagram: 'retry', seeds: [] },
   { type: 'admin.use', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
+  { type: 'drain.requested', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
+  { type: 'envoy.drain', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
+  { type: 'drain.ordered', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
   { type: 'readiness.asked', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
   { type: 'envoy.ask', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
   { type: 'envoy.answered', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
+  { type: 'listeners.refused', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
   { type: 'timer answerLimit', from: 'status', to: 'status', diagram: 'status', seeds: [] },
   { type: 'readiness.answer', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
+  { type: 'readiness.outdated', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
 
   // ---- the workload's name server
   { type: 'spawn', from: 'agent', to: 'dns', diagram: 'dns', seeds: [] },
@@ -67,6 +76,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer trial', from: 'dns', to: 'dns', diagram: 'dns', seeds: [] },
   { type: 'dns.listening', from: 'dns', to: 'agent', diagram: 'dns', seeds: [] },
   { type: 'dns.failed', from: 'dns', to: 'agent', diagram: 'dns', seeds: [] },
+  { type: 'names.known', from: 'dns', to: 'status', diagram: 'dns', seeds: [] },
 
   // ---- certificates
   { type: 'spawn', from: 'agent', to: 'cert-watcher', diagram: 'startup', seeds: ['12.1 #5'] },
@@ -101,6 +111,30 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   },
   { type: 'config.rejected', from: 'cert-watcher', to: 'supervisor', diagram: 'watch', seeds: [] },
 
+  // ---- another Envoy at the path of its binary
+  { type: 'spawn', from: 'agent', to: 'binary-watcher', diagram: 'binary', seeds: [] },
+  { type: 'binary.look', from: 'agent', to: 'binary-watcher', diagram: 'binary', seeds: [] },
+  { type: 'spawn', from: 'binary-watcher', to: 'binary-watcher/check', diagram: 'binary', seeds: [] },
+  { type: 'timer settle', from: 'binary-watcher', to: 'binary-watcher', diagram: 'binary', seeds: [] },
+  { type: 'timer longestSettle', from: 'binary-watcher', to: 'binary-watcher', diagram: 'binary', seeds: [] },
+  { type: 'timer checkLimit', from: 'binary-watcher', to: 'binary-watcher', diagram: 'binary', seeds: [] },
+  { type: 'timer pause', from: 'binary-watcher', to: 'binary-watcher', diagram: 'binary', seeds: [] },
+  { type: 'binary.changed', from: 'binary-watcher', to: 'supervisor', diagram: 'binary', seeds: [] },
+  { type: 'binary.rejected', from: 'binary-watcher', to: 'supervisor', diagram: 'binary', seeds: [] },
+  { type: 'binary.withdrawn', from: 'supervisor', to: 'agent', diagram: 'binary', seeds: [] },
+  { type: 'binary.proven', from: 'supervisor', to: 'agent', diagram: 'binary', seeds: [] },
+  { type: 'spawn', from: 'binary-watcher', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+  { type: 'files.changed', from: 'binary-files', to: 'binary-watcher', diagram: 'binary-files', seeds: [] },
+  { type: 'spawn', from: 'binary-files', to: 'binary-files/watch', diagram: 'binary-files', seeds: [] },
+  { type: 'watch.began', from: 'binary-files/watch', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+  { type: 'watch.failed', from: 'binary-files/watch', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+  { type: 'directory.missing', from: 'binary-files/watch', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+  { type: 'directory.found', from: 'binary-files/watch', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+  { type: 'files.changed', from: 'binary-files/watch', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+  { type: 'timer setUpLimit', from: 'binary-files', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+  { type: 'timer trial', from: 'binary-files', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+  { type: 'timer pause', from: 'binary-files', to: 'binary-files', diagram: 'binary-files', seeds: [] },
+
   // ---- secrets of the workload
   { type: 'spawn', from: 'agent', to: 'secrets', diagram: 'secrets', seeds: [] },
   { type: 'secrets.start', from: 'agent', to: 'secrets', diagram: 'secrets', seeds: [] },
@@ -131,12 +165,14 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'spawn', from: 'secret-N', to: 'secret-N/obtain', diagram: 'secret', seeds: [] },
   { type: 'spawn', from: 'secret-N', to: 'secret-N/clock', diagram: 'secret', seeds: [] },
   { type: 'spawn', from: 'secret-N', to: 'secret-files-N', diagram: 'secret', seeds: [] },
+  { type: 'secret.taint', from: 'secrets', to: 'secret-N', diagram: 'secret', seeds: [] },
   { type: 'secret.refresh', from: 'secrets', to: 'secret-N', diagram: 'secret', seeds: [] },
   { type: 'secret.obtained', from: 'secret-N', to: 'secrets', diagram: 'secret', seeds: [] },
   { type: 'secret.lacking', from: 'secret-N', to: 'secrets', diagram: 'secret', seeds: [] },
   { type: 'secret.ended', from: 'secret-N', to: 'secrets', diagram: 'secret', seeds: [] },
   { type: 'timer obtainLimit', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
   { type: 'timer pause', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
+  { type: 'timer turn', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
   { type: 'timer untilLook', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
   { type: 'timer clockLimit', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
   { type: 'timer settle', from: 'secret-N', to: 'secret-N', diagram: 'secret', seeds: [] },
@@ -270,6 +306,15 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'downstream.relieved', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
   { type: 'upstream.congested', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
   { type: 'upstream.relieved', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  {
+    type: 'resources.rejected',
+    from: 'xds-stream-N/upstream',
+    to: 'xds-stream-N',
+    diagram: 'xds-stream',
+    seeds: [],
+  },
+  { type: 'response.passed', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'request.passed', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
   { type: 'bundle.arrived', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
   { type: 'bundle.answer', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },
   { type: 'downstream.end', from: 'xds-stream-N', to: 'xds-stream-N/downstream', diagram: 'xds-stream', seeds: [] },

@@ -3,7 +3,7 @@ import type { RootParts } from './secrets-protocol.ts';
 
 /** The workload's own certificate with its key. */
 export const identityName = 'default';
-/** Whom it trusts. */
+/** The roots that its peers' certificates have to lead to. */
 export const rootsName = 'ROOTCA';
 
 const certificatePrefix = 'file-cert:';
@@ -30,7 +30,7 @@ export interface HeldSecret {
   refused: string;
 }
 
-/** Where the files lie that a name speaks of; undefined: it speaks of none. `directory`: empty: none is watched. */
+/** The files that a name stands for; undefined: it stands for none. An empty `directory` is not watched. */
 export function filesOf(name: string): { directory: string } | undefined {
   if (name === systemRoots) return { directory: '' };
   if (name.startsWith(rootPrefix)) {

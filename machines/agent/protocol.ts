@@ -24,6 +24,8 @@ export type StatusListening = { type: 'status.listening'; port: number };
 export type StatusFailed = { type: 'status.failed'; reason: string };
 /** status → agent. POST /quitquitquit from loopback. */
 export type QuitRequested = { type: 'quit.requested' };
+/** status → agent. POST /upgrade from loopback: is there another Envoy at the path of its binary? */
+export type UpgradeRequested = { type: 'upgrade.requested' };
 /** agent → status. The agent is stopping: not ready from now on, whatever Envoy says. */
 export type StatusDrain = { type: 'status.drain' };
 
@@ -64,12 +66,33 @@ export type ConfigRejected = { type: 'config.rejected'; reason: string };
  */
 export type FilesMissing = { type: 'files.missing'; files: string[]; waitedMs: number; awaited: boolean };
 
+// ---- binary-watcher: another Envoy at the path of its binary
+
+/** agent → binary-watcher. Look now, and offer what is there even if it was given up before. */
+export type BinaryLook = { type: 'binary.look' };
+/**
+ * binary-watcher → supervisor. Another Envoy is there, and was found to fit. `binary`: the name by which effects know the file,
+ * whatever lies at its path later; `description`: version, digest and real path, for people.
+ */
+export type BinaryChanged = { type: 'binary.changed'; binary: string; description: string };
+/** binary-watcher → supervisor. What is there would not do, or could not be checked: Envoy goes on with what it has. For people. */
+export type BinaryRejected = { type: 'binary.rejected'; reason: string };
+/**
+ * supervisor → agent. The new Envoy has not become live, or did not live long: the one before it is the wanted one again. The new one is tried
+ * again when another file is there, or when it is ordered.
+ */
+export type BinaryWithdrawn = { type: 'binary.withdrawn'; binary: string; reason: string };
+/** supervisor → agent. The new Envoy has served for the time in which it would be taken back. */
+export type BinaryProven = { type: 'binary.proven'; binary: string };
+
 // ---- supervisor → agent: each decision, for logs and metrics
 
 /** Why an Envoy is started. A retry keeps the reason of the first try. */
 export type RestartReason =
   | 'first start'
   | 'configuration changed'
+  | 'Envoy replaced'
+  | 'Envoy put back'
   | 'ordered'
   | 'Envoy ended'
   | 'Envoy crashed'
@@ -310,6 +333,12 @@ export type HttpFailed = { type: 'http.failed'; reason: string };
  * one before it is answered no more.
  */
 export type AdminUse = { type: 'admin.use'; epoch: number; baseId: number };
+/** status/http → status. Somebody on this host orders /drain: Envoy is to let its connections go, and the agent stays. */
+export type DrainRequested = { type: 'drain.requested' };
+/** status → status/http. Have the Envoy that serves drain, and live on. */
+export type EnvoyDrain = { type: 'envoy.drain' };
+/** status/http → status. Whether the Envoy that serves has taken the order; `reason` is empty where it has. */
+export type DrainOrdered = { type: 'drain.ordered'; reason: string };
 /** status/http → status. Somebody asks /healthz/ready; `request` names the call. */
 export type ReadinessAsked = { type: 'readiness.asked'; request: number };
 /**
@@ -317,20 +346,36 @@ export type ReadinessAsked = { type: 'readiness.asked'; request: number };
  * whether its process lives and one of its ports answers. `admin or port`: the admin's word counts where there is one.
  */
 export type EnvoyAsk = { type: 'envoy.ask'; request: number; at: 'admin' | 'port' | 'admin or port' };
+/** `why`: in Envoy's words; empty where there are very many. */
+export type RefusedListener = { readonly name: string; readonly why: string };
 /**
- * status/http → status. What Envoy answered. `refused`: the listeners that it refused at its start and does not have, and why; empty where none is
- * known of. A port says nothing of them: there it is what the admin interface said last.
+ * status/http → status. The listeners that the Envoy that serves refused and does not have. Looked for when it begins to serve and when it is asked
+ * by its admin interface, and told when they are others than before.
  */
+export type ListenersRefused = { type: 'listeners.refused'; listeners: readonly RefusedListener[] };
+/** status/http → status. What Envoy answered. */
 export type EnvoyAnswered = {
   type: 'envoy.answered';
   request: number;
   by: 'admin' | 'port';
   live: boolean;
   detail: string;
-  refused: string;
 };
-/** status → status/http. The answer to a readiness call. */
-export type ReadinessAnswer = { type: 'readiness.answer'; request: number; ready: boolean; reason: string };
+/**
+ * status → status/http. The answer to a readiness call. `heldMs`: so long it is the answer to any other call, and for as long
+ * again each time that Envoy's admin interface says the same; 0: each call is asked for. `listenersHeldMs`: so long Envoy is not
+ * asked for the listeners that it refuses when it is asked whether it says the same.
+ */
+export type ReadinessAnswer = {
+  type: 'readiness.answer';
+  request: number;
+  ready: boolean;
+  reason: string;
+  heldMs: number;
+  listenersHeldMs: number;
+};
+/** status → status/http. Another Envoy counts, or none, or another port of it: no answer is held any more. */
+export type ReadinessOutdated = { type: 'readiness.outdated' };
 /** Within status. The call that was open is answered. */
 export type ReadinessSettled = { type: 'readiness.settled' };
 

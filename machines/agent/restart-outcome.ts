@@ -13,6 +13,7 @@ export function reasonToGoOn({ epochs, desired, reason }: SupervisorContext, eve
   const live = epochs.find((e) => isNamed(event) && e.name === event.name);
   if (live === undefined) return reason;
   if (live.digest !== desired.digest) return 'configuration changed';
+  if (live.binary !== desired.binary) return 'Envoy replaced';
   return live.orders === desired.orders ? reason : 'ordered';
 }
 

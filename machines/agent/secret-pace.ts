@@ -43,6 +43,19 @@ export function waitMs(untilMs: number, nowMs: number): number {
   return Math.min(longestWaitMs, Math.max(shortestWaitMs, untilMs - nowMs));
 }
 
+/** Everybody has a certificate of another root so soon after theirs was tainted, if the authority keeps up. */
+export const taintedWindowMs = 30_000;
+
+/**
+ * Until a certificate of a tainted root is renewed: anywhere in half a minute, and in a quarter of what is left at the most. An
+ * authority that goes on to sign with that root is not asked without a pause.
+ *
+ * @param draw from 0 to 1
+ */
+export function turnMs(leftMs: number, draw: number): number {
+  return Math.max(shortestPauseMs, Math.min(taintedWindowMs, leftMs / 4) * draw);
+}
+
 export interface Failure {
   /** In a row, this one included. */
   readonly failures: number;
@@ -66,7 +79,7 @@ export function pauseMs({ failures, draw, leftMs, pushbackMs }: Failure): number
       ? Math.min(grown, longestWindowMs, leftMs / 4) * draw
       : Math.min(grown, longestPauseMs / growth) * (0.5 + draw);
   const asked = Math.min(pushbackMs, longestWindowMs);
-  // Who was told the same time as others comes a little later than they do.
+  // Others were told the same time: this one comes a little later than that, each by a time of its own.
   return Math.round(Math.max(shortestPauseMs, own, asked * (1 + draw / 2)));
 }
 

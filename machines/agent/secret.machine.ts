@@ -2,8 +2,15 @@ import { assign, enqueueActions, sendParent, setup } from 'xstate';
 import { promiseEffect, reasonOf } from '../effect.ts';
 import { directoryWatchMachine } from './directory-watch.machine.ts';
 import type { FilesChanged } from './protocol.ts';
-import { filesPauseMs, type Grace, mostFailures, pauseMs, renewalAtMs, waitMs } from './secret-pace.ts';
-import type { RootParts, SecretEnded, SecretLacking, SecretObtained, SecretRefresh } from './secrets-protocol.ts';
+import { filesPauseMs, type Grace, mostFailures, pauseMs, renewalAtMs, turnMs, waitMs } from './secret-pace.ts';
+import type {
+  RootParts,
+  SecretEnded,
+  SecretLacking,
+  SecretObtained,
+  SecretRefresh,
+  SecretTaint,
+} from './secrets-protocol.ts';
 import { noLane } from './timeline.ts';
 
 /**
@@ -34,6 +41,12 @@ interface SecretContext extends SecretInput {
   /** Of what is in force; null: it does not end. */
   endsAtMs: number | null;
   renewAtMs: number;
+  /** Hash of the root that what is in force leads to; empty: none is known. */
+  root: string;
+  /** Hashes of roots that this must not lead to. */
+  tainted: readonly string[];
+  /** Of what is in force: drawn once for it. */
+  draw: number;
   /** When the clock was looked at last. */
   nowMs: number;
   /** To the authority, at the next call. */
@@ -55,7 +68,7 @@ export interface ObtainOrder {
 
 /** Each answer has the time at which it was given, and a number from 0 to 1 drawn for it. */
 export type ObtainAnswer = { atMs: number; draw: number } & (
-  | { outcome: 'obtained'; version: string; authorities: string; endsAtMs: number | null }
+  | { outcome: 'obtained'; version: string; authorities: string; root: string; endsAtMs: number | null }
   /** `unknown`: the authority did not believe what was shown, or there was nothing to show. */
   | { outcome: 'refused'; reason: string; unknown: boolean; pushbackMs: number }
 );
@@ -73,7 +86,7 @@ const secretSetup = setup({
   types: {
     context: {} as SecretContext,
     input: {} as SecretInput,
-    events: {} as SecretRefresh | FilesChanged,
+    events: {} as SecretRefresh | SecretTaint | FilesChanged,
     children: {} as {
       obtain: 'obtain';
       clock: 'readClock';
@@ -95,12 +108,13 @@ const secretSetup = setup({
     clockLimit: clockLimitMs,
     untilLook: ({ context }) => waitMs(context.renewAtMs, context.nowMs),
     pause: ({ context }) => context.pauseMs,
+    turn: ({ context: { endsAtMs, nowMs, draw } }) => turnMs(endsAtMs === null ? 0 : endsAtMs - nowMs, draw),
   },
   guards: {
     hasNothingToBeMadeOf: ({ context: { source, parts } }) =>
       source === 'roots' && parts.authorities === '' && parts.bundle === '',
     isObtained: (_, { outcome }: ObtainAnswer) => outcome === 'obtained',
-    /** Who is not known by a token any more may be by the certificate in force, as long as that counts. */
+    /** The token is not believed any more; the certificate in force may be, as long as it lasts. */
     mayShowItsCertificate: ({ context }, answer: ObtainAnswer) =>
       answer.outcome === 'refused' &&
       answer.unknown &&
@@ -112,14 +126,19 @@ const secretSetup = setup({
     hasEndedMeanwhile: ({ context: { endsAtMs } }, { atMs }: ObtainAnswer) => endsAtMs !== null && endsAtMs <= atMs,
     isDue: ({ context }, { atMs }: { atMs: number }) => atMs >= context.renewAtMs,
     hasEnd: ({ context }) => context.endsAtMs !== null,
+    isTainted: ({ context: { root, tainted } }) => tainted.includes(root),
+    isTaintedBy: ({ context: { root } }, { roots }: SecretTaint) => roots.includes(root),
   },
   actions: {
     watchFiles: enqueueActions(({ context: { directory, number }, enqueue }) => {
       if (directory !== '') enqueue.spawnChild('directory', { id: `secret-files-${number}`, input: { directory } });
     }),
+    rememberTainted: assign({ tainted: (_, { roots }: SecretTaint) => roots }),
     rememberParts: assign({ parts: (_, { parts }: SecretRefresh) => parts }),
-    rememberObtained: assign(({ context }, { version, endsAtMs, atMs, draw }: Obtained) => ({
+    rememberObtained: assign(({ context }, { version, root, endsAtMs, atMs, draw }: Obtained) => ({
       version,
+      root,
+      draw,
       endsAtMs,
       nowMs: atMs,
       renewAtMs: endsAtMs === null ? 0 : renewalAtMs({ fromMs: atMs, endsAtMs }, context.grace, draw),
@@ -127,11 +146,12 @@ const secretSetup = setup({
       pauseMs: 0,
     })),
     tellObtained: sendParent(
-      ({ context: { name, parts } }, { version, authorities, endsAtMs }: Obtained): SecretObtained => ({
+      ({ context: { name, parts } }, { version, authorities, root, endsAtMs }: Obtained): SecretObtained => ({
         type: 'secret.obtained',
         name,
         version,
         authorities,
+        root,
         parts,
         endsAtMs,
       }),
@@ -157,7 +177,7 @@ const secretSetup = setup({
         pauseMs: context.pauseMs,
       }),
     ),
-    forgetWhatHasEnded: assign({ version: '', endsAtMs: null }),
+    forgetWhatHasEnded: assign({ version: '', root: '', endsAtMs: null }),
     tellEnded: sendParent(({ context: { name } }): SecretEnded => ({ type: 'secret.ended', name })),
     showTheCertificate: assign({ shown: 'certificate' }),
     showTheTokenNext: assign({ shown: 'token' }),
@@ -183,6 +203,9 @@ export const secretMachine = secretSetup.createMachine({
     version: '',
     endsAtMs: null,
     renewAtMs: 0,
+    root: '',
+    tainted: [],
+    draw: 0,
     nowMs: 0,
     shown: 'token',
     failures: 0,
@@ -191,6 +214,10 @@ export const secretMachine = secretSetup.createMachine({
   entry: 'watchFiles',
   on: {
     'files.changed': '.settling',
+    'secret.taint': {
+      actions: { type: 'rememberTainted', params: ({ event }) => event },
+      description: 'What is obtained from now on is held against it.',
+    },
     'secret.refresh': {
       target: '.asking',
       actions: { type: 'rememberParts', params: ({ event }) => event },
@@ -269,12 +296,32 @@ export const secretMachine = secretSetup.createMachine({
     'in force': {
       description: 'Envoy has it, or gets it as soon as it asks.',
       initial: 'beginning',
+      on: {
+        'secret.taint': [
+          {
+            guard: { type: 'isTaintedBy', params: ({ event }) => event },
+            target: '.waiting for its turn',
+            actions: { type: 'rememberTainted', params: ({ event }) => event },
+          },
+          { actions: { type: 'rememberTainted', params: ({ event }) => event } },
+        ],
+      },
       states: {
-        beginning: { always: [{ guard: 'hasEnd', target: 'waiting' }, 'resting'] },
+        beginning: {
+          always: [
+            { guard: 'isTainted', target: 'waiting for its turn' },
+            { guard: 'hasEnd', target: 'waiting' },
+            'resting',
+          ],
+        },
         resting: { meta: { waitsFor: 'a change of what it is made of: this is the work' } },
         waiting: {
           description: 'It is not due to be renewed. A machine may sleep meanwhile: the clock is looked at each hour.',
           after: { untilLook: 'looking at the clock' },
+        },
+        'waiting for its turn': {
+          description: 'Its root is tainted: it is renewed now, each workload by a time of its own.',
+          after: { turn: '#secret.asking' },
         },
         'looking at the clock': {
           invoke: {

@@ -47,9 +47,11 @@ export interface RootParts {
 
 /** secrets → secret-N. What it is made of is another: obtain it anew. */
 export type SecretRefresh = { type: 'secret.refresh'; parts: RootParts };
+/** secrets → secret-N. These roots are no longer only their owner's: a certificate of one of them is renewed now. */
+export type SecretTaint = { type: 'secret.taint'; roots: readonly string[] };
 /**
  * secret-N → secrets. It is there, whole and checked. `authorities`: hash of the
- * roots that came with it; empty where none did.
+ * roots that came with it; `root`: of the one that it leads to; both empty where none came.
  * `endsAtMs`: since 1970; null: it does not end.
  */
 export type SecretObtained = {
@@ -57,6 +59,7 @@ export type SecretObtained = {
   name: string;
   version: string;
   authorities: string;
+  root: string;
   parts: RootParts;
   endsAtMs: number | null;
 };
@@ -67,8 +70,17 @@ export type SecretEnded = { type: 'secret.ended'; name: string };
 
 // ---- secrets ↔ xds-proxy
 
-/** xds-proxy → secrets. The control plane sent roots that peers' certificates may lead to, in PEM; `hash` is the set's. */
-export type TrustBundleReceived = { type: 'trust-bundle.received'; roots: readonly string[]; hash: string };
+/**
+ * xds-proxy → secrets. The control plane sent roots that peers' certificates may lead to, in PEM; `hash` is the set's, `members` are
+ * those of each. `tainted`: hashes of those whose certificates are to be renewed now.
+ */
+export type TrustBundleReceived = {
+  type: 'trust-bundle.received';
+  roots: readonly string[];
+  hash: string;
+  members: readonly string[];
+  tainted: readonly string[];
+};
 /** secrets → xds-proxy. Every Envoy of this workload that asks for roots trusts this set; or none asks. */
 export type TrustBundleServed = { type: 'trust-bundle.served'; hash: string };
 

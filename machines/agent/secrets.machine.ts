@@ -21,10 +21,11 @@ import type {
   SecretsFailed,
   SecretsReady,
   SecretsStart,
+  SecretTaint,
   TrustBundleReceived,
   TrustBundleServed,
 } from './secrets-protocol.ts';
-import type { IdentitySettings } from './settings.ts';
+import { type IdentitySettings, provesIdentity } from './settings.ts';
 import { secretsTimeline } from './timeline.ts';
 
 interface SecretsContext extends IdentitySettings {
@@ -33,6 +34,10 @@ interface SecretsContext extends IdentitySettings {
   started: number;
   /** What ROOTCA is to be made of. */
   parts: RootParts;
+  /** Hash of the root that the last certificate leads to; empty: none came with it. */
+  root: string;
+  /** Hashes of roots of which there is to be no certificate. */
+  tainted: readonly string[];
   /** Version of a certificate that waits until Envoy trusts the authorities that it leads to; empty: none. */
   heldBack: string;
   /** Of the control plane's roots, those that Envoy is known to trust; empty: not the last ones. */
@@ -41,7 +46,7 @@ interface SecretsContext extends IdentitySettings {
   failures: number;
 }
 
-/** Who answers at the socket. Another agent is somebody else's: its identity is not ours. */
+/** The server that answers at the socket. Another agent is somebody else's: its identity is not ours. */
 export type ServerFound = 'nobody' | 'a server' | 'another agent';
 
 const lookLimitMs = 3_000;
@@ -104,6 +109,7 @@ const secretsSetup = setup({
     forgetFailures: assign({ failures: 0 }),
     /** What every Envoy asks for, obtained before it does. */
     holdOwn: enqueueActions(({ context, enqueue }) => {
+      if (!provesIdentity(context)) return;
       const { source, certificateDirectory, rootDirectory, parts, grace } = context;
       const own = [
         { name: identityName, source, directory: certificateDirectory },
@@ -157,11 +163,10 @@ const secretsSetup = setup({
     noteEnded: assign({
       held: ({ context }, { name }: SecretEnded) => changed(context.held, { name, version: '', acknowledged: '' }),
     }),
-    noteObtained: assign({
-      held: ({ context }, { name, version, parts }: SecretObtained) => {
-        const isOther = context.held.some((one) => one.name === name && one.version !== version);
-        return changed(context.held, { name, version, parts, lacking: '', ...(isOther && { acknowledged: '' }) });
-      },
+    noteObtained: assign(({ context }, { name, version, parts, root }: SecretObtained) => {
+      const isOther = context.held.some((one) => one.name === name && one.version !== version);
+      const change = { name, version, parts, lacking: '', ...(isOther && { acknowledged: '' }) };
+      return { held: changed(context.held, change), ...(name === identityName && { root }) };
     }),
     refuseName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
       const isFile = filesOf(name) !== undefined;
@@ -170,9 +175,9 @@ const secretsSetup = setup({
     }),
     serve: sendTo('server', (_, { name, version }: SecretObtained): SdsOrder => ({ type: 'sds.serve', name, version })),
     withdraw: sendTo('server', (_, { name }: SecretEnded): SdsOrder => ({ type: 'sds.withdraw', name })),
-    holdBack: enqueueActions(({ context, enqueue }, { version, authorities }: SecretObtained) => {
+    holdBack: enqueueActions(({ context, enqueue }, { version, authorities, root }: SecretObtained) => {
       const parts = { ...context.parts, authorities };
-      enqueue.assign({ heldBack: version, parts });
+      enqueue.assign({ heldBack: version, parts, root });
       if (authorities === context.parts.authorities) return;
       enqueue.sendTo(rootsInForce(context).actor, { type: 'secret.refresh', parts });
     }),
@@ -186,10 +191,17 @@ const secretsSetup = setup({
     ),
     /** Keeps the control plane's roots in memory under their hash. */
     keepBundle: (_, _params: TrustBundleReceived) => {},
-    noteBundle: assign(({ context }, { hash }: TrustBundleReceived) => ({
-      parts: { ...context.parts, bundle: hash },
+    /** Roots that came with a certificate are older than these, and a root that was dropped meanwhile may be among them. */
+    noteBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
+      parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },
       bundleTaken: '',
     })),
+    tellTainted: enqueueActions(({ context: { held, tainted: before }, enqueue }, { tainted }: TrustBundleReceived) => {
+      if (tainted.join() === before.join()) return;
+      enqueue.assign({ tainted });
+      const own = held.find(({ name }) => name === identityName);
+      if (own !== undefined) enqueue.sendTo(own.actor, { type: 'secret.taint', roots: tainted } satisfies SecretTaint);
+    }),
     tellBundleServed: sendTo(
       peer('xds-proxy'),
       (_, { hash }: TrustBundleReceived): TrustBundleServed => ({ type: 'trust-bundle.served', hash }),
@@ -225,6 +237,8 @@ export const secretsMachine = secretsSetup.createMachine({
     held: [],
     started: 0,
     parts: noParts,
+    root: '',
+    tainted: [],
     heldBack: '',
     bundleTaken: '',
     failures: 0,
@@ -327,6 +341,7 @@ export const secretsMachine = secretsSetup.createMachine({
             { type: 'keepBundle', params: ({ event }) => event },
             { type: 'noteBundle', params: ({ event }) => event },
             'refreshRoots',
+            { type: 'tellTainted', params: ({ event }) => event },
           ],
         },
         // Told for people.

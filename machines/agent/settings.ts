@@ -33,6 +33,9 @@ export interface AgentSettings {
     requiredFiles: string[];
     requiredFilesLimitMs: number;
   };
+  binary: BinarySettings;
+  /** False: nobody starts an Envoy here; the agent serves applications that speak xDS themselves, until it is told to end. */
+  runsEnvoy: boolean;
   /** 0: no status server. */
   statusPort: number;
   /** Whether the workload's names are answered. */
@@ -42,10 +45,25 @@ export interface AgentSettings {
   xdsSocket: string;
 }
 
+/** Where Envoy's binary is, and what is done about another one there. */
+export interface BinarySettings {
+  /** As it was named: the file behind it may change. Empty: it is not looked at again. */
+  path: string;
+  /** The name by which effects know the file that is there at the start. */
+  first: string;
+  /** False: another one is taken up when it is ordered, and then only. */
+  watched: boolean;
+  /** A file that is being written has to rest for so long. */
+  settleMs: number;
+}
+
 /** How this workload proves who it is (spec/agent.md §7). */
 export interface IdentitySettings {
-  /** Where its certificate comes from; `nowhere`: it has no identity, and Envoy is given no secret server. */
-  source: 'nowhere' | 'files' | 'authority';
+  /**
+   * Where its certificate comes from; `nowhere`: it has no identity, and Envoy is given no secret server. `files of services`: no identity
+   * either, but a server of the files that TLS settings of tracers and of services for telemetry name.
+   */
+  source: 'nowhere' | 'files of services' | 'files' | 'authority';
   /** Why it is that; for people. */
   reason: string;
   /** Of the secret server. */
@@ -57,6 +75,11 @@ export interface IdentitySettings {
   grace: { ratio: number; jitter: number };
   /** Whether what is issued is written to files, too. */
   writesOutput: boolean;
+}
+
+/** Whether this workload can prove who it is. */
+export function provesIdentity({ source }: Pick<IdentitySettings, 'source'>): boolean {
+  return source === 'files' || source === 'authority';
 }
 
 /** The reference's figures (spec/agent.md §1.5, §2, §3). */
@@ -75,6 +98,8 @@ export const defaultSettings: AgentSettings = {
   retry: { budget: 10, firstDelayMs: 200, maxDelayMs: 30_000 },
   starts: { burst: 10, refillMs: 1_000 },
   watch: { directories: [], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 120_000 },
+  binary: { path: '', first: '', watched: true, settleMs: 1_000 },
+  runsEnvoy: true,
   statusPort: 15020,
   dns: false,
   identity: {

@@ -1,56 +1,98 @@
-import { assign, enqueueActions, not, sendParent, sendTo, setup } from 'xstate';
+import { and, assign, enqueueActions, not, sendParent, sendTo, setup, stateIn } from 'xstate';
 import { callbackEffect } from '../effect.ts';
+import type { NamesKnown } from './dns-protocol.ts';
+import {
+  atFirstLook,
+  atLaterLook,
+  type KnownListeners,
+  noListenersKnown,
+  ofSuccessor,
+  sayLacking,
+} from './lacking-listeners.ts';
 import type {
   AdminUse,
+  DrainOrdered,
+  DrainRequested,
   EnvoyAnswered,
   EnvoyAsk,
+  EnvoyDrain,
   HttpFailed,
   HttpListening,
+  ListenersRefused,
   QuitRequested,
   ReadinessAnswer,
   ReadinessAsked,
+  ReadinessOutdated,
   ReadinessSettled,
   ServingBegan,
   ServingReport,
   StatusDrain,
   StatusStart,
+  UpgradeRequested,
 } from './protocol.ts';
 import { noLane } from './timeline.ts';
 
 export interface StatusInput {
   /** 0: no server. */
   port: number;
+  /** False: applications speak xDS themselves, and no Envoy is to be ready. */
+  hasEnvoy: boolean;
+  /** Whether the control plane's names are for the workload to ask: it is not ready without them. */
+  awaitsNames: boolean;
 }
 
-type HttpOrder = AdminUse | EnvoyAsk | ReadinessAnswer;
-type HttpReport = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | QuitRequested;
+type HttpOrder = AdminUse | EnvoyAsk | EnvoyDrain | ReadinessAnswer | ReadinessOutdated;
+type HttpReport =
+  | HttpListening
+  | HttpFailed
+  | ReadinessAsked
+  | EnvoyAnswered
+  | ListenersRefused
+  | QuitRequested
+  | UpgradeRequested
+  | DrainRequested
+  | DrainOrdered;
 
 interface StatusContext extends StatusInput {
   /** Why this proxy is not ready, while no Envoy is asked. */
   reason: string;
   /** The readiness call that was not answered yet; null when there is none. */
   question: number | null;
+  listeners: KnownListeners;
 }
 
 /** The answer to a readiness call is "not ready" when Envoy says nothing for so long. */
 const answerLimitMs = 5_000;
+/** An Envoy that hangs is ready for so long at most; a probe each second asks Envoy one time in five. */
+const heldMs = 5_000;
+/** For listeners of an Envoy that lacked none, so rarely is enough: to say it, Envoy writes its whole configuration. */
+const listenersHeldMs = 10_000;
+const notHeld = { heldMs: 0, listenersHeldMs: 0 } as const;
 
 const statusSetup = setup({
   types: {
     context: {} as StatusContext,
     input: {} as StatusInput,
-    events: {} as StatusStart | StatusDrain | ServingReport | HttpReport | ReadinessSettled,
+    events: {} as StatusStart | StatusDrain | ServingReport | NamesKnown | HttpReport | ReadinessSettled,
     children: {} as { http: 'http' },
   },
   actors: {
     /** Serves the status port, and asks Envoy's admin interface when told to. */
-    http: callbackEffect<HttpOrder, StatusInput>('http'),
+    http: callbackEffect<HttpOrder, Pick<StatusInput, 'port'>>('http'),
   },
   delays: { answerLimit: answerLimitMs },
   guards: {
     isOff: ({ context }) => context.port === 0,
+    awaitsNames: ({ context }) => context.awaitsNames,
+    hasNoEnvoy: ({ context }) => !context.hasEnvoy,
     /** Live is not yet serving all that it was sent. */
-    lacksListeners: ({ event }) => event.type === 'envoy.answered' && event.live && event.refused !== '',
+    lacksListeners: ({ context, event }) =>
+      event.type === 'envoy.answered' && event.live && context.listeners.lacking.length > 0,
+    lacksFromStart: ({ context, event }) =>
+      event.type === 'listeners.refused' && atFirstLook(context.listeners, event.listeners).lacking.length > 0,
+    lacksStill: ({ context, event }) =>
+      event.type === 'listeners.refused' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
+    saysLive: ({ event }) => event.type === 'envoy.answered' && event.live,
     saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
     /** Nobody has answered that call yet. */
     isOpen: ({ context, event }) => event.type === 'envoy.answered' && event.request === context.question,
@@ -61,16 +103,23 @@ const statusSetup = setup({
     reportListening: sendParent((_, params: { port: number }) => ({ type: 'status.listening', port: params.port })),
     reportFailed: sendParent((_, params: { reason: string }) => ({ type: 'status.failed', reason: params.reason })),
     passOnQuit: sendParent({ type: 'quit.requested' }),
+    passOnUpgrade: sendParent({ type: 'upgrade.requested' }),
     rememberReason: assign({ reason: (_, params: { reason: string }) => params.reason }),
     rememberQuestion: assign({ question: (_, params: { request: number }) => params.request }),
     forgetQuestion: assign({ question: null }),
     answerNotReady: enqueueActions(({ context, enqueue }, { request }: { request: number }) => {
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason: context.reason });
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason: context.reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    answerReady: enqueueActions(({ enqueue }, { request }: { request: number }) => {
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: true, reason: '', ...notHeld });
       enqueue.raise({ type: 'readiness.settled' });
     }),
     answerAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyAnswered) => {
       const reason = live ? '' : `Envoy's ${by === 'admin' ? 'admin interface' : 'port'} says: ${detail}`;
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: live, reason });
+      // A port says nothing of what comes next: there, somebody is about to take over.
+      const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notHeld;
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: live, reason, ...held });
       enqueue.raise({ type: 'readiness.settled' });
     }),
     answerForSilence: sendTo(
@@ -80,13 +129,28 @@ const statusSetup = setup({
         request: context.question ?? 0,
         ready: false,
         reason: `no answer in ${answerLimitMs} ms`,
+        ...notHeld,
       }),
     ),
-    answerLacking: enqueueActions(({ enqueue }, { request, refused }: EnvoyAnswered) => {
-      const reason = `Envoy lacks listeners that it refused: ${refused}`;
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason });
+    answerLacking: enqueueActions(({ context, enqueue }, { request }: EnvoyAnswered) => {
+      const reason = `Envoy lacks listeners that it refused: ${sayLacking(context.listeners.lacking)}`;
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
       enqueue.raise({ type: 'readiness.settled' });
     }),
+    answerWithoutNames: enqueueActions(({ enqueue }, { request }: { request: number }) => {
+      const reason = 'the control plane has not sent its names yet';
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    beginListeners: assign({ listeners: ({ context }) => ofSuccessor(context.listeners) }),
+    noteListeners: assign({
+      listeners: ({ context }, params: ListenersRefused) => atFirstLook(context.listeners, params.listeners),
+    }),
+    noteListenersAgain: assign({
+      listeners: ({ context }, params: ListenersRefused) => atLaterLook(context.listeners, params.listeners),
+    }),
+    drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
+    outdateAnswer: sendTo('http', { type: 'readiness.outdated' }),
     useAdmin: sendTo('http', (_, { epoch, baseId }: ServingBegan): HttpOrder => ({ type: 'admin.use', epoch, baseId })),
     askEnvoy: sendTo(
       'http',
@@ -102,6 +166,9 @@ const statusSetup = setup({
 /** Envoy took so long that the call was answered without it. */
 const answeredAlready = { guard: not('isOpen') } as const;
 
+/** After Envoy's own word: what is wrong with Envoy is told first. */
+const lacksNames = and(['saysLive', stateIn({ open: { names: 'awaited' } })]);
+
 /**
  * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves all that it was started for, and says so when
  * it is asked. Asked is its admin interface, not the statistics. While a child takes over the admin port, that port speaks for
@@ -112,7 +179,12 @@ export const statusMachine = statusSetup.createMachine({
   id: 'status',
   description: 'Readiness of this proxy.',
   meta: { timeline: noLane },
-  context: ({ input }) => ({ ...input, reason: 'no Envoy has served yet', question: null }),
+  context: ({ input }) => ({
+    ...input,
+    reason: 'no Envoy has served yet',
+    question: null,
+    listeners: noListenersKnown,
+  }),
   initial: 'idle',
   on: {
     // Nobody asks while the port is not open, so nothing needs remembering then.
@@ -122,12 +194,22 @@ export const statusMachine = statusSetup.createMachine({
     'serving.ended': {},
     'handover.began': {},
     'handover.ended': {},
+    'names.known': {},
   },
   states: {
     idle: {
       meta: { waitsFor: 'status.start, which the agent sends at once' },
       on: {
-        'status.start': [{ guard: 'isOff', target: 'off', actions: 'reportOff' }, { target: 'open' }],
+        'status.start': [
+          { guard: 'isOff', target: 'off', actions: 'reportOff' },
+          {
+            guard: and(['hasNoEnvoy', 'awaitsNames']),
+            target: ['open.envoy.none wanted', 'open.names.awaited'],
+          },
+          { guard: 'hasNoEnvoy', target: 'open.envoy.none wanted' },
+          { guard: 'awaitsNames', target: 'open.names.awaited' },
+          { target: 'open' },
+        ],
       },
     },
     off: { meta: { waitsFor: 'nothing' }, description: 'No status server is wanted.' },
@@ -141,6 +223,11 @@ export const statusMachine = statusSetup.createMachine({
         },
         'http.failed': { actions: { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) } },
         'quit.requested': { actions: 'passOnQuit' },
+        // Nobody serves, or whoever does is about to drain anyway.
+        'drain.requested': {},
+        // Told for people.
+        'drain.ordered': {},
+        'upgrade.requested': { actions: 'passOnUpgrade' },
         // Of one question at a time; said from one region to the other.
         'readiness.settled': {},
       },
@@ -169,6 +256,7 @@ export const statusMachine = statusSetup.createMachine({
             'envoy.answered': [
               answeredAlready,
               { guard: 'lacksListeners', actions: { type: 'answerLacking', params: ({ event }) => event } },
+              { guard: lacksNames, actions: { type: 'answerWithoutNames', params: ({ event }) => event } },
               { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
             ],
           },
@@ -187,9 +275,23 @@ export const statusMachine = statusSetup.createMachine({
                 ],
               },
             },
+            'none wanted': {
+              description: 'There is no Envoy: what is asked for here is there, but for names that are still awaited.',
+              on: {
+                'readiness.asked': [
+                  {
+                    guard: stateIn({ open: { names: 'awaited' } }),
+                    actions: { type: 'answerWithoutNames', params: ({ event }) => event },
+                  },
+                  { actions: { type: 'answerReady', params: ({ event }) => event } },
+                ],
+              },
+            },
             serving: {
               description: 'An epoch serves, and the admin port is its own.',
+              exit: 'outdateAnswer',
               on: {
+                'drain.requested': { actions: 'drainEnvoy' },
                 'readiness.asked': {
                   actions: {
                     type: 'askEnvoy',
@@ -218,6 +320,7 @@ export const statusMachine = statusSetup.createMachine({
                     },
                   },
                   { guard: 'lacksListeners', actions: { type: 'answerLacking', params: ({ event }) => event } },
+                  { guard: lacksNames, actions: { type: 'answerWithoutNames', params: ({ event }) => event } },
                   { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
                 ],
                 'handover.ended': 'serving on',
@@ -226,7 +329,9 @@ export const statusMachine = statusSetup.createMachine({
             'serving on': {
               description:
                 'The child is gone, and the same epoch serves: with its admin port, or without one if the child took it.',
+              exit: 'outdateAnswer',
               on: {
+                'drain.requested': { actions: 'drainEnvoy' },
                 'readiness.asked': {
                   actions: {
                     type: 'askEnvoy',
@@ -249,6 +354,58 @@ export const statusMachine = statusSetup.createMachine({
                 'serving.began': undefined,
                 'serving.ended': undefined,
               },
+            },
+          },
+        },
+        listeners: {
+          description: 'Whether the Envoy that serves has all that it was sent, but for what it refused later.',
+          initial: 'unseen',
+          on: { 'serving.began': { target: '.unseen', actions: 'beginListeners' } },
+          states: {
+            unseen: {
+              meta: {
+                waitsFor: 'an Envoy that serves, and says what it refused: until then nothing is held against it',
+              },
+              on: {
+                'listeners.refused': [
+                  {
+                    guard: 'lacksFromStart',
+                    target: 'lacking',
+                    actions: { type: 'noteListeners', params: ({ event }) => event },
+                  },
+                  { target: 'complete', actions: { type: 'noteListeners', params: ({ event }) => event } },
+                ],
+              },
+            },
+            lacking: {
+              meta: { waitsFor: 'configuration that Envoy takes' },
+              description: 'Some were refused at its start.',
+              on: {
+                'listeners.refused': [
+                  { guard: 'lacksStill', actions: { type: 'noteListenersAgain', params: ({ event }) => event } },
+                  { target: 'complete', actions: { type: 'noteListenersAgain', params: ({ event }) => event } },
+                ],
+              },
+            },
+            complete: {
+              meta: { waitsFor: 'nothing' },
+              description: 'What is refused from now on takes nothing away that serves.',
+              on: { 'listeners.refused': { actions: { type: 'noteListenersAgain', params: ({ event }) => event } } },
+            },
+          },
+        },
+        names: {
+          description: "Whether the workload can ask for the control plane's names.",
+          initial: 'known',
+          states: {
+            awaited: {
+              meta: { waitsFor: 'the control plane, whose names this proxy is not ready without' },
+              on: { 'names.known': 'known' },
+            },
+            known: {
+              meta: { waitsFor: 'nothing' },
+              description: 'They are there, or nobody asks here for names.',
+              on: { 'names.known': {} },
             },
           },
         },

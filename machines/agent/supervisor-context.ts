@@ -11,6 +11,8 @@ import {
   servingOf,
 } from './epoch-record.ts';
 import type {
+  BinaryChanged,
+  BinaryRejected,
   ConfigChanged,
   ConfigRejected,
   EpochReport,
@@ -52,6 +54,8 @@ export interface SupervisorContext extends SupervisorInput {
   calledOff: number;
   /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
   provenDigest: string;
+  /** The newest Envoy that served for a minute, or the one that the agent began with: what is gone back to. */
+  provenBinary: string;
 }
 
 /**
@@ -75,6 +79,8 @@ export type SupervisorEvent =
   | LogsReopen
   | ConfigChanged
   | ConfigRejected
+  | BinaryChanged
+  | BinaryRejected
   | StartGranted
   | PhaseOrder
   | EpochReport;
@@ -95,15 +101,27 @@ export const mustBeReplaced = (context: SupervisorContext): boolean => {
 export const baseIdLeft = (context: SupervisorContext): number | undefined =>
   baseIdOfNext(context.epochs, context.baseIds, mustBeReplaced(context));
 
-/** What the newest epoch was started for is what is wanted now. */
-export const isCurrent = ({ epochs, desired }: SupervisorContext): boolean => {
+const hasNewestConfiguration = ({ epochs, desired }: SupervisorContext): boolean => {
   const newest = newestOf(epochs);
   return newest?.digest === desired.digest && newest.orders === desired.orders;
 };
 
+/** What the newest epoch was started for is what is wanted now. */
+export const isCurrent = (context: SupervisorContext): boolean =>
+  hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
+
+/**
+ * What the next epoch is started from. A new Envoy is started beside one that serves: it has somebody to go back to then. Without
+ * hot restarts there is never anybody; and where none has ever been live, nobody knows of a better one.
+ */
+export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
+  servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;
+
 /** Another start would be for something newer, and nobody would miss this one. */
-export const isOutdated = (context: SupervisorContext): boolean =>
-  newestOf(context.epochs)?.epoch === 0 && !isCurrent(context);
+export const isOutdated = (context: SupervisorContext): boolean => {
+  const newest = newestOf(context.epochs);
+  return newest?.epoch === 0 && !(hasNewestConfiguration(context) && newest.binary === binaryOfNext(context));
+};
 
 export const restartInputOf = (context: SupervisorContext): RestartInput => {
   const { epochs, settings, calledOff } = context;

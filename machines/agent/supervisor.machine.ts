@@ -8,6 +8,7 @@ export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './sup
 
 /** The epoch that served is gone. */
 const servingLost = [
+  'withdrawBinary',
   'forgiveTries',
   'countFailure',
   'noteEnd',
@@ -20,7 +21,7 @@ const setback = (params: { setback: Setback }) => ({ type: 'noteSetback', params
 const failed = setback({ setback: 'failed' });
 
 /** Its parent goes on serving. */
-const newcomerLost = ['countFailure', 'forgetEpoch', 'tellHandoverEnded'] as const;
+const newcomerLost = ['withdrawBinary', 'countFailure', 'forgetEpoch', 'tellHandoverEnded'] as const;
 
 const childGone = { type: 'tellRestart', params: { fact: 'child.gone' } } as const;
 const parentLost = [
@@ -40,13 +41,14 @@ export const supervisorMachine = supervisorSetup.createMachine({
   meta: { timeline: supervisorTimeline },
   context: ({ input }) => ({
     ...input,
-    desired: { digest: '', orders: 0 },
+    desired: { digest: '', orders: 0, binary: input.settings.binary.first },
     epochs: [],
     failures: 0,
     attempts: [],
     recovery: 'none',
     setback: 'none',
     provenDigest: '',
+    provenBinary: input.settings.binary.first,
     reason: 'first start',
     restart: undefined,
     calledOff: 0,
@@ -85,6 +87,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'supervisor.stop-now': 'stopped',
         // What is to be restarted has not been started.
         'supervisor.restart': {},
+        'binary.changed': { actions: 'desire' },
+        'binary.rejected': {},
       },
     },
     running: {
@@ -95,10 +99,12 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'supervisor.stop-now': 'stopping',
         // One slot for triggers: the newest wins, and it is looked at when the state at hand is over.
         'config.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget'] }, {}],
+        'binary.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget'] }, {}],
         'supervisor.restart': { actions: ['demandRestart', 'renewBudget'] },
-        'epoch.healthy': [{ guard: 'ofServing', actions: 'renewBudget' }, {}],
+        'epoch.healthy': [{ guard: 'ofServing', actions: ['renewBudget', 'proveBinary', 'keepBinaries'] }, {}],
         // Told for people: they are in the trace, and so in the log.
         'config.rejected': {},
+        'binary.rejected': {},
         'epoch.drained': {},
         'epoch.drain-failed': {},
         // It has had its time.
@@ -111,6 +117,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
             target: '.deciding',
             actions: servingLost,
           },
+          { guard: and(['ofServing', 'isOnTrial']), target: '.deciding', actions: servingLost },
           { guard: 'ofServing', target: '.deciding', actions: [...servingLost, failed] },
           // A parent that dies before its time dooms its child (fact 4).
           { guard: 'ofParentOfServing', target: '.deciding', actions: ['doomServing', 'forgetEpoch'] },
@@ -150,6 +157,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           description: 'The newest configuration is served. A parent may still be draining.',
           on: {
             'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
+            'binary.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
             'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
           },
         },
@@ -159,6 +167,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           after: { backoff: 'deciding' },
           on: {
             'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
+            'binary.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
             'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
           },
         },
@@ -168,8 +177,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
           after: { healthy: { target: 'deciding', actions: 'renewBudget' } },
           on: {
             'config.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
+            'binary.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
             'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
-            'epoch.healthy': { guard: 'ofServing', target: 'deciding', actions: 'renewBudget' },
+            'epoch.healthy': {
+              guard: 'ofServing',
+              target: 'deciding',
+              actions: ['renewBudget', 'proveBinary', 'keepBinaries'],
+            },
             // The tries that failed say nothing of the Envoy that served.
             'epoch.failed': {
               guard: 'ofServing',
@@ -184,6 +198,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           description: 'Starting the next epoch would cut short the drain of the one before the serving one (fact 5).',
           on: {
             'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
+            'binary.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
             'epoch.exited': { target: 'deciding', actions: 'forgetEpoch' },
             'epoch.unkillable': { target: 'deciding', actions: 'giveUpProcess' },
           },
@@ -230,9 +245,10 @@ export const supervisorMachine = supervisorSetup.createMachine({
           exit: 'reportRestart',
           on: {
             'config.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget', 'tellWhatIsWanted'] }, {}],
+            'binary.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget', 'tellWhatIsWanted'] }, {}],
             'supervisor.restart': { actions: ['demandRestart', 'renewBudget', 'tellWhatIsWanted'] },
             'child.look': { actions: 'lookOnceMore' },
-            'child.abort': { actions: ['reportRestart', 'countAbort', 'abortChild'] },
+            'child.abort': { actions: ['reportRestart', 'withdrawBinary', 'countAbort', 'abortChild'] },
             // Told for people: they are in the trace, and so in the log.
             'epoch.started': {},
             'epoch.waiting': {},
@@ -283,7 +299,11 @@ export const supervisorMachine = supervisorSetup.createMachine({
                 actions: [...newcomerLost, setback({ setback: 'refused' })],
               },
               { guard: 'ofNewcomer', target: 'deciding', actions: [...newcomerLost, failed] },
-              { guard: 'ofNewest', target: 'deciding', actions: ['countFailure', 'forgetEpoch', failed] },
+              {
+                guard: 'ofNewest',
+                target: 'deciding',
+                actions: ['withdrawBinary', 'countFailure', 'forgetEpoch', failed],
+              },
               {
                 guard: 'ofServing',
                 actions: [...servingLost, { type: 'tellRestart', params: { fact: 'serving.lost' } }],

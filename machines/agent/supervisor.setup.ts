@@ -10,6 +10,7 @@ import { shutdownMachine } from './shutdown.machine.ts';
 import { startLimiterMachine } from './start-limiter.machine.ts';
 import {
   baseIdLeft,
+  binaryOfNext,
   isCurrent,
   isNamed,
   isOfNewcomer,
@@ -26,6 +27,7 @@ import {
   type SupervisorOutput,
   takesNoChild,
 } from './supervisor-context.ts';
+import { desiredAfter, isOnTrial, isProvenLost, provenWith, withdrawalAfter } from './wanted-binary.ts';
 
 /** What the supervisor is at, whatever its charts call it: for whoever shows it, and for tests. */
 export type SupervisorTag =
@@ -76,7 +78,9 @@ export const supervisorSetup = setup({
     repairLimit: repairLimitMs,
   },
   guards: {
-    isNews: ({ context, event }) => event.type === 'config.changed' && event.digest !== context.desired.digest,
+    isNews: ({ context, event }) =>
+      (event.type === 'config.changed' && event.digest !== context.desired.digest) ||
+      (event.type === 'binary.changed' && event.binary !== context.desired.binary),
     converged: ({ context }) => {
       const newest = newestOf(context.epochs);
       return newest?.phase === 'live' && !newest.doomed && isCurrent(context);
@@ -124,6 +128,8 @@ export const supervisorSetup = setup({
       context.settings.restartPolicy === 'retry' &&
       context.failures === 0 &&
       parentOf(context.epochs, servingOf(context.epochs)) !== undefined,
+    /** A new Envoy dies soon: there is one to go back to, at once. */
+    isOnTrial: ({ context }) => context.settings.restartPolicy === 'retry' && isOnTrial(context),
     endsWithEnvoy: ({ context }) =>
       context.setback === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
@@ -144,10 +150,29 @@ export const supervisorSetup = setup({
   },
   actions: {
     desire: assign({
-      desired: ({ context, event }) =>
-        event.type === 'config.changed' ? { ...context.desired, digest: event.digest } : context.desired,
-      reason: ({ context }) => unlessFirst(context, 'configuration changed'),
+      desired: ({ context, event }) => desiredAfter(event, context),
+      reason: ({ context, event }) =>
+        unlessFirst(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
     }),
+    /** Where a new Envoy is why a try failed, or why nobody serves. */
+    withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
+      if (isProvenLost(event, context)) enqueue.assign({ provenBinary: context.desired.binary });
+      const withdrawal = withdrawalAfter(event, context);
+      if (withdrawal === undefined) return;
+      const { binary, instead, reason, hasRun } = withdrawal;
+      const { desired } = context;
+      const orders = hasRun ? desired.orders + 1 : desired.orders;
+      enqueue.assign({ desired: { ...desired, binary: instead, orders }, reason: 'Envoy put back' });
+      enqueue.sendParent({ type: 'binary.withdrawn', binary, reason });
+    }),
+    proveBinary: enqueueActions(({ context, enqueue }) => {
+      const { binary = context.provenBinary } = servingOf(context.epochs) ?? {};
+      if (binary === context.provenBinary) return;
+      enqueue.assign({ provenBinary: binary });
+      enqueue.sendParent({ type: 'binary.proven', binary });
+    }),
+    /** Effect: what no Envoy runs, and nobody would go back to, need not be kept. */
+    keepBinaries: ({ context: _ }) => {},
     demandRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
       reason: ({ context }) => unlessFirst(context, 'ordered'),
@@ -203,12 +228,14 @@ export const supervisorSetup = setup({
       const next = nextEpoch(epochs, baseIds, mustBeReplaced(context));
       const serving = servingOf(epochs);
       const attaches = serving?.baseId === next.baseId;
+      const binary = binaryOfNext(context);
       enqueue.spawnChild('epoch', {
         id: next.name,
         input: {
           ...next,
           // A child that fails after it attached does harm to its parent (fact 1), so it is always checked first.
           validate: attaches || desired.digest !== context.provenDigest,
+          binary,
           // The one that serves would give way to an Envoy that may refuse what lies there now. One that has not long to live
           // has no choice.
           certificates: serving === undefined || serving.doomed ? null : desired.digest,
@@ -220,7 +247,10 @@ export const supervisorSetup = setup({
       // Also the child of a parent that drains: its own child is dead, and nobody serves.
       const how = next.epoch > 0 ? 'hot restart' : serving === undefined ? 'cold start' : 'replacement';
       const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
-      enqueue.assign({ restart, epochs: [...epochs, { ...next, ...desired, phase: 'starting', doomed: false }] });
+      enqueue.assign({
+        restart,
+        epochs: [...epochs, { ...next, ...desired, binary, phase: 'starting', doomed: false }],
+      });
       enqueue.sendParent({ type: 'restart.decided', ...restart });
     }),
     reportRestart: enqueueActions(({ context, event, enqueue }) => {
@@ -240,6 +270,11 @@ export const supervisorSetup = setup({
       recovery: 'none',
       calledOff: 0,
       epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
+      provenBinary: ({ context, event }) =>
+        provenWith(
+          context.epochs.find((e) => isNamed(event) && e.name === event.name),
+          context,
+        ),
       provenDigest: ({ context, event }) =>
         context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
       reason: ({ context, event }) => reasonToGoOn(context, event),

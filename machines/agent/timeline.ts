@@ -34,6 +34,14 @@ export const certWatcherTimeline: Timeline = {
   ],
 };
 
+export const binaryWatcherTimeline: Timeline = {
+  lane: 'none',
+  marks: [
+    { event: 'binary.changed', kind: 'change', text: 'Another Envoy is to run: {description}' },
+    { event: 'binary.rejected', kind: 'rejected', text: 'The Envoy at the path would not do: {reason}' },
+  ],
+};
+
 export const secretsTimeline: Timeline = {
   lane: 'none',
   marks: [
@@ -57,6 +65,7 @@ export const supervisorTimeline: Timeline = {
     },
     { event: 'restart.decided', kind: 'restart', text: 'Decided: {how} of {name}: {reason}' },
     { event: 'epoch.failed', lane: '{name}', kind: 'failure', text: '{name} failed while {during}: {reason}' },
+    { event: 'binary.withdrawn', kind: 'failure', text: 'The new Envoy was taken back: {reason}' },
     { timer: 'backoff', kind: 'retry', text: 'The pause after a failure is over: another try' },
     {
       items: '/epochs',
@@ -75,5 +84,15 @@ export const epochTimeline: Timeline = {
     { event: 'xstate.done.actor.prepare', side: 'is', key: '{output.node}' },
     { event: 'process.spawned', side: 'sends', key: 'node {identity}', text: 'xds.connect' },
     { event: 'probe.passed', side: 'receives', key: 'configuration of {identity}', text: 'xds.configured' },
+  ],
+};
+
+export const xdsStreamTimeline: Timeline = {
+  lane: 'none',
+  marks: [{ event: 'resources.rejected', kind: 'rejected', text: 'Envoy rejects {typeUrl}: {reason}' }],
+  // Nonces of pilot-discovery are its own for ever.
+  links: [
+    { event: 'response.passed', side: 'receives', key: 'push {nonce}', text: 'xds.push' },
+    { event: 'request.passed', side: 'sends', key: 'answer to {nonce}', text: 'xds.answer' },
   ],
 };

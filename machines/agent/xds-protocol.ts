@@ -78,8 +78,25 @@ export type UpstreamCongested = { type: 'upstream.congested' };
 export type DownstreamRelieved = { type: 'downstream.relieved' };
 /** As {@link DownstreamRelieved}, of the control plane. */
 export type UpstreamRelieved = { type: 'upstream.relieved' };
+/**
+ * xds-stream-N/upstream → xds-stream-N. Envoy rejects what the control plane sent. `reason` is Envoy's, cut at 1,000 characters.
+ */
+export type ResourcesRejected = { type: 'resources.rejected'; typeUrl: string; nonce: string; reason: string };
+/** xds-stream-N/upstream → xds-stream-N. A response went to Envoy. Told when all is recorded (`--traceLevel full`): it passes for every push. */
+export type ResponsePassed = { type: 'response.passed'; typeUrl: string; nonce: string };
+/**
+ * xds-stream-N/upstream → xds-stream-N. A request went to the control plane; its nonce is empty where it answers nothing. Told as
+ * {@link ResponsePassed}.
+ */
+export type RequestPassed = { type: 'request.passed'; typeUrl: string; nonce: string };
 /** xds-stream-N/upstream → xds-stream-N. Roots to trust have come, and wait for their acknowledgement. */
-export type BundleArrived = { type: 'bundle.arrived'; roots: readonly string[]; hash: string };
+export type BundleArrived = {
+  type: 'bundle.arrived';
+  roots: readonly string[];
+  hash: string;
+  members: readonly string[];
+  tainted: readonly string[];
+};
 /** xds-stream-N → xds-stream-N/upstream. Acknowledge these roots; refuse them where there is a reason. */
 export type BundleAnswer = { type: 'bundle.answer'; hash: string; refusal: string };
 
@@ -98,6 +115,9 @@ export type StreamReport =
   | DownstreamRelieved
   | UpstreamCongested
   | UpstreamRelieved
+  | ResourcesRejected
+  | ResponsePassed
+  | RequestPassed
   | BundleArrived;
 
 /** What a stream tells the proxy. */

@@ -1,6 +1,6 @@
 import { assign, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../effect.ts';
-import { noLane } from './timeline.ts';
+import { xdsStreamTimeline } from './timeline.ts';
 import { type Failures, failedAgain, forgotten, pauseAfter, type Shown } from './xds-pause.ts';
 import type {
   BundleAnswer,
@@ -124,7 +124,13 @@ export const xdsStreamMachine = setup({
       }),
     ),
     tellBundle: sendParent(
-      (_, { roots, hash }: Omit<BundleArrived, 'type'>): StreamNews => ({ type: 'trust-bundle.received', roots, hash }),
+      (_, { roots, hash, members, tainted }: Omit<BundleArrived, 'type'>): StreamNews => ({
+        type: 'trust-bundle.received',
+        roots,
+        hash,
+        members,
+        tainted,
+      }),
     ),
     endDownstream: sendTo('downstream', ({ context }): DownstreamEnd => ({ type: 'downstream.end', ...context.end })),
     acknowledgeBundle: sendTo(
@@ -143,7 +149,7 @@ export const xdsStreamMachine = setup({
 }).createMachine({
   id: 'xds-stream',
   description: 'One xDS stream of an Envoy, and its connection to the control plane.',
-  meta: { timeline: noLane },
+  meta: { timeline: xdsStreamTimeline },
   context: ({ input }) => ({ ...input, end: { code: 'OK', reason: '' }, bundle: '' }),
   invoke: { id: 'downstream', src: 'downstream', input: ({ context }) => ({ stream: context.stream }) },
   on: {
@@ -167,6 +173,10 @@ export const xdsStreamMachine = setup({
     'upstream.congested': {},
     'upstream.relieved': {},
     'bundle.arrived': {},
+    // What is for whoever looks at a trace.
+    'resources.rejected': {},
+    'response.passed': {},
+    'request.passed': {},
   },
   initial: 'beginning',
   states: {

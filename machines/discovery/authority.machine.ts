@@ -12,9 +12,11 @@ import type {
   FilesChanged,
   LeavesAwait,
   LeavesEnded,
+  RotationForce,
   RotationOrder,
   RotationRevert,
   RotationStage,
+  RotationTaint,
 } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
 import { authorityTimeline } from './timeline.ts';
@@ -33,6 +35,8 @@ export interface Journal {
   signer: AuthorityId;
   /** The other one, while there are two. */
   other: AuthorityId | null;
+  /** Of the two, whose key is no longer only ours: its certificates are renewed at once, and nobody goes back to it. */
+  tainted: AuthorityId | null;
 }
 
 export type AuthorityReading =
@@ -55,6 +59,7 @@ export type Candidate =
 interface AuthorityContext extends AuthorityInput {
   signer: AuthorityId;
   other: AuthorityId | null;
+  tainted: AuthorityId | null;
   /** Attempts in a row to write the journal, to load or to prepare that failed. */
   failures: number;
 }
@@ -64,6 +69,8 @@ type Event =
   | FilesChanged
   | RotationOrder
   | RotationRevert
+  | RotationTaint
+  | RotationForce
   | BundleTrusted
   | BundleAwaited
   | LeavesEnded;
@@ -111,13 +118,12 @@ const authoritySetup = setup({
     isDue: (_, params: { isDue: boolean }) => params.isDue,
     isThisBundle: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, rootsOf(context)),
     isOnlyOfSigner: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, [context.signer]),
+    isOtherSound: ({ context: { other, tainted } }) => tainted === null || other !== tainted,
     isOfOther: ({ context }, params: { authority: AuthorityId }) => params.authority === context.other,
   },
   actions: {
-    resume: assign((_, params: AuthorityReading) =>
-      params.outcome === 'resumed' ? { signer: params.journal.signer, other: params.journal.other } : {},
-    ),
-    begin: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null })),
+    resume: assign((_, params: AuthorityReading) => (params.outcome === 'resumed' ? namedIn(params.journal) : {})),
+    begin: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null, tainted: null })),
     rememberNext: assign({ other: (_, params: { id: AuthorityId }) => params.id }),
     changeSigner: assign({ signer: (_, params: { id: AuthorityId }) => params.id }),
     /** The one that was prepared signs, or the one before does again. */
@@ -125,11 +131,14 @@ const authoritySetup = setup({
       signer: ({ context }) => context.other ?? context.signer,
       other: ({ context }) => (context.other === null ? null : context.signer),
     }),
-    forgetOther: assign({ other: null }),
+    forgetOther: assign({ other: null, tainted: null }),
+    taintSigner: assign({ tainted: ({ context }) => context.signer }),
+    taintOther: assign({ tainted: ({ context }) => context.other }),
+    forgetTaint: assign({ tainted: null }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
     forgetFailures: assign({ failures: 0 }),
     /** Effect: these roots are trusted here and given out, and what is not among them is forgotten. */
-    publishRoots: (_, _params: { roots: AuthorityId[] }) => {},
+    publishRoots: (_, _params: { roots: AuthorityId[]; tainted: AuthorityId | null }) => {},
     /** Effect: everything is signed by this one from now on. */
     signWith: (_, _params: { signer: AuthorityId }) => {},
     awaitBundle: sendTo(
@@ -149,6 +158,7 @@ const authoritySetup = setup({
         stage: params.stage,
         signer: context.signer,
         roots: rootsIn(params.stage, context),
+        tainted: context.tainted,
       }),
     ),
     reportFailed: sendParent(
@@ -168,7 +178,7 @@ export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',
   description: 'The certificate authority of the mesh.',
   meta: { timeline: authorityTimeline },
-  context: ({ input }) => ({ ...input, signer: '', other: null, failures: 0 }),
+  context: ({ input }) => ({ ...input, signer: '', other: null, tainted: null, failures: 0 }),
   initial: 'idle',
   states: {
     idle: {
@@ -178,6 +188,8 @@ export const authorityMachine = authoritySetup.createMachine({
         'authority.load': 'at work',
         'rotation.order': { description: 'There is nothing to rotate yet.' },
         'rotation.revert': {},
+        'rotation.taint': {},
+        'rotation.force': {},
       },
     },
     'at work': {
@@ -193,7 +205,11 @@ export const authorityMachine = authoritySetup.createMachine({
         'authority.load': { description: 'It is loaded, or being loaded.' },
         'files.changed': { description: 'In a rotation nothing is taken over: it is looked at when that is over.' },
         'rotation.order': { description: 'One is under way, or nothing is there to be rotated.' },
-        'rotation.revert': { description: 'Nothing is under way that could be reverted.' },
+        'rotation.revert': {
+          description: 'Nothing is under way that could be reverted, or it would lead back to a tainted root.',
+        },
+        'rotation.taint': { description: 'There is no root yet, or the one before is given out no more.' },
+        'rotation.force': { description: 'Nobody is waited for.' },
         'bundle.trusted': { description: 'Of an earlier step.' },
         'bundle.awaited': { actions: { type: 'reportAwaited', params: ({ event }) => event } },
         'leaves.ended': { description: 'Of an earlier step.' },
@@ -256,13 +272,14 @@ export const authorityMachine = authoritySetup.createMachine({
               after: { checkInterval: 'looking at the age' },
               on: {
                 'rotation.order': '#authority.at work.preparing',
+                'rotation.taint': tainted(),
                 'files.changed': 'settling',
               },
             },
             settling: {
               description: 'Somebody is writing the directory; the delay counts from the first event.',
               after: { settleTime: 'reading the directory' },
-              on: { 'files.changed': {}, 'rotation.order': {} },
+              on: { 'files.changed': {}, 'rotation.order': {}, 'rotation.taint': {} },
             },
             'reading the directory': {
               description: 'Whether what is plugged in is another authority, and one that can sign.',
@@ -316,6 +333,7 @@ export const authorityMachine = authoritySetup.createMachine({
               after: { checkInterval: 'looking at the age' },
               on: {
                 'rotation.order': '#authority.at work.preparing',
+                'rotation.taint': tainted(),
                 'files.changed': 'settling',
               },
             },
@@ -331,11 +349,23 @@ export const authorityMachine = authoritySetup.createMachine({
               target: 'trusting',
               actions: { type: 'rememberNext', params: ({ event }) => event.output },
             },
-            onError: { description: 'The one that signs goes on.', target: 'steady.waiting', ...reported() },
+            onError: {
+              description: 'The one that signs goes on.',
+              target: 'steady.waiting',
+              actions: [reported().actions, 'forgetTaint'],
+            },
           },
+          on: { 'rotation.taint': { actions: 'taintSigner' } },
         },
         trusting: {
           description: 'Both roots are given out; nothing is signed by the next one.',
+          on: {
+            'rotation.taint': {
+              description: 'Everybody renews as soon as there is something better: it is written down first.',
+              target: '.recording',
+              actions: 'taintSigner',
+            },
+          },
           initial: 'recording',
           states: {
             recording: recording('trusting', 'spreading'),
@@ -356,6 +386,7 @@ export const authorityMachine = authoritySetup.createMachine({
                   target: '#authority.at work.signing',
                   actions: 'changeOver',
                 },
+                'rotation.force': { target: '#authority.at work.signing', actions: 'changeOver' },
                 'rotation.revert': {
                   description: 'Nothing is signed by it: it is given up.',
                   target: '#authority.at work.steady',
@@ -367,6 +398,13 @@ export const authorityMachine = authoritySetup.createMachine({
         },
         signing: {
           description: 'The new authority signs; both roots are trusted.',
+          on: {
+            'rotation.taint': {
+              description: 'Everybody renews now, and nobody goes back.',
+              target: '.recording',
+              actions: 'taintOther',
+            },
+          },
           initial: 'recording',
           states: {
             recording: recording('signing', 'renewing'),
@@ -380,7 +418,9 @@ export const authorityMachine = authoritySetup.createMachine({
                   guard: { type: 'isOfOther', params: ({ event }) => event },
                   target: '#authority.at work.dropping',
                 },
+                'rotation.force': '#authority.at work.dropping',
                 'rotation.revert': {
+                  guard: 'isOtherSound',
                   description: 'The old one signs again: both are trusted. Now the new one has leaves that must end.',
                   target: '#authority.at work.signing',
                   reenter: true,
@@ -412,7 +452,9 @@ export const authorityMachine = authoritySetup.createMachine({
                   target: '#authority.at work.steady',
                   actions: 'forgetOther',
                 },
+                'rotation.force': { target: '#authority.at work.steady', actions: 'forgetOther' },
                 'rotation.revert': {
+                  guard: 'isOtherSound',
                   description: 'Some trust the new root alone by now: the old one signs when all trust both again.',
                   target: '#authority.at work.trusting',
                 },
@@ -428,6 +470,20 @@ export const authorityMachine = authoritySetup.createMachine({
 /** The roots that are given out in a stage. */
 function rootsIn(stage: RotationStage, context: AuthorityContext): AuthorityId[] {
   return stage === 'dropping' ? [context.signer] : rootsOf(context);
+}
+
+/** What everybody is told to renew: as long as nothing better signs, nobody could. */
+function taintedIn(stage: RotationStage, { tainted }: AuthorityContext): AuthorityId | null {
+  return stage === 'signing' ? tainted : null;
+}
+
+function namedIn({ signer, other, tainted }: Omit<Journal, 'stage'>): Omit<Journal, 'stage'> {
+  return { signer, other, tainted };
+}
+
+/** A rotation of which everybody's renewal is a part. */
+function tainted() {
+  return { target: '#authority.at work.preparing' as const, actions: 'taintSigner' as const };
 }
 
 /** The roots that there are, the signer's first. */
@@ -455,7 +511,7 @@ function recording(stage: RotationStage, next: string) {
     invoke: {
       id: 'journal' as const,
       src: 'writeJournal' as const,
-      input: ({ context: { signer, other } }: { context: AuthorityContext }): Journal => ({ stage, signer, other }),
+      input: ({ context }: { context: AuthorityContext }): Journal => ({ stage, ...namedIn(context) }),
       onDone: {
         target: next,
         actions: ['forgetFailures' as const, { type: 'reportStage' as const, params: { stage } }],
@@ -472,6 +528,7 @@ function inForce(stage: RotationStage) {
       type: 'publishRoots' as const,
       params: ({ context }: { context: AuthorityContext }) => ({
         roots: rootsIn(stage, context),
+        tainted: taintedIn(stage, context),
       }),
     },
     {

@@ -108,6 +108,8 @@ const ownCatalogue = [
   { type: 'authority.failed', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
   { type: 'rotation.order', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'rotation.revert', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'rotation.taint', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'rotation.force', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'files.changed', from: 'authority/directory', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'bundle.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
   { type: 'bundle.trusted', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },

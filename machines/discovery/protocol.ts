@@ -310,6 +310,8 @@ export type AuthorityChanged = {
   stage: RotationStage;
   signer: AuthorityId;
   roots: AuthorityId[];
+  /** Whose certificates nobody is to have any more. */
+  tainted: AuthorityId | null;
 };
 /** authority → discovery. It cannot be had, or something cannot be done with it; what signs goes on. */
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
@@ -317,6 +319,12 @@ export type AuthorityFailed = { type: 'authority.failed'; reason: string };
 export type RotationOrder = { type: 'rotation.order' };
 /** discovery/http → authority. Somebody wants the last step of the rotation taken back. */
 export type RotationRevert = { type: 'rotation.revert' };
+/** discovery/http → authority. The root before the next one is no longer only ours: everybody is to renew at once. */
+export type RotationTaint = { type: 'rotation.taint' };
+/** discovery/http → authority. Go on without those who are waited for: they are cut off, and somebody has said so. */
+export type RotationForce = { type: 'rotation.force' };
+/** What an operator may order. */
+export type OperatorOrder = RotationOrder | RotationRevert | RotationTaint | RotationForce;
 
 // ---- authority ↔ authority/ledger
 

@@ -26,6 +26,8 @@ export const adsConnectionTimeline: Timeline = {
   links: [
     { event: 'node.accepted', side: 'receives', key: 'node {node}', text: 'xds.connect' },
     { event: 'node.accepted', side: 'sends', key: 'configuration of {node}', text: 'xds.configured' },
+    { event: 'response.sent', side: 'sends', key: 'push {nonce}', text: 'xds.push' },
+    { event: 'request.received', side: 'receives', key: 'answer to {request.nonce}', text: 'xds.answer' },
   ],
 };
 
@@ -88,6 +90,8 @@ export const authorityTimeline: Timeline = {
   marks: [
     failed('authority.failed'),
     { event: 'rotation.order', kind: 'request', text: '{from} asks for another root' },
+    { event: 'rotation.taint', kind: 'request', text: '{from} says that the root is tainted' },
+    { event: 'rotation.force', kind: 'request', text: '{from} leaves behind those who are waited for' },
     { event: 'authority.changed', kind: 'change', text: 'The authority is {stage}, signed by {signer}' },
   ],
 };

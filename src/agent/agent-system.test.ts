@@ -295,6 +295,59 @@ test('flags that nobody knows are ignored with a warning', async () => {
   expect((await agent.exit()).code).toBe(0);
 });
 
+test('§1.3 DISABLE_ENVOY: no Envoy is looked for or started, and the agent serves until it is told to end', async () => {
+  const agent = await startAgent({ env: { DISABLE_ENVOY: 'true' }, flags: ['--binaryPath', '/none/envoy'] });
+  await until('ready', agent.ready, agent.output);
+  expect(agent.envoys()).toEqual([]);
+  // Nothing to restart, and no reason to end.
+  agent.process.kill('SIGHUP');
+  expect(await agent.ready()).toBe(true);
+  agent.process.kill('SIGTERM');
+  expect(await agent.exit()).toEqual({ code: 0, signal: null });
+  expect(agent.output()).not.toContain('error');
+});
+
+/** An Envoy that notes what it was asked. */
+function notingEnvoy(): { path: string; asked: () => string[] } {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  const path = join(made.path, 'envoy');
+  const log = join(made.path, 'asked');
+  writeFileSync(path, `#!/bin/sh\necho "$@" | tr '\\n' ' ' >>${log}; echo >>${log}\nexec ${envoyBinary()} "$@"\n`, {
+    mode: 0o755,
+  });
+  const kindOf = (line: string): string => {
+    if (line.includes('--hot-restart-version')) return 'flags';
+    return line.includes('--mode validate') ? 'judgement' : 'service';
+  };
+  return {
+    path,
+    asked: () => (existsSync(log) ? readFileSync(log, 'utf8').split('\n').filter(Boolean).map(kindOf) : []),
+  };
+}
+
+test('before the first Envoy one is asked once for all: its flags and its bootstrap', async () => {
+  const envoy = notingEnvoy();
+  const agent = await startAgent({ flags: ['--binaryPath', envoy.path] });
+  await agent.live(0);
+  expect(envoy.asked().slice(0, 2)).toEqual(['judgement', 'service']);
+  // What was judged then says nothing of later.
+  agent.process.kill('SIGHUP');
+  await agent.live(1);
+  // On a busy host a child may be started more than once.
+  expect(envoy.asked().slice(0, 3)).toEqual(['judgement', 'service', 'judgement']);
+  agent.process.kill('SIGTERM');
+  expect((await agent.exit()).code).toBe(0);
+});
+
+test('flags that Envoy refuses end the agent with 255, and none is started', async () => {
+  const envoy = notingEnvoy();
+  const agent = await startAgent({ flags: ['--binaryPath', envoy.path, '--proxyComponentLogLevel', 'nonsense:info'] });
+  expect((await agent.exit()).code).toBe(255);
+  expect(agent.output()).toMatch(/Envoy refuses what it would be started with: .*nonsense/);
+  expect(envoy.asked()).not.toContain('service');
+});
+
 test('with ISTIO_META_DNS_CAPTURE a sidecar answers DNS, counts it, and ends where its port is taken', async () => {
   const dnsPort = await freePort();
   const env = { ISTIO_META_DNS_CAPTURE: 'true', DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}`, DNS_FORWARD_TIMEOUT: '100ms' };

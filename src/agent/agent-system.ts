@@ -1,9 +1,11 @@
 /** The agent: its statecharts with their effects, started, recorded, and cleaned up after whatever happens. */
 import { rmSync } from 'node:fs';
+import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
+import { binaryWatcherMachine } from '../../machines/agent/binary-watcher.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns.machine.ts';
@@ -20,6 +22,7 @@ import type { Logger } from '../runtime/log.ts';
 import { chooseRunDir } from '../runtime/run-dir.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import { redactor } from '../runtime/trace/redact.ts';
+import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
 import { catchUncaught, faultLog } from '../runtime/uncaught.ts';
 import { Ending } from '../runtime/verdicts/ending.ts';
@@ -27,11 +30,12 @@ import { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { drainListeners } from './admin/drain-listeners.ts';
 import { liveProbe } from './admin/live-probe.ts';
 import { countRequests } from './admin/requests-in-flight.ts';
-import { buildBootstrap } from './bootstrap/bootstrap.ts';
-import { telemetryWarnings } from './bootstrap/bootstrap-telemetry.ts';
+import { agentBootstrap } from './bootstrap/agent-bootstrap.ts';
+import { checkBinary } from './bootstrap/check-binary.ts';
 import { controlPlaneTls } from './bootstrap/control-plane-tls.ts';
-import { buildNode, nodeIdOf } from './bootstrap/node-metadata.ts';
-import { type EnvoyRun, type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
+import { FirstVerdict } from './bootstrap/first-verdict.ts';
+import { nodeIdOf } from './bootstrap/node-metadata.ts';
+import { type EnvoyRun, judgeBootstrap, type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
 import { watchDirectory } from './certificates/certificate-watch.ts';
@@ -41,38 +45,44 @@ import { dnsServer } from './dns/dns-effect.ts';
 import type { DnsOptions } from './dns/dns-options.ts';
 import { DnsTables } from './dns/dns-tables.ts';
 import { BaseIdTable } from './envoy/base-id-table.ts';
-import type { EnvoyFlags } from './envoy/envoy-args.ts';
+import { type EnvoyFlags, envoyArguments } from './envoy/envoy-args.ts';
+import { EnvoyBinaries, firstBinary } from './envoy/envoy-binaries.ts';
 import { envoyProcess } from './envoy/envoy-process.ts';
 import { outOfMemoryCounter } from './envoy/out-of-memory.ts';
-import { parentDeathGuard } from './envoy/parent-death.ts';
+import { parentDeathGuard, usualGuard } from './envoy/parent-death.ts';
 import { ProcessTable } from './envoy/process-table.ts';
 import type { ScratchParent } from './envoy/scratch-folder.ts';
 import type { ServingPorts } from './envoy/serving-envoy.ts';
 import { repairSharedMemory } from './envoy/shared-memory.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
+import { credentialServerAnswers } from './identity/credential-server.ts';
+import { ToldRoots } from './identity/told-roots.ts';
 import { localAddresses } from './options/addresses.ts';
 import type { ProxyOptions } from './options/options.ts';
-import { requireFlags, requireFolders } from './options/requirements.ts';
+import { requireFolders } from './options/requirements.ts';
+import { SecretCounts } from './secrets/secret-counts.ts';
 import { SecretVault } from './secrets/secret-vault.ts';
 import { workloadSecrets } from './secrets/workload-secrets.ts';
 import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
+import { ApplicationProber } from './status/application-prober.ts';
 import { restartLogLine } from './status/restart-log.ts';
 import { statusServer } from './status/status-server.ts';
 import { workloadXds } from './xds/workload-xds.ts';
 import { XdsActivity } from './xds/xds-activity.ts';
 import { xdsHeaders } from './xds/xds-headers.ts';
-import { envoyHeader } from './xds/xds-server.ts';
 import { xdsSocketPath } from './xds/xds-streams.ts';
 
 export interface AgentProgram {
   readonly options: ProxyOptions;
-  /** Path of the Envoy binary. */
+  /** Path of the Envoy binary; empty where none is to run. */
   readonly binary: string;
   readonly log: Logger;
   readonly recorder: Recorder;
   /** Offered at the status port; absent: not at all. The caller that made it ends it. */
   readonly trace?: TraceEndpoint;
+  /** Full: messages on xDS streams are told, each. */
+  readonly traceLevel?: TraceLevel;
   /** What of the log and the trace is not out. */
   readonly unwrittenLines?: () => UnwrittenLines;
 }
@@ -89,9 +99,10 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { hotRestart, config } = options;
   const configPath = config.customConfigFile ? undefined : config.configPath;
   requireFolders({ runDir: chooseRunDir(options.runDir), configPath, hotRestart });
-  const net = new SafetyNet(options.env);
+  const net = new SafetyNet(program);
   const xds = new XdsActivity();
   const metrics = new AgentMetrics(undefined, program.unwrittenLines, xds);
+  metrics.identityIs(options.identity.settings);
   const openFence = lastFence(log, metrics);
   const stopLogging = logRecords(recorder, log.scope('agent'), {
     // A probe asks each second.
@@ -102,19 +113,22 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const ending = new Ending('agent');
   const stopFollowing = recorder.observe((record) => ending.take(record));
   try {
-    const [machine] = await Promise.all([
-      agentWithEffects(program, net, metrics, xds),
-      requireFlags(program.binary, envoyFlags(options)),
-    ]);
+    const { machine, verdict } = await agentWithEffects(program, net, metrics, xds);
     const actor = startRoot(machine, {
       id: 'agent',
-      input: { settings: agentSettings(options) },
+      input: { settings: agentSettings(program) },
       recorder,
       onError: () => {},
     });
-    const output = await whenDone(actor);
-    if (output === undefined) throw new Error('the agent ended without saying how');
-    return output;
+    try {
+      // No Envoy is started before it has taken its flags: what it refuses of them ends the agent without having begun.
+      const output = await Promise.race([whenDone(actor), ...(verdict === undefined ? [] : [verdict.refusal()])]);
+      if (output === undefined) throw new Error('the agent ended without saying how');
+      return output;
+    } finally {
+      verdict?.end();
+      actor.stop();
+    }
   } finally {
     stopLogging();
     stopFollowing();
@@ -143,6 +157,8 @@ function lastFence(log: Logger, metrics: AgentMetrics): () => void {
 class SafetyNet {
   readonly table = new ProcessTable();
   readonly baseIds = new BaseIdTable();
+  /** What Envoys are started from, held until the program is over. */
+  readonly binaries: EnvoyBinaries;
   /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
   readonly signals: SignalInbox;
   readonly #onExit = (): void => {
@@ -150,15 +166,17 @@ class SafetyNet {
     this.baseIds.releaseAll();
   };
 
-  constructor(env: NodeJS.ProcessEnv) {
+  constructor({ binary, options }: AgentProgram) {
+    this.binaries = new EnvoyBinaries(binary);
     process.once('exit', this.#onExit);
-    this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(env) });
+    this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(options.env) });
   }
 
   async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
     // The charts have given them their time.
     const left = await this.table.endAll(lastLimitMs);
     this.baseIds.releaseAll();
+    this.binaries.close();
     process.off('exit', this.#onExit);
     return left;
   }
@@ -169,23 +187,40 @@ const lastLimitMs = 2_000;
 
 async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics, xds: XdsActivity) {
   const { options, log, trace } = program;
-  const { config, envoyStatusPort, envoyPrometheusPort } = options;
+  const { config } = options;
   const admins = new AdminInterfaces({
     host: localAddresses(options.addresses).localhost,
     port: config.proxyAdminPort,
     sparePort: options.spareAdminPort,
   });
   const runDir = chooseRunDir(options.runDir);
-  const guard = await parentDeathGuard();
+  const probing = parentDeathGuard();
+  const hasCredentialServer = await credentialServerAnswers();
   const names = options.dns && new DnsTables(options.dns.workload);
   const turns = new FileTurns();
   const vault = new SecretVault();
-  return agentMachine.provide({
+  const counts = new SecretCounts(vault);
+  metrics.withSecrets(counts);
+  const told = new ToldRoots();
+  const prepared = options.runsEnvoy
+    ? preparationOf(program, net, {
+        admins,
+        guard: usualGuard,
+        turns,
+        scratch: scratchFolders(runDir, config),
+        hasCredentialServer,
+      })
+    : undefined;
+  // Envoy reads while everything else is made; where the usual guard is none it says nothing, and is asked again in its turn.
+  const verdict = prepared && new FirstVerdict(prepared);
+  const preparation = prepared && { ...prepared, guard: await probing };
+  const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
       claimBaseIds: fromPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>(() =>
         inOneLine(async () => {
-          const { baseId, hotRestart } = options;
+          const { baseId, hotRestart, runsEnvoy } = options;
+          if (!runsEnvoy) return { baseIds: [], sweptFiles: [] };
           const withSpare = hotRestart && !config.customConfigFile;
           const claimed = await net.baseIds.claim({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
           admins.spareIs(claimed.baseIds[1]);
@@ -200,44 +235,99 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         actors: {
           http: statusServer({
             admins,
+            runsEnvoy: options.runsEnvoy,
             metrics,
             ports: servingPorts(options, net.table),
             table: net.table,
+            prober: applicationProber(options, log),
+            applicationMetrics: options.status.applicationMetrics,
+            drain: options.role === 'sidecar' ? 'inboundonly' : 'all',
+            profiling: options.status.profiling,
+            metricsForThisHost: options.status.metricsForThisHost,
+            application: { ports: options.status.applicationPorts, addresses: options.addresses },
+            ...(names && { names: () => names.names }),
             log: log.scope('status'),
             ...(trace && { trace }),
           }),
         },
       }),
       ...(options.dns && names && { dns: dnsWithEffects(options.dns, names, metrics) }),
-      secrets: workloadSecrets({ ...options, nodeId: nodeIdOf(options), log: log.scope('secrets'), turns, vault }),
-      xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, vault }),
-      supervisor: supervisorMachine.provide({
-        actors: {
-          epoch: epochWithEffects(program, net.table, admins, {
-            xds,
-            guard,
-            turns,
-            scratch: scratchFolders(runDir, config),
-          }),
-          repair: repairSharedMemory({ binary: program.binary }),
-          shutdown: shutdownMachine.provide({
-            actors: { countRequests: countRequests({ admins, ownPorts: [envoyStatusPort, envoyPrometheusPort] }) },
-          }),
-        },
+      secrets: workloadSecrets({
+        ...options,
+        nodeId: nodeIdOf(options),
+        log: log.scope('secrets'),
+        turns,
+        vault,
+        counts,
+        told,
       }),
-      certWatcher: certWatcherMachine.provide({
-        actors: {
-          waitForFiles: waitForFiles(turns),
-          directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
-          digestFiles: readCertificates(
-            certificateJudge({ binary: program.binary, guard }),
-            log.scope('cert-watcher'),
-            turns,
-          ),
-        },
-      }),
+      xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, vault, told }),
+      ...(preparation && verdict && supervision(program, net, { preparation, verdict, xds })),
     },
   });
+  return { machine, verdict };
+}
+
+/** What keeps an Envoy running: not made where none is to run, as what its bootstrap needs may not be there. */
+function supervision(
+  program: AgentProgram,
+  net: SafetyNet,
+  { preparation, verdict, xds }: { preparation: PrepareEnvironment; verdict: FirstVerdict; xds: XdsActivity },
+) {
+  const { options, log } = program;
+  const { admins, guard, turns } = preparation;
+  const { envoyStatusPort, envoyPrometheusPort } = options;
+  const { envoySecureMetricsPort, envoySecureMergedMetricsPort } = options;
+  const ownPorts = [envoyStatusPort, envoyPrometheusPort, envoySecureMetricsPort, envoySecureMergedMetricsPort];
+  const newest = {
+    guard,
+    get binary(): string {
+      return net.binaries.newestPath;
+    },
+  };
+  return {
+    supervisor: supervisorMachine.provide({
+      actions: {
+        keepBinaries: ({ context: { desired, provenBinary, epochs } }) =>
+          net.binaries.keep(new Set([desired.binary, provenBinary, ...epochs.map(({ binary }) => binary)])),
+      },
+      actors: {
+        epoch: epochWithEffects(program, net.table, { ...preparation, verdict }, xds),
+        repair: repairSharedMemory(newest),
+        shutdown: shutdownMachine.provide({
+          actors: { countRequests: countRequests({ admins, ownPorts }) },
+        }),
+      },
+    }),
+    binaryWatcher: binaryWatcherMachine.provide({
+      actors: {
+        directory: directoryWatchMachine.provide({
+          actors: { watchDirectory: watchDirectory({}, {}, (name) => name === basename(program.binary)) },
+        }),
+        checkBinary: checkBinary({
+          binaries: net.binaries,
+          turns,
+          hotRestart: options.hotRestart,
+          words: envoyArguments(envoyFlags(options), { configFile: '/none', epoch: 0, baseId: 0 }),
+          validate: (path, signal) => judgeBootstrap(preparation, path, signal),
+        }),
+      },
+    }),
+    certWatcher: certWatcherMachine.provide({
+      actors: {
+        waitForFiles: waitForFiles(turns),
+        directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
+        digestFiles: readCertificates(certificateJudge(newest), log.scope('cert-watcher'), turns),
+      },
+    }),
+  };
+}
+
+function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationProber {
+  const { probes, destination, source, http2Probes: http2, keepsProbeConnections } = status;
+  // Its own: what a probe leaves open must not keep others from a connection.
+  const kept = keepsProbeConnections ? { kept: new Agent({ keepAlive: true, maxFreeSockets: 1 }) } : {};
+  return new ApplicationProber(probes, { destination, source, http2, ...kept }, log.scope('probe'));
 }
 
 function dnsWithEffects(options: DnsOptions, tables: DnsTables, metrics: AgentMetrics) {
@@ -250,11 +340,16 @@ function dnsWithEffects(options: DnsOptions, tables: DnsTables, metrics: AgentMe
 
 /** Envoy's way to the control plane. */
 function xdsProxyWithEffects(
-  { options, log }: AgentProgram,
-  { activity, names, vault }: { activity: XdsActivity; names: DnsTables | undefined; vault: SecretVault },
+  { options, log, traceLevel }: AgentProgram,
+  {
+    activity,
+    names,
+    vault,
+    told,
+  }: { activity: XdsActivity; names: DnsTables | undefined; vault: SecretVault; told: ToldRoots },
 ) {
   const { config, env, identity } = options;
-  const credentials = new ControlPlaneCredentials({ config, env, own: () => vault.newestPair(identityName) });
+  const credentials = new ControlPlaneCredentials({ config, env, own: () => vault.newestPair(identityName), told });
   const { headers, warnings } = xdsHeaders(env);
   for (const warning of warnings) log.warn(warning);
   return workloadXds({
@@ -263,6 +358,8 @@ function xdsProxyWithEffects(
     headers,
     activity,
     log: log.scope('xds'),
+    toldRoots: told,
+    tellsRoutine: traceLevel === 'full',
     trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
     ...(names && { nameTables: (table) => names.take(table) }),
   });
@@ -284,50 +381,49 @@ function servingPorts({ config, addresses, ...options }: ProxyOptions, table: Pr
   return { host: localAddresses(addresses).localhost, port, table };
 }
 
-function epochWithEffects(
-  program: AgentProgram,
-  table: ProcessTable,
-  admins: AdminInterfaces,
+function preparationOf(
+  { options, log }: AgentProgram,
+  { binaries }: SafetyNet,
   {
-    guard,
-    turns,
-    scratch,
-    xds,
-  }: { guard: readonly string[]; turns: FileTurns; scratch: readonly ScratchParent[]; xds: XdsActivity },
+    hasCredentialServer,
+    ...tools
+  }: Pick<PrepareEnvironment, 'admins' | 'guard' | 'turns' | 'scratch'> & {
+    hasCredentialServer: boolean;
+  },
+): PrepareEnvironment {
+  const { config } = options;
+  const source = bootstrapSource(options, hasCredentialServer, log);
+  return {
+    ...tools,
+    binaries,
+    source,
+    flags: envoyFlags(options),
+    configPath: config.configPath,
+    // A bootstrap of the user's own may have no control plane at all.
+    discoveryAddress: 'bootstrap' in source ? config.discoveryAddress : undefined,
+    certificates: options.watch.directories,
+  };
+}
+
+function epochWithEffects(
+  { options, log, recorder }: AgentProgram,
+  table: ProcessTable,
+  preparation: PrepareEnvironment & { readonly verdict: FirstVerdict },
+  xds: XdsActivity,
 ) {
-  const { options, binary, log, recorder } = program;
-  const { config, role } = options;
-  const flags = envoyFlags(options);
-  const source = bootstrapSource(options, log);
-  // A bootstrap of the user's own may have no control plane at all.
-  const discoveryAddress = 'bootstrap' in source ? config.discoveryAddress : undefined;
+  const { admins, discoveryAddress, source } = preparation;
   return epochMachine.provide({
     actors: {
-      prepare: prepareEpoch({
-        binary,
-        guard,
-        flags,
-        scratch,
-        admins,
-        configPath: config.configPath,
-        source,
-        discoveryAddress,
-        certificates: options.watch.directories,
-        turns,
-      }),
+      prepare: prepareEpoch(preparation, preparation.verdict),
       process: envoyProcess({
-        binary,
-        guard,
-        flags,
-        scratch,
+        ...preparation,
         table,
-        admins,
         recorder,
         log: log.scope('envoy'),
         outOfMemoryKills: outOfMemoryCounter(),
       }),
       probe: liveProbe({ admins, discoveryAddress, xds, startOf: (run) => table.startOf(run) }),
-      drainListeners: drainListeners({ admins, role }),
+      drainListeners: drainListeners({ admins, role: options.role }),
     },
     actions: {
       removeConfigFile: ({ context }) => {
@@ -356,6 +452,7 @@ function removeQuietly(file: string, log: Logger): void {
 
 function envoyFlags(options: ProxyOptions): EnvoyFlags {
   const { config, addresses, logLevel, concurrency, configOverride, hotRestart } = options;
+  const { skipDeprecatedLogs, enableCoreDump } = options;
   const { fileFlushIntervalMs, fileFlushMinSizeKb } = config;
   return {
     drainMs: config.drainDurationMs,
@@ -365,6 +462,8 @@ function envoyFlags(options: ProxyOptions): EnvoyFlags {
     componentLogLevel: logLevel.components,
     concurrency,
     configOverride,
+    skipDeprecatedLogs,
+    enableCoreDump,
     ...(!hotRestart && { disableHotRestart: true }),
     ...(fileFlushIntervalMs !== undefined && { fileFlushIntervalMs }),
     ...(fileFlushMinSizeKb !== undefined && { fileFlushMinSizeKb }),
@@ -372,42 +471,21 @@ function envoyFlags(options: ProxyOptions): EnvoyFlags {
 }
 
 /** The generated bootstrap differs by its admin port and the Envoy's name only: what is wrong with it is found before anything is started. */
-function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment['source'] {
-  const { addresses, podAnnotations, outlierLogPath, ...rest } = options;
+function bootstrapSource(
+  options: ProxyOptions,
+  hasCredentialServer: boolean,
+  log: Logger,
+): PrepareEnvironment['source'] {
   const { customConfigFile, proxyAdminPort } = options.config;
   if (customConfigFile) return { customConfigFile };
-  const tls = controlPlaneTls(options.config, options.env);
-  const { settings } = options.identity;
-  const build = (
-    adminPort: number,
-    { epoch, baseId }: EnvoyRun,
-  ): { bootstrap: object; warnings: readonly string[] } => {
-    const facts = {
-      ...rest,
-      addresses,
-      config: { ...options.config, proxyAdminPort: adminPort },
-      podAnnotations,
-      annotations: podAnnotations,
-      local: localAddresses(addresses),
-      hostIp: options.env.HOST_IP ?? '',
-      xdsSocket: xdsSocketPath(options.config.configPath),
-      // A parent and its child of a hot restart have one node, and a stream each.
-      xdsHeaders: { [envoyHeader]: `${epoch}@${baseId}` },
-      ...(outlierLogPath !== undefined && { outlierLogPath }),
-      ...(settings.source !== 'nowhere' && { secretSocket: settings.socket }),
-      ...(tls !== undefined && { controlPlaneName: tls.serverName }),
-    };
-    const { node, warnings } = buildNode(facts);
-    return {
-      bootstrap: buildBootstrap({ ...facts, node }),
-      warnings: [...warnings, ...telemetryWarnings(options.config)],
-    };
-  };
-  for (const warning of build(proxyAdminPort, { epoch: 0, baseId: 0 }).warnings) log.warn(warning);
-  return { bootstrap: (adminPort, run) => build(adminPort, run).bootstrap };
+  // Without its root there is no way to the control plane.
+  controlPlaneTls(options.config, options.env);
+  const make = (adminPort: number, run: EnvoyRun) => agentBootstrap(options, { adminPort, run, hasCredentialServer });
+  for (const warning of make(proxyAdminPort, { epoch: 0, baseId: 0 }).warnings) log.warn(warning);
+  return { bootstrap: (adminPort, run) => make(adminPort, run).bootstrap };
 }
 
-function agentSettings({ config, watch, identity, ...options }: ProxyOptions): AgentSettings {
+function agentSettings({ binary, options: { config, watch, identity, ...options } }: AgentProgram): AgentSettings {
   const { restartPolicy, hotRestart, exitOnZeroActiveConnections, minimumDrainMs } = options;
   return {
     ...defaultSettings,
@@ -420,6 +498,8 @@ function agentSettings({ config, watch, identity, ...options }: ProxyOptions): A
     parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,
     terminationDrainMs: config.terminationDrainDurationMs,
     watch: { ...defaultSettings.watch, ...watch },
+    binary: { ...defaultSettings.binary, path: binary, first: firstBinary, watched: options.watchBinary },
+    runsEnvoy: options.runsEnvoy,
     statusPort: config.statusPort,
     dns: options.dns !== undefined,
     identity: identity.settings,

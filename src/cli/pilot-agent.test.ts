@@ -29,7 +29,7 @@ test.each([
     /--customConfigFile \/nowhere does not exist/,
   ],
   ['a directory for a file', ['proxy', '--meshConfig', '/etc'], /a file cannot be read: \/etc: EISDIR/],
-  ['a log target', ['proxy', '--log_target', '/nowhere/log'], /--log_target \/nowhere\/log/],
+  ['§1.1 --log_target', ['proxy', '--log_target', '/nowhere/log'], /--log_target \/nowhere\/log/],
   [
     'no certificate of the control plane',
     ['proxy'],
@@ -40,4 +40,19 @@ test.each([
   expect(told).toMatch(expected);
   expect(told.split('\n').length).toBeLessThan(5);
   expect(code).toBe(255);
+});
+
+test.each([
+  ['proxy', '[role]'],
+  ['request', '<method> <path> [body]'],
+  ['wait', ''],
+  ['istio-iptables', ''],
+  ['istio-clean-iptables', ''],
+  ['version', ''],
+  ['completion', '<shell>'],
+])('§1.1 %s', (command, words) => {
+  const program = join(packageRoot(), 'src/cli/pilot-agent.ts');
+  const { status, stdout } = spawnSync(process.execPath, [program, command, '--help'], { encoding: 'utf8', cwd: '/' });
+  expect(stdout).toContain(`Usage: pilot-agent ${command} [options]${words === '' ? '' : ` ${words}`}\n`);
+  expect(status).toBe(0);
 });

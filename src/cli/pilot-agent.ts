@@ -1,15 +1,23 @@
 /** `pilot-agent`: the sidecar's entrypoint (spec/agent.md §1). */
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { runAgent } from '../agent/agent-system.ts';
 import { findOrInstallEnvoy } from '../agent/envoy/envoy-binary.ts';
+import { awaitAddresses } from '../agent/options/addresses.ts';
+import { withCloudMetadata } from '../agent/options/cloud-platform.ts';
 import type { ProxyOptions } from '../agent/options/options.ts';
 import type { ProxyFlags } from '../agent/options/proxy-flags.ts';
 import { resolveProxyOptions } from '../agent/options/proxy-options.ts';
+import { withStatsdAddress } from '../agent/options/statsd-address.ts';
 import { proxyConfigToJson } from '../model/mesh/proxy-config.ts';
+import type { Logger } from '../runtime/log.ts';
+import { openFilesLimit } from '../runtime/open-files.ts';
 import { standardError } from '../runtime/standard-streams.ts';
+import { bootstrapCommand } from './commands/bootstrap.ts';
+import { completionCommand } from './commands/completion.ts';
 import { istioCleanIptablesCommand, istioIptablesCommand } from './commands/istio-iptables.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './commands/log-flags.ts';
+import { addProxyFlags, roleAmong } from './commands/proxy-flags.ts';
 import { requestCommand } from './commands/request.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/trace-flags.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
@@ -30,6 +38,7 @@ function pilotAgent(): Command {
     .showHelpAfterError(hint)
     .exitOverride()
     .addCommand(proxyCommand())
+    .addCommand(bootstrapCommand())
     .addCommand(
       requestCommand({
         what: "Envoy's admin interface",
@@ -43,6 +52,7 @@ function pilotAgent(): Command {
     .addCommand(waitCommand())
     .addCommand(istioIptablesCommand())
     .addCommand(istioCleanIptablesCommand())
+    .addCommand(completionCommand('pilot-agent'))
     .addCommand(versionCommand('pilot-agent'));
   // A command that is added, not made by its program, takes over nothing of it.
   for (const command of program.commands) command.exitOverride().showHelpAfterError(hint);
@@ -59,46 +69,14 @@ function proxyCommand(): Command {
     .argument('[role]', 'sidecar or router', 'sidecar')
     .allowUnknownOption()
     .allowExcessArguments();
-  command.optionsGroup('Control plane:');
-  command
-    .option('--discoveryAddress <host:port>', 'default istiod.istio-system.svc:15012')
-    .option('--controlPlaneAuthPolicy <policy>', 'NONE (plaintext) or MUTUAL_TLS (default)')
-    .option('--connectTimeout <duration>', 'default 1s')
-    .option('--delta', 'incremental xDS');
-  command.optionsGroup('Who this proxy is:');
-  command
-    .option('--domain <suffix>', 'default $POD_NAMESPACE.svc.cluster.local')
-    .option('--serviceCluster <name>', 'default istio-proxy, or by the app label')
-    .option('--meshConfig <file>', 'mesh configuration, default ./etc/istio/config/mesh');
-  command.optionsGroup('Envoy:');
-  command
-    .option('--binaryPath <file>', 'default $ENVOY_BINARY, PATH, else installed into the cache')
-    .option('--configPath <dir>', 'generated files, default ./etc/istio/proxy')
-    .option('--customConfigFile <file>', 'run Envoy with this file; generate none')
-    .option('--concurrency <n>', 'worker threads, default one a processor')
-    .option('--drainDuration <duration>', 'default 45s')
-    .option('--parentShutdownDuration <duration>', 'default 60s')
-    .option('--terminationDrainDuration <duration>', 'drain before the end, default 5s')
-    .option('--proxyAdminPort <port>', 'default 15000')
-    .option('--spareAdminPort <port>', 'of an Envoy that replaces a stuck one, default a free port')
-    .option('--proxyLogLevel <levels>', 'level,component:level,…; default warning')
-    .option('--baseId <n>', 'Envoy base id, default a free one')
-    .option('--runDir <dir>', 'locks of base ids, default /run/chartpilot');
-  command.optionsGroup('Agent:');
-  command
-    .option('--statusPort <port>', 'readiness and metrics, default 15020; 0: none')
-    .option('--watchCerts <dir,…>', 'a change of a certificate in there restarts Envoy hot')
-    .option('--watchDelay <duration>', 'from a change to the restart, default 10s')
-    .option('--restartPolicy <policy>', 'an Envoy that ends: retry (default), or exit with it')
-    .option('--hotRestart <on|off>', 'off: drain and start anew instead; default on');
-  addLogFlags(addRecordingFlags(command));
-  for (const flag of rareFlags) command.addOption(new Option(flag).hideHelp());
+  addLogFlags(addRecordingFlags(addProxyFlags(command)));
   return command
     .addHelpText(
       'after',
       `\nEnvironment:
   EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true   end when no request is in flight, not after --terminationDrainDuration,
   MINIMUM_DRAIN_DURATION=5s              but not before this
+  DISABLE_ENVOY=true                     start none: for applications that speak xDS themselves
 \nExample:\n  pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE`,
     )
     .action(async (_role: string, flags: CommandFlags) => {
@@ -106,40 +84,42 @@ function proxyCommand(): Command {
     });
 }
 
-/** Taken as the reference takes them; few people need them. */
-const rareFlags = [
-  '--proxyComponentLogLevel <levels>',
-  '--outlierLogPath <file>',
-  '--statsdUdpAddress <host:port>',
-  '--id <id>',
-  '--ip <address>',
-];
-
 /** @returns the exit code */
 async function proxy(args: readonly string[], flags: CommandFlags): Promise<number> {
-  const role = roleAmong(args);
-  const options = resolveProxyOptions({ role, flags, env: process.env });
+  const role = roleAmong(args, 'sidecar');
+  const noAddress = await awaitAddresses();
+  const options = await withCloudMetadata(
+    await withStatsdAddress(resolveProxyOptions({ role, flags, env: process.env })),
+  );
   const { log, unwritten } = loggerFromFlags(flags, envoyScopeLevel(options));
   logWarnings(log);
+  if (noAddress !== undefined) log.warn(noAddress);
   log.info(`pilot-agent ${versionLine()}`, { role, pid: process.pid });
-  log.info('flags', flags);
-  log.info('effective config', proxyConfigToJson(options.config));
+  log.info('flags', withoutTokens(flags));
+  log.info('limit of open files', { limit: openFilesLimit() });
+  log.info('Effective config', withoutTokens(proxyConfigToJson(options.config)));
   const unknown = args.filter((arg) => arg.startsWith('-'));
   if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
 
-  const search = options.binaryPath === undefined ? {} : { binaryPath: options.binaryPath };
-  const progress = (line: string): void => standardError.write(`${line}\n`);
-  const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
-  log.info(`Envoy is ${envoy.path}`, { by: envoy.by });
-
+  const binary = options.runsEnvoy ? await envoyFor(options, log) : '';
   const { runDir } = options;
   const recording = openRecording({ program: 'pilot-agent', machines: [agentMachine], flags, runDir, log });
   try {
     const unwrittenLines = () => ({ log: unwritten(), trace: recording.unwritten() });
-    return await run({ options, binary: envoy.path, log, unwrittenLines, ...recording }, flags.trace);
+    const traceLevel = recording.level;
+    return await run({ options, binary, log, unwrittenLines, traceLevel, ...recording }, flags.trace);
   } finally {
     await recording.close();
   }
+}
+
+/** @returns the path of the binary */
+async function envoyFor({ binaryPath }: ProxyOptions, log: Logger): Promise<string> {
+  const search = binaryPath === undefined ? {} : { binaryPath };
+  const progress = (line: string): void => standardError.write(`${line}\n`);
+  const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
+  log.info(`Envoy is ${envoy.path}`, { by: envoy.by });
+  return envoy.path;
 }
 
 async function run(program: Parameters<typeof runAgent>[0], trace: string | undefined): Promise<number> {
@@ -151,11 +131,10 @@ async function run(program: Parameters<typeof runAgent>[0], trace: string | unde
   return exitCode;
 }
 
-/** The role stands before flags that we do not know, or after them. */
-function roleAmong(args: readonly string[]): string {
-  const [first = 'sidecar'] = args;
-  if (!first.startsWith('-')) return first;
-  return args.find((arg) => arg === 'sidecar' || arg === 'router') ?? 'sidecar';
+/** A log is read by more people than a configuration. */
+function withoutTokens(said: object): object {
+  const isToken = (key: string): boolean => /accessToken$/i.test(key);
+  return JSON.parse(JSON.stringify(said, (key, value: unknown) => (isToken(key) ? '…' : value))) as object;
 }
 
 /** Who asks Envoy to say more wants to read it. */

@@ -32,7 +32,7 @@ function pilotDiscovery(): Command {
     )
     .addCommand(tokenCommand())
     .addCommand(versionCommand('pilot-discovery'))
-    .addCommand(completionCommand());
+    .addCommand(completionCommand('pilot-discovery'));
   registerConformanceCommand(program);
   return program;
 }

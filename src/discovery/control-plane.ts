@@ -364,6 +364,7 @@ export class ControlPlane {
       ...(this.#signing && {
         authority: {
           describe: () => this.#signing!.describe(),
+          missing: () => this.#signing!.ledger.missing,
           rotate: (order) => this.#orders?.rotateRoot(order),
         },
       }),

@@ -178,6 +178,7 @@ describe('another is due', () => {
     material: ofServer,
     ofServer,
     authorities: trusted,
+    tainted: [],
     roots: trusted.map(({ id }) => id),
     bundle: new TrustBundle(
       'a',

@@ -4,6 +4,8 @@ import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypt
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { Certificate as CertificateStructure } from '@peculiar/asn1-x509';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Certificate, readCertificate } from './certificate.ts';
 import { endOf, findPath } from './certificate-path.ts';
@@ -109,6 +111,31 @@ describe('what is issued', () => {
     const numbers = Array.from({ length: 20 }, () => leafOf(root).serialNumber);
     expect(new Set(numbers).size).toBe(20);
     for (const number of numbers) expect(number).toMatch(/^[4-7][0-9A-F]{31}$/);
+  });
+
+  it('is byte for byte what the schema of certificates would write, whoever signs for which kind of key', () => {
+    const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey;
+    const issuers = [
+      rootOf('one', 'ec'),
+      rootOf('two', 'rsa'),
+      below(rootOf('three')),
+      rootOf('four', 'ec', life(300_000)),
+    ];
+    for (const issuer of [...issuers, ...issuers]) {
+      for (const key of [keyOf('ec'), keyOf('rsa'), p384]) {
+        const leaf = leafOf(issuer, { notBefore: now, notAfter: issuer.certificate.notAfter }, key);
+        const names = { uris: [], dns: ['istiod.istio-system.svc', 'localhost'], ips: ['127.0.0.1'] };
+        const server = issueLeaf(issuer, createPublicKey(key), names, life(1));
+        for (const der of [issuer.certificate.der, leaf.der, server]) {
+          const encoded = Buffer.from(AsnConvert.serialize(AsnConvert.parse(der, CertificateStructure)));
+          expect(encoded.toString('hex')).toBe(Buffer.from(der).toString('hex'));
+        }
+        expect(leaf.authorityKeyId).toBe(issuer.certificate.subjectKeyId);
+        expect(leaf.keyUsage?.flags.has('keyEncipherment')).toBe(key.asymmetricKeyType === 'rsa');
+        expect(leaf.notAfter).toEqual(issuer.certificate.notAfter);
+        expect(leaf.x509.verify(issuer.certificate.publicKey)).toBe(true);
+      }
+    }
   });
 
   it('keeps dates beyond 2050', () => {

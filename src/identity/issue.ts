@@ -5,22 +5,18 @@ import {
   AttributeTypeAndValue,
   AttributeValue,
   CertificateList,
-  Certificate as CertificateStructure,
   CRLNumber,
   Extension,
-  Extensions,
   id_ce_cRLNumber,
   Name,
   RelativeDistinguishedName,
   RevokedCertificate,
-  SubjectPublicKeyInfo,
-  TBSCertificate,
   TBSCertList,
   Time,
-  Validity,
   Version,
 } from '@peculiar/asn1-x509';
 import type { Certificate } from './certificate.ts';
+import * as der from './der.ts';
 import {
   alternativeNamesExtension,
   authorityExtensions,
@@ -61,14 +57,18 @@ export interface RootSubject {
 /** A root that signs itself. DER. */
 export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime: Lifetime): Uint8Array {
   const publicKey = createPublicKey(privateKey);
-  const name = AsnConvert.serialize(nameOf(subject));
+  const name = new Uint8Array(AsnConvert.serialize(nameOf(subject)));
   const keyId = keyIdOf(publicKey);
   return signed(privateKey, {
     issuer: name,
     subject: name,
     publicKey,
     lifetime,
-    extensions: [...authorityExtensions(undefined), subjectKeyExtension(keyId), authorityKeyExtension(keyId)],
+    extensions: encodedAll([
+      ...authorityExtensions(undefined),
+      subjectKeyExtension(keyId),
+      authorityKeyExtension(keyId),
+    ]),
   });
 }
 
@@ -81,10 +81,14 @@ export function issueIntermediate(
 ): Uint8Array {
   return signed(issuer.privateKey, {
     issuer: issuer.certificate.subject,
-    subject: AsnConvert.serialize(nameOf(subject)),
+    subject: new Uint8Array(AsnConvert.serialize(nameOf(subject))),
     publicKey,
     lifetime,
-    extensions: [...authorityExtensions(0), subjectKeyExtension(keyIdOf(publicKey)), ...keyOfIssuer(issuer)],
+    extensions: encodedAll([
+      ...authorityExtensions(0),
+      subjectKeyExtension(keyIdOf(publicKey)),
+      ...keyOfIssuer(issuer),
+    ]),
   });
 }
 
@@ -92,14 +96,13 @@ export function issueIntermediate(
 export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: Lifetime): Uint8Array {
   return signed(issuer.privateKey, {
     issuer: issuer.certificate.subject,
-    subject: AsnConvert.serialize(new Name()),
+    subject: emptyName,
     publicKey,
     lifetime,
     extensions: [
-      ...leafExtensions(publicKey),
-      alternativeNamesExtension(names, true),
-      subjectKeyExtension(keyIdOf(publicKey)),
-      ...keyOfIssuer(issuer),
+      ...fixedExtensionsOf(publicKey),
+      ...encodedAll([alternativeNamesExtension(names, true), subjectKeyExtension(keyIdOf(publicKey))]),
+      ...issuerKeyOf(issuer),
     ],
   });
 }
@@ -134,41 +137,79 @@ export function issueRevocationList(issuer: Issuer, list: Revocations): string {
       (value) => new Extension(value),
     ),
   });
-  const der = new CertificateList({
+  const encoded = new CertificateList({
     tbsCertList: tbs,
     signatureAlgorithm: algorithm,
     signature: signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), issuer.privateKey),
   });
-  return pemOf('X509 CRL', new Uint8Array(AsnConvert.serialize(der)));
+  return pemOf('X509 CRL', new Uint8Array(AsnConvert.serialize(encoded)));
 }
 
 interface Contents {
   /** DER of the names. */
-  readonly issuer: ArrayBuffer | Uint8Array;
-  readonly subject: ArrayBuffer | Uint8Array;
+  readonly issuer: Uint8Array;
+  readonly subject: Uint8Array;
   readonly publicKey: KeyObject;
   readonly lifetime: Lifetime;
-  readonly extensions: readonly ExtensionValue[];
+  /** DER. */
+  readonly extensions: readonly Uint8Array[];
 }
 
+const version3 = der.explicit(0, der.integer(Uint8Array.of(2)));
+const emptyName = der.sequence();
+
 function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensions }: Contents): Uint8Array {
-  const algorithm = identifierOf(algorithmOf(key));
-  const tbs = new TBSCertificate({
-    version: Version.v3,
-    serialNumber: arrayBufferOf(freshSerialNumber()),
-    signature: algorithm,
-    issuer: AsnConvert.parse(issuer, Name),
-    validity: new Validity({ notBefore: lifetime.notBefore, notAfter: lifetime.notAfter }),
-    subject: AsnConvert.parse(subject, Name),
-    subjectPublicKeyInfo: AsnConvert.parse(publicKey.export({ format: 'der', type: 'spki' }), SubjectPublicKeyInfo),
-    extensions: new Extensions(extensions.map((value) => new Extension(value))),
-  });
-  const certificate = new CertificateStructure({
-    tbsCertificate: tbs,
-    signatureAlgorithm: algorithm,
-    signatureValue: signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), key),
-  });
-  return new Uint8Array(AsnConvert.serialize(certificate));
+  const algorithm = identifierDerOf(key);
+  const tbs = der.sequence(
+    version3,
+    der.integer(freshSerialNumber()),
+    algorithm,
+    issuer,
+    der.sequence(der.time(lifetime.notBefore), der.time(lifetime.notAfter)),
+    subject,
+    publicKey.export({ format: 'der', type: 'spki' }),
+    der.explicit(3, der.sequence(...extensions)),
+  );
+  return new Uint8Array(der.sequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
+}
+
+/** By the kind of key: the same for each certificate. */
+const identifiers = new Map<string, Uint8Array>();
+
+function identifierDerOf(key: KeyObject): Uint8Array {
+  const algorithm = algorithmOf(key);
+  const known = identifiers.get(algorithm.id);
+  if (known !== undefined) return known;
+  const encoded = new Uint8Array(AsnConvert.serialize(identifierOf(algorithm)));
+  identifiers.set(algorithm.id, encoded);
+  return encoded;
+}
+
+const fixedExtensions = new Map<string, readonly Uint8Array[]>();
+
+/** The extensions that every leaf with a key of this kind has. */
+function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
+  const kind = publicKey.asymmetricKeyType ?? '';
+  const known = fixedExtensions.get(kind);
+  if (known !== undefined) return known;
+  const encoded = encodedAll(leafExtensions(publicKey));
+  fixedExtensions.set(kind, encoded);
+  return encoded;
+}
+
+const issuerKeys = new WeakMap<Certificate, readonly Uint8Array[]>();
+
+/** As {@link keyOfIssuer}, which is the same for everything that it signs. */
+function issuerKeyOf(issuer: Issuer): readonly Uint8Array[] {
+  const known = issuerKeys.get(issuer.certificate);
+  if (known !== undefined) return known;
+  const encoded = encodedAll(keyOfIssuer(issuer));
+  issuerKeys.set(issuer.certificate, encoded);
+  return encoded;
+}
+
+function encodedAll(extensions: readonly ExtensionValue[]): readonly Uint8Array[] {
+  return extensions.map((value) => new Uint8Array(AsnConvert.serialize(new Extension(value))));
 }
 
 /** Names the issuer's key, as the issuer does: of two issuers of one name only one fits. */

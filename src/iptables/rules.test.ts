@@ -59,7 +59,7 @@ test('IPv6: the same rules with its addresses, after those of IPv4', () => {
   expect(lines.indexOf('# ip6tables-restore --noflush')).toBeGreaterThan(lines.indexOf('# iptables-restore --noflush'));
 });
 
-test('the injector’s flags: all but some ports, all destinations but some ranges (rows 6, 7, 9, 15, 16, 18)', () => {
+test('the injector’s flags: all but some ports, all destinations but some ranges (§10.2 rows 4, 6, 7, 8, 9, 10, 11, 12, 15, 16, 17, 18)', () => {
   const lines = rulesOf({
     ...{ inboundPorts: '*', inboundPortsExclude: '15090,15021,,', outboundRanges: '*', outboundPortsExclude: '25' },
     ...{ outboundRangesExclude: '10.1.0.0/16,fd00::/8', outboundPorts: '3306', proxyUid: '1337', forceIpv6: 'true' },
@@ -89,7 +89,7 @@ test('the injector’s flags: all but some ports, all destinations but some rang
   expect(section(lines, 'nat', 'ip6tables')).toContain('-A ISTIO_OUTPUT -d fd00::/8 -j RETURN');
 });
 
-test('lists of ports and ranges (rows 7’, 18’): each of them, then a RETURN', () => {
+test("lists of ports and ranges (§10.2 rows 7', 18'): each of them, then a RETURN", () => {
   const lines = section(
     rulesOf({ inboundPorts: '80,443', inboundPortsExclude: '9', outboundRanges: '10.0.0.0/8,172.16.0.0/12,fd00::/8' }),
     'nat',
@@ -107,14 +107,14 @@ test('lists of ports and ranges (rows 7’, 18’): each of them, then a RETURN'
   expect(lines.join()).not.toContain('--dport 9 ');
 });
 
-test('a loopback range that is included: what others send there is captured (row 11b)', () => {
+test('a loopback range that is included: what others send there is captured (§10.2 row 11b)', () => {
   for (const range of ['127.1.2.0/24', '::1/128']) {
     const lines = rulesOf({ outboundRanges: `10.0.0.0/8,${range}` });
     expect(lines.filter((line) => line.includes('! --uid-owner') || line.includes('! --gid-owner'))).toEqual([]);
   }
 });
 
-test('interfaces: excluded ones first, those of virtual machines are inserted (rows 1, 2, 18)', () => {
+test('interfaces: excluded ones first, those of virtual machines are inserted (§10.2 rows 1, 2, 18)', () => {
   const flags: SaidFlags = { excludeInterfaces: 'net1, net2', kubevirtInterfaces: 'vnet0,vnet1' };
   expect(
     section(rulesOf({ ...flags, outboundRanges: '*' }), 'nat').filter((line) => /(-i|-o) v?net/.test(line)),
@@ -137,7 +137,7 @@ test('interfaces: excluded ones first, those of virtual machines are inserted (r
   ]);
 });
 
-test('TPROXY: table mangle, before nat (rows 1, 3, 5, 6, 7, 20)', () => {
+test('TPROXY: table mangle, before nat (§10.2 rows 1, 3, 5, 6, 7, 20)', () => {
   const lines = rulesOf({
     ...{ mode: 'TPROXY', inboundPorts: '*', inboundPortsExclude: '22', excludeInterfaces: 'net1', dropInvalid: true },
     ...{ tproxyMark: '0x539', proxyUid: '1337', proxyGid: '0' },
@@ -172,7 +172,7 @@ test('TPROXY: table mangle, before nat (rows 1, 3, 5, 6, 7, 20)', () => {
   );
 });
 
-test('DNS of the servers in resolv.conf, each family its own (rows 11, 14, 19)', () => {
+test('DNS of the servers in resolv.conf, each family its own (§10.2 rows 11, 14, 19)', () => {
   const lines = rulesOf({ redirectDns: true, forceIpv6: 'true' }, { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000,java' });
   expect(appended(section(lines, 'nat')).slice(4)).toEqual([
     '-A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN',
@@ -208,7 +208,7 @@ test('DNS of the servers in resolv.conf, each family its own (rows 11, 14, 19)',
   ]);
 });
 
-test('DNS of every server; groups that alone are captured are one rule (rows 13, 14, 19)', () => {
+test('DNS of every server; groups that alone are captured are one rule (§10.2 rows 13, 14, 19)', () => {
   const lines = rulesOf({ redirectDns: true, captureAllDns: true }, { ISTIO_OUTBOUND_OWNER_GROUPS: '1,2' });
   const nat = section(lines, 'nat');
   expect(nat).toContain('-A ISTIO_OUTPUT -m owner ! --gid-owner 1 -m owner ! --gid-owner 2 -j RETURN');
@@ -223,7 +223,7 @@ test('DNS of every server; groups that alone are captured are one rule (rows 13,
   ]);
 });
 
-test('G4: all protocols go through ISTIO_OUTPUT, HBONE is not sent back (rows 8, 11)', () => {
+test('G4: all protocols go through ISTIO_OUTPUT, HBONE is not sent back (§10.2 rows 8, 11)', () => {
   const nat = section(rulesOf({ generation: 'g4' }), 'nat');
   expect(nat).toContain('-A OUTPUT -j ISTIO_OUTPUT');
   for (const owner of ['uid', 'gid']) {

@@ -24,6 +24,9 @@ function resolve(
   });
 }
 
+const all: SaidFlags = { redirectDns: true, captureAllDns: true };
+const both = [true, true];
+
 describe('where a value comes from (§10.1)', () => {
   test('flag, else variable, else default; an empty variable says nothing', () => {
     const portOf = (flags: SaidFlags, env: NodeJS.ProcessEnv): number => resolve(flags, env).interception.proxyPort;
@@ -66,6 +69,62 @@ describe('where a value comes from (§10.1)', () => {
     expect(ipv6({ dualStack: true }, ['10.0.0.1'])).toBe(true);
     expect(ipv6({ forceIpv6: 'false' }, ['fd00::1'])).toBe(false);
     expect(ipv6({ forceIpv6: 'true' }, [])).toBe(true);
+  });
+});
+
+describe('§10.1 flags', () => {
+  test.each<[flag: string, said: SaidFlags, seen: (order: InterceptionOrder) => unknown, expected: unknown]>([
+    ['--envoy-port', { envoyPort: '1' }, (o) => o.interception.proxyPort, 1],
+    ['--inbound-capture-port', { inboundCapturePort: '1' }, (o) => o.interception.inboundCapturePort, 1],
+    ['--inbound-tunnel-port', { inboundTunnelPort: '1' }, (o) => o.interception.inboundTunnelPort, 1],
+    ['--proxy-uid', { proxyUid: '1,2' }, (o) => o.interception.proxyUids, ['1', '2']],
+    ['--proxy-gid', { proxyGid: '3' }, (o) => o.interception.proxyGids, ['3']],
+    ['--istio-inbound-interception-mode', { mode: 'TPROXY' }, (o) => o.interception.mode, 'TPROXY'],
+    ['--istio-inbound-ports', { inboundPorts: '80,81' }, (o) => o.interception.inboundPorts, [80, 81]],
+    ['--istio-local-exclude-ports', { inboundPortsExclude: '22' }, (o) => o.interception.inboundPortsExclude, [22]],
+    ['--istio-exclude-interfaces', { excludeInterfaces: 'n' }, (o) => o.interception.excludeInterfaces, ['n']],
+    ['--istio-service-cidr', { outboundRanges: '*' }, (o) => o.interception.outboundRanges, { v4: '*', v6: '*' }],
+    [
+      '--istio-service-exclude-cidr',
+      { outboundRangesExclude: '10.0.0.0/8,fd00::/8' },
+      (o) => o.interception.outboundRangesExclude,
+      { v4: ['10.0.0.0/8'], v6: ['fd00::/8'] },
+    ],
+    ['--istio-outbound-ports', { outboundPorts: '9' }, (o) => o.interception.outboundPorts, [9]],
+    [
+      '--istio-local-outbound-ports-exclude',
+      { outboundPortsExclude: '9' },
+      (o) => o.interception.outboundPortsExclude,
+      [9],
+    ],
+    ['--kube-virt-interfaces', { kubevirtInterfaces: 'k' }, (o) => o.interception.kubevirtInterfaces, ['k']],
+    ['--istio-inbound-tproxy-mark', { tproxyMark: '7' }, (o) => o.interception.tproxyMark, 7],
+    ['--istio-inbound-tproxy-route-table', { tproxyRouteTable: '7' }, (o) => o.interception.tproxyRouteTable, 7],
+    ['--dry-run', { dryRun: true }, (o) => o.dryRun, true],
+    ['--iptables-trace-logging', { traceLogging: true }, (o) => o.interception.traceLogging, true],
+    ['--skip-rule-apply', { skipRuleApply: true }, (o) => o.skipRuleApply, true],
+    ['--run-validation', { runValidation: true }, (o) => o.runValidation, true],
+    ['--restore-format', { restoreFormat: 'false' }, (o) => o.restoreFormat, false],
+    ['--redirect-dns, --capture-all-dns', all, (o) => [o.interception.redirectDns, o.interception.captureAllDns], both],
+    ['--drop-invalid', { dropInvalid: true }, (o) => o.interception.dropInvalid, true],
+    ['--iptables-probe-port', { probePort: '7' }, (o) => o.probePort, 7],
+    ['--probe-timeout', { probeTimeout: '7s' }, (o) => o.probeTimeoutMs, 7_000],
+    ['--output-paths', { outputPaths: '/o' }, (o) => o.outputPath, '/o'],
+    ['--network-namespace, --cni-mode', { networkNamespace: '/n', cniMode: true }, (o) => o.networkNamespace, '/n'],
+  ])('§10.1 %s', (_, said, seen, expected) => {
+    expect(seen(resolve(said))).toEqual(expected);
+    expect(seen(resolve({}))).not.toEqual(expected);
+  });
+
+  test('§10.1 --host-nsenter-exec is refused, and so is --cni-mode without a network', () => {
+    expect(() => resolve({ hostNsenterExec: true })).toThrow('--host-nsenter-exec');
+    expect(() => resolve({ cniMode: true })).toThrow('--cni-mode needs --network-namespace');
+  });
+
+  test('§10.1 ISTIO_OUTBOUND_OWNER_GROUPS, ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE', () => {
+    const groupsOf = (env: NodeJS.ProcessEnv): unknown => resolve({}, env).interception.ownerGroups;
+    expect(groupsOf({ ISTIO_OUTBOUND_OWNER_GROUPS: '1,2' })).toEqual({ captured: 'only', groups: ['1', '2'] });
+    expect(groupsOf({ ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '3' })).toEqual({ captured: 'all-but', groups: ['3'] });
   });
 });
 

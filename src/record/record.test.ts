@@ -196,6 +196,20 @@ describe('a writer', () => {
   });
 });
 
+test('two root actors with one id that live at the same time have names of their own', () => {
+  const recording = record({ program: 'test', machines: [keeper] });
+  const start = () => createActor(keeper, { id: 'one', inspect: recording.inspect }).start();
+  const first = start();
+  start().stop();
+  first.stop();
+  // After it, the name is free again.
+  start();
+  const named = (kind: 'spawn' | 'stop') =>
+    recordsIn(recording.text()).flatMap((line) => (line.kind === kind ? [line.actor] : []));
+  expect(named('spawn')).toEqual(['one', 'one (2)', 'one']);
+  expect(named('stop')).toEqual(['one (2)', 'one']);
+});
+
 test('what happens after the end of a recording is not recorded', async () => {
   const { recording } = kept([]);
   await recording.close();

@@ -4,6 +4,7 @@
  */
 export const errorTable = {
   ENVOY_NOT_FOUND: 'no Envoy binary was found',
+  ENVOY_CHANGED: 'the Envoy binary is not the one that was looked at',
   ENVOY_INSTALL_FAILED: 'Envoy could not be installed',
   BOOTSTRAP_INVALID: 'the Envoy bootstrap cannot be made',
   CERTIFICATES_CHANGED: 'the certificate files are not those that were found good',

@@ -63,7 +63,7 @@ describe('a line of text', () => {
   });
 });
 
-test('a line of JSON has the same', () => {
+test('§1.1 --log_as_json: a line of JSON has the same', () => {
   const [line] = written({ asJson: true }, (log) => log.scope('ads').warn('said', { name: 'shop', none: undefined }));
   expect(JSON.parse(line!)).toEqual({
     level: 'warn',
@@ -74,7 +74,7 @@ test('a line of JSON has the same', () => {
   });
 });
 
-test.each([false, true])('levels hold for their scope (as JSON: %s)', (asJson) => {
+test.each([false, true])('§1.1 --log_output_level: levels hold for their scope (as JSON: %s)', (asJson) => {
   const lines = written({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
     for (const scope of ['default', 'ads', 'push', 'constructor']) {
       const part = log.scope(scope);
@@ -92,4 +92,33 @@ test('a level that there is not is named', () => {
   expect(() => parseLogLevels('ads:loud')).toThrow(
     'log level "ads:loud": expected [scope:]level with level one of none,',
   );
+});
+
+describe('§1.1 --log_caller, --log_stacktrace_level', () => {
+  const said = (options: LogOptions): string[] => {
+    const lines: string[] = [];
+    const log = createLogger({ ...options, write: (line) => lines.push(line.trimEnd()) });
+    log.scope('a').warn('one', { b: 1 });
+    log.info('two');
+    return lines.map((line) => line.split('\t').slice(3).join(' '));
+  };
+
+  test('a line of a named scope says which line wrote it', () => {
+    expect(said({ callers: 'a' })).toEqual([expect.stringMatching(/^one {2}b=1 {2}caller=log\.test\.ts:\d+$/), 'two']);
+    expect(said({ callers: 'all' })[1]).toMatch(/^two {2}caller=log\.test\.ts:\d+$/);
+    expect(said({ callers: '' })).toEqual(['one  b=1', 'two']);
+  });
+
+  test('a line of the level, or worse, has the stack', () => {
+    const [one, two] = said({ stackTraceLevel: 'default:warn' });
+    expect(one).toMatch(/^one {2}b=1 {2}stack="at .*log\.test\.ts:\d+:\d+/);
+    expect(two).toBe('two');
+    expect(said({ stackTraceLevel: 'a:none,default:info' })[0]).toBe('one  b=1');
+  });
+
+  test('in JSON too', () => {
+    const lines: string[] = [];
+    createLogger({ asJson: true, callers: '*', write: (line) => lines.push(line) }).info('m');
+    expect(JSON.parse(lines[0]!)).toMatchObject({ msg: 'm', caller: expect.stringMatching(/^log\.test\.ts:\d+$/) });
+  });
 });

@@ -24,6 +24,10 @@ export interface LogOptions {
   outputLevel?: string;
   /** JSON lines instead of text (`--log_as_json`). */
   asJson?: boolean;
+  /** Scopes whose lines say which line of the program wrote them, with commas between; `all` (`--log_caller`). */
+  callers?: string;
+  /** As the level: lines of it and worse have the stack (`--log_stacktrace_level`). Default: none. */
+  stackTraceLevel?: string;
   /** Where lines go; standard output unless a test says otherwise. */
   write?: (line: string) => void;
 }
@@ -59,9 +63,10 @@ export function createLogger(options: LogOptions = {}): Logger {
   const levelOf = (scope: string): LogLevel =>
     levels.get('all') ?? levels.get(scope) ?? levels.get('default') ?? 'info';
   const lines = options.asJson === true ? jsonLines : textLines;
+  const traced = stackTraces(options);
   const make = (scope: string): Logger => {
     const level = levelOf(scope);
-    const say = lines(scope, level, write);
+    const say = traced(scope, lines(scope, level, write));
     const enabled = (one: Said): boolean => logLevels.indexOf(one) <= logLevels.indexOf(level);
     return {
       debug: say('debug'),
@@ -96,6 +101,38 @@ const jsonLines: Lines = (scope, level, write) => {
   );
   return (said) => (message, fields) => log[said](fields ?? {}, message);
 };
+
+/** What a line says of the program that wrote it, where somebody wants to know: it costs a stack each. */
+function stackTraces({ callers = '', stackTraceLevel = '' }: LogOptions) {
+  const named = new Set(callers.split(',').map((scope) => scope.trim()));
+  const levels = parseLogLevels(stackTraceLevel);
+  return (scope: string, say: ReturnType<Lines>): ReturnType<Lines> => {
+    const saysCaller = named.has('all') || named.has('*') || named.has(scope);
+    const worst = logLevels.indexOf(levels.get('all') ?? levels.get(scope) ?? levels.get('default') ?? 'none');
+    if (!saysCaller && worst === 0) return say;
+    return (said) => {
+      const write = say(said);
+      const saysStack = logLevels.indexOf(said) <= worst;
+      const line = (message: string, fields: object = {}): void => {
+        const place = { stack: '' };
+        Error.captureStackTrace(place, line);
+        // Without the message.
+        const frames = place.stack.split('\n').slice(1);
+        write(message, {
+          ...fields,
+          ...(saysCaller && { caller: placeOf(frames[0]) }),
+          ...(saysStack && { stack: frames.map((frame) => frame.trim()).join(' ') }),
+        });
+      };
+      return line;
+    };
+  };
+}
+
+/** File and line, without the folders that this installation happens to lie in. */
+function placeOf(frame = ''): string {
+  return /([^/\\(\s]+:\d+):\d+\)?$/.exec(frame)?.[1] ?? 'unknown';
+}
 
 /** Without pino, whose lines would have to be read again; what a value may cost is bounded as it bounds it. */
 const textLines: Lines = (scope, level, write) => (said) => {

@@ -12,7 +12,7 @@ import {
   X509Certificate,
 } from 'node:crypto';
 import { isIPv4 } from 'node:net';
-import * as der from './der.ts';
+import * as der from '../../src/identity/der.ts';
 
 export interface IssuedCertificate {
   /** PEM. */
@@ -87,7 +87,7 @@ function certify(request: CertificateRequest): Omit<IssuedCertificate, 'privateK
     der.integer(serial),
     ecdsaWithSha256,
     distinguishedName(request.issuer),
-    der.sequence(der.utcTime(new Date(now - dayMs)), der.utcTime(new Date(now + 365 * dayMs))),
+    der.sequence(der.time(new Date(now - dayMs)), der.time(new Date(now + 365 * dayMs))),
     distinguishedName(request.subject),
     request.publicKey.export({ type: 'spki', format: 'der' }),
     der.explicit(3, der.sequence(...request.extensions)),

@@ -10,6 +10,7 @@ import { pageFinding, startDemoPage } from './demo-page.ts';
 import { printEvents } from './event-lines.ts';
 import { duration, formatFindings } from './findings.ts';
 import { checkRunningMesh } from './run-check.ts';
+import { endingMesh, interruptedCode, interruption, print } from './session.ts';
 import { thingsToTry } from './things-to-try.ts';
 
 const usage = `Usage: npm start [-- --check] [--delta]
@@ -23,11 +24,6 @@ all on loopback, and shows what their statecharts do: here, and on a page for th
 
 /** Short, so that a person sees a restart end; long enough for responses of 3 s. */
 const times = { watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 9_000, terminationDrainMs: 1_000 };
-
-/** As a shell reports a program that was ended by Ctrl-C before it had done its work. */
-const interruptedCode = 130;
-
-const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -92,36 +88,6 @@ async function check(options: MeshOptions): Promise<number> {
     print(`\n${formatFindings(findings)} (${options.delta === true ? 'delta' : 'state of the world'}, ${elapsed()})`);
     return findings.every(({ ok }) => ok) ? 0 : 1;
   });
-}
-
-/** Whatever happens meanwhile: the mesh is ended, and its directory is kept only when something was wrong. */
-async function endingMesh(mesh: Mesh, run: () => Promise<number>): Promise<number> {
-  let exitCode = 1;
-  try {
-    exitCode = await run();
-  } catch (error) {
-    print(explainError(error));
-  }
-  const left = await mesh.stop({ keepDirectory: true });
-  for (const line of left) print(`left behind: ${line}`);
-  if (left.length > 0) exitCode = 1;
-  if (exitCode === 0 || exitCode === interruptedCode) mesh.remove();
-  else print(`configuration, logs and traces are in ${mesh.root}`);
-  return exitCode;
-}
-
-/** Resolves at the first signal to end; a second one ends at once, with everything that was started. */
-function interruption(): Promise<undefined> & { seen: boolean } {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const interrupted = Object.assign(promise, { seen: false });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      if (interrupted.seen) process.exit(interruptedCode);
-      interrupted.seen = true;
-      resolve(undefined);
-    });
-  }
-  return interrupted;
 }
 
 try {

@@ -18,7 +18,7 @@ const sideBySide = 8;
  * Scenarios say what happens within which times: on a machine that does other things as well, an Envoy is late at times. One
  * that departs is looked at again, by itself; where the model is wrong, it departs each time.
  */
-const looksAgain = 2;
+const looksAgain = 4;
 
 const testRun = randomUUID();
 const seenOnEnvoy = new Map<Scenario, readonly Observation[] | Error>();

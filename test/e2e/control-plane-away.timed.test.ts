@@ -32,7 +32,7 @@ async function stat({ adminPort }: AgentProgram, name: string): Promise<number> 
   return Number(/: (\d+)/.exec(text)?.[1]);
 }
 
-const received = (agent: AgentProgram): Promise<number> => stat(agent, 'cluster.xds-grpc.upstream_cx_rx_bytes_total');
+const received = (agent: AgentProgram): Promise<number> => stat(agent, 'cluster.xds-grpc;.upstream_cx_rx_bytes_total');
 
 /** How many these are when no more come. */
 async function quietBytes(agent: AgentProgram): Promise<number> {

@@ -1,23 +1,54 @@
-/** From the control plane's configuration to an application's question: the names of the mesh are answered by the agent. */
+/** What a workload has of its agent: the names of the mesh from the control plane's table, its probes and its metrics. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type DecodedPacket, decode, encode } from 'dns-packet';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
-import { type Mesh, sampleHost, startMesh } from '../harness/mesh.ts';
+import { type AgentProgram, Mesh, sampleHost } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
 
 let mesh: Mesh | undefined;
+let agent: AgentProgram;
+let dnsPort: number;
+let application: Server;
+let health = 200;
+const probe = '/app-health/web/readyz';
 
-afterAll(async () => {
-  if (mesh !== undefined) await conclude(mesh);
+beforeAll(async () => {
+  application = createServer((request, response) => {
+    if (request.url === '/metrics') response.end('application_up 1\n');
+    else response.writeHead(health).end();
+  });
+  application.listen(0, '127.0.0.1');
+  await once(application, 'listening');
+  const { port } = application.address() as AddressInfo;
+  [dnsPort] = (await freePorts(1)) as [number];
+  mesh = await Mesh.create({
+    env: {
+      INSTANCE_IP: '127.0.0.1',
+      ISTIO_META_DNS_CAPTURE: 'true',
+      DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}`,
+      DNS_FORWARD_TIMEOUT: '100ms',
+      ISTIO_PROMETHEUS_ANNOTATIONS: JSON.stringify({ scrape: 'true', port: String(port), path: '/metrics' }),
+      ISTIO_KUBE_APP_PROBERS: JSON.stringify({ [probe]: { httpGet: { port, path: 'healthz' } } }),
+    },
+  });
+  await mesh.startDiscovery();
+  agent = mesh.startSidecar();
 });
 
-async function ask(port: number, name: string): Promise<DecodedPacket> {
+afterAll(async () => {
+  application.close();
+  await conclude(mesh);
+});
+
+async function ask(name: string): Promise<DecodedPacket> {
   const client = createSocket('udp4');
   try {
-    client.send(encode({ type: 'query', id: 3, questions: [{ type: 'A', name }] }), port, '127.0.0.1');
+    client.send(encode({ type: 'query', id: 3, questions: [{ type: 'A', name }] }), dnsPort, '127.0.0.1');
     const [response] = (await once(client, 'message', { signal: AbortSignal.timeout(10_000) })) as [Buffer];
     return decode(response);
   } finally {
@@ -25,16 +56,53 @@ async function ask(port: number, name: string): Promise<DecodedPacket> {
   }
 }
 
-test('a host of a ServiceEntry is answered with the address that the control plane allocated for it', async () => {
-  const [port] = (await freePorts(1)) as [number];
-  const env = { ISTIO_META_DNS_CAPTURE: 'true', DNS_PROXY_ADDR: `127.0.0.1:${port}`, DNS_FORWARD_TIMEOUT: '100ms' };
-  mesh = await startMesh({ env });
-  const found = await eventually('the table has come', async () => {
-    const response = await ask(port, sampleHost);
-    return response.flag_aa ? response : undefined;
-  });
+const status = async (path: string): Promise<number> =>
+  (await fetch(`http://127.0.0.1:${agent.statusPort}${path}`)).status;
+
+const addressesOf = (response: DecodedPacket): unknown[] =>
+  (response.answers ?? []).map((answer) => ('data' in answer ? answer.data : undefined));
+
+test('§9: whoever is told that the agent is ready is answered from the control plane’s table, with the address that was allocated', async () => {
+  await mesh!.waitForAgent(agent);
+  const found = await ask(sampleHost);
+  expect(found).toMatchObject({ flag_aa: true });
   expect(found.answers).toMatchObject([
     { name: sampleHost, type: 'A', ttl: 30, data: expect.stringMatching(/^240\.240\./) },
   ]);
-  expect((await ask(port, 'nobody.invalid')).flag_aa).toBe(false);
+  expect((await ask('nobody.invalid')).flag_aa).toBe(false);
+});
+
+test('§9: a ServiceEntry that changes changes the answers, whole', async () => {
+  const addresses = (list: string): number =>
+    mesh!.directory.edit('service.yaml', (text) =>
+      text.replace(/\n {2}hosts: \[.*\](\n {2}addresses: .*)?/, (found) => {
+        const [, hosts] = found.split('\n');
+        return `\n${hosts}${list === '' ? '' : `\n  addresses: [${list}]`}`;
+      }),
+    );
+  const answered = async (): Promise<unknown[]> => addressesOf(await ask(sampleHost));
+  for (const address of ['10.9.8.7', '10.9.8.8']) {
+    addresses(address);
+    await eventually(`the answer is ${address} alone`, async () => String(await answered()) === address);
+  }
+  addresses('');
+  await eventually('the answer is an allocated one again', async () => String(await answered()).startsWith('240.240.'));
+});
+
+test('§6.6: a probe that was rewritten to the agent is put to the application', async () => {
+  for (health of [200, 503, 418]) expect(await status(probe)).toBe(health);
+  expect(await status('/app-health/web/livez')).toBe(400);
+});
+
+test('§6.4: the metrics of agent, Envoy and application are one answer', async () => {
+  const text = await (await fetch(`http://127.0.0.1:${agent.statusPort}/stats/prometheus`)).text();
+  expect(text).toMatch(/\nistio_agent_scrapes_total 1\n.*\nenvoy_server_live\{.*\} 1\n.*\napplication_up 1\n$/s);
+});
+
+test('§9: the control plane away, the last table stays, and the agent is ready', async () => {
+  const { program } = mesh!.discovery!;
+  process.kill(program.pid, 'SIGKILL');
+  await program.exited;
+  expect(await ask(sampleHost)).toMatchObject({ flag_aa: true, rcode: 'NOERROR' });
+  expect(await status('/healthz/ready')).toBe(200);
 });

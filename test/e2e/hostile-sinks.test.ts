@@ -348,7 +348,14 @@ describe('an error that nobody caught', () => {
         new Function(code)();
       }, 20).unref();`,
     );
-    return { env: { NODE_OPTIONS: `--import=${module}` }, happens: (code) => writeFileSync(order, code) };
+    return {
+      env: { NODE_OPTIONS: `--import=${module}` },
+      // At once as a whole: who looks in between would find an order without words, and take it.
+      happens: (code) => {
+        writeFileSync(`${order}.new`, code);
+        renameSync(`${order}.new`, order);
+      },
+    };
   }
 
   test('in a timer or a promise is logged with its stack and counted, and the agent goes on', async () => {

@@ -28,15 +28,17 @@ async function podNetwork(): Promise<PodNetwork> {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
-  await neighbour.run(['ip', 'addr', 'add', `${elsewhere}/32`, 'dev', 'lo']);
-  await neighbour.listen({
-    ports: ['tcp 80', 'tcp 443', 'tcp 7777', 'tcp 53', `udp 53 ${other.v4} ${other.v6} ${elsewhere}`],
-  });
-  await pod.listen({
-    ports: ['tcp 15001', 'tcp 15006', 'tcp 15008', 'tcp 15053', 'udp 15053 127.0.0.1 ::1'],
-    uid: proxy,
-  });
-  await pod.listen({ ports: ['tcp 8080', 'tcp 9999'], uid: application });
+  await neighbour.configure([`addr add ${elsewhere}/32 dev lo`]);
+  await Promise.all([
+    neighbour.listen({
+      ports: ['tcp 80', 'tcp 443', 'tcp 7777', 'tcp 53', `udp 53 ${other.v4} ${other.v6} ${elsewhere}`],
+    }),
+    pod.listen({
+      ports: ['tcp 15001', 'tcp 15006', 'tcp 15008', 'tcp 15053', 'udp 15053 127.0.0.1 ::1'],
+      uid: proxy,
+    }),
+    pod.listen({ ports: ['tcp 8080', 'tcp 9999'], uid: application }),
+  ]);
   return network;
 }
 
@@ -45,7 +47,7 @@ function agent(
   args: readonly string[],
   { uid, env = {}, command = 'istio-iptables' }: { uid?: number; env?: NodeJS.ProcessEnv; command?: string } = {},
 ): Promise<CommandResult> {
-  const program = [process.execPath, join(packageRoot(), 'src/cli/pilot-agent.ts'), command, ...args];
+  const program = [process.execPath, join(packageRoot(), 'dist/pilot-agent.mjs'), command, ...args];
   return side.run(program, { env, ...(uid !== undefined && { uid }) });
 }
 
@@ -65,19 +67,16 @@ async function expectAnswers(side: NetworkSide, uid: number, expected: Record<De
 /** Everything that a redirection may change, without counters and dates. */
 async function stateOf(side: NetworkSide): Promise<string> {
   const commands = [
-    ['iptables-save'],
-    ['ip6tables-save'],
-    ['ip', 'rule'],
-    ['ip', '-6', 'rule'],
-    ['ip', 'route', 'show', 'table', 'all'],
-    ['ip', '-6', 'addr', 'show', 'dev', 'lo'],
+    'iptables-save',
+    'ip6tables-save',
+    'ip rule',
+    'ip -6 rule',
+    'ip route show table all',
+    'ip -6 addr show dev lo',
   ];
-  const told: string[] = [];
-  for (const command of commands) {
-    const { stdout } = await side.run(command);
-    // A table that was looked into is there, with its empty chains; a link's own address comes when the link is up.
-    told.push(...stdout.split('\n').filter((line) => !/^($|#|\*|COMMIT|:[A-Z]+ ACCEPT)|fe80:/.test(line)));
-  }
+  const { stdout } = await side.run(['sh', '-c', commands.join(';')]);
+  // A table that was looked into is there, with its empty chains; a link's own address comes when the link is up.
+  const told = stdout.split('\n').filter((line) => !/^($|#|\*|COMMIT|:[A-Z]+ ACCEPT)|fe80:/.test(line));
   return told.join('\n');
 }
 

@@ -16,7 +16,7 @@ beforeAll(async () => {
   mesh = await Mesh.create({ drainMs: 1_000, parentShutdownMs: 2_000 });
   // The routine of the xDS streams, too.
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--traceLevel', 'full'])]);
-  const gateway = mesh.startGateway();
+  const gateway = mesh.startGateway(['--traceLevel', 'full']);
   await Promise.all([gateway, mesh.startSidecar()].map((agent) => mesh.waitForAgent(agent)));
   await mesh.waitForAnswer(mesh.httpsTarget);
   const serial = mesh.renewCertificate();
@@ -87,4 +87,27 @@ test('a test that is made of such a trace passes, with the package as others hav
   const { code } = await program.exited;
   expect(program.output()).toMatch(/Tests .*1 passed/);
   expect(code).toBe(0);
+});
+
+test('on one axis, each push leads to the Envoy it is for, and its answer back; the clocks are compared by them', async () => {
+  const merged = join(mesh.root, 'merged.trace');
+  const { code, output } = await chartpilot('trace', '--merge', merged, ...mesh.traceFiles);
+  expect(code, output).toBe(0);
+  const lines = readFileSync(merged, 'utf8').trimEnd().split('\n');
+  const events = lines.map((line) => JSON.parse(line) as TraceRecord).filter((record) => record.kind === 'event');
+  const toldOf = (type: string) => events.filter(({ event }) => event.type === type);
+  const pushes = toldOf('xds.push');
+  expect(pushes.length).toBeGreaterThan(8);
+  expect(pushes).toHaveLength(toldOf('response.passed').length);
+  const answers = toldOf('request.passed').filter(({ event }) => event.nonce !== '');
+  // But for what was on its way when an Envoy was killed, or at the end.
+  expect(answers.length - toldOf('xds.answer').length).toBeLessThan(3);
+  expect(answers.length).toBeGreaterThan(8);
+  // Messages both ways in milliseconds: the gateway's clock is known to them.
+  const [, plusMinus] = /^gateway: .*\(± (\d+) ms, by \d\d+ messages\)$/m.exec(output) ?? [];
+  expect(Number(plusMinus)).toBeLessThan(100);
+  const why = await chartpilot('trace', merged, '--why', String(pushes.at(-1)!.seq));
+  expect(why.output).toMatch(/← pilot-discovery:ads-connection-\d+\/stream → .*response\.sent/);
+  // Weights were changed in a file: a person reads which, and when.
+  expect(why.output).toMatch(/push\.order[\s\S]*push\.request .*VirtualService\/demo\/sample[\s\S]*source\.moved/);
 });

@@ -1,108 +1,416 @@
 /** The root of a mesh is rotated under load: everybody is told by the control plane, and nobody is cut off. */
-import { X509Certificate } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readCertificate } from '../../src/identity/certificate.ts';
+import { type Issuer, issueIntermediate, issueRoot } from '../../src/identity/issue.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { eventually } from '../harness/eventually.ts';
-import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
+import { type AgentProgram, type Mesh, type MeshOptions, sampleHost, startMesh } from '../harness/mesh.ts';
+import { spiffeIdOf } from '../harness/mesh-identity.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { conclude } from './conclude.ts';
-
-let mesh: Mesh;
 
 /** What `GET /debug/authorityz` says. */
 interface AuthorityPage {
   readonly stage: string;
   readonly signer: { readonly id: string; readonly serialNumber: string };
-  readonly roots: readonly { readonly serialNumber: string }[];
+  readonly roots: readonly { readonly id: string; readonly serialNumber: string }[];
+  readonly revoked: { readonly lists: string };
+  readonly tainted?: string;
+  readonly waitsFor?: { readonly missing: number; readonly workloads: readonly string[] };
 }
 
-beforeAll(async () => {
-  mesh = await startMesh({ mutualTls: true, env: { SECRET_TTL: '16s' } });
-}, 120_000);
-
-afterAll(() => conclude(mesh));
-
-async function asked(method: 'GET' | 'POST', query = ''): Promise<string> {
-  const address = `http://127.0.0.1:${mesh.discovery!.httpPort}/debug/authorityz${query}`;
-  const response = await fetch(address, { method, signal: AbortSignal.timeout(5_000) });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${response.status}: ${text}`);
-  return text;
+interface InlineBytes {
+  readonly inline_bytes: string;
 }
 
-const authority = async (): Promise<AuthorityPage> => JSON.parse(await asked('GET')) as AuthorityPage;
+/** A mesh of three workloads with Envoys: a sidecar, and two gateways at the same ports. */
+class RotatedMesh {
+  readonly mesh: Mesh;
+  readonly extra: AgentProgram;
 
-/** Serial numbers of the roots that an Envoy trusts for workloads. */
-async function trusted({ adminPort }: AgentProgram): Promise<string[]> {
-  const address = `http://127.0.0.1:${adminPort}/config_dump?resource=dynamic_active_secrets`;
-  const response = await fetch(address, { signal: AbortSignal.timeout(2_000) });
-  const { configs } = (await response.json()) as {
-    configs: { name: string; secret: { validation_context?: { trusted_ca: { inline_bytes: string } } } }[];
-  };
-  const roots = configs.find(({ name }) => name === 'ROOTCA')?.secret.validation_context?.trusted_ca.inline_bytes;
-  const pem = Buffer.from(roots ?? '', 'base64').toString();
-  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return certificates.map((certificate) => new X509Certificate(certificate).serialNumber).sort();
-}
+  private constructor(mesh: Mesh, extra: AgentProgram) {
+    this.mesh = mesh;
+    this.extra = extra;
+  }
 
-/** Where the control plane is killed in each rotation; at length, in each stage. */
-const rotations: readonly (readonly string[])[] = sized({
-  quick: [['signing']],
-  short: [['signing']],
-  full: [[], ['trusting'], ['signing'], ['dropping']],
-});
+  static async start(options: MeshOptions): Promise<RotatedMesh> {
+    const mesh = await startMesh({ mutualTls: true, ...options });
+    const extra = await mesh.startExtraAgent([]);
+    await mesh.waitForAgent(extra);
+    return new RotatedMesh(mesh, extra);
+  }
 
-test.each(rotations.map((kills) => [kills.join(' and ') || 'nowhere', kills] as const))(
-  'the next root is trusted before anybody has a certificate of it; the control plane is killed in: %s',
-  async (_, kills) => {
-    const before = await authority();
-    expect(before.stage).toBe('steady');
-    const envoys = [mesh.gateway!, mesh.sidecar!];
-    const pids = (): number[] => envoys.flatMap((agent) => mesh.envoysOf(agent).map(({ pid }) => pid));
-    const started = pids();
-    const load = await mesh.startLoad({
-      target: mesh.httpTarget,
+  get envoys(): AgentProgram[] {
+    return [this.mesh.gateway!, this.mesh.sidecar!, this.extra];
+  }
+
+  get pids(): number[] {
+    return this.envoys.flatMap((agent) => this.mesh.envoysOf(agent).map(({ pid }) => pid));
+  }
+
+  async ask(method: 'GET' | 'POST', query = ''): Promise<{ status: number; text: string }> {
+    const address = `http://127.0.0.1:${this.mesh.discovery!.httpPort}/debug/authorityz${query}`;
+    const response = await fetch(address, { method, signal: AbortSignal.timeout(5_000) });
+    return { status: response.status, text: await response.text() };
+  }
+
+  async order(order: string): Promise<void> {
+    expect(await this.ask('POST', `?order=${order}`)).toMatchObject({ status: 202 });
+  }
+
+  async page(): Promise<AuthorityPage> {
+    const { status, text } = await this.ask('GET');
+    if (status !== 200) throw new Error(`${status}: ${text}`);
+    return JSON.parse(text) as AuthorityPage;
+  }
+
+  async restartDiscovery(): Promise<void> {
+    const { program } = this.mesh.discovery!;
+    process.kill(program.pid, 'SIGKILL');
+    await program.exited;
+    await this.mesh.startDiscovery();
+  }
+
+  startLoad() {
+    return this.mesh.startLoad({
+      target: this.mesh.httpTarget,
       clients: [
         { kind: 'ka', count: 2, pauseMs: 5 },
         { kind: 'new', count: 1, pauseMs: 10 },
         { kind: 'h2', count: 1, streams: 2, pauseMs: 5 },
       ],
-      maxDurationMs: 150_000,
+      maxDurationMs: 900_000,
     });
-    const left = new Set(kills);
-    const killAt = async (stage: string): Promise<void> => {
-      if (!left.delete(stage)) return;
-      const { program } = mesh.discovery!;
-      process.kill(program.pid, 'SIGKILL');
-      await program.exited;
-      await mesh.startDiscovery();
-    };
-    await asked('POST', '?order=rotate');
+  }
+
+  /** Waits until the next root is trusted alone by the authority, and by every Envoy. */
+  async rotated(before: AuthorityPage, seen: (now: AuthorityPage) => Promise<void> = async () => {}): Promise<void> {
     const page = await eventually(
       'the next root is the only one',
       async () => {
-        const now = await authority();
-        await killAt(now.stage);
+        const now = await this.page();
+        await seen(now);
         return now.stage === 'steady' && now.signer.id !== before.signer.id && now;
       },
-      { deadlineMs: 60_000, everyMs: 20 },
+      { deadlineMs: 90_000, everyMs: 20 },
     );
-    const only = page.signer.serialNumber;
-    for (const envoy of envoys) {
+    const only = page.roots.map(({ serialNumber }) => serialNumber).join();
+    for (const envoy of this.envoys) {
       await eventually(
         'an Envoy trusts it alone',
         async () => {
-          const roots = await trusted(envoy);
-          if (roots.join() !== only) throw new Error(`it trusts ${roots.join()}, not ${only}`);
+          const roots = (await secret(envoy, 'ROOTCA')).map(({ serialNumber }) => serialNumber).join();
+          if (roots !== only) throw new Error(`it trusts ${roots}, not ${only}`);
           return true;
         },
         { deadlineMs: 20_000 },
       );
     }
+  }
+}
+
+/** The certificates of a secret that an Envoy has. */
+async function secret({ adminPort }: AgentProgram, name: 'ROOTCA' | 'default'): Promise<X509Certificate[]> {
+  const address = `http://127.0.0.1:${adminPort}/config_dump?resource=dynamic_active_secrets`;
+  const response = await fetch(address, { signal: AbortSignal.timeout(2_000) });
+  const { configs } = (await response.json()) as {
+    configs: {
+      name: string;
+      secret: {
+        validation_context?: { trusted_ca: InlineBytes };
+        tls_certificate?: { certificate_chain: InlineBytes };
+      };
+    }[];
+  };
+  const found = configs.find((config) => config.name === name)?.secret;
+  const bytes = found?.validation_context?.trusted_ca ?? found?.tls_certificate?.certificate_chain;
+  const pem = Buffer.from(bytes?.inline_bytes ?? '', 'base64').toString();
+  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return certificates.map((certificate) => new X509Certificate(certificate));
+}
+
+const ownSerialNumber = async (agent: AgentProgram): Promise<string | undefined> =>
+  (await secret(agent, 'default'))[0]?.serialNumber;
+
+/** Where an agent writes what it is issued, below its folder. */
+const output = 'out';
+
+interface Identity {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+}
+
+/** A client with the gateway's identity that asks the sidecar over mutual TLS, each time by the session of the time before. */
+class ResumingClient {
+  readonly #mesh: Mesh;
+  requests = 0;
+  resumed = 0;
+  readonly failures: string[] = [];
+  session: Buffer | undefined;
+  #isStopped = false;
+  #work: Promise<void> | undefined;
+
+  constructor(mesh: Mesh) {
+    this.#mesh = mesh;
+  }
+
+  /** Key and certificate of one time: they are written one after the other. */
+  identity(): Identity {
+    const read = (name: string): string => readFileSync(join(this.#mesh.root, 'gateway', output, name), 'utf8');
+    for (;;) {
+      const [cert, key] = [read('cert-chain.pem'), read('key.pem')];
+      if (cert !== read('cert-chain.pem')) continue;
+      const isPair = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+      if (isPair) return { cert, key, ca: read('root-cert.pem') };
+    }
+  }
+
+  start(): void {
+    this.#work = (async () => {
+      while (!this.#isStopped) {
+        // That of now: what has been renewed counts no more a moment later, when the last workload has renewed.
+        const outcome = await this.ask(this.identity(), this.session);
+        this.requests++;
+        if (typeof outcome === 'string') this.failures.push(outcome);
+        else if (outcome.isResumed) this.resumed++;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#work;
+  }
+
+  /** One request over a connection of its own. @returns why it failed, or whether the session was resumed */
+  ask(identity: Identity, session: Buffer | undefined): Promise<string | { isResumed: boolean }> {
+    return new Promise((resolve) => {
+      const asked = request(
+        {
+          ...identity,
+          ...(session && { session }),
+          ...{ host: '127.0.0.1', port: this.#mesh.ports.sidecarIngress, path: '/', agent: false },
+          headers: { host: sampleHost },
+          checkServerIdentity: () => undefined,
+        },
+        (response) => {
+          const isResumed = (response.socket as TLSSocket).isSessionReused();
+          response.resume();
+          response.once('end', () =>
+            resolve(response.statusCode === 200 ? { isResumed } : `status ${response.statusCode}`),
+          );
+        },
+      );
+      asked.once('socket', (socket) => socket.on('session', (next: Buffer) => (this.session = next)));
+      asked.once('error', (error) => resolve(error.message));
+      asked.setTimeout(10_000, () => asked.destroy(new Error('no answer in 10 s')));
+      asked.end();
+    });
+  }
+}
+
+/** An intermediate below a root of its own, as a person puts it into ROOT_CA_DIR: each file whole, the certificate last. */
+function plug(directory: string, name: string): void {
+  const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };
+  const [rootKey, key] = [newKey(), newKey()];
+  const certificate = readCertificate(issueRoot(rootKey, { organization: 'plugged', commonName: name }, life));
+  const root: Issuer = { certificate, privateKey: rootKey };
+  const subject = { organization: 'plugged', commonName: `${name} below` };
+  const { pem } = readCertificate(issueIntermediate(root, createPublicKey(key), subject, life));
+  mkdirSync(directory, { recursive: true });
+  const files = {
+    'root-cert.pem': certificate.pem,
+    'cert-chain.pem': `${pem}${certificate.pem}`,
+    'ca-key.pem': key.export({ format: 'pem', type: 'pkcs8' }) as string,
+    'ca-cert.pem': pem,
+  };
+  for (const [file, text] of Object.entries(files)) {
+    writeFileSync(join(directory, `.${file}`), text, { mode: 0o600 });
+    renameSync(join(directory, `.${file}`), join(directory, file));
+  }
+}
+
+/** Each certificate in use leads to the roots of now, and a list of each of them lies beside it. */
+async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }: AuthorityPage): Promise<void> {
+  expect(lists.split('BEGIN X509 CRL').length - 1).toBe(roots.length);
+  const directory = mkdtempSync(join(tmpdir(), 'lists-'));
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(directory, name), text);
+    return join(directory, name);
+  };
+  try {
+    const [leaf, ...between] = await secret(rotated.mesh.gateway!, 'default');
+    const trusted = (await secret(rotated.mesh.gateway!, 'ROOTCA')).map(String).join('\n');
+    const args = ['verify', '-crl_check', '-CAfile', write('roots.pem', trusted), '-CRLfile', write('crl.pem', lists)];
+    const chain = between.length === 0 ? [] : ['-untrusted', write('between.pem', between.map(String).join('\n'))];
+    execFileSync('openssl', [...args, ...chain, write('leaf.pem', String(leaf))], { stdio: 'pipe' });
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** For each mode, where the control plane is killed in each of three rotations in a row; at length, in each stage. */
+const everywhere = [[], ['trusting'], ['signing'], ['dropping']];
+const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>>({
+  quick: { 'self-signed': [['signing']] },
+  short: { 'self-signed': [[], ['signing'], []], 'plugged in': [[], ['signing'], []] },
+  full: { 'self-signed': everywhere, 'plugged in': everywhere },
+});
+
+describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills) => {
+  let rotated: RotatedMesh;
+  let plugged: string;
+  let client: ResumingClient;
+
+  beforeAll(async () => {
+    plugged = mkdtempSync(join(tmpdir(), 'plugged-'));
+    const isPluggedIn = mode === 'plugged in';
+    if (isPluggedIn) plug(plugged, 'root 0');
+    const env = { SECRET_TTL: '16s', OUTPUT_CERTS: output, ...(isPluggedIn && { ROOT_CA_DIR: plugged }) };
+    rotated = await RotatedMesh.start({ env });
+  }, 120_000);
+
+  afterAll(async () => {
+    rmSync(plugged, { recursive: true, force: true });
+    await conclude(rotated?.mesh);
+  });
+
+  test(`${kills.length} roots one after the other: trusted before anybody has a certificate of it; the control plane is killed in ${kills.map((stages) => stages.join(' and ') || 'none').join(', ')}`, async () => {
+    const started = rotated.pids;
+    client = new ResumingClient(rotated.mesh);
+    const first = client.identity();
+    client.start();
+    const load = await rotated.startLoad();
+    await eventually('a session is resumed', () => client.resumed > 0);
+    const firstSession = client.session!;
+    for (const [index, stages] of kills.entries()) {
+      const before = await rotated.page();
+      expect(before.stage).toBe('steady');
+      if (mode === 'plugged in') plug(plugged, `root ${index + 1}`);
+      else await rotated.order('rotate');
+      const left = new Set(stages);
+      const listed = new Set<string>();
+      await rotated.rotated(before, async (now) => {
+        if (left.delete(now.stage)) await rotated.restartDiscovery();
+        else if (!listed.has(now.stage)) {
+          listed.add(now.stage);
+          await expectListed(rotated, now);
+        }
+      });
+      expect(listed).toContain('signing');
+      expect(left).toEqual(new Set());
+    }
+    // The authority's own port has a certificate of the last root by now. Agents have the first one in their files: they know it by what
+    // they were told, on the connections that they make from now on.
+    await rotated.restartDiscovery();
+    for (const envoy of rotated.envoys) {
+      const last = await ownSerialNumber(envoy);
+      await eventually('its certificate is renewed', async () => (await ownSerialNumber(envoy)) !== last, {
+        deadlineMs: 20_000,
+      });
+    }
+    await client.stop();
     const report = await load.stop();
     expect(report.failed, JSON.stringify(report.kinds)).toBe(0);
     expect(report.total).toBeGreaterThan(500);
+    expect(client.failures).toEqual([]);
+    expect(client.resumed).toBeGreaterThan(client.requests / 4);
+    console.info(
+      `${mode}: ${kills.length} roots, ${report.total} requests and ${client.requests} of a client that resumes, ${client.resumed} of them over a session of before: none failed`,
+    );
+    expect(await client.ask(client.identity(), undefined)).toEqual({ isResumed: false });
+    // What a root that is dropped has signed opens nothing any more, not by a session of that time either.
+    expect(await client.ask({ ...first, ca: client.identity().ca }, firstSession)).toEqual(expect.any(String));
     // None of it has cost a restart.
-    expect(pids()).toEqual(started);
-  },
-  180_000,
-);
+    expect(rotated.pids).toEqual(started);
+  }, 600_000);
+});
+
+describe('a root that is tainted', () => {
+  let rotated: RotatedMesh;
+
+  beforeAll(async () => {
+    rotated = await RotatedMesh.start({});
+  }, 120_000);
+
+  afterAll(() => conclude(rotated?.mesh));
+
+  const eventsOf = ({ traceFile }: { traceFile: string }, type: string) =>
+    readFileSync(traceFile, 'utf8')
+      .split('\n')
+      .flatMap((line) => {
+        if (!line.includes(`"${type}"`)) return [];
+        const record = JSON.parse(line) as TraceRecord;
+        return record.kind === 'event' && record.event.type === type ? [record] : [];
+      });
+
+  test('is out of use within half a minute, certificates of a day and all: no request fails', async () => {
+    const before = await rotated.page();
+    const load = await rotated.startLoad();
+    await rotated.order('taint');
+    const began = performance.now();
+    await rotated.rotated(before);
+    console.info(`out of use ${((performance.now() - began) / 1_000).toFixed(1)} s after the word`);
+    const report = await load.stop();
+    expect(report.failed, JSON.stringify(report.kinds)).toBe(0);
+    expect(report.total).toBeGreaterThan(200);
+    for (const envoy of rotated.envoys) {
+      const told = eventsOf(envoy, 'secret.taint').find(({ event }) => (event.roots as string[]).length > 0)!;
+      const renewed = eventsOf(envoy, 'secret.obtained').filter(
+        ({ t, event }) => event.name === 'default' && t > told.t,
+      );
+      expect(renewed).toHaveLength(1);
+      expect(renewed[0]!.t - told.t).toBeLessThan(40_000);
+    }
+    expect(eventsOf(rotated.mesh.discovery!, 'authority.changed').map(({ event }) => event)).toContainEqual(
+      expect.objectContaining({ stage: 'signing', tainted: before.signer.id }),
+    );
+  }, 180_000);
+
+  test('is kept for whoever would be cut off, who is named, until somebody says to leave them behind', async () => {
+    const before = await rotated.page();
+    const load = await rotated.startLoad();
+    // It hangs: neither does it say what it trusts, nor does it renew. New connections go to the other gateway.
+    process.kill(rotated.extra.program.pid, 'SIGSTOP');
+    try {
+      await rotated.order('taint');
+      for (const stage of ['trusting', 'signing', 'dropping']) {
+        await eventually(
+          `${stage} waits for the one that hangs alone`,
+          async () => {
+            const page = await rotated.page();
+            return page.stage === stage && page.waitsFor?.missing === 1;
+          },
+          { deadlineMs: 60_000 },
+        );
+        const refused = await rotated.ask('POST', '?order=proceed');
+        expect(refused).toMatchObject({ status: 409, text: expect.stringContaining(spiffeIdOf('extra')) });
+        expect((await rotated.page()).stage).toBe(stage);
+        await rotated.order('proceed&force=true');
+      }
+      await eventually('the next root alone', async () => {
+        const { stage, signer } = await rotated.page();
+        return stage === 'steady' && signer.id !== before.signer.id;
+      });
+    } finally {
+      process.kill(rotated.extra.program.pid, 'SIGCONT');
+    }
+    await load.stop();
+    // It comes back with a file of the first root, and knows the control plane by what it was told: not of the last one.
+    for (const envoy of [rotated.mesh.gateway!, rotated.mesh.sidecar!]) {
+      const [leaf] = await secret(envoy, 'default');
+      const [root] = await secret(envoy, 'ROOTCA');
+      expect(leaf!.verify(root!.publicKey)).toBe(true);
+    }
+  }, 180_000);
+});

@@ -42,7 +42,8 @@ test('what is compiled at the first start is there at the next; where it is dama
   rmSync(cache, { recursive: true });
   const told = await version();
   expect(told).toMatch(/^version/);
-  expect(kept().length).toBeGreaterThan(5);
+  // The program, what node-version.cjs is, and chunks.
+  expect(kept().length).toBeGreaterThan(2);
   for (const file of kept()) writeFileSync(file, 'no code');
   expect(await version()).toBe(told);
   rmSync(cache, { recursive: true });

@@ -14,7 +14,7 @@ import { createAuthority } from '../certs/authority.ts';
 import { replaceFiles } from '../certs/certificate-directory.ts';
 import { bestOf } from '../harness/best-of.ts';
 import { eventually } from '../harness/eventually.ts';
-import { type Mesh, sampleHost, startMesh } from '../harness/mesh.ts';
+import { type AgentProgram, type Mesh, sampleHost, startMesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
 import { answerTo, linesOf, stuckViewer, Viewer } from '../harness/trace-viewer.ts';
 import { conclude } from './conclude.ts';
@@ -211,6 +211,7 @@ describe('the stream of a live agent', () => {
   });
 
   test('goes on for its readers, whatever others do not read: those slow nothing down, and are cut off', async () => {
+    await failHealthCheck(mesh.gateway!);
     const alone = await readinessMs(port, 400);
     const stuck = await Promise.all(Array.from({ length: 3 }, () => stuckViewer(port, authorization)));
     const viewer = await Viewer.attach(port);
@@ -239,6 +240,7 @@ describe('the stream of a live agent', () => {
   test('does not keep the agent from ending when one does not read', async () => {
     const { program, traceFile } = mesh.gateway!;
     const stuck = await stuckViewer(port, authorization);
+    await failHealthCheck(mesh.gateway!);
     // More than its connection holds, and the batch that waits for room there.
     await readinessMs(port, 500);
     await program.stop();
@@ -250,7 +252,16 @@ describe('the stream of a live agent', () => {
   });
 });
 
-/** Median of the time of one readiness call. */
+/** From now on each call is put to Envoy, and is in the trace: a proxy that is ready is taken for ready without either. */
+async function failHealthCheck({ adminPort, statusPort }: AgentProgram): Promise<void> {
+  await fetch(`http://127.0.0.1:${adminPort}/healthcheck/fail`, { method: 'POST' });
+  await eventually(
+    'the agent is not ready',
+    async () => (await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`)).status === 503,
+  );
+}
+
+/** Median of the time of one readiness call of a proxy that is not ready. */
 async function readinessMs(port: number, count: number, callers = 8): Promise<number> {
   const times: number[] = [];
   const caller = async (): Promise<void> => {
@@ -258,7 +269,7 @@ async function readinessMs(port: number, count: number, callers = 8): Promise<nu
       const start = performance.now();
       const response = await fetch(`http://127.0.0.1:${port}/healthz/ready`);
       await response.text();
-      expect(response.status).toBe(200);
+      expect(response.status).toBe(503);
       times.push(performance.now() - start);
     }
   };

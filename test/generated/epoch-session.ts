@@ -4,7 +4,7 @@ import { type EpochPhase, epochMachine, type Prepared } from '../../machines/age
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
-import type { End, Host, HostKind, HostPlan } from './host.ts';
+import { beginOn, type End, type Host, type HostKind, type HostPlan } from './host.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 
 const name = 'epoch-0';
@@ -21,28 +21,29 @@ export function epochDriver(
   return {
     name: kind.name,
     cannot: (test) => impossible(labelsOf(test)) ?? cannot(labelsOf(test)),
-    async begin(test, input) {
+    begin(test, input) {
       const labels = labelsOf(test);
       const refused = labels[0] === 'prepare fails';
-      const host = await kind.open({
+      const plan: HostPlan = {
         bootstrap: refused ? 'refused' : bootstrapOf(test.steps[0]?.do),
         spawns: !labels.includes('process.failed'),
         live: labels.includes('probe.passed'),
-      });
-      const machine = epoch.provide({ actors: host.epochEffects });
-      // Envoy checks a bootstrap in a process of its own: only where it is to find something.
-
-      const epochInput = {
-        ...(input as object),
-        baseId: host.baseIds[0],
-        validate: refused,
-        certificates: host.certificates,
       };
-      const company = new Company(machine, name, epochInput);
-      return sessionOf(company, test, {
-        ...waysOf(company, host),
-        limit: kind.limit,
-        end: () => host.close(),
+      return beginOn(kind, plan, async (host) => {
+        const machine = epoch.provide({ actors: host.epochEffects });
+        // Envoy checks a bootstrap in a process of its own: only where it is to find something.
+        const epochInput = {
+          ...(input as object),
+          baseId: host.baseIds[0],
+          validate: refused,
+          certificates: host.certificates,
+        };
+        const company = new Company(machine, name, epochInput);
+        return sessionOf(company, test, {
+          ...waysOf(company, host),
+          limit: kind.limit,
+          end: () => host.close(),
+        });
       });
     },
   };

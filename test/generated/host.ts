@@ -81,3 +81,18 @@ export async function awaited<Value>(what: string, look: () => Value | undefined
   if (found === undefined) throw new NotShown(`there is no ${what}`);
   return found;
 }
+
+/** What is begun on a host of its own, which is closed where that fails: nobody else knows of it yet. */
+export async function beginOn<Begun>(
+  kind: HostKind,
+  plan: HostPlan,
+  begin: (host: Host) => Promise<Begun>,
+): Promise<Begun> {
+  const host = await kind.open(plan);
+  try {
+    return await begin(host);
+  } catch (error) {
+    await host.close();
+    throw error;
+  }
+}

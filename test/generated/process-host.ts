@@ -130,7 +130,7 @@ class ProcessHost implements Host {
       prepare: prepareEpoch({
         ...common,
         // A bootstrap is checked by a process of its own: only where that is to find something.
-        binary: plan.bootstrap === 'good' ? '/bin/true' : binary,
+        binaries: { pathOf: () => (plan.bootstrap === 'good' ? '/bin/true' : binary) },
         admins,
         // A folder cannot be made where a device is: for root neither.
         configPath: plan.bootstrap === 'unwritable' ? '/dev/null/etc' : join(has.folder, 'etc'),
@@ -141,7 +141,7 @@ class ProcessHost implements Host {
       }),
       process: envoyProcess({
         ...common,
-        binary: plan.spawns ? binary : join(has.folder, 'no-envoy'),
+        binaries: { pathOf: () => (plan.spawns ? binary : join(has.folder, 'no-envoy')) },
         table: this.#table,
         admins,
         log: silentLogger,

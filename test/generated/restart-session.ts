@@ -14,21 +14,12 @@ export function restartDriver(kind: HostKind): Driver {
   return {
     name: kind.name,
     cannot: impossible,
-    async begin(test, input) {
-      const supervised = await Supervised.open(kind);
-      const { company, host } = supervised;
-      try {
+    begin: (test, input) =>
+      Supervised.begin(kind, {}, async (supervised) => {
         await beginRestart(supervised, test, input as RestartInput);
-      } catch (error) {
-        await host.close();
-        throw error;
-      }
-      return sessionOf(company, test, {
-        ...waysOf(supervised),
-        limit: kind.limit,
-        end: () => host.close(),
-      });
-    },
+        const { company, host } = supervised;
+        return sessionOf(company, test, { ...waysOf(supervised), limit: kind.limit, end: () => host.close() });
+      }),
   };
 }
 

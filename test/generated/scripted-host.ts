@@ -1,6 +1,6 @@
 /** Envoys that are nothing but what a test says of them. */
 import { type AnyActorRef, fromPromise } from 'xstate';
-import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.ts';
+import type { Prepared, PrepareOrder, StartOrder } from '../../machines/agent/epoch.machine.ts';
 import type { ProbeExplain, ProbeLook, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { NotShown } from './driver.ts';
@@ -41,7 +41,7 @@ function open(plan: HostPlan): Host {
     running.delete(name);
     report(process, { type: 'process.exited', ...how, lastWords: '', refusedByParent, outOfMemory: false });
   };
-  const process = scriptedCallback<ProcessSignal, EpochRun & { configFile: string }>({
+  const process = scriptedCallback<ProcessSignal, StartOrder>({
     start: ({ input, self }: Running<EpochRun>) => {
       const name = epochName(input, baseIds);
       processes.set(name, self);

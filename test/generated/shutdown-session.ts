@@ -13,19 +13,18 @@ export function shutdownDriver(kind: HostKind): Driver {
   return {
     name: kind.name,
     cannot: impossible,
-    async begin(test, input) {
+    begin(test, input) {
       const wanted = input as ShutdownInput;
       const { waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs } = wanted;
       const limits = { terminationDrainMs, minimumDrainMs, stopLimitMs };
-      const supervised = await Supervised.open(kind, { ...limits, exitOnZeroActiveConnections: waitsForRequests });
-      const { company, host } = supervised;
-      await beginEnd(supervised, test, wanted);
-      const session = sessionOf(company, test, {
-        ...waysOf(supervised),
-        limit: kind.limit,
-        end: () => host.close(),
+      const settings = { ...limits, exitOnZeroActiveConnections: waitsForRequests };
+      return Supervised.begin(kind, settings, async (supervised) => {
+        const { company, host } = supervised;
+        await beginEnd(supervised, test, wanted);
+        const ways = { ...waysOf(supervised), limit: kind.limit, end: () => host.close() };
+        const session = sessionOf(company, test, ways);
+        return { ...session, take: (step) => session.take(withBaseIds(step, host.baseIds)) };
       });
-      return { ...session, take: (step) => session.take(withBaseIds(step, host.baseIds)) };
     },
   };
 }

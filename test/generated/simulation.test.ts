@@ -3,9 +3,9 @@ import { beforeAll, expect, test, vi } from 'vitest';
 import { createMachine, fromPromise } from 'xstate';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
-import { formatSuiteReport, runSuite } from './driver.ts';
+import { formatSuiteReport, NotShown, runSuite } from './driver.ts';
 import { epochDriver } from './epoch-session.ts';
-import type { Host, HostPlan } from './host.ts';
+import type { Host, HostKind, HostPlan } from './host.ts';
 import { restartDriver } from './restart-session.ts';
 import { scriptedHost } from './scripted-host.ts';
 import { shutdownDriver } from './shutdown-session.ts';
@@ -67,6 +67,29 @@ test.each([
   const tests = suite.tests.filter(({ steps }) => !steps.some((each) => stepLabel(each.do) === 'child.gone'));
   const { departures } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open }));
   expect(departures).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
+});
+
+test.each([
+  ['epoch', (kind: HostKind) => epochDriver(kind)],
+  ['restart', restartDriver],
+  ['shutdown', shutdownDriver],
+  ['supervisor', (kind: HostKind) => supervisorDriver(kind, () => undefined)],
+] as const)('a session of %s that cannot be begun leaves no host behind', async (name, driver) => {
+  const [opened, closed] = [vi.fn(), vi.fn(async () => {})];
+  const open = async (plan: HostPlan): Promise<Host> => {
+    opened();
+    const host = await scriptedHost.open(plan);
+    const broken = () => Promise.reject(new NotShown('its folder cannot be made'));
+    return Object.defineProperty({ ...host, prepare: broken, close: closed }, 'epochEffects', {
+      get: () => {
+        throw new NotShown('none');
+      },
+    });
+  };
+  const suite = await suiteOf(name);
+  await runSuite({ ...suite, tests: suite.tests.slice(0, 3) }, driver({ ...scriptedHost, open }));
+  expect(opened).toHaveBeenCalled();
+  expect(closed).toHaveBeenCalledTimes(opened.mock.calls.length);
 });
 
 test('an end whose requests are not counted as they are is not shown', async () => {

@@ -7,7 +7,7 @@ import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import type { SupervisorContext, SupervisorInput } from '../../machines/agent/supervisor.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { eventually } from '../harness/eventually.ts';
-import type { End, Host, HostKind } from './host.ts';
+import { beginOn, type End, type Host, type HostKind } from './host.ts';
 import { foundWithin, type Limit } from './limit.ts';
 import { Company } from './session.ts';
 
@@ -34,13 +34,19 @@ export class Supervised {
     this.#limit = limit;
   }
 
-  static async open(kind: HostKind, settings: Partial<AgentSettings> = {}): Promise<Supervised> {
+  /** Begins a session with a supervisor on a host of its own. */
+  static begin<Begun>(
+    kind: HostKind,
+    settings: Partial<AgentSettings>,
+    begin: (supervised: Supervised) => Promise<Begun>,
+  ): Promise<Begun> {
     const plan = { bootstrap: 'good', spawns: true, live: true, takesRequests: true } as const;
-    const host = await kind.open(plan);
-    await host.prepare();
-    const input: SupervisorInput = { baseIds: [...host.baseIds], settings: { ...defaultSettings, ...settings } };
-    const company = new Company(supervisorWith(host), 'supervisor', input, ['status']);
-    return new Supervised(company, host, kind.limit);
+    return beginOn(kind, plan, async (host) => {
+      await host.prepare();
+      const input: SupervisorInput = { baseIds: [...host.baseIds], settings: { ...defaultSettings, ...settings } };
+      const company = new Company(supervisorWith(host), 'supervisor', input, ['status']);
+      return begin(new Supervised(company, host, kind.limit));
+    });
   }
 
   get epochs(): readonly EpochRecord[] {

@@ -4,7 +4,7 @@ import type { SupervisorContext, SupervisorInput } from '../../machines/agent/su
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
-import type { Host, HostKind } from './host.ts';
+import { beginOn, type Host, type HostKind } from './host.ts';
 import { foundWithin, type Limit } from './limit.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 import { supervisorWith } from './supervised.ts';
@@ -17,17 +17,17 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
   return {
     name: kind.name,
     cannot: (test) => impossible(test) ?? cannot(test),
-    async begin(test, input) {
-      const host = await kind.open({ bootstrap: 'good', spawns: true, live: true });
-      await host.prepare();
-      const supervisorInput = { ...(input as SupervisorInput), baseIds: [...host.baseIds] };
-      const company = new Company(supervisorWith(host), 'supervisor', supervisorInput, ['status']);
-      return sessionOf(company, test, {
-        ...waysOf(company, host, kind.limit),
-        limit: kind.limit,
-        end: () => host.close(),
-      });
-    },
+    begin: (test, input) =>
+      beginOn(kind, { bootstrap: 'good', spawns: true, live: true }, async (host) => {
+        await host.prepare();
+        const supervisorInput = { ...(input as SupervisorInput), baseIds: [...host.baseIds] };
+        const company = new Company(supervisorWith(host), 'supervisor', supervisorInput, ['status']);
+        return sessionOf(company, test, {
+          ...waysOf(company, host, kind.limit),
+          limit: kind.limit,
+          end: () => host.close(),
+        });
+      }),
   };
 }
 

@@ -9,6 +9,7 @@ import type {
   TrustBundleServed,
 } from '../../machines/agent/secrets-protocol.ts';
 import { FileTurns } from '../../src/agent/certificates/file-turns.ts';
+import { hashesOf } from '../../src/agent/identity/root-set.ts';
 import { type IdentityOptions, identityOptions } from '../../src/agent/options/identity-options.ts';
 import { type WorkloadSecretsOptions, workloadSecrets } from '../../src/agent/secrets/workload-secrets.ts';
 import { checkTrace } from '../../src/debugger/check/check.ts';
@@ -31,7 +32,7 @@ export interface StartedSecrets {
   readonly records: readonly TraceRecord[];
   events(type: string): Record<string, unknown>[];
   /** The xDS proxy tells of roots. */
-  tellRoots(hash: string, roots: readonly string[]): void;
+  tellRoots(hash: string, roots: readonly string[], tainted?: readonly string[]): void;
   client(method?: string): Promise<SecretClient>;
 }
 
@@ -116,8 +117,11 @@ export function startSecrets({ identity, env }: Pick<WorkloadSecretsOptions, 'id
       records.flatMap((record) =>
         record.kind === 'event' && record.event.type === type ? [{ ...record.event } as Record<string, unknown>] : [],
       ),
-    tellRoots: (hash, roots) =>
-      agent.send({ type: 'test.tell', event: { type: 'trust-bundle.received', hash, roots } }),
+    tellRoots: (hash, roots, tainted = []) =>
+      agent.send({
+        type: 'test.tell',
+        event: { type: 'trust-bundle.received', hash, roots, members: hashesOf(roots), tainted },
+      }),
     client: async (method) => {
       const made = await SecretClient.open(identity.settings.socket, method);
       ends.push(() => made.close());

@@ -18,7 +18,11 @@ export function findIptables({ PATH = '' }: NodeJS.ProcessEnv): string | undefin
 
 /** A test that finds none, or may not use it, fails: it is not skipped. */
 export function requireIptables(env: NodeJS.ProcessEnv = process.env): void {
-  if (process.getuid?.() !== 0) throw new Error('network namespaces need root: run this test as root');
+  if (process.getuid?.() !== 0) {
+    throw new ChartpilotError('IPTABLES_FAILED', 'network namespaces are made by root alone', {
+      hint: 'Run it as root.',
+    });
+  }
   if (findIptables(env) !== undefined) return;
   throw new ChartpilotError('FILE_UNREADABLE', `one of ${programs.join(', ')} is not in PATH`, {
     hint: `Run: npm run iptables (or: ${installIptables})`,

@@ -3,11 +3,18 @@
  * machine without Kubernetes (docs/identity.md).
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Service accounts, by the name of the program that runs under them. */
-const accounts = { gateway: 'demo/gateway', sidecar: 'demo/sample', extra: 'demo/extra' } as const;
+const accounts = {
+  gateway: 'demo/gateway',
+  sidecar: 'demo/sample',
+  extra: 'demo/extra',
+  client: 'demo/client',
+  'sample-v1': 'demo/sample',
+  'sample-v2': 'demo/sample',
+} as const;
 
 export type AgentName = keyof typeof accounts;
 
@@ -49,9 +56,9 @@ export class MeshIdentity {
     for (const directory of [tokens, roots]) mkdirSync(directory, { recursive: true });
     const args = ['token', accounts[name], '--dir', this.#authorityDirectory];
     writeFileSync(join(tokens, 'istio-token'), execFileSync(discovery, args, { env }), { mode: 0o600 });
-    // As a mounted ConfigMap it follows what is trusted.
+    // A copy: the roots that follow it are told by the control plane.
     const root = join(roots, 'root-cert.pem');
     rmSync(root, { force: true });
-    symlinkSync(join(this.#authorityDirectory, 'root-cert.pem'), root);
+    copyFileSync(join(this.#authorityDirectory, 'root-cert.pem'), root);
   }
 }

@@ -1,5 +1,5 @@
 """UID listen PROTOCOL PORT...: says to each client where it came to, and where it had wanted to go.
-UID ask PROTOCOL ADDRESS PORT [SOURCE PORT]...: a line of what each destination says: `refused`, `silent`, or the listener's words.
+UID ask: for each line `PROTOCOL ADDRESS PORT [SOURCE PORT]` of its input, what that destination says: `refused`, `silent`, or the listener's words.
 
 Node cannot ask the kernel for a connection's original destination, nor listen transparently: hence Python."""
 
@@ -99,9 +99,9 @@ def answer(word):
             return "silent"
 
 
-def ask(words):
-    for word in words:
-        print(answer(word))
+def ask(_):
+    for line in sys.stdin:
+        print(answer(line.rstrip("\n")), flush=True)
 
 
 uid = int(sys.argv[1])

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Writable } from 'node:stream';
 import { execa } from 'execa';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { endWithRunner } from './runner-watch.ts';
@@ -15,7 +16,8 @@ export const addresses = {
   neighbour: { v4: '10.77.0.1', v6: 'fd77::1' },
 } as const;
 
-const script = join(packageRoot(), 'test/harness/original-destination.py');
+/** Isolated, and without a site's packages: a fifth less of its start. */
+const python = ['python3', '-IS', join(packageRoot(), 'test/harness/original-destination.py')];
 
 export interface CommandResult {
   readonly exitCode: number;
@@ -33,36 +35,67 @@ export interface Listening {
 /** Where to connect to: `tcp 10.0.0.1 80`, `udp 10.0.0.1 53`, and from which port: `udp 10.0.0.1 53 5555`. */
 export type Destination = `${'tcp' | 'udp'} ${string}`;
 
+interface Asker {
+  readonly input: Writable;
+  readonly lines: AsyncIterator<string>;
+}
+
 /** One of the two sides. */
 export class NetworkSide {
-  readonly #pid: number;
+  /** The process that keeps its namespaces. */
+  readonly pid: number;
   readonly #children: ChildProcess[];
+  readonly #mounts: boolean;
+  readonly #askers = new Map<number, Asker>();
 
-  constructor(pid: number, children: ChildProcess[]) {
-    this.#pid = pid;
+  /** @param mounts whether its mounts are its own, too */
+  constructor(pid: number, children: ChildProcess[], { mounts = false } = {}) {
+    this.pid = pid;
     this.#children = children;
+    this.#mounts = mounts;
+  }
+
+  /** Makes the namespaces, with loopback up. */
+  static async make(children: ChildProcess[], options: { readonly mounts?: boolean } = {}): Promise<NetworkSide> {
+    const side = new NetworkSide(await namespace(children, options), children, options);
+    await side.mustRun('ip', 'link', 'set', 'lo', 'up');
+    return side;
   }
 
   /** As a file, for nsenter and the like. */
   get namespaceFile(): string {
-    return `/proc/${this.#pid}/ns/net`;
+    return `/proc/${this.pid}/ns/net`;
   }
 
   /** Runs a program in there, and waits for its end. */
   async run(
     args: readonly string[],
-    { uid, env = {} }: { uid?: number; env?: NodeJS.ProcessEnv } = {},
+    { uid, env = {}, input = '' }: { uid?: number; env?: NodeJS.ProcessEnv; input?: string } = {},
   ): Promise<CommandResult> {
     const user = uid === undefined ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups'];
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-    const [program = '', ...rest] = this.#within([...user, 'env', ...variables, ...args]);
-    const { exitCode = -1, stdout, stderr } = await execa(program, rest, { reject: false, timeout: 60_000 });
+    const environment = variables.length === 0 ? [] : ['env', ...variables];
+    const [program = '', ...rest] = this.within([...user, ...environment, ...args]);
+    const { exitCode = -1, stdout, stderr } = await execa(program, rest, { reject: false, timeout: 60_000, input });
     return { exitCode, stdout, stderr };
+  }
+
+  /** Runs what has to succeed. @throws Error with what the program said */
+  async mustRun(...args: readonly string[]): Promise<string> {
+    const { exitCode, stdout, stderr } = await this.run(args);
+    if (exitCode !== 0) throw new Error(`${args.join(' ')}: ${stderr}`);
+    return stdout;
+  }
+
+  /** One `ip` for all of the commands. */
+  async configure(commands: readonly string[]): Promise<void> {
+    const { exitCode, stderr } = await this.run(['ip', '-batch', '-'], { input: `${commands.join('\n')}\n` });
+    if (exitCode !== 0) throw new Error(`ip: ${stderr}`);
   }
 
   /** Listens until the pod ends. */
   async listen({ ports, uid = 0 }: Listening): Promise<void> {
-    const [program = '', ...args] = this.#within(['python3', script, `${uid}`, 'listen', ...ports]);
+    const [program = '', ...args] = this.within([...python, `${uid}`, 'listen', ...ports]);
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
     endWithRunner(child);
     this.#children.push(child);
@@ -72,13 +105,34 @@ export class NetworkSide {
 
   /** Who answers at each: `15006 for 10.77.0.2:8080`, `refused`, `silent`. */
   async ask(destinations: readonly Destination[], uid = 0): Promise<string[]> {
-    const { stdout, stderr, exitCode } = await this.run(['python3', script, `${uid}`, 'ask', ...destinations]);
-    if (exitCode !== 0) throw new Error(stderr);
-    return stdout.split('\n');
+    const { input, lines } = this.#asker(uid);
+    const answers: string[] = [];
+    for (const destination of destinations) {
+      input.write(`${destination}\n`);
+      const { value, done } = await lines.next();
+      if (done === true) throw new Error(`whoever asks ${destination} as ${uid} has ended`);
+      answers.push(value);
+    }
+    return answers;
   }
 
-  #within(args: readonly string[]): string[] {
-    return ['nsenter', `--net=${this.namespaceFile}`, ...args];
+  /** One for each user, until the pod ends: to start Python takes longer than to ask. */
+  #asker(uid: number): Asker {
+    const known = this.#askers.get(uid);
+    if (known !== undefined) return known;
+    const [program = '', ...args] = this.within([...python, `${uid}`, 'ask']);
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+    endWithRunner(child);
+    this.#children.push(child);
+    const asker = { input: child.stdin, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
+    this.#askers.set(uid, asker);
+    return asker;
+  }
+
+  /** @returns the command that runs this one in there, in a folder of the machine */
+  within(args: readonly string[], cwd = process.cwd()): string[] {
+    const mounts = this.#mounts ? [`--mount=/proc/${this.pid}/ns/mnt`, `--wd=${cwd}`] : [];
+    return ['nsenter', `--net=${this.namespaceFile}`, ...mounts, ...args];
   }
 }
 
@@ -95,68 +149,60 @@ export class PodNetwork {
 
   static async start(): Promise<PodNetwork> {
     const children: ChildProcess[] = [];
-    const pids = await Promise.all([namespace(children), namespace(children)]);
-    const [pod, neighbour] = pids.map((pid) => new NetworkSide(pid, children)) as [NetworkSide, NetworkSide];
-    await run(
-      'ip',
-      'link',
-      'add',
-      'eth0',
-      'netns',
-      `${pids[0]}`,
-      'type',
-      'veth',
-      'peer',
-      'name',
-      'eth0',
-      'netns',
-      `${pids[1]}`,
-    );
-    for (const [side, { v4, v6 }] of [
-      [pod, addresses.pod],
-      [neighbour, addresses.neighbour],
-    ] as const) {
-      for (const command of [
-        ['link', 'set', 'lo', 'up'],
-        ['link', 'set', 'eth0', 'up'],
-        ['addr', 'add', `${v4}/24`, 'dev', 'eth0'],
-        ['-6', 'addr', 'add', `${v6}/64`, 'dev', 'eth0', 'nodad'],
-      ]) {
-        const { exitCode, stderr } = await side.run(['ip', ...command]);
-        if (exitCode !== 0) throw new Error(`ip ${command.join(' ')}: ${stderr}`);
-      }
-    }
-    for (const command of [
-      ['route', 'add', 'default', 'via', addresses.neighbour.v4],
-      ['-6', 'route', 'add', 'default', 'via', addresses.neighbour.v6],
-    ]) {
-      await pod.run(['ip', ...command]);
-    }
+    const [pod, neighbour] = await Promise.all([NetworkSide.make(children), NetworkSide.make(children)]);
+    await link({ side: pod, name: 'eth0' }, { side: neighbour, name: 'eth0' });
+    const own = ({ v4, v6 }: { v4: string; v6: string }): string[] => [
+      `addr add ${v4}/24 dev eth0`,
+      `addr add ${v6}/64 dev eth0 nodad`,
+    ];
+    const { v4, v6 } = addresses.neighbour;
+    await Promise.all([
+      neighbour.configure(own(addresses.neighbour)),
+      pod.configure([...own(addresses.pod), `route add default via ${v4}`, `route add ::/0 via ${v6}`]),
+    ]);
     return new PodNetwork(pod, neighbour, children);
   }
 
   /** With the last process in them both namespaces are gone. */
-  async end(): Promise<void> {
-    await Promise.all(
-      this.#children.map(async (child) => {
-        if (child.exitCode !== null || child.signalCode !== null) return;
-        child.kill('SIGKILL');
-        await once(child, 'exit');
-      }),
-    );
+  end(): Promise<void> {
+    return endNamespaces(this.#children);
   }
 }
 
-async function run(program: string, ...args: string[]): Promise<void> {
-  await execa(program, args);
+/** Ends what keeps them, and everything that listens in there. */
+export async function endNamespaces(children: readonly ChildProcess[]): Promise<void> {
+  await Promise.all(
+    children.map(async (child) => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }),
+  );
+}
+
+interface LinkEnd {
+  readonly side: NetworkSide;
+  /** Of its interface, at most 15 characters. */
+  readonly name: string;
+}
+
+/** A cable between two sides, both ends up. */
+export async function link(one: LinkEnd, other: LinkEnd): Promise<void> {
+  const of = ({ side, name }: LinkEnd) => ['name', name, 'netns', `${side.pid}`];
+  await execa('ip', ['link', 'add', ...of(one), 'type', 'veth', 'peer', ...of(other)]);
+  for (const { side, name } of [one, other]) await side.mustRun('ip', 'link', 'set', name, 'up');
 }
 
 /** @returns the process that keeps a new namespace */
-async function namespace(children: ChildProcess[]): Promise<number> {
-  const child = spawn('unshare', ['--net', 'sh', '-c', 'echo here; exec sleep infinity'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true,
-  });
+async function namespace(children: ChildProcess[], { mounts = false } = {}): Promise<number> {
+  const child = spawn(
+    'unshare',
+    ['--net', ...(mounts ? ['--mount'] : []), 'sh', '-c', 'echo here; exec sleep infinity'],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true,
+    },
+  );
   endWithRunner(child);
   children.push(child);
   for await (const _ of createInterface({ input: child.stdout })) return child.pid!;

@@ -1,10 +1,11 @@
 /**
- * What each file costs: `CHARTPILOT_TEST_CPU=FILE npm test` appends a line of JSON for each of them. Seconds of a clock say
- * little of a machine that does other things as well; processor time says what a file takes, and the rest is waiting.
+ * What each file costs: `CHARTPILOT_TEST_CPU=FILE npm test` appends a line of JSON for each of them, with its tests that cost
+ * a second or more. Seconds of a clock say little of a machine that does other things as well; processor time says what a
+ * file takes, and the rest is waiting. Of a browser it says too little: its processes are waited for by nobody here.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const into = process.env.CHARTPILOT_TEST_CPU;
@@ -19,12 +20,21 @@ function cpuSeconds(): number {
 if (into !== undefined) {
   let begun = 0;
   let cpu = 0;
+  let cpuOfTest = 0;
+  const dear: Record<string, number> = {};
   beforeAll(() => {
     [begun, cpu] = [performance.now(), cpuSeconds()];
+  });
+  beforeEach(() => {
+    cpuOfTest = cpuSeconds();
+  });
+  afterEach(({ task }) => {
+    const taken = cpuSeconds() - cpuOfTest;
+    if (taken >= 1) dear[task.name] = Number(taken.toFixed(2));
   });
   afterAll(() => {
     const file = relative(packageRoot(), expect.getState().testPath ?? '');
     const seconds = Number(((performance.now() - begun) / 1_000).toFixed(2));
-    appendFileSync(into, `${JSON.stringify({ file, seconds, cpu: Number((cpuSeconds() - cpu).toFixed(2)) })}\n`);
+    appendFileSync(into, `${JSON.stringify({ file, seconds, cpu: Number((cpuSeconds() - cpu).toFixed(2)), dear })}\n`);
   });
 }

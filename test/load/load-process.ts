@@ -32,9 +32,18 @@ export interface LoadRun {
   kill(): void;
 }
 
-/** Starts a load run; resolves when its clients are running. */
-export async function startLoad(plan: LoadPlan, env: NodeJS.ProcessEnv = process.env): Promise<LoadRun> {
-  const child = fork(join(import.meta.dirname, 'load-child.ts'), { execArgv: [], env });
+/**
+ * Starts a load run; resolves when its clients are running.
+ *
+ * @param within the command that runs another one, and where: `nsenter --net=FILE`; here unless given
+ */
+export async function startLoad(
+  plan: LoadPlan,
+  env: NodeJS.ProcessEnv = process.env,
+  within: readonly string[] = [],
+): Promise<LoadRun> {
+  const [execPath = process.execPath, ...execArgv] = within.length === 0 ? [] : [...within, process.execPath];
+  const child = fork(join(import.meta.dirname, 'load-child.ts'), { execPath, execArgv, env });
   const answers = new AnswerQueue(child);
   const finished = answers.next('load.finished').then(async ({ report }) => {
     await answers.exited;

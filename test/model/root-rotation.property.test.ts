@@ -11,7 +11,7 @@ import {
   type Candidate,
   type Journal,
 } from '../../machines/discovery/authority.machine.ts';
-import type { BundleAwait, LeavesAwait } from '../../machines/discovery/protocol.ts';
+import type { BundleAwait, LeavesAwait, OperatorOrder } from '../../machines/discovery/protocol.ts';
 import { type LedgerLine, WorkloadLedger } from '../../src/discovery/authority/workload-ledger.ts';
 
 const leafMs = 24 * 3_600_000;
@@ -39,6 +39,8 @@ class World {
   #count = 0;
   /** What the control plane gives out; undefined while it is down. */
   inForce: { roots: readonly string[]; signer: string } | undefined;
+  /** What it says is to be renewed. */
+  tainted: string | null = null;
   /** The control plane has gone on with its start: workloads find it. */
   isServing = false;
   #diskIsFull = false;
@@ -100,6 +102,7 @@ class World {
       actions: {
         publishRoots: (_, params) => {
           roots = params.roots;
+          this.tainted = params.tainted;
           if (this.inForce !== undefined) this.inForce = { ...this.inForce, roots };
         },
         signWith: (_, { signer }) => {
@@ -147,7 +150,7 @@ class World {
     this.#diskIsFull = isFull;
   }
 
-  async order(type: 'rotation.order' | 'rotation.revert'): Promise<void> {
+  async order(type: OperatorOrder['type']): Promise<void> {
     this.#authority?.send({ type });
     await this.settle();
   }
@@ -213,6 +216,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: workload.map((i): Step => [`trust ${i} silently`, (world) => world.trust(i, false)]) },
   { weight: 2, arbitrary: fc.constant<Step>(['order', (world) => world.order('rotation.order')]) },
   { weight: 1, arbitrary: fc.constant<Step>(['revert', (world) => world.order('rotation.revert')]) },
+  { weight: 1, arbitrary: fc.constant<Step>(['taint', (world) => world.order('rotation.taint')]) },
   { weight: 1, arbitrary: fc.constant<Step>(['kill', (world) => world.kill()]) },
   { weight: 2, arbitrary: fc.constant<Step>(['start', (world) => world.start()]) },
   { weight: 1, arbitrary: fc.boolean().map((full): Step => [`disk ${full}`, (world) => world.fillDisk(full)]) },
@@ -282,7 +286,7 @@ describe('a rotation of the root', () => {
     'keeps no control plane from its start that was killed in it: %s waits for workloads, which wait for the control plane',
     async (stage) => {
       const world = new World();
-      world.journal = { stage, signer: 'root-1', other: stage === 'steady' ? null : 'root-2' };
+      world.journal = { stage, signer: 'root-1', other: stage === 'steady' ? null : 'root-2', tainted: null };
       for (const { node } of world.workloads) {
         const workload = { identity: `spiffe://cluster.local/ns/a/sa/${node}`, node };
         world.lines.push({ issued: { ...workload, authority: 'root-2', endsAt: leafMs } });
@@ -292,6 +296,61 @@ describe('a rotation of the root', () => {
       expect(world.isServing).toBe(true);
     },
   );
+
+  it('that is tainted is told to be renewed as soon as something better signs, also by one that was killed; nobody goes back to it', async () => {
+    const world = await run([]);
+    await world.order('rotation.taint');
+    expect(world.journal).toEqual({ stage: 'trusting', signer: 'root-1', other: 'root-2', tainted: 'root-1' });
+    expect(world.tainted).toBeNull();
+    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    expect(world.stages.at(-1)).toBe('signing');
+    expect(world.tainted).toBe('root-1');
+    world.kill();
+    world.tainted = null;
+    await world.start();
+    expect(world.tainted).toBe('root-1');
+    await world.order('rotation.revert');
+    expect(world.inForce?.signer).toBe('root-2');
+    for (let i = 0; i < workloadCount; i++) await world.renew(i);
+    expect(world.stages.at(-1)).toBe('dropping');
+    await world.order('rotation.revert');
+    expect(world.stages.at(-1)).toBe('dropping');
+    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    expect(world.journal).toEqual({ stage: 'steady', signer: 'root-2', other: null, tainted: null });
+    expect(world.tainted).toBeNull();
+  });
+
+  it.each(['trusting', 'signing'])('may be tainted while it is on its way: %s', async (stage) => {
+    const world = await run([]);
+    await world.order('rotation.order');
+    if (stage === 'signing') for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    await world.order('rotation.taint');
+    expect(world.journal).toMatchObject({ stage, tainted: 'root-1' });
+    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    expect(world.tainted).toBe('root-1');
+  });
+
+  it('that is given up before anything better signs leaves no taint behind', async () => {
+    const world = await run([]);
+    await world.order('rotation.taint');
+    await world.order('rotation.revert');
+    expect(world.journal).toEqual({ stage: 'steady', signer: 'root-1', other: null, tainted: null });
+    await world.order('rotation.order');
+    expect(world.journal).toMatchObject({ stage: 'trusting', tainted: null });
+  });
+
+  it('leaves behind whom it waits for, a stage at a time, when somebody says so', async () => {
+    const world = await run([]);
+    await world.order('rotation.force');
+    expect(world.stages).toEqual(['steady']);
+    await world.order('rotation.order');
+    for (const stage of ['signing', 'dropping', 'steady']) {
+      await world.order('rotation.force');
+      expect(world.stages.at(-1)).toBe(stage);
+    }
+    expect(world.broken()).toContain('trusts root-1 and refuses');
+    expect(world.inForce).toEqual({ signer: 'root-2', roots: ['root-2'] });
+  });
 
   it('goes through its stages in order, and is told to the end', async () => {
     const world = await run([]);

@@ -156,7 +156,13 @@ describe('a stream', () => {
 });
 
 describe('roots to trust', () => {
-  const arrived = (hash: string): StreamReport => ({ type: 'bundle.arrived', roots: ['pem'], hash });
+  const arrived = (hash: string): StreamReport => ({
+    type: 'bundle.arrived',
+    members: [],
+    tainted: [],
+    roots: ['pem'],
+    hash,
+  });
   const joined = (): { world: XdsWorld; stream: number } => {
     const world = started();
     const stream = world.opens();
@@ -318,7 +324,7 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
           invalid: { type: 'downstream.invalid', reason: 'x' },
           congested: { type: 'downstream.congested' },
           relieved: { type: 'downstream.relieved' },
-          bundle: { type: 'bundle.arrived', roots: ['r'], hash: String(++bundles) },
+          bundle: { type: 'bundle.arrived', members: [], tainted: [], roots: ['r'], hash: String(++bundles) },
         };
         world.upstream(stream, events[what]!);
       }

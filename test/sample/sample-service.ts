@@ -25,6 +25,7 @@ type Response = http.ServerResponse | http2.Http2ServerResponse;
  *
  * - `/` answers at once
  * - `/slow?ms=500` answers after a while
+ * - `/headers` answers with the request's headers as JSON
  * - `/stream?seconds=3` answers with a line every 100 ms for that long; the last line is `end`
  */
 export async function startSampleService(options: SampleServiceOptions): Promise<SampleService> {
@@ -77,6 +78,9 @@ function handle(request: Request, response: Response, version: string): void {
       break;
     case '/slow':
       setTimeout(() => response.end(`hello from ${version}\n`), Number(url.searchParams.get('ms') ?? 1_000));
+      break;
+    case '/headers':
+      response.end(JSON.stringify(request.headers));
       break;
     default:
       response.end(`hello from ${version}\n`);

@@ -4,10 +4,15 @@
  */
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
+import {
+  type BinaryCheck,
+  type BinaryCheckOrder,
+  binaryWatcherMachine,
+} from '../../machines/agent/binary-watcher.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns.machine.ts';
-import { epochMachine, type Prepared, type PrepareOrder } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine, type Prepared, type PrepareOrder, type StartOrder } from '../../machines/agent/epoch.machine.ts';
 import type {
   DirectoryFound,
   DirectoryMissing,
@@ -16,6 +21,7 @@ import type {
   ProbeExplain,
   ProbeLook,
   ProcessSignal,
+  RefusedListener,
   Signal,
   WatchBegan,
   WatchFailed,
@@ -24,6 +30,7 @@ import { type AgentSettings, defaultSettings } from '../../machines/agent/settin
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -79,6 +86,12 @@ export class AgentWorld {
   readonly alive = new Set<ScriptedProcess>();
   /** Calls of `prepare`, with what the next ones answer: undefined for success, a text for a rejected bootstrap. */
   readonly prepared: { epoch: number; baseId: number; validate: boolean }[] = [];
+  /** Which Envoy each of them was for. */
+  readonly binaries: string[] = [];
+  /** What lies at the path of the binary; `undefined`: a check of it is never answered. */
+  binary: BinaryCheck | undefined = { binary: 'first', description: '' };
+  /** What was asked about the binary. */
+  readonly binaryChecks: string[] = [];
   /** Calls of `drainListeners`. */
   readonly drained: { epoch: number; baseId: number; replaced: boolean }[] = [];
   /** The next process effect fails as none may: a bug. */
@@ -155,7 +168,7 @@ export class AgentWorld {
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
   /** Listeners that the Envoy that serves refused at its start. */
-  refused = '';
+  refused: readonly RefusedListener[] = [];
   /** The admin port is nobody's. */
   adminGone = false;
   /** A port of the Envoy that serves answers. */
@@ -169,6 +182,7 @@ export class AgentWorld {
   readonly #hungReadings: (() => void)[] = [];
   #sendSignal: Send = () => {};
   #sendFiles: Send = () => {};
+  #sendBinary: Send = () => {};
   #sendAwaited: Send = () => {};
   #sendHttp: Send = () => {};
   readonly #probes = new Map<string, Send>();
@@ -177,6 +191,7 @@ export class AgentWorld {
   constructor(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds) {
     AgentWorld.made.push(this);
     this.#baseIds = baseIds;
+    if (settings.binary !== undefined) this.binary = { binary: settings.binary.first, description: '' };
     const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
     recorder.observe((record) => this.records.push(record));
     this.agent = startRoot(this.#machine(), {
@@ -240,6 +255,11 @@ export class AgentWorld {
     return found;
   }
 
+  /** Somebody orders POST /drain. */
+  orderDrain(): void {
+    this.#sendHttp({ type: 'drain.requested' });
+  }
+
   /** Somebody orders the end by POST /quitquitquit. */
   quit(): void {
     this.#sendHttp({ type: 'quit.requested' });
@@ -264,6 +284,24 @@ export class AgentWorld {
   async certificate(digest: string): Promise<void> {
     this.changeFiles(digest);
     await this.pass(10_000);
+  }
+
+  /** Another file is at the path of the binary, and has rested. */
+  async replaceBinary(found: AgentWorld['binary']): Promise<void> {
+    this.binary = found;
+    this.touchBinary();
+    await this.pass(defaultSettings.binary.settleMs);
+  }
+
+  /** The file at the path is written. */
+  touchBinary(): void {
+    this.#sendBinary({ type: 'files.changed', path: '/usr/bin/envoy' });
+  }
+
+  /** POST /upgrade. */
+  async orderUpgrade(): Promise<void> {
+    this.#sendHttp({ type: 'upgrade.requested' });
+    await this.settle();
   }
 
   /** What is seen of the files that the first start needs. */
@@ -317,18 +355,16 @@ export class AgentWorld {
   }
 
   /** What the Envoy that serves says when it is asked. */
-  #word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail' | 'refused'> {
-    const { refused } = this;
+  #word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
     if (at === 'port' || (at === 'admin or port' && this.adminGone)) {
       return {
         by: 'port',
         live: this.portAnswers,
         detail: this.portAnswers ? 'port 15021 answers' : 'no answer',
-        refused,
       };
     }
-    if (this.adminGone) return { by: 'admin', live: false, detail: 'connection refused', refused };
-    return { by: 'admin', live: this.envoyLive, detail: this.envoyLive ? 'LIVE' : '503', refused };
+    if (this.adminGone) return { by: 'admin', live: false, detail: 'connection refused' };
+    return { by: 'admin', live: this.envoyLive, detail: this.envoyLive ? 'LIVE' : '503' };
   }
 
   #snapshot(systemId: 'supervisor') {
@@ -337,7 +373,7 @@ export class AgentWorld {
 
   #machine() {
     const keyOf = ({ epoch, baseId }: EpochRun): string => `${epoch}@${baseId}`;
-    const process = fromCallback<ProcessSignal, EpochRun & { configFile: string }>(({ input, sendBack, receive }) => {
+    const process = fromCallback<ProcessSignal, StartOrder>(({ input, sendBack, receive }) => {
       if (this.breakNextProcess) throw new Error('a bug of ours');
       if (this.spawnAnswer !== undefined) {
         sendBack({ type: 'process.failed', reason: this.spawnAnswer });
@@ -393,7 +429,8 @@ export class AgentWorld {
         process,
         probe,
         prepare: fromPromise<Prepared, PrepareOrder>(async ({ input }) => {
-          const { certificates, controlPlaneLimitMs, ...rest } = input;
+          const { certificates, controlPlaneLimitMs, binary, ...rest } = input;
+          this.binaries.push(binary);
           this.prepared.push(rest);
           if (this.preparationHangs) await new Promise(() => {});
           if (this.looksAtCertificates && certificates !== null && certificates !== this.digest) {
@@ -454,16 +491,19 @@ export class AgentWorld {
           this.#sendHttp = sendBack;
           if (this.httpAnswer === undefined) sendBack({ type: 'http.listening', port: input.port });
           else sendBack({ type: 'http.failed', reason: this.httpAnswer });
+          const tellListeners = (): void => sendBack({ type: 'listeners.refused', listeners: this.refused });
           receive((order) => {
             if (order.type === 'admin.use') {
               this.#servings++;
               this.adminOf = order.baseId;
+              tellListeners();
             } else if (order.type === 'readiness.answer') {
               this.readiness.push({ ready: order.ready, reason: order.reason });
             } else if (order.type === 'envoy.ask') {
               const asked = this.#servings;
               this.answer = () => {
                 if (this.#servings !== asked) return;
+                if (order.at === 'admin') tellListeners();
                 sendBack({ type: 'envoy.answered', request: order.request, ...this.#word(order.at) });
               };
               if (!this.answersLate) this.answer();
@@ -486,6 +526,11 @@ export class AgentWorld {
             }),
           },
         }),
+        xdsProxy: xdsProxyMachine.provide({
+          actors: {
+            server: fromCallback(({ sendBack }) => sendBack({ type: 'socket.listening', socket: './XDS' })),
+          },
+        }),
         signals: fromCallback(({ sendBack }) => {
           this.#sendSignal = sendBack;
         }),
@@ -501,6 +546,24 @@ export class AgentWorld {
           if (this.releaseAnswer !== undefined) throw new Error(this.releaseAnswer);
         }),
         status,
+        binaryWatcher: binaryWatcherMachine.provide({
+          actors: {
+            directory: directoryWatchMachine.provide({
+              actors: {
+                watchDirectory: fromCallback<{ type: never }, { directory: string; seen: string | null }>(
+                  ({ sendBack }) => {
+                    this.#sendBinary = sendBack;
+                    sendBack({ type: 'watch.began' });
+                  },
+                ),
+              },
+            }),
+            checkBinary: fromPromise<BinaryCheck, BinaryCheckOrder>(async ({ input }) => {
+              this.binaryChecks.push(input.path);
+              return this.binary ?? (await new Promise(() => {}));
+            }),
+          },
+        }),
         certWatcher,
         supervisor: supervisorMachine.provide({
           actors: {

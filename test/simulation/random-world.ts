@@ -276,7 +276,7 @@ export class RandomWorld implements RandomEffectWorld {
       const event = {
         type: 'envoy.answered',
         request: order.request,
-        ...this.host.word(order.at ?? 'admin', { baseId: this.#adminOf, lacks: false }),
+        ...this.host.word(order.at ?? 'admin', this.#adminOf),
       };
       report(http, event);
     }, ms);

@@ -45,6 +45,8 @@ export class SecretsWorld {
   /** What Envoy gets, by name. */
   readonly served = new Map<string, string>();
   readonly bundlesServed: string[] = [];
+  /** Which roots there are in a bundle; none of those that certificates lead to, unless it is said here. */
+  readonly bundles = new Map<string, readonly string[]>();
   /** Whatever must never be. */
   readonly violations: string[] = [];
   word: (shown: string) => AuthorityWord;
@@ -159,8 +161,14 @@ export class SecretsWorld {
     this.#report({ type: 'sds.rejected', name: rootsName, version, reason: 'no certificate' });
   }
 
-  bundle(hash: string): void {
-    this.#secrets?.send({ type: 'trust-bundle.received', hash, roots: [] } as never);
+  bundle(hash: string, tainted: readonly string[] = []): void {
+    this.#secrets?.send({
+      type: 'trust-bundle.received',
+      hash,
+      roots: [],
+      members: this.bundles.get(hash) ?? [],
+      tainted,
+    } as never);
   }
 
   /** A certificate before its time, as when what it is made of changes. */
@@ -206,7 +214,9 @@ export class SecretsWorld {
     if (source === 'roots') {
       const made = `${parts.authorities}+${parts.bundle}`;
       if (this.composes)
-        settle(call, { value: { ...told, outcome: 'obtained', version: made, authorities: '', endsAtMs: null } });
+        settle(call, {
+          value: { ...told, outcome: 'obtained', version: made, authorities: '', root: '', endsAtMs: null },
+        });
       return;
     }
     this.tries.push({ atMs: this.now, shown });
@@ -229,7 +239,14 @@ export class SecretsWorld {
     const version = `certificate-${++this.#signed}`;
     this.#rootOf.set(version, this.root);
     this.#endOf.set(version, this.now + this.lifeMs);
-    return { ...told, outcome: 'obtained', version, authorities: this.root, endsAtMs: this.now + this.lifeMs };
+    return {
+      ...told,
+      outcome: 'obtained',
+      version,
+      authorities: this.root,
+      root: this.root,
+      endsAtMs: this.now + this.lifeMs,
+    };
   }
 
   #serve(server: AnyActorRef, order: SdsOrder): void {
@@ -246,7 +263,8 @@ export class SecretsWorld {
   #judge(version: string): void {
     const root = this.#rootOf.get(version) ?? '';
     const roots = this.served.get(rootsName) ?? '';
-    if (!roots.startsWith(`${root}+`)) {
+    const [authorities, bundle = ''] = roots.split('+');
+    if (authorities !== root && !this.bundles.get(bundle)?.includes(root)) {
       this.violations.push(`${version} of ${root} is handed out, and Envoy has the roots ${roots || 'none'}`);
     } else if (this.wantsRoots && this.#takenRoots !== roots && this.now < this.#rootsSince + trustLimitMs) {
       this.violations.push(`${version} of ${root} is handed out before Envoy trusts ${roots}`);

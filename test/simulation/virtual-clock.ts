@@ -6,53 +6,70 @@
 export class VirtualClock {
   #now = 0;
   #nextId = 1;
-  readonly #timers = new Map<number, { at: number; fire: () => void }>();
+  /** Whoever fires next comes last: a thousand agents have thousands of timers, and none is looked for among them. */
+  readonly #timers: Timer[] = [];
+  readonly #dueAt = new Map<number, number>();
 
   /** Milliseconds since the clock was made. */
   readonly now = (): number => this.#now;
 
   setTimeout(fire: () => void, ms: number): number {
     const id = this.#nextId++;
-    this.#timers.set(id, { at: this.#now + Math.max(0, ms), fire });
+    const at = this.#now + Math.max(0, ms);
+    this.#timers.splice(this.#placeOf(at, id), 0, { id, at, fire });
+    this.#dueAt.set(id, at);
     return id;
   }
 
   clearTimeout(id: number): void {
-    this.#timers.delete(id);
+    const at = this.#dueAt.get(id);
+    if (at === undefined) return;
+    this.#dueAt.delete(id);
+    this.#timers.splice(this.#placeOf(at, id), 1);
   }
 
   /** Deadlines relative to now, soonest first: part of a state's identity. */
   pending(): number[] {
-    return [...this.#timers.values()].map(({ at }) => at - this.#now).sort((a, b) => a - b);
+    return this.#timers.map(({ at }) => at - this.#now).reverse();
   }
 
   /** When the next timer is due, in milliseconds since the clock was made. */
   soonest(): number | undefined {
-    let soonest: number | undefined;
-    for (const { at } of this.#timers.values()) if (soonest === undefined || at < soonest) soonest = at;
-    return soonest;
+    return this.#timers.at(-1)?.at;
   }
 
   /** Jumps to the soonest deadline and fires that one timer; false when none is armed. */
   fireNext(): boolean {
-    let soonest: number | undefined;
-    for (const [id, { at }] of this.#timers) {
-      if (soonest === undefined || at < this.#timers.get(soonest)!.at) soonest = id;
-    }
-    if (soonest === undefined) return false;
-    const { at, fire } = this.#timers.get(soonest)!;
-    this.#timers.delete(soonest);
-    this.#now = at;
-    fire();
+    const timer = this.#timers.pop();
+    if (timer === undefined) return false;
+    this.#dueAt.delete(timer.id);
+    this.#now = timer.at;
+    timer.fire();
     return true;
   }
 
   /** Lets `ms` milliseconds pass, firing what falls due on the way. */
   advance(ms: number): void {
     const until = this.#now + ms;
-    for (let next = this.pending()[0]; next !== undefined && this.#now + next <= until; next = this.pending()[0]) {
-      this.fireNext();
-    }
+    for (let next = this.soonest(); next !== undefined && next <= until; next = this.soonest()) this.fireNext();
     this.#now = until;
   }
+
+  /** Where a timer is, or belongs: behind all that fire after it. */
+  #placeOf(at: number, id: number): number {
+    let [from, to] = [0, this.#timers.length];
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      const other = this.#timers[middle]!;
+      if (other.at > at || (other.at === at && other.id > id)) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+}
+
+interface Timer {
+  readonly id: number;
+  readonly at: number;
+  readonly fire: () => void;
 }

@@ -30,6 +30,8 @@ const known = {
   'component-log-level': text,
   'config-yaml': text,
   concurrency: text,
+  'skip-deprecated-logs': { type: 'boolean' },
+  'enable-core-dump': { type: 'boolean' },
   version: { type: 'boolean' },
   'hot-restart-version': { type: 'boolean' },
 } as const;

@@ -50,7 +50,12 @@ describe.each(programs)('%s is run', (program) => {
     const path = `${emptyFolder()}:/usr/bin:/bin`;
     nodeIn(path.split(':')[0]!, 'in PATH');
     nodeIn(join(modules, packaged, 'bin'), 'beside');
-    const expected = `-r ${root}/bin/node-version.cjs ${root}/dist/${program}.mjs an argument`;
+    const flags = new Map([
+      ['pilot-agent', `--max-semi-space-size=1 -r ${root}/bin/small-memory.cjs `],
+      ['pilot-discovery', '--max-semi-space-size=16 '],
+    ]);
+    const memory = flags.get(program) ?? '';
+    const expected = `${memory}-r ${root}/bin/node-version.cjs ${root}/dist/${program}.mjs an argument`;
     expect(run(root, program, path).out).toBe(`beside: ${expected}`);
     nodeIn(join(root, 'node_modules', packaged, 'bin'), 'below');
     expect(run(root, program, path).out).toBe(`below: ${expected}`);
@@ -83,6 +88,19 @@ test('a Node of another system is passed over: a file that cannot be executed', 
   nodeIn(join(root, 'node_modules', packaged, 'bin'), 'below');
   chmodSync(join(root, 'node_modules', packaged, 'bin/node'), 0o644);
   expect(run(root, 'chartpilot', `${path}:/usr/bin:/bin`).out).toMatch(/^in PATH: /);
+});
+
+test('no flag of V8 that the agent sets is one that the packaged Node does not know', () => {
+  const script = join(packageRoot(), 'bin/small-memory.cjs');
+  const run = spawnSync(process.execPath, ['--max-semi-space-size=1', '-r', script, '-e', ''], { encoding: 'utf8' });
+  expect(run.stderr).toBe('');
+  expect(run.status).toBe(0);
+  const flags = [...readFileSync(script, 'utf8').matchAll(/setFlagsFromString\('(--[a-z-]+)=/g)].map(
+    ([, flag]) => flag,
+  );
+  expect(flags.length).toBeGreaterThan(0);
+  const known = spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' }).stdout;
+  for (const flag of flags) expect(known).toContain(`${flag} (`);
 });
 
 describe('the version of Node', () => {

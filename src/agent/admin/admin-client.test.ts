@@ -33,7 +33,7 @@ test('an answer that does not end is cut off at its limit of bytes', async () =>
   expect(sent).toBeLessThan(128 * 1024 * 1024);
 });
 
-test('an answer that stops half way is none after its time', async () => {
+test('§4.4: an answer that stops half way is none after its time', async () => {
   const port = await listening(
     createServer((_, response) => response.writeHead(200, { 'content-length': 9 }).write('LIVE')),
   );

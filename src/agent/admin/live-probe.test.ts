@@ -5,6 +5,7 @@ import { createActor, type EventObject, setup } from 'xstate';
 import { adminInterfaces, freePort } from '../../../test/fixtures/real-envoy.ts';
 import { bestOf } from '../../../test/harness/best-of.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
 import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
 
@@ -201,10 +202,11 @@ test('told to look it says at once whether the epoch is live, and that it is onl
   // The pauses between the rounds have grown to a quarter of a second.
   await sleep(1_500);
   admin.ready = { status: 200, body: 'LIVE\n' };
-  const asked = performance.now();
-  look();
-  await next('probe.passed');
-  expect(performance.now() - asked).toBeLessThan(200);
+  const took = await msWithoutQueueing([process.pid], async () => {
+    look();
+    await next('probe.passed');
+  });
+  expect(took).toBeLessThan(200);
   await sleep(400);
   expect(events.map(({ type }) => type)).toEqual(['probe.failed', 'probe.passed']);
 });

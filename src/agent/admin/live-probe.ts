@@ -11,12 +11,13 @@ import type {
   ProbeLook,
   ProbePassed,
   ProbeWaiting,
+  RefusedListener,
 } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { XdsActivity } from '../xds/xds-activity.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminDirectory } from './admin-interfaces.ts';
-import { askRefusedListeners, type RefusedListener } from './refused-listeners.ts';
+import { askRefusedListeners } from './refused-listeners.ts';
 import { whyUnreachable } from './why-unreachable.ts';
 
 export interface ProbeEnvironment {

@@ -4,25 +4,10 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import type { RefusedListener } from '../../../machines/agent/protocol.ts';
 import { envoyBinary, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { type AdminAnswer, createAdminClient } from './admin-client.ts';
-import { askRefusedListeners, LackingListeners, type RefusedListener } from './refused-listeners.ts';
-
-/** An admin interface with these listeners: `fine` serves, the others were refused. */
-function admin(): { get: () => Promise<AdminAnswer>; refused: string[]; asked: number; body?: string } {
-  return {
-    refused: [],
-    asked: 0,
-    async get() {
-      this.asked++;
-      const configs = [
-        { name: 'fine', active_state: { last_updated: 'x' } },
-        ...this.refused.map((name) => ({ name, error_state: { details: `no ${name}` } })),
-      ];
-      return { status: 200, body: this.body ?? JSON.stringify({ configs }) };
-    },
-  };
-}
+import { askRefusedListeners } from './refused-listeners.ts';
 
 test.each([
   ['no JSON', '<html>'],
@@ -45,39 +30,21 @@ test('nobody’s answer, and a refusal to say, are none', async () => {
   expect(await askRefusedListeners({ get: async () => ({ status: 403, body: '{}' }) })).toBeUndefined();
 });
 
-test('what an epoch lacks from its start on is told until it is there', async () => {
-  const envoy = admin();
-  const listeners = new LackingListeners(() => 0);
-  listeners.begin();
-  envoy.refused = ['tls'];
-  expect(await listeners.look(envoy)).toBe('tls: no tls');
-  // While its admin port is its child's.
-  expect(listeners.problem).toContain('tls');
-  envoy.refused = [];
-  expect(await listeners.look(envoy)).toBeUndefined();
-  expect(listeners.problem).toBeUndefined();
-});
-
-test('what is refused later is not held against an epoch, nor against its successor', async () => {
-  let now = 0;
-  const envoy = admin();
-  const listeners = new LackingListeners(() => now);
-  listeners.begin();
-  expect(await listeners.look(envoy)).toBeUndefined();
-  envoy.refused = ['late'];
-  expect(await listeners.look(envoy)).toBeUndefined();
-  expect(envoy.asked).toBe(1);
-  now += 10_000;
-  expect(await listeners.look(envoy)).toBeUndefined();
-  expect(envoy.asked).toBe(2);
-  listeners.begin();
-  expect(await listeners.look(envoy)).toBeUndefined();
-  listeners.begin();
-  envoy.refused = ['late', 'tls'];
-  expect(await listeners.look(envoy)).toContain('tls: no tls');
-  // Of an Envoy that was not ready without it, the next one is not ready either.
-  listeners.begin();
-  expect(await listeners.look(envoy)).toBe('tls: no tls');
+test('of thousands a thousand are told, the same ones each time, and of a hundred why', async () => {
+  const names = Array.from({ length: 3_000 }, (_, i) => `l${String(i).padStart(4, '0')}`);
+  const configs = (order: readonly string[]): object[] => [
+    { name: 'fine', active_state: { last_updated: 'x' } },
+    ...order.map((name) => ({ name, error_state: { details: `no ${name}` } })),
+  ];
+  const ask = async (order: readonly string[]) =>
+    (await askRefusedListeners({
+      get: async () => ({ status: 200, body: JSON.stringify({ configs: configs(order) }) }),
+    }))!;
+  const told = await ask(names);
+  expect(told).toHaveLength(1_000);
+  expect(told[99]).toEqual({ name: 'l0099', why: 'no l0099' });
+  expect(told[100]).toEqual({ name: 'l0100', why: '' });
+  expect(await ask(names.toReversed())).toEqual(told);
 });
 
 test('the real Envoy is live without a listener that it refused, and says which; an update that it refused is none', async () => {

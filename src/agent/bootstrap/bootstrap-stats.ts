@@ -1,23 +1,33 @@
 /** What Envoy counts, and how the names are split into tags (spec/agent.md §5.3). Pure. */
-import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import * as E from 'fp-ts/lib/Either.js';
+import { decimal, dictionary, nonEmptyList, refine } from '../../model/fields/decode.ts';
+import { durationMsOf } from '../../model/fields/duration.ts';
+import { re2Mistake } from '../../model/fields/re2.ts';
+import { describeFieldErrors, type ProxyConfig, type StatsMatcher } from '../../model/mesh/proxy-config.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
 
 export interface StatsFacts {
   readonly config: Pick<ProxyConfig, 'extraStatTags' | 'proxyStatsMatcher'>;
   readonly annotations: Readonly<Record<string, string>>;
   /** `{pod_ip}` in a pattern stands for each of them. */
   readonly addresses: readonly string[];
+  readonly exitOnZeroActiveConnections: boolean;
 }
 
 const listenerAddress = String.raw`((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))`;
+/** A name of ours: it ends with `;`. */
+const ownName = String.raw`((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*))`;
 
 /** Tags of every proxy, in the order in which they are written. */
 const builtInTags: readonly (readonly [name: string, regex: string])[] = [
-  ['cluster_name', String.raw`^cluster\.((.+?(\..+?\.svc\.cluster\.local)?)\.)`],
+  ['cluster_name', String.raw`^cluster(\.(.+);)`],
+  ['http_conn_manager_prefix', String.raw`^http\.(${ownName};\.)`],
+  ['thread_name', String.raw`^server(\.(.+))\.watchdog`],
   ['tcp_prefix', String.raw`^tcp\.((.*?)\.)\w+?$`],
   ['response_code', String.raw`_rq(_(\d{3}))$`],
   ['response_code_class', String.raw`_rq(_(\dxx))$`],
   ['http_conn_manager_listener_prefix', String.raw`^listener(?=\.).*?\.http\.(${listenerAddress}\.)`],
-  ['http_conn_manager_prefix', String.raw`^http\.(${listenerAddress}\.)`],
   ['listener_address', String.raw`^listener\.(${listenerAddress}\.)`],
   ['mongo_prefix', String.raw`^mongo\.(.+?)\.(collection|cmd|cx_|op_|delays_|decoding_)(.*?)$`],
 ];
@@ -33,56 +43,102 @@ const trailingTags: readonly (readonly [name: string, regex: string])[] = [
 ];
 
 /**
- * Only what operators, and this agent, look at: Envoy would otherwise keep thousands of counters. `control_plane` tells
- * why an Envoy waits; the `active` gauges tell whether a draining one is done.
+ * Only what operators, and this agent, look at: Envoy would otherwise keep thousands of counters. Last in the lists is what only
+ * this agent reads: `control_plane` tells why an Envoy waits, the gauges of requests whether a draining one is done.
  */
-const required = {
-  prefixes: ['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm', 'control_plane'],
-  suffixes: [
-    ...['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'],
-    ...['downstream_rq_active', 'downstream_cx_active'],
-  ],
-  regexps: [String.raw`vhost\..*\.route\..*`],
-};
+function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof StatsMatcher, readonly string[]> {
+  return {
+    inclusionPrefixes: ['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm', 'control_plane'],
+    inclusionSuffixes: [
+      ...['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'],
+      ...(exitOnZeroActiveConnections ? ['downstream_cx_active', 'downstream_rq_active'] : []),
+    ],
+    inclusionRegexps: [String.raw`vhost\..*\.route\..*`],
+  };
+}
 
-/** `stats_config` of the bootstrap. */
-export function statsConfig(facts: StatsFacts): Record<string, unknown> {
-  const extra = new Set([
-    ...facts.config.extraStatTags,
-    ...commaList(facts.annotations['sidecar.istio.io/extraStatTags']),
-  ]);
+/** `stats_config` of the bootstrap. Mistakes go to `errors`. */
+export function statsConfig(facts: StatsFacts, errors: OptionErrors): Record<string, unknown> {
+  const buckets = histogramBuckets(facts.annotations[annotation.buckets], errors);
   return {
     use_all_default_tags: false,
     stats_tags: [
       ...builtInTags.map(tag),
-      ...[...extra].map((name) => tag([name, String.raw`(${name}=\.=(.*?);\.;)`])),
+      ...extraTags(facts, errors).map((name) => tag([name, String.raw`(${name}=\.=(.*?);\.;)`])),
       ...trailingTags.map(tag),
     ],
-    stats_matcher: { inclusion_list: { patterns: inclusionPatterns(facts) } },
+    stats_matcher: { inclusion_list: { patterns: inclusionPatterns(facts, errors) } },
+    ...(buckets !== undefined && { histogram_bucket_settings: buckets }),
   };
 }
+
+const annotation = {
+  extraTags: 'sidecar.istio.io/extraStatTags',
+  buckets: 'sidecar.istio.io/statsHistogramBuckets',
+  flush: 'sidecar.istio.io/statsFlushInterval',
+  eviction: 'sidecar.istio.io/statsEvictionInterval',
+} as const;
 
 function tag([name, regex]: readonly [string, string]): Record<string, string> {
   return { tag_name: name, regex };
 }
 
-function inclusionPatterns(facts: StatsFacts): Record<string, unknown>[] {
-  const { proxyStatsMatcher: matcher } = facts.config;
-  // An annotation takes the place of what the mesh says, list by list.
-  const chosen = (annotation: string, fromMesh: readonly string[] | undefined): string[] => {
-    const own = facts.annotations[`sidecar.istio.io/statsInclusion${annotation}`];
-    return (own === undefined ? [...(fromMesh ?? [])] : commaList(own)).flatMap((p) => expand(p, facts.addresses));
-  };
+/** The name goes into an expression as it is. */
+function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): string[] {
+  const said: [source: string, name: string][] = [
+    ...config.extraStatTags.map((name): [string, string] => ['extraStatTags', name]),
+    ...commaList(annotations[annotation.extraTags]).map((name): [string, string] => [annotation.extraTags, name]),
+  ];
+  const names = said.filter(([source, name]) => {
+    const fits = /^[\w.:/-]+$/.test(name) && name.length <= longestPattern;
+    if (!fits) errors.config(`${source}: ${shown(name)} is no name of a tag: letters, digits and _ . : / - are`);
+    return fits;
+  });
+  return [...new Set(names.map(([, name]) => name))];
+}
+
+/** What Envoy takes of a regular expression; nobody has a longer name either. */
+const longestPattern = 1024;
+
+function inclusionPatterns(facts: StatsFacts, errors: OptionErrors): Record<string, unknown>[] {
+  const needed = required(facts);
+  const list = (field: keyof StatsMatcher): string[] => [...chosen(facts, field, errors), ...needed[field]];
   return [
     { prefix: 'reporter=' },
-    ...[...chosen('Prefixes', matcher.inclusionPrefixes), ...required.prefixes].map((prefix) => ({ prefix })),
-    ...[...chosen('Suffixes', matcher.inclusionSuffixes), ...required.suffixes].map((suffix) => ({ suffix })),
-    ...[...chosen('Regexps', matcher.inclusionRegexps), ...required.regexps].map((regex) => ({
-      safe_regex: { regex },
-    })),
+    ...list('inclusionPrefixes').map((prefix) => ({ prefix })),
+    ...list('inclusionSuffixes').map((suffix) => ({ suffix })),
+    ...list('inclusionRegexps').map((regex) => ({ safe_regex: { regex } })),
     { prefix: 'component' },
     { prefix: 'istio' },
   ];
+}
+
+/** An annotation takes the place of what the mesh says, list by list. */
+function chosen(
+  { config, annotations, addresses }: StatsFacts,
+  field: keyof StatsMatcher,
+  errors: OptionErrors,
+): string[] {
+  const name = `sidecar.istio.io/statsI${field.slice(1)}`;
+  const own = annotations[name];
+  const source = own === undefined ? `proxyStatsMatcher.${field}` : `annotation ${name}`;
+  const patterns = own === undefined ? (config.proxyStatsMatcher[field] ?? []) : commaList(own);
+  return patterns
+    .flatMap((pattern) => expand(pattern, addresses))
+    .filter((pattern) => {
+      const mistake = field === 'inclusionRegexps' ? re2Mistake(pattern) : mistakeOf(pattern);
+      if (mistake !== undefined) errors.config(`${source}: ${shown(pattern)} ${mistake}`);
+      return mistake === undefined;
+    });
+}
+
+function mistakeOf(pattern: string): string | undefined {
+  if (pattern === '') return 'must not be empty';
+  return pattern.length > longestPattern ? `must have at most ${longestPattern} characters` : undefined;
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
 
 function expand(pattern: string, addresses: readonly string[]): string[] {
@@ -95,3 +151,63 @@ function commaList(text: string | undefined): string[] {
     .map((item) => item.trim())
     .filter((item) => item !== '');
 }
+
+/** `{"istio": [1, 5, 10]}`: of statistics with this prefix, the bounds of the buckets. */
+function histogramBuckets(json: string | undefined, errors: OptionErrors): object[] | undefined {
+  if (json === undefined) return undefined;
+  try {
+    const decoded = bucketsByPrefix(JSON.parse(json), '');
+    if (E.isRight(decoded)) {
+      return Object.entries(decoded.right).map(([prefix, buckets]) => ({ match: { prefix }, buckets }));
+    }
+    errors.config(`annotation ${annotation.buckets}: ${describeFieldErrors(decoded.left)}`);
+  } catch (error) {
+    errors.config(`annotation ${annotation.buckets}: must be a JSON object: ${messageOf(error)}`);
+  }
+  return undefined;
+}
+
+const bucketsByPrefix = refine(
+  dictionary(
+    refine(nonEmptyList(decimal), (bounds, path) =>
+      bounds.every((bound, index) => bound > (bounds[index - 1] ?? 0))
+        ? []
+        : [{ path, message: 'must be numbers above 0, each greater than the one before' }],
+    ),
+  ),
+  (buckets, path) => (Object.hasOwn(buckets, '') ? [{ path, message: 'must have no empty prefix' }] : []),
+);
+
+/** `stats_flush_interval` and `stats_eviction_interval`, where annotations say so. */
+export function statsIntervals(
+  annotations: Readonly<Record<string, string>>,
+  { errors, warnings }: { errors: OptionErrors; warnings: string[] },
+): Record<string, string> {
+  const flushMs = interval(annotation.flush, annotations, errors);
+  const evictionMs = interval(annotation.eviction, annotations, errors);
+  // What Envoy flushes where nobody says otherwise.
+  const isMultiple = evictionMs !== undefined && evictionMs % (flushMs ?? 5_000) === 0;
+  if (evictionMs !== undefined && !isMultiple) {
+    warnings.push(`annotation ${annotation.eviction}: ${evictionMs} ms is no multiple of the flush interval: left out`);
+  }
+  return {
+    ...(flushMs !== undefined && { stats_flush_interval: `${flushMs / 1000}s` }),
+    ...(isMultiple && { stats_eviction_interval: `${evictionMs / 1000}s` }),
+  };
+}
+
+/** Envoy takes 1 ms to 5 minutes. */
+function interval(
+  name: string,
+  annotations: Readonly<Record<string, string>>,
+  errors: OptionErrors,
+): number | undefined {
+  const text = annotations[name];
+  if (text === undefined) return undefined;
+  const ms = durationMsOf(text.trim());
+  if (ms !== undefined && Number.isInteger(ms) && ms >= 1 && ms <= longestIntervalMs) return ms;
+  errors.config(`annotation ${name} must be a duration from 1ms to 5m, not ${shown(text)}`);
+  return undefined;
+}
+
+const longestIntervalMs = 300_000;

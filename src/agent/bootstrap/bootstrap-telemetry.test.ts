@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { OptionErrors } from '../../runtime/option-errors.ts';
 import { type TelemetryFacts, telemetryServices, telemetryWarnings } from './bootstrap-telemetry.ts';
 
-function services(config: TelemetryFacts['config'], hostIp = '') {
-  return telemetryServices({ config, serviceName: 'web.shop', dnsLookupFamily: 'V4_ONLY', hostIp });
+function services(config: TelemetryFacts['config'], changes: Partial<TelemetryFacts> = {}) {
+  const errors = new OptionErrors();
+  const facts = { config, node: { metadata: {} }, serviceName: 'web.shop', dnsLookupFamily: 'V4_ONLY', hostIp: '' };
+  const made = telemetryServices({ ...facts, hasSecrets: false, errors, ...changes });
+  errors.throwIfAny();
+  return made;
 }
 
 describe('services that Envoy reports to', () => {
@@ -20,7 +25,7 @@ describe('services that Envoy reports to', () => {
       envoyMetricsServiceAddress: '10.0.0.1:9001',
     });
     expect(clusters).toMatchObject([
-      { name: 'envoy_metrics_service', type: 'STATIC' },
+      { name: 'envoy_metrics_service', type: 'STRICT_DNS' },
       { name: 'envoy_accesslog_service', type: 'STRICT_DNS', dns_lookup_family: 'V4_ONLY' },
     ]);
     expect(statsSinks).toHaveLength(1);
@@ -28,11 +33,11 @@ describe('services that Envoy reports to', () => {
 
   it('take spans: of Zipkin by its old option as well, of Datadog under the name of the node', () => {
     expect(services({ zipkinAddress: 'zipkin:9411' }).clusters).toMatchObject([{ name: 'zipkin' }]);
-    const { tracing } = services({ tracing: { datadog: { address: '$(HOST_IP):8126' } } }, '10.9.9.9');
+    const { tracing } = services({ tracing: { datadog: { address: '$(HOST_IP):8126' } } }, { hostIp: '10.9.9.9' });
     expect(tracing).toMatchObject({ http: { typed_config: { service_name: 'web.shop' } } });
   });
 
-  it('are reached by TLS with files, under the name that is given or that of the cluster', () => {
+  it('are reached by TLS with files that the secret server reads', () => {
     const tlsSettings = {
       mode: 'MUTUAL',
       caCertificates: '/ca',
@@ -43,13 +48,14 @@ describe('services that Envoy reports to', () => {
     const [cluster] = services({ envoyAccessLogService: { address: 'logs.test:9000', tlsSettings } }).clusters;
     expect(cluster!.transport_socket).toMatchObject({
       typed_config: {
-        sni: 'envoy_accesslog_service',
         common_tls_context: {
           alpn_protocols: ['h2'],
-          tls_certificates: [{ certificate_chain: { filename: '/crt' } }],
-          validation_context: {
-            trusted_ca: { filename: '/ca' },
-            match_typed_subject_alt_names: [{ san_type: 'URI' }, { san_type: 'DNS' }, { san_type: 'IP_ADDRESS' }],
+          tls_certificate_sds_secret_configs: [{ name: 'file-cert:/crt~/key' }],
+          combined_validation_context: {
+            default_validation_context: {
+              match_typed_subject_alt_names: [{ san_type: 'URI' }, { san_type: 'DNS' }, { san_type: 'IP_ADDRESS' }],
+            },
+            validation_context_sds_secret_config: { name: 'file-root:/ca' },
           },
         },
       },
@@ -57,8 +63,8 @@ describe('services that Envoy reports to', () => {
   });
 
   it('are told of where Envoy has no tracer for them', () => {
-    expect(telemetryWarnings({ tracing: { zipkin: {}, lightstep: {} } })).toEqual([
-      expect.stringContaining('tracing.lightstep'),
+    expect(telemetryWarnings({ tracing: { zipkin: {}, stackdriver: {} } })).toEqual([
+      expect.stringContaining('tracing.stackdriver'),
     ]);
   });
 
@@ -66,7 +72,7 @@ describe('services that Envoy reports to', () => {
     [
       'no address',
       { envoyAccessLogService: { address: 'logs' } },
-      /envoyAccessLogService\.address logs is not host:port/,
+      /envoyAccessLogService\.address "logs" is not host:port/,
     ],
     [
       'no host',

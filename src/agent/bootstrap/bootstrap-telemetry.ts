@@ -4,20 +4,29 @@
  */
 import { isIP } from 'node:net';
 import { isObject } from '../../model/fields/decode.ts';
+import { durationMsOf } from '../../model/fields/duration.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
-import { ChartpilotError } from '../../runtime/errors.ts';
-import { loadAssignment } from './bootstrap-address.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
+import { withHostIp } from '../options/host-ip.ts';
+import { http2Options, loadAssignment, secret, secretInTime, statName } from './bootstrap-parts.ts';
+import type { EnvoyNode } from './node-metadata.ts';
 
 type Json = Record<string, unknown>;
 
 export interface TelemetryFacts {
   readonly config: Pick<ProxyConfig, 'tracing' | 'zipkinAddress' | 'envoyAccessLogService' | 'envoyMetricsService'> &
     Pick<ProxyConfig, 'envoyMetricsServiceAddress'>;
+  readonly node: Pick<EnvoyNode, 'metadata'>;
   /** What spans call the service. */
   readonly serviceName: string;
   readonly dnsLookupFamily: string;
   /** What `$(HOST_IP)` in an address stands for; empty: nobody said. */
   readonly hostIp: string;
+  /** There is a secret server, which makes secrets of files and tells of their changes. */
+  readonly hasSecrets: boolean;
+  /** What Envoy would say of a file; absent: it is waited for. */
+  /** Gets what cannot be reported to. */
+  readonly errors: OptionErrors;
 }
 
 export interface TelemetryServices {
@@ -27,7 +36,6 @@ export interface TelemetryServices {
   readonly statsSinks: readonly Json[];
 }
 
-/** @throws ChartpilotError CONFIG_INVALID for what cannot be reported to */
 export function telemetryServices(facts: TelemetryFacts): TelemetryServices {
   const { config } = facts;
   const { envoyMetricsServiceAddress: oldAddress } = config;
@@ -39,9 +47,9 @@ export function telemetryServices(facts: TelemetryFacts): TelemetryServices {
   const tracer = tracerOf(facts);
   return {
     clusters: [
-      ...(tracer ? [cluster(tracer.service, tracer.cluster, false, facts)] : []),
-      ...(metrics ? [cluster(metrics, 'envoy_metrics_service', true, facts)] : []),
-      ...(accessLog ? [cluster(accessLog, 'envoy_accesslog_service', true, facts)] : []),
+      ...(tracer ? cluster(tracer.service, tracer, facts) : []),
+      ...(metrics ? cluster(metrics, { cluster: 'envoy_metrics_service', http2: true }, facts) : []),
+      ...(accessLog ? cluster(accessLog, { cluster: 'envoy_accesslog_service', http2: true }, facts) : []),
     ],
     ...(tracer && { tracing: { http: { name: tracer.name, typed_config: tracer.settings } } }),
     statsSinks: metrics ? [metricsSink] : [],
@@ -77,11 +85,22 @@ function serviceOf(option: string, settings: unknown): RemoteService | undefined
   };
 }
 
+interface Tracer {
+  readonly name: string;
+  readonly cluster: string;
+  /** What the server that takes its spans is called in TLS, where nobody says. */
+  readonly tlsName: string;
+  readonly http2: boolean;
+  settings(serviceName: string, said: Json): Json;
+}
+
 /** Tracers that Envoy 1.40 has; it refuses a bootstrap with one of the others that the API knows. */
-const tracers = {
+const tracers: Readonly<Record<string, Tracer>> = {
   zipkin: {
     name: 'envoy.tracers.zipkin',
     cluster: 'zipkin',
+    tlsName: 'tracer',
+    http2: false,
     settings: () => ({
       '@type': 'type.googleapis.com/envoy.config.trace.v3.ZipkinConfig',
       collector_cluster: 'zipkin',
@@ -91,77 +110,106 @@ const tracers = {
       shared_span_context: false,
     }),
   },
+  // Its own extension is gone: what takes its spans takes those of OpenTelemetry.
+  lightstep: {
+    name: 'envoy.tracers.opentelemetry',
+    cluster: 'lightstep',
+    tlsName: 'tracer',
+    http2: true,
+    settings: (serviceName, { accessToken }) => ({
+      '@type': 'type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig',
+      grpc_service: {
+        envoy_grpc: { cluster_name: 'lightstep' },
+        ...(typeof accessToken === 'string' &&
+          accessToken !== '' && { initial_metadata: [{ key: 'lightstep-access-token', value: accessToken }] }),
+      },
+      service_name: serviceName,
+    }),
+  },
   datadog: {
     name: 'envoy.tracers.datadog',
     cluster: 'datadog_agent',
-    settings: (serviceName: string) => ({
+    tlsName: 'tracer',
+    http2: false,
+    settings: (serviceName) => ({
       '@type': 'type.googleapis.com/envoy.config.trace.v3.DatadogConfig',
       collector_cluster: 'datadog_agent',
       service_name: serviceName,
     }),
   },
-} as const;
+};
 
 /** What of the configuration has no effect, as sentences for people. */
 export function telemetryWarnings({ tracing = {} }: Pick<ProxyConfig, 'tracing'>): readonly string[] {
-  return ['lightstep', 'openCensusAgent', 'stackdriver']
+  return ['openCensusAgent', 'stackdriver']
     .filter((tracer) => tracing[tracer] !== undefined)
     .map((tracer) => `tracing.${tracer}: Envoy has no such tracer any more, so no spans are reported`);
 }
 
-function tracerOf({ config, serviceName }: TelemetryFacts) {
+function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
   const { zipkinAddress } = config;
   const tracing: Json = config.tracing ?? (zipkinAddress ? { zipkin: { address: zipkinAddress } } : {});
-  for (const [key, { name, cluster: clusterName, settings }] of Object.entries(tracers)) {
+  for (const [key, tracer] of Object.entries(tracers)) {
     const option = `tracing.${key}`;
-    const given = tracing[key];
-    const service = serviceOf(option, isObject(given) ? { tlsSettings: tracing.tlsSettings, ...given } : given);
-    if (service !== undefined) return { name, cluster: clusterName, service, settings: settings(serviceName) };
+    const said = tracing[key];
+    if (!isObject(said)) continue;
+    const service = serviceOf(option, { tlsSettings: tracing.tlsSettings, ...said });
+    if (service === undefined) continue;
+    const token = said.accessToken;
+    // It becomes a header.
+    if (typeof token === 'string' && !/^[\x20-\x7e]*$/.test(token)) {
+      errors.config(`${option}.accessToken must be characters of a header`);
+    }
+    return { ...tracer, service, settings: tracer.settings(serviceName, said) };
   }
   return undefined;
 }
 
-function cluster(service: RemoteService, name: string, http2: boolean, facts: TelemetryFacts): Json {
-  const { host, port } = hostAndPort(service, facts.hostIp);
-  const socket = service.tls && tlsTransport(service, service.tls, name, http2);
-  return {
-    name,
-    type: isIP(host) === 0 ? 'STRICT_DNS' : 'STATIC',
-    ...(isIP(host) === 0 && {
-      dns_lookup_family: facts.dnsLookupFamily,
+type ClusterNeeds = Pick<Tracer, 'cluster' | 'http2'> & Partial<Pick<Tracer, 'tlsName'>>;
+
+/** None where the address is no address, which is told. */
+function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFacts): Json[] {
+  const { cluster: name, http2 } = needs;
+  const address = hostAndPort(service, facts);
+  if (address === undefined) return [];
+  const { host, port } = address;
+  const socket = service.tls && transportSocket({ ...service, tls: service.tls }, needs, facts);
+  return [
+    {
+      name,
+      alt_stat_name: statName(name),
+      type: 'STRICT_DNS',
       respect_dns_ttl: true,
+      // An address of the other family is none to resolve, and Envoy would not have it.
+      dns_lookup_family: isIP(host) === 6 && facts.dnsLookupFamily === 'V4_ONLY' ? 'AUTO' : facts.dnsLookupFamily,
       dns_refresh_rate: '30s',
-    }),
-    connect_timeout: '1s',
-    lb_policy: 'ROUND_ROBIN',
-    load_assignment: loadAssignment(name, host, port),
-    ...(http2 && {
-      typed_extension_protocol_options: {
-        'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-          '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-          explicit_http_config: { http2_protocol_options: {} },
-        },
-      },
-    }),
-    ...(service.keepalive && { upstream_connection_options: { tcp_keepalive: keepalive(service.keepalive) } }),
-    ...(socket && { transport_socket: socket }),
-  };
+      connect_timeout: '1s',
+      lb_policy: 'ROUND_ROBIN',
+      ...(http2 && { typed_extension_protocol_options: http2Options }),
+      ...(service.keepalive && { upstream_connection_options: { tcp_keepalive: keepalive(service.keepalive) } }),
+      load_assignment: loadAssignment(name, host, port),
+      ...(socket && { transport_socket: socket }),
+    },
+  ];
 }
 
-function hostAndPort({ option, address }: RemoteService, hostIp: string): { host: string; port: number } {
-  if (address.includes('$(HOST_IP)') && hostIp === '') {
-    throw new ChartpilotError('CONFIG_INVALID', `${option}.address ${address}: the variable HOST_IP is not set`);
+function hostAndPort(
+  { option, address }: RemoteService,
+  { hostIp, errors }: TelemetryFacts,
+): { host: string; port: number } | undefined {
+  if (address !== withHostIp(address, '') && hostIp === '') {
+    errors.config(`${option}.address ${address}: the variable HOST_IP is not set`);
+    return undefined;
   }
-  const parsed = parseHostAndPort(address.replaceAll('$(HOST_IP)', isIP(hostIp) === 6 ? `[${hostIp}]` : hostIp));
-  if (parsed === undefined)
-    throw new ChartpilotError('CONFIG_INVALID', `${option}.address ${address} is not host:port`);
+  const parsed = parseHostAndPort(withHostIp(address, hostIp));
+  if (parsed === undefined) errors.config(`${option}.address ${JSON.stringify(address)} is not host:port`);
   return parsed;
 }
 
 /** Seconds that are whole numbers above 0; others are Envoy's own. */
 function keepalive({ probes, time, interval }: Json): Json {
   const seconds = (value: unknown): number =>
-    typeof value === 'string' ? Number.parseInt(value, 10) : typeof value === 'number' ? value : 0;
+    typeof value === 'string' ? Math.floor((durationMsOf(value) ?? 0) / 1000) : typeof value === 'number' ? value : 0;
   return {
     ...(seconds(probes) > 0 && { keepalive_probes: seconds(probes) }),
     ...(seconds(time) > 0 && { keepalive_time: seconds(time) }),
@@ -169,46 +217,81 @@ function keepalive({ probes, time, interval }: Json): Json {
   };
 }
 
-/** By files, which Envoy reads at its start: there is no agent's secret server to ask yet. */
-function tlsTransport({ option }: RemoteService, tls: Json, name: string, http2: boolean): Json {
-  const text = (field: string): string | undefined => {
-    const value = tls[field];
-    return typeof value === 'string' && value !== '' ? value : undefined;
-  };
-  const file = (field: string): Json => {
-    const filename = text(field);
-    if (filename === undefined) {
-      throw new ChartpilotError('CONFIG_INVALID', `${option}.tlsSettings: mode ${tls.mode} needs ${field}`);
-    }
-    return { filename };
-  };
-  if (tls.mode !== 'SIMPLE' && tls.mode !== 'MUTUAL') {
-    throw new ChartpilotError(
-      'CONFIG_INVALID',
-      `${option}.tlsSettings.mode ${tls.mode}: DISABLE, SIMPLE or MUTUAL with files is what the proxy can do`,
+/** Files by which the two sides know each other: those of the node's metadata win. */
+interface TlsFiles {
+  readonly roots: string | undefined;
+  readonly certificate: string | undefined;
+  readonly key: string | undefined;
+}
+
+type SecureService = RemoteService & { readonly tls: Json };
+
+function transportSocket(service: SecureService, needs: ClusterNeeds, facts: TelemetryFacts): Json | undefined {
+  const { option, tls } = service;
+  const files = tlsFiles(tls, facts.node.metadata);
+  const missing = missingFiles(tls.mode, files);
+  for (const field of missing) facts.errors.config(`${option}.tlsSettings: mode ${tls.mode} needs ${field}`);
+  if (tls.mode === 'ISTIO_MUTUAL' && !facts.hasSecrets) {
+    facts.errors.config(
+      `${option}.tlsSettings.mode ISTIO_MUTUAL: this workload has no certificate of its own; DISABLE, SIMPLE or MUTUAL with files can do`,
     );
   }
-  const names = Array.isArray(tls.subjectAltNames) ? (tls.subjectAltNames as string[]) : [];
+  if (tls.mode === undefined) return undefined;
+  const sni = text(tls.sni) ?? (tls.mode === 'ISTIO_MUTUAL' ? (needs.tlsName ?? needs.cluster) : undefined);
   return {
     name: 'envoy.transport_sockets.tls',
     typed_config: {
       '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
-      sni: text('sni') ?? name,
       common_tls_context: {
-        ...(http2 && { alpn_protocols: ['h2'] }),
-        ...(tls.mode === 'MUTUAL' && {
-          tls_certificates: [{ certificate_chain: file('clientCertificate'), private_key: file('privateKey') }],
-        }),
-        validation_context: {
-          trusted_ca: file('caCertificates'),
-          ...(names.length > 0 && {
-            match_typed_subject_alt_names: names.map((exact) => ({
-              san_type: exact.includes('://') ? 'URI' : isIP(exact) === 0 ? 'DNS' : 'IP_ADDRESS',
-              matcher: { exact },
-            })),
-          }),
-        },
+        ...(needs.http2 && { alpn_protocols: ['h2'] }),
+        ...ownCertificate(tls.mode, files),
+        ...trusted(tls, files),
       },
+      ...(sni !== undefined && { sni }),
+    },
+  };
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function tlsFiles(tls: Json, metadata: Json): TlsFiles {
+  return {
+    roots: text(metadata.TLS_CLIENT_ROOT_CERT) ?? text(tls.caCertificates),
+    certificate: text(metadata.TLS_CLIENT_CERT_CHAIN) ?? text(tls.clientCertificate),
+    key: text(metadata.TLS_CLIENT_KEY) ?? text(tls.privateKey),
+  };
+}
+
+function missingFiles(mode: unknown, { roots, certificate, key }: TlsFiles): string[] {
+  return [
+    ...((mode === 'SIMPLE' || mode === 'MUTUAL') && roots === undefined ? ['caCertificates'] : []),
+    ...(mode === 'MUTUAL' && certificate === undefined ? ['clientCertificate'] : []),
+    ...(mode === 'MUTUAL' && key === undefined ? ['privateKey'] : []),
+  ];
+}
+
+/** From the secret server, which tells of changes. */
+function ownCertificate(mode: unknown, { certificate = '', key = '' }: TlsFiles): Json {
+  if (mode === 'ISTIO_MUTUAL') return { tls_certificate_sds_secret_configs: [secret('default')] };
+  if (mode !== 'MUTUAL') return {};
+  return { tls_certificate_sds_secret_configs: [secretInTime(`file-cert:${certificate}~${key}`)] };
+}
+
+function trusted(tls: Json, { roots = '' }: TlsFiles): Json {
+  const names = Array.isArray(tls.subjectAltNames) ? (tls.subjectAltNames as string[]) : [];
+  const matchers = names.length > 0 && {
+    match_typed_subject_alt_names: names.map((exact) => ({
+      san_type: exact.includes('://') ? 'URI' : isIP(exact) === 0 ? 'DNS' : 'IP_ADDRESS',
+      matcher: { exact },
+    })),
+  };
+  return {
+    combined_validation_context: {
+      default_validation_context: { ...matchers },
+      validation_context_sds_secret_config:
+        tls.mode === 'ISTIO_MUTUAL' ? secret('ROOTCA') : secretInTime(`file-root:${roots}`),
     },
   };
 }

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { envoyBinary, temporaryFolder, testFlags } from '../../../test/fixtures/real-envoy.ts';
 import { defaultProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { OptionErrors } from '../../runtime/option-errors.ts';
 import { validationArguments } from '../envoy/envoy-args.ts';
 import { localAddresses } from '../options/addresses.ts';
 import { type BootstrapFacts, buildBootstrap } from './bootstrap.ts';
@@ -24,6 +25,12 @@ function facts(changes: Partial<BootstrapFacts> = {}, configChanges: Partial<Pro
     podAnnotations: {},
     envoyStatusPort: 15021,
     envoyPrometheusPort: 15090,
+    hasSecrets: false,
+    nodeId: undefined,
+    stsPort: 0,
+    pilotSans: undefined,
+    platformMetadata: undefined,
+    hasCredentialServer: false,
   });
   return {
     node,
@@ -36,10 +43,23 @@ function facts(changes: Partial<BootstrapFacts> = {}, configChanges: Partial<Pro
     connectTimeoutMs: 1_000,
     xdsSocket: './etc/istio/proxy/XDS',
     xdsHeaders: { 'x-chartpilot-envoy': '0@7' },
+    secretSocket: './var/run/secrets/workload-spiffe-uds/socket',
+    hasSecrets: false,
+    dualStack: false,
+    exitOnZeroActiveConnections: false,
     envoyStatusPort: 15021,
     envoyPrometheusPort: 15090,
+    envoySecureMetricsPort: 0,
+    envoySecureMergedMetricsPort: 0,
     ...changes,
   };
+}
+
+function made(facts: BootstrapFacts): object {
+  const [errors, warnings] = [new OptionErrors(), []];
+  const bootstrap = buildBootstrap(facts, { errors, warnings });
+  errors.throwIfAny();
+  return bootstrap;
 }
 
 interface Shape {
@@ -56,7 +76,7 @@ interface Shape {
 }
 
 const built = (changes?: Partial<BootstrapFacts>, config?: Partial<ProxyConfig>): Shape =>
-  buildBootstrap(facts(changes, config)) as unknown as Shape;
+  made(facts(changes, config)) as unknown as Shape;
 
 describe('Envoy accepts the bootstrap', () => {
   test.each([
@@ -92,7 +112,7 @@ describe('Envoy accepts the bootstrap', () => {
     using folder = temporaryFolder();
     const rootFile = join(folder.path, 'root.pem');
     writeFileSync(rootFile, createAuthority().certificate);
-    const bootstrap = JSON.stringify(buildBootstrap(facts(changes, config))).replaceAll('<root>', rootFile);
+    const bootstrap = JSON.stringify(made(facts(changes, config))).replaceAll('<root>', rootFile);
     const file = join(folder.path, 'bootstrap.json');
     writeFileSync(file, bootstrap);
     const { exitCode, all } = await execa(envoyBinary(), validationArguments(testFlags, file), {
@@ -108,10 +128,10 @@ test('listeners and what they forward to exist only where a port is given', () =
     shape.static_resources.listeners.map((listener) => listener.address.socket_address.port_value);
   const names = (shape: Shape): string[] => shape.static_resources.clusters.map(({ name }) => name);
   expect(ports(built())).toEqual([15090, 15021]);
-  expect(names(built())).toEqual(['xds-grpc', 'prometheus_stats', 'agent']);
+  expect(names(built())).toEqual(['prometheus_stats', 'agent', 'sds-grpc', 'xds-grpc']);
   const none = built({ envoyStatusPort: 0, envoyPrometheusPort: 0 });
   expect(ports(none)).toEqual([]);
-  expect(names(none)).toEqual(['xds-grpc']);
+  expect(names(none)).toEqual(['sds-grpc', 'xds-grpc']);
 });
 
 test('without a status server there is nobody to forward readiness to', () => {
@@ -120,7 +140,7 @@ test('without a status server there is nobody to forward readiness to', () => {
 
 test('Envoy has its configuration from the agent, wherever the control plane is, and says which Envoy it is', () => {
   const shape = built({}, { discoveryAddress: 'istiod:15012' });
-  const [controlPlane] = shape.static_resources.clusters;
+  const controlPlane = shape.static_resources.clusters.at(-1);
   expect(controlPlane).toMatchObject({ type: 'STATIC' });
   expect(JSON.stringify(controlPlane)).toContain('{"pipe":{"path":"./etc/istio/proxy/XDS"}}');
   expect(JSON.stringify(controlPlane)).not.toContain('istiod');
@@ -135,7 +155,7 @@ test('--delta asks for incremental xDS', () => {
 });
 
 test('statistics that draining and readiness read are always let through', () => {
-  const { patterns } = built().stats_config.stats_matcher.inclusion_list;
+  const { patterns } = built({ exitOnZeroActiveConnections: true }).stats_config.stats_matcher.inclusion_list;
   for (const suffix of ['downstream_rq_active', 'downstream_cx_active']) expect(patterns).toContainEqual({ suffix });
   expect(patterns).toContainEqual({ prefix: 'control_plane' });
 });
@@ -161,11 +181,12 @@ test('extra tags are there once', () => {
 
 test('an empty runtime value takes a flag away', () => {
   const { layers } = built({}, { runtimeValues: { 're2.max_program_size.error_level': '', x: '1' } }).layered_runtime;
-  expect(layers[0]!.static_layer).toEqual({ x: '1' });
+  expect(layers[0]!.static_layer).toMatchObject({ x: '1' });
+  expect(layers[0]!.static_layer).not.toHaveProperty(['re2.max_program_size.error_level']);
 });
 
 test('all that names the admin port names the same one: an Envoy of the spare base id has another', () => {
-  const bootstrap = buildBootstrap(facts({}, { proxyAdminPort: 15_005 }));
+  const bootstrap = made(facts({}, { proxyAdminPort: 15_005 }));
   const places = JSON.stringify(bootstrap).match(/15005/g);
   // The admin interface, the cluster that serves its statistics, and what the control plane is told.
   expect(places).toHaveLength(3);

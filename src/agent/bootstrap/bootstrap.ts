@@ -1,8 +1,9 @@
 /** Envoy's bootstrap, from what the agent knows (spec/agent.md §5.2), as v3 API JSON. Pure. */
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { LocalAddresses } from '../options/addresses.ts';
-import { loadAssignment, socketAddress } from './bootstrap-address.ts';
-import { statsConfig } from './bootstrap-stats.ts';
+import { http2Options, loadAssignment, secretInTime, socketAddress, statName } from './bootstrap-parts.ts';
+import { statsConfig, statsIntervals } from './bootstrap-stats.ts';
 import { telemetryServices } from './bootstrap-telemetry.ts';
 import type { EnvoyNode } from './node-metadata.ts';
 
@@ -15,8 +16,12 @@ export interface BootstrapFacts {
   /** Incremental xDS. */
   readonly delta: boolean;
   readonly connectTimeoutMs: number;
-  /** At which Envoy asks for its certificates; absent: it has none. */
-  readonly secretSocket?: string;
+  /** At which Envoy asks for its certificates: the agent's, or one that somebody else serves. */
+  readonly secretSocket: string;
+  /** Somebody serves there. */
+  readonly hasSecrets: boolean;
+  /** Both families are used. */
+  readonly dualStack: boolean;
   /** The agent's xDS proxy: the path of its socket, as Envoy finds it. */
   readonly xdsSocket: string;
   /** Headers of Envoy's xDS streams. */
@@ -24,9 +29,19 @@ export interface BootstrapFacts {
   /** Envoy's own listeners; 0: none. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
+  /** The same for clients with a certificate of the mesh; 0: none. */
+  readonly envoySecureMetricsPort: number;
+  readonly envoySecureMergedMetricsPort: number;
   readonly outlierLogPath?: string;
   /** Of the machine that the pod runs on (HOST_IP); empty: nobody said. */
   readonly hostIp: string;
+  readonly exitOnZeroActiveConnections: boolean;
+}
+
+/** What is wrong with what people said, and what was left out of it. */
+export interface BootstrapFindings {
+  readonly errors: OptionErrors;
+  readonly warnings: string[];
 }
 
 type Json = Record<string, unknown>;
@@ -39,14 +54,15 @@ const agentCluster = 'agent';
 const secretCluster = 'sds-grpc';
 const noLimit = 2_147_483_647;
 
-/** @throws ChartpilotError CONFIG_INVALID when a service that Envoy is to report to cannot be reported to */
-export function buildBootstrap(facts: BootstrapFacts): Json {
-  const { config, local, outlierLogPath, node, hostIp } = facts;
+/** Mistakes go to `errors`: then the bootstrap is none. */
+export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: BootstrapFindings): Json {
+  const { config, local, outlierLogPath, node } = facts;
+  checkSecureListeners(facts, errors);
   const telemetry = telemetryServices({
-    config,
+    ...facts,
     serviceName: node.cluster,
     dnsLookupFamily: lookupFamily(facts),
-    hostIp,
+    errors,
   });
   const sinks = [...telemetry.statsSinks, ...(config.statsdUdpAddress ? [statsdSink(config.statsdUdpAddress)] : [])];
   return {
@@ -57,21 +73,11 @@ export function buildBootstrap(facts: BootstrapFacts): Json {
         { name: 'admin', admin_layer: {} },
       ],
     },
-    overload_manager: {
-      resource_monitors: [
-        {
-          name: 'envoy.resource_monitors.global_downstream_max_connections',
-          typed_config: {
-            '@type':
-              'type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig',
-            max_active_downstream_connections: noLimit,
-          },
-        },
-      ],
-    },
-    stats_config: statsConfig(facts),
+    bootstrap_extensions: [internalListener],
+    overload_manager: overloadManager(facts),
+    ...statsIntervals(facts.annotations, { errors, warnings }),
+    stats_config: statsConfig(facts, errors),
     admin: {
-      address: socketAddress(local.localhost, config.proxyAdminPort),
       access_log: [
         {
           name: 'envoy.access_loggers.file',
@@ -81,21 +87,77 @@ export function buildBootstrap(facts: BootstrapFacts): Json {
           },
         },
       ],
+      profile_path: '/var/lib/istio/data/envoy.prof',
+      address: socketAddress(local.localhost, config.proxyAdminPort),
     },
-    ...(outlierLogPath !== undefined && {
-      cluster_manager: { outlier_detection: { event_log_path: outlierLogPath } },
-    }),
     dynamic_resources: dynamicResources(facts),
     static_resources: { clusters: [...clusters(facts), ...telemetry.clusters], listeners: listeners(facts) },
     ...(telemetry.tracing && { tracing: telemetry.tracing }),
     ...(sinks.length > 0 && { stats_sinks: sinks }),
+    ...(outlierLogPath !== undefined && {
+      cluster_manager: { outlier_detection: { event_log_path: outlierLogPath } },
+    }),
   };
 }
 
-/** The mesh may add flags; an empty value takes one away. */
+/** As untyped as the API allows: an Envoy without the extension's type still reads the file. */
+const internalListener: Json = {
+  name: 'envoy.bootstrap.internal_listener',
+  typed_config: {
+    '@type': 'type.googleapis.com/udpa.type.v1.TypedStruct',
+    type_url: 'type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener',
+    value: { buffer_size_kb: 64 },
+  },
+};
+
+const connectionLimitFlag = 'overload.global_downstream_max_connections';
+
+/**
+ * Istio's flags that Envoy 1.40 still knows. `envoy.reloadable_features.no_extension_lookup_by_name` is not among them: it
+ * has been removed, and Envoy prints a stack trace for each start with it.
+ */
+const defaultRuntimeFlags: Readonly<Record<string, string>> = {
+  'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': 'true',
+  'envoy.reloadable_features.http_reject_path_with_fragment': 'false',
+  're2.max_program_size.error_level': '32768',
+};
+
+/** The mesh may add flags; an empty value takes one away. Envoy wants booleans as such, and takes numbers as texts. */
 function runtimeFlags(config: ProxyConfig): Json {
-  const flags: Record<string, string> = { 're2.max_program_size.error_level': '32768', ...config.runtimeValues };
-  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== ''));
+  const flags = Object.entries({ ...defaultRuntimeFlags, ...config.runtimeValues });
+  return Object.fromEntries(
+    flags.filter(([, value]) => value !== '').map(([flag, value]) => [flag, truths.get(value) ?? value]),
+  );
+}
+
+const truths = new Map([
+  ['true', true],
+  ['false', false],
+]);
+
+function overloadManager({ config, node }: BootstrapFacts): Json {
+  return {
+    resource_monitors: [
+      {
+        name: 'envoy.resource_monitors.global_downstream_max_connections',
+        typed_config: {
+          '@type':
+            'type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig',
+          max_active_downstream_connections: connectionLimit(config, node),
+        },
+      },
+    ],
+  };
+}
+
+/** The proxy's configuration, else the node's metadata, else the older flag: the first that is a count above 0. */
+function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { metadata }: EnvoyNode): number {
+  const said = [
+    connectionSettings?.globalDownstreamMaxConnections,
+    metadata.GLOBAL_DOWNSTREAM_MAX_CONNECTIONS,
+    runtimeValues[connectionLimitFlag],
+  ];
+  return said.map(Number).find((limit) => Number.isInteger(limit) && limit > 0 && limit <= noLimit) ?? noLimit;
 }
 
 function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
@@ -124,62 +186,52 @@ function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
 }
 
 function clusters(facts: BootstrapFacts): Json[] {
-  const { config, local, envoyPrometheusPort, secretSocket } = facts;
+  const { config, local, secretSocket } = facts;
   return [
+    ...(!asksAdmin(facts) ? [] : [localCluster(adminCluster, local.localhost, config.proxyAdminPort)]),
+    ...(asksAgent(facts) ? [localCluster(agentCluster, local.localhost, config.statusPort)] : []),
+    secretServer(secretSocket),
     controlPlane(facts),
-    ...(secretSocket === undefined ? [] : [secretServer(secretSocket)]),
-    ...(envoyPrometheusPort === 0 ? [] : [localCluster(adminCluster, local.localhost, config.proxyAdminPort)]),
-    ...(hasStatusListener(facts) ? [localCluster(agentCluster, local.localhost, config.statusPort)] : []),
   ];
 }
 
-function lookupFamily({ local }: BootstrapFacts): string {
+export function lookupFamily({ local, dualStack }: Pick<BootstrapFacts, 'local' | 'dualStack'>): string {
+  if (dualStack) return 'ALL';
   return local.ipVersion === 'v6' ? 'AUTO' : 'V4_ONLY';
 }
 
-/** The agent's socket: it has the connection to the control plane. */
+/** The agent's socket: it has the connection to the control plane. A stream has a connection of its own. */
 function controlPlane({ connectTimeoutMs, xdsSocket }: BootstrapFacts): Json {
   const limits = { max_connections: 100_000, max_pending_requests: 100_000, max_requests: 100_000 };
   return {
-    name: controlPlaneCluster,
-    type: 'STATIC',
-    connect_timeout: seconds(connectTimeoutMs),
-    lb_policy: 'ROUND_ROBIN',
-    load_assignment: {
-      cluster_name: controlPlaneCluster,
-      endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path: xdsSocket } } } }] }],
-    },
+    ...socketCluster(controlPlaneCluster, xdsSocket, seconds(connectTimeoutMs)),
     circuit_breakers: {
       thresholds: [
         { priority: 'DEFAULT', ...limits },
         { priority: 'HIGH', ...limits },
       ],
     },
-    typed_extension_protocol_options: {
-      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-        common_http_protocol_options: { max_requests_per_connection: 1 },
-        explicit_http_config: { http2_protocol_options: {} },
-      },
-    },
+    upstream_connection_options: { tcp_keepalive: { keepalive_time: 300 } },
+    max_requests_per_connection: 1,
   };
 }
 
 function secretServer(socket: string): Json {
+  return socketCluster(secretCluster, socket, '1s');
+}
+
+/** A gRPC server at a socket of this host. */
+function socketCluster(name: string, path: string, connectTimeout: string): Json {
   return {
-    name: secretCluster,
+    name,
+    alt_stat_name: statName(name),
     type: 'STATIC',
-    connect_timeout: '1s',
+    typed_extension_protocol_options: http2Options,
+    connect_timeout: connectTimeout,
     lb_policy: 'ROUND_ROBIN',
     load_assignment: {
-      cluster_name: secretCluster,
-      endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path: socket } } } }] }],
-    },
-    typed_extension_protocol_options: {
-      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-        explicit_http_config: { http2_protocol_options: {} },
-      },
+      cluster_name: name,
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path } } } }] }],
     },
   };
 }
@@ -187,6 +239,7 @@ function secretServer(socket: string): Json {
 function localCluster(name: string, host: string, port: number): Json {
   return {
     name,
+    alt_stat_name: statName(name),
     type: 'STATIC',
     connect_timeout: '0.250s',
     lb_policy: 'ROUND_ROBIN',
@@ -195,15 +248,53 @@ function localCluster(name: string, host: string, port: number): Json {
 }
 
 function listeners(facts: BootstrapFacts): Json[] {
-  const { local, envoyPrometheusPort, envoyStatusPort } = facts;
-  return [
-    ...(envoyPrometheusPort === 0
-      ? []
-      : [forwardingListener(local.wildcard, envoyPrometheusPort, 'stats', '/stats/prometheus', adminCluster)]),
-    ...(hasStatusListener(facts)
-      ? [forwardingListener(local.wildcard, envoyStatusPort, 'agent', '/healthz/ready', agentCluster)]
-      : []),
+  const { envoyPrometheusPort, envoyStatusPort, envoySecureMetricsPort, envoySecureMergedMetricsPort } = facts;
+  const metrics = { prefix: '/stats/prometheus' };
+  const forwarded: (Forwarding | false)[] = [
+    { ...metrics, port: envoyPrometheusPort, statPrefix: 'stats', cluster: adminCluster },
+    hasStatusListener(facts) && {
+      prefix: '/healthz/ready',
+      port: envoyStatusPort,
+      statPrefix: 'agent',
+      cluster: agentCluster,
+    },
+    { ...metrics, port: envoySecureMetricsPort, statPrefix: 'stats', cluster: adminCluster, secure: true },
+    { ...metrics, port: envoySecureMergedMetricsPort, statPrefix: 'agent', cluster: agentCluster, secure: true },
   ];
+  return forwarded.flatMap((one) => (one === false || one.port === 0 ? [] : [forwardingListener(facts, one)]));
+}
+
+/** Without a certificate Envoy would wait for one for ever, and without a status port there is nobody to ask. */
+function checkSecureListeners(
+  { envoySecureMetricsPort, envoySecureMergedMetricsPort, hasSecrets, config }: BootstrapFacts,
+  errors: OptionErrors,
+): void {
+  for (const [name, port] of [
+    ['ENVOY_SECURE_METRICS_PORT', envoySecureMetricsPort],
+    ['ENVOY_SECURE_MERGED_METRICS_PORT', envoySecureMergedMetricsPort],
+  ] as const) {
+    if (port !== 0 && !hasSecrets) errors.flag(`${name}: this workload has no certificate of its own`);
+  }
+  if (envoySecureMergedMetricsPort !== 0 && config.statusPort === 0) {
+    errors.flag('ENVOY_SECURE_MERGED_METRICS_PORT: the agent has no status port to ask for them');
+  }
+}
+
+function asksAdmin({ envoyPrometheusPort, envoySecureMetricsPort }: BootstrapFacts): boolean {
+  return envoyPrometheusPort !== 0 || envoySecureMetricsPort !== 0;
+}
+
+function asksAgent(facts: BootstrapFacts): boolean {
+  return hasStatusListener(facts) || (facts.envoySecureMergedMetricsPort !== 0 && facts.config.statusPort !== 0);
+}
+
+interface Forwarding {
+  readonly port: number;
+  readonly statPrefix: string;
+  readonly prefix: string;
+  readonly cluster: string;
+  /** Only for clients with a certificate of the mesh. */
+  readonly secure?: boolean;
 }
 
 /** Readiness through Envoy also proves that Envoy forwards; without a status server there is nothing to ask. */
@@ -211,7 +302,11 @@ function hasStatusListener({ config, envoyStatusPort }: BootstrapFacts): boolean
   return envoyStatusPort !== 0 && config.statusPort !== 0;
 }
 
-function forwardingListener(host: string, port: number, statPrefix: string, prefix: string, cluster: string): Json {
+function forwardingListener(
+  { local, dualStack }: BootstrapFacts,
+  { port, statPrefix, prefix, cluster, secure }: Forwarding,
+): Json {
+  const otherFamily = local.wildcard === '::' ? '0.0.0.0' : '::';
   const manager = {
     '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
     codec_type: 'AUTO',
@@ -228,12 +323,36 @@ function forwardingListener(host: string, port: number, statPrefix: string, pref
   };
   return {
     name: `${statPrefix}_${port}`,
-    address: socketAddress(host, port),
+    address: socketAddress(local.wildcard, port),
+    ...(dualStack && { additional_addresses: [{ address: socketAddress(otherFamily, port) }] }),
     // Probes and scrapes must get through whatever the traffic does.
     ignore_global_conn_limit: true,
-    filter_chains: [{ filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: manager }] }],
+    filter_chains: [
+      {
+        filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: manager }],
+        ...(secure === true && { transport_socket: meshTls }),
+      },
+    ],
   };
 }
+
+/** Both sides show a certificate of the mesh. While there is none, metrics are not worth an Envoy that does not serve. */
+const meshTls: Json = {
+  name: 'envoy.transport_sockets.tls',
+  typed_config: {
+    '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext',
+    common_tls_context: {
+      tls_params: { tls_minimum_protocol_version: 'TLSv1_2' },
+      alpn_protocols: ['h2', 'http/1.1'],
+      tls_certificate_sds_secret_configs: [secretInTime('default')],
+      combined_validation_context: {
+        default_validation_context: {},
+        validation_context_sds_secret_config: secretInTime('ROOTCA'),
+      },
+    },
+    require_client_certificate: true,
+  },
+};
 
 function statsdSink(address: string): Json {
   const { host, port } = parseHostAndPort(address)!;

@@ -15,6 +15,12 @@ function facts(changes: Partial<NodeFacts> = {}): NodeFacts {
     podAnnotations: {},
     envoyStatusPort: 15021,
     envoyPrometheusPort: 15090,
+    hasSecrets: false,
+    nodeId: undefined,
+    stsPort: 0,
+    pilotSans: undefined,
+    platformMetadata: undefined,
+    hasCredentialServer: false,
     ...changes,
   };
 }

@@ -1,5 +1,6 @@
 /** Who this proxy is, as it tells the control plane in Envoy's node (spec/agent.md §5.1). Pure. */
-import { type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
+import { describeFieldErrors, type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
+import { unwritableParts } from '../../model/mesh/proxy-messages.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
 export interface NodeFacts {
@@ -19,8 +20,15 @@ export interface NodeFacts {
   readonly outlierLogPath?: string;
   /** Name that the control plane's certificate must have; absent without TLS. */
   readonly controlPlaneName?: string;
-  /** Of the server of certificates; absent: this workload has none. */
-  readonly secretSocket?: string;
+  /** This workload has a server of certificates. */
+  readonly hasSecrets: boolean;
+  readonly nodeId: string | undefined;
+  readonly stsPort: number;
+  /** Said as a whole: then the name above is not. */
+  readonly pilotSans: readonly string[] | undefined;
+  readonly platformMetadata: Readonly<Record<string, string>> | undefined;
+  /** A socket from which tokens come answers. */
+  readonly hasCredentialServer: boolean;
 }
 
 /** Envoy's `node`, in the form of the bootstrap. */
@@ -33,7 +41,11 @@ export interface EnvoyNode {
 
 /** The node, and what of the environment was left out because it could not be read. */
 export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string[] } {
-  const { values, labels, warnings } = collectFromEnvironment(facts);
+  const { labels, warnings, ...said } = collectFromEnvironment(facts);
+  // What is a map to the control plane has maps only.
+  const values = Object.fromEntries(
+    Object.entries(said.values).filter(([key, value]) => !maps.has(key) || asObject(value) !== undefined),
+  );
   const { 'pod-template-hash': _, ...podLabels } = facts.podLabels;
   const allLabels = { ...labels, ...podLabels };
   const annotations = { ...asObject(values.ANNOTATIONS), ...facts.podAnnotations };
@@ -44,17 +56,19 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
     ...(meshId !== undefined && { MESH_ID: meshId }),
     // Without a secret server in the bootstrap: a control plane that takes a version for a full agent's would send resources
     // that wait for certificates for ever. A user that adds one says so.
-    ...(facts.secretSocket !== undefined && { WORKLOAD_CERTIFICATES: 'true' }),
-    ...(facts.secretSocket === undefined && values.ISTIO_VERSION !== undefined && { WORKLOAD_CERTIFICATES: 'false' }),
+    // A version says as much.
+    ...(facts.hasSecrets && values.ISTIO_VERSION === undefined && { WORKLOAD_CERTIFICATES: 'true' }),
+    ...(!facts.hasSecrets && values.ISTIO_VERSION !== undefined && { WORKLOAD_CERTIFICATES: 'false' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),
     ...optionMetadata(facts),
     ...environmentMetadata(facts.env),
+    ...(facts.hasCredentialServer && { credential: 'true' }),
     ...(labels !== undefined && { STATIC_LABELS: labels }),
     ...(Object.keys(allLabels).length > 0 && { LABELS: allLabels }),
     ...(Object.keys(annotations).length > 0 && { ANNOTATIONS: annotations }),
   };
-  const locality = localityOf(allLabels['istio-locality']);
+  const locality = localityOf(allLabels['istio-locality']) ?? platformLocality(facts.platformMetadata);
   return {
     node: {
       id: nodeIdOf(facts),
@@ -66,23 +80,37 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
   };
 }
 
+const maps: ReadonlySet<string> = new Set([
+  'LABELS',
+  'STATIC_LABELS',
+  'ANNOTATIONS',
+  'PLATFORM_METADATA',
+  'PROXY_CONFIG',
+]);
+
 /** What the control plane calls this proxy. */
 export function nodeIdOf({
   role,
   addresses,
   workloadId,
   domain,
-}: Pick<NodeFacts, 'role' | 'addresses' | 'workloadId' | 'domain'>): string {
-  return [role, addresses[0], workloadId, domain].join('~');
+  nodeId,
+}: Pick<NodeFacts, 'role' | 'addresses' | 'workloadId' | 'domain' | 'nodeId'>): string {
+  return nodeId ?? [role, addresses[0], workloadId, domain].join('~');
 }
 
 /** Keys that the control plane knows; they come first. */
 const typedKeys = [
   ...['PROXY_CONFIG', 'ISTIO_VERSION', 'ISTIO_REVISION', 'LABELS', 'STATIC_LABELS', 'ANNOTATIONS', 'INSTANCE_IPS'],
   ...['NAMESPACE', 'WORKLOAD_NAME', 'INTERCEPTION_MODE', 'SERVICE_ACCOUNT', 'HTTP_PROXY_PORT', 'MESH_ID'],
-  ...['CLUSTER_ID', 'NETWORK', 'REQUESTED_NETWORK_VIEW', 'POD_PORTS', 'DNS_CAPTURE', 'DNS_AUTO_ALLOCATE'],
-  ...['ENVOY_STATUS_PORT', 'ENVOY_PROMETHEUS_PORT', 'EXIT_ON_ZERO_ACTIVE_CONNECTIONS', 'NAME', 'OWNER', 'PILOT_SAN'],
-  ...['OUTLIER_LOG_PATH', 'APP_CONTAINERS'],
+  ...['CLUSTER_ID', 'NETWORK', 'REQUESTED_NETWORK_VIEW', 'POD_PORTS'],
+  ...['TLS_SERVER_CERT_CHAIN', 'TLS_SERVER_KEY', 'TLS_SERVER_ROOT_CERT'],
+  ...['TLS_CLIENT_CERT_CHAIN', 'TLS_CLIENT_KEY', 'TLS_CLIENT_ROOT_CERT'],
+  ...['BASE', 'IDLE_TIMEOUT', 'HTTP10', 'GENERATOR', 'DNS_CAPTURE', 'DNS_AUTO_ALLOCATE', 'ENABLE_HBONE'],
+  ...['AUTO_REGISTER_GROUP', 'UNPRIVILEGED_POD', 'PLATFORM_METADATA', 'STS_PORT', 'ENVOY_STATUS_PORT'],
+  ...['ENVOY_PROMETHEUS_PORT', 'EXIT_ON_ZERO_ACTIVE_CONNECTIONS', 'INBOUND_LISTENER_EXACT_BALANCE'],
+  ...['OUTBOUND_LISTENER_EXACT_BALANCE', 'CLOUDRUN_ADDR', 'NAME', 'OWNER', 'PILOT_SAN', 'OUTLIER_LOG_PATH'],
+  ...['APP_CONTAINERS', 'ISTIO_PROXY_SHA'],
 ];
 
 function typedFirst(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -110,18 +138,23 @@ function collectFromEnvironment({ config, env }: NodeFacts): {
   }
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith(jsonPrefix) || value === undefined) continue;
-    const object = parseObject(value);
+    const isLabels = name === `${jsonPrefix}LABELS`;
+    const object = parseObject(value, isLabels);
     if (typeof object === 'string') warnings.push(`${name} is left out: ${object}`);
-    else if (name === `${jsonPrefix}LABELS`) labels = object as Record<string, string>;
+    else if (isLabels) labels = object as Record<string, string>;
     else for (const [key, element] of Object.entries(object)) values.set(key, element);
   }
   return { values: Object.fromEntries(values), labels, warnings };
 }
 
-function parseObject(text: string): Record<string, unknown> | string {
+function parseObject(text: string, ofTexts: boolean): Record<string, unknown> | string {
   try {
-    const value: unknown = JSON.parse(text);
-    return asObject(value) ?? 'it is JSON, but no object';
+    const value = asObject(JSON.parse(text));
+    if (value === undefined) return 'it is JSON, but no object';
+    const [unwritable] = unwritableParts(value, '');
+    if (unwritable !== undefined) return describeFieldErrors([unwritable]);
+    const other = ofTexts && Object.entries(value).find(([, element]) => typeof element !== 'string');
+    return other ? `${JSON.stringify(other[0])} is no text` : value;
   } catch (error) {
     return messageOf(error);
   }
@@ -134,11 +167,16 @@ function asObject(value: unknown): Record<string, unknown> | undefined {
 }
 
 function optionMetadata(facts: NodeFacts): Record<string, unknown> {
+  const { pilotSans, controlPlaneName, platformMetadata } = facts;
+  const sans = pilotSans ?? (controlPlaneName === undefined ? undefined : [controlPlaneName]);
   return {
+    ...(facts.stsPort !== 0 && { STS_PORT: String(facts.stsPort) }),
     ...(facts.envoyStatusPort !== 0 && { ENVOY_STATUS_PORT: facts.envoyStatusPort }),
     ...(facts.envoyPrometheusPort !== 0 && { ENVOY_PROMETHEUS_PORT: facts.envoyPrometheusPort }),
     EXIT_ON_ZERO_ACTIVE_CONNECTIONS: String(facts.env.EXIT_ON_ZERO_ACTIVE_CONNECTIONS === 'true'),
-    ...(facts.controlPlaneName !== undefined && { PILOT_SAN: [facts.controlPlaneName] }),
+    ...(sans !== undefined && { PILOT_SAN: sans }),
+    ...(platformMetadata !== undefined &&
+      Object.keys(platformMetadata).length > 0 && { PLATFORM_METADATA: platformMetadata }),
     ...(facts.outlierLogPath !== undefined && { OUTLIER_LOG_PATH: facts.outlierLogPath }),
     PROXY_CONFIG: proxyConfigToJson(facts.config),
   };
@@ -173,4 +211,14 @@ function localityOf(label: string | undefined): Record<string, string> | undefin
   if (label === undefined || label === '') return undefined;
   const [region, zone, subZone] = label.split(label.includes('/') ? '/' : '.');
   return { ...(region && { region }), ...(zone && { zone }), ...(subZone && { sub_zone: subZone }) };
+}
+
+/** Where a cloud says that its machine is. A zone of Google's is its region and a letter. */
+function platformLocality(platform: Readonly<Record<string, string>> = {}): Record<string, string> | undefined {
+  const { gcp_location: google, aws_region, aws_availability_zone, azure_location, azure_zone } = platform;
+  const [region, zone] =
+    google !== undefined
+      ? [/^(.+-.+)-[^-]+$/.exec(google)?.[1] ?? google, /^.+-.+-[^-]+$/.test(google) ? google : undefined]
+      : [aws_region ?? azure_location, aws_region === undefined ? azure_zone : aws_availability_zone];
+  return region ? { region, ...(zone && { zone }) } : undefined;
 }

@@ -36,7 +36,7 @@ function prepare(
   },
 ): Promise<Prepared> {
   const logic = prepareEpoch({
-    binary: envoyBinary(),
+    binaries: { pathOf: () => envoyBinary() },
     guard: [],
     flags: testFlags,
     configPath: folder(),
@@ -49,7 +49,9 @@ function prepare(
     ...environment,
   });
   return toPromise(
-    createActor(logic, { input: { baseId: 1, certificates: null, controlPlaneLimitMs: null, ...input } }).start(),
+    createActor(logic, {
+      input: { baseId: 1, binary: 'first', certificates: null, controlPlaneLimitMs: null, ...input },
+    }).start(),
   );
 }
 
@@ -140,7 +142,7 @@ test('where Envoy cannot be asked, its bootstrap is not called refused', async (
   });
   const binary = join(folder(), 'envoy');
   writeFileSync(binary, '#!/bin/sh\nkill -9 $$\n', { mode: 0o700 });
-  await expect(prepare({ binary }, { epoch: 0, validate: true })).rejects.toThrow(
+  await expect(prepare({ binaries: { pathOf: () => binary } }, { epoch: 0, validate: true })).rejects.toThrow(
     /Envoy could not check .*envoy-rev0.json: .*SIGKILL/,
   );
 });

@@ -11,7 +11,8 @@ import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { digestDirectories } from '../certificates/certificate-files.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';
 import { type EnvoyFlags, validationArguments } from '../envoy/envoy-args.ts';
-import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
+import type { BinaryPaths } from '../envoy/envoy-binaries.ts';
+import { type Verdict, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import { type ScratchParent, unwritable } from '../envoy/scratch-folder.ts';
 
 /** Which of the Envoys that may live at the same time. */
@@ -21,7 +22,7 @@ export interface EnvoyRun {
 }
 
 export interface PrepareEnvironment {
-  readonly binary: string;
+  readonly binaries: BinaryPaths;
   readonly guard: readonly string[];
   readonly flags: EnvoyFlags;
   /** Directory of generated files. */
@@ -41,13 +42,20 @@ export interface PrepareEnvironment {
   readonly turns: FileTurns;
 }
 
-export function prepareEpoch(environment: PrepareEnvironment) {
+/** What was judged before an order to prepare it came. */
+export interface EarlierVerdict {
+  /** Whether Envoy has taken what this run would be started with; false: it has to be asked. */
+  holdsFor(run: EnvoyRun & { readonly binary: string }): Promise<boolean>;
+}
+
+export function prepareEpoch(environment: PrepareEnvironment, earlier?: EarlierVerdict) {
   return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
     try {
       const { configFile, node } = await writeBootstrap(environment, input);
-      if (input.validate) await validateBootstrap(environment, configFile, signal);
+      const isTaken = input.validate && ((await earlier?.holdsFor(input)) ?? false);
+      if (input.validate && !isTaken) await validateBootstrap(environment, input.binary, configFile, signal);
       const unreachable = await whyNotStarted(environment, input);
       return unreachable === undefined ? { configFile, ...(node !== undefined && { node }) } : { unreachable };
     } catch (error) {
@@ -83,10 +91,9 @@ async function writeBootstrap(
   // Two epochs of one number may live at the same time: one of each base id.
   const file = resolve(join(configPath, `envoy-rev${run.epoch}${admins.isSpare(run.baseId) ? 'b' : ''}.json`));
   const made = source.bootstrap(await admins.portFor(run), run) as { readonly node?: { readonly id?: string } };
-  const bootstrap = JSON.stringify(made, undefined, 2);
   try {
     makeFolder(resolve(configPath), 0o700);
-    await writeFile(`${file}.new`, bootstrap, { mode: 0o600 });
+    await writeFile(`${file}.new`, bootstrapText(made), { mode: 0o600 });
     await rename(`${file}.new`, file);
   } catch (error) {
     // Half a file takes what little space there is.
@@ -97,16 +104,46 @@ async function writeBootstrap(
   return { configFile: file, ...(node !== undefined && { node }) };
 }
 
+/**
+ * What another Envoy says of the bootstrap that it would be started with.
+ *
+ * @param binary path of it
+ */
+export async function judgeBootstrap(
+  environment: PrepareEnvironment,
+  binary: string,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const { source, configPath, admins } = environment;
+  if ('customConfigFile' in source) return validate(environment, binary, resolve(source.customConfigFile), signal);
+  const run = { epoch: 0, baseId: 0 };
+  const file = resolve(join(configPath, 'envoy-judged.json'));
+  try {
+    makeFolder(resolve(configPath), 0o700);
+    await writeFile(file, JSON.stringify(source.bootstrap(admins.first.port, run)), { mode: 0o600 });
+    return await validate(environment, binary, file, signal);
+  } finally {
+    await rm(file, { force: true }).catch(() => {});
+  }
+}
+
+function validate(
+  { guard, flags, scratch }: PrepareEnvironment,
+  binary: string,
+  configFile: string,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  // The bootstrap may name /dev/stdout or /dev/stderr, and Envoy opens what it names.
+  return validateWithEnvoy({ binary, guard }, validationArguments(flags, configFile), { signal, scratch });
+}
+
 async function validateBootstrap(
-  { binary, guard, flags, scratch }: PrepareEnvironment,
+  environment: PrepareEnvironment,
+  binary: string,
   configFile: string,
   signal: AbortSignal,
 ): Promise<void> {
-  // The bootstrap may name /dev/stdout or /dev/stderr, and Envoy opens what it names.
-  const verdict = await validateWithEnvoy({ binary, guard }, validationArguments(flags, configFile), {
-    signal,
-    scratch,
-  });
+  const verdict = await validate(environment, environment.binaries.pathOf(binary), configFile, signal);
   if (verdict.is === 'taken') return;
   const what = verdict.is === 'refused' ? 'Envoy refuses' : 'Envoy could not check';
   throw new ChartpilotError('BOOTSTRAP_INVALID', `${what} ${configFile}: ${verdict.why}`);
@@ -121,4 +158,9 @@ async function whyNotStarted(
   if (problem === undefined) return undefined;
   const detail = `${discoveryAddress} (${problem}): Envoy is not restarted`;
   return new ChartpilotError('CONTROL_PLANE_UNREACHABLE', detail).message;
+}
+
+/** What is in the file. */
+export function bootstrapText(bootstrap: object): string {
+  return `${JSON.stringify(bootstrap, undefined, 2)}\n`;
 }

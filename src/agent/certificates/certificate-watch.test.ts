@@ -96,7 +96,7 @@ test('what is there at the start is not told', async () => {
   expect(paths).toEqual([]);
 });
 
-test('Kubernetes’ switch of ..data is told, although no watched file changes itself', async () => {
+test('§3.3: Kubernetes’ switch of ..data is told, although no watched file changes itself', async () => {
   const directory = folder();
   mkdirSync(join(directory, '..1'));
   writeFileSync(join(directory, '..1', 'tls.crt'), 'one');

@@ -41,8 +41,15 @@ const ofThisHost: WatchedFiles = { watch, readdir, stat };
 
 type Report = FilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound;
 
+/** What of a directory is watched: certificates, unless somebody says otherwise. Kubernetes' own links always are. */
+export type WatchedNames = (name: string) => boolean;
+
 /** The watch effect of one directory. What follows a watch that fails is for the chart to say. */
-export function watchDirectory(times: Partial<WatchTimes> = {}, files: Partial<WatchedFiles> = {}) {
+export function watchDirectory(
+  times: Partial<WatchTimes> = {},
+  files: Partial<WatchedFiles> = {},
+  names: WatchedNames = (name) => certificateFile.test(name),
+) {
   // A look that hangs goes on when its watch is given up.
   const leftBehind = new Set<string>();
   return fromCallback<{ type: never }, { directory: string; seen: string | null }>(({ input, sendBack }) => {
@@ -56,6 +63,7 @@ export function watchDirectory(times: Partial<WatchTimes> = {}, files: Partial<W
       leftBehind,
       times: { ...defaultTimes, ...times },
       files: { ...ofThisHost, ...files },
+      concerns: (name) => names(name) || kubernetesInternal.test(name),
     });
     return () => {
       watch.close();
@@ -95,15 +103,14 @@ class Burst {
   }
 }
 
-/** Other programs may write other files beside the certificates, as often as they like. */
-const concerns = (name: string): boolean => certificateFile.test(name) || kubernetesInternal.test(name);
-
 interface WatchMeans {
   readonly report: (event: Report) => void;
   /** Directories that a watch which was given up still looks at. */
   readonly leftBehind: Set<string>;
   readonly times: WatchTimes;
   readonly files: WatchedFiles;
+  /** Other programs may write other files beside those, as often as they like. */
+  readonly concerns: WatchedNames;
 }
 
 /** Watches one path, whatever directory is at that path now. */
@@ -199,7 +206,7 @@ class DirectoryWatch {
   #hear(event: string, name: string | null): void {
     const isItself = name === basename(this.#directory);
     if (name === null || isItself) this.#changed(this.#directory);
-    else if (concerns(name)) this.#changed(join(this.#directory, name));
+    else if (this.#means.concerns(name)) this.#changed(join(this.#directory, name));
     // It is gone or has been moved, and the watch with it. Its successor may have the same inode.
     if (!isItself || event !== 'rename') return;
     this.#unwatch();
@@ -236,7 +243,7 @@ class DirectoryWatch {
 
   /** @returns when something changed there last, in milliseconds since 1970 */
   async #compare(): Promise<number> {
-    const { seen, newestMs } = await contentsOf(this.#directory, this.#means.files);
+    const { seen, newestMs } = await contentsOf(this.#directory, this.#means);
     if (this.#closed) return newestMs;
     const before = this.#seen;
     this.#seen = seen;
@@ -266,7 +273,10 @@ async function whatIsAt(directory: string, files: WatchedFiles): Promise<string>
  * A hash that changes whenever a file that is read does, as far as that shows from outside, and never comes back: the times at
  * which files and links were changed are nobody's to set. File after file: no look holds more than one thread.
  */
-async function contentsOf(directory: string, files: WatchedFiles): Promise<{ seen: string; newestMs: number }> {
+async function contentsOf(
+  directory: string,
+  { files, concerns }: Pick<WatchMeans, 'files' | 'concerns'>,
+): Promise<{ seen: string; newestMs: number }> {
   const hash = createHash('sha256');
   const listed = await files.readdir(directory).catch(messageOf);
   if (typeof listed === 'string') return { seen: hash.update(listed).digest('hex'), newestMs: 0 };

@@ -84,7 +84,7 @@ describe('the table of §9', () => {
   });
 });
 
-test('hosts without a valid address, or whose name nobody can ask for, are skipped and counted', () => {
+test('§9: hosts without a valid address, or whose name nobody can ask for, are skipped and counted', () => {
   const known = names({
     a: external(''),
     [`${'x'.repeat(64)}.com`]: external('1.1.1.1'),
@@ -97,14 +97,14 @@ test('hosts without a valid address, or whose name nobody can ask for, are skipp
   expect(known.size).toBe(1);
 });
 
-test('names of objects are names like any other', () => {
+test('§9: names of objects are names like any other', () => {
   expect(lookup('constructor.')).toBe('none');
   expect(
     lookup('__proto__.', names(JSON.parse('{"__proto__": {"registry": "External", "ips": ["1.1.1.1"]}}'))),
   ).toMatch(/none|1\.1\.1\.1/);
 });
 
-test('a proxy whose domain is not of its namespace, or that has no search domain', () => {
+test('§9: a proxy whose domain is not of its namespace, or that has no search domain', () => {
   const vm = { namespace: 'vm', domain: 'svc.cluster.local', search: '' };
   expect(lookup('example.ns2.', names(table, vm))).toBe('10.10.10.10');
   expect(lookup('productpage.', names(table, vm))).toBe('none');
@@ -112,7 +112,7 @@ test('a proxy whose domain is not of its namespace, or that has no search domain
   expect(lookup('example.ns2.', names(table, { namespace: '', domain: '', search: '' }))).toBe('none');
 });
 
-test('the addresses of hosts with one name come together, each once', () => {
+test('§9: the addresses of hosts with one name come together, each once', () => {
   const known = names({ 'a.b': external('1.1.1.1', '1.1.1.1'), 'A.b': external('1.1.1.1', '::1') });
   expect(lookup('a.b.', known)).toBe(`1.1.1.1 ${'0'.repeat(31)}1`);
 });

@@ -1,5 +1,5 @@
 /** The names that the DNS server answers by itself: of the control plane's table, and what is derived of them (spec/agent.md §9). */
-import { isIP } from 'node:net';
+import { isIP, SocketAddress } from 'node:net';
 import { encode } from 'dns-packet';
 import type { NameTable, NameTable_NameInfo } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 
@@ -51,6 +51,11 @@ export class DnsNames {
 
   get size(): number {
     return this.#hosts.size;
+  }
+
+  /** All names, short and alternative ones too, each with its addresses as text. */
+  *entries(): Generator<[name: string, addresses: string[]]> {
+    for (const [name, { A, AAAA }] of this.#hosts) yield [name, [...A, ...AAAA].map(textOf)];
   }
 
   /** The name itself; else the most specific wildcard. */
@@ -117,6 +122,13 @@ function addressesOf({ ips }: NameTable_NameInfo): Addresses | undefined {
 function rdata(type: AddressType, ip: string): Buffer {
   const message = encode({ type: 'response', answers: [{ type, name: '.', data: ip }] });
   return Buffer.from(message.subarray(headerBytes + 9));
+}
+
+/** Two bytes of length, then 4 or 16 of an address. */
+function textOf(address: Buffer): string {
+  if (address.length === 6) return address.subarray(2).join('.');
+  const words = Array.from({ length: 8 }, (_, i) => address.readUInt16BE(2 + 2 * i).toString(16)).join(':');
+  return new SocketAddress({ address: words, family: 'ipv6' }).address;
 }
 
 function joined(one: Addresses, other: Addresses): Addresses {

@@ -42,7 +42,7 @@ function told(
   }
 }
 
-test('only a sidecar that captures DNS has a server', () => {
+test('§9: only a sidecar that captures DNS has a server', () => {
   expect(told({ ISTIO_META_DNS_CAPTURE: '' }).options).toBeUndefined();
   expect(told({ ISTIO_META_DNS_CAPTURE: 'false' }).options).toBeUndefined();
   expect(told({}, undefined, { role: 'router' }).options).toBeUndefined();
@@ -61,7 +61,7 @@ test('only a sidecar that captures DNS has a server', () => {
   });
 });
 
-test('localhost is of the families that resolv.conf has; an address is itself', () => {
+test('§9: localhost is of the families that resolv.conf has; an address is itself', () => {
   const addresses = (env: NodeJS.ProcessEnv, resolvConf: string): unknown =>
     told(env, { '/etc/resolv.conf': resolvConf }).options?.addresses;
   expect(addresses({}, 'nameserver fd00::10')).toEqual(['::1']);
@@ -72,7 +72,7 @@ test('localhost is of the families that resolv.conf has; an address is itself', 
   expect(addresses({ DNS_PROXY_ADDR: ':5353' }, v4)).toEqual(['0.0.0.0', '::']);
 });
 
-test('port 53 is for root, who has the host’s resolv.conf and asks others before there is a table', () => {
+test('§9: port 53 is for root, who has the host’s resolv.conf and asks others before there is a table', () => {
   const files = { '/etc/resolv.conf': 'nameserver 127.0.0.1', '/var/lib/istio/resolv.conf': v4 };
   const root = told({ DNS_PROXY_ADDR: 'localhost:53' }, files);
   expect(root.options).toMatchObject({ port: 53, servers: ['10.96.0.10', '8.8.8.8'], forwardBeforeTable: true });
@@ -81,7 +81,7 @@ test('port 53 is for root, who has the host’s resolv.conf and asks others befo
   expect(other.warnings).toEqual([expect.stringMatching(/DNS_PROXY_ADDR :53: .*root.*1337/)]);
 });
 
-test('mistakes are named with their values; without a resolv.conf nobody else is asked', () => {
+test('§9: mistakes are named with their values; without a resolv.conf nobody else is asked', () => {
   expect(told({ DNS_PROXY_ADDR: 'somewhere' }).mistake).toMatch(/DNS_PROXY_ADDR .*"somewhere"/);
   expect(told({ DNS_PROXY_ADDR: 'host:53' }).mistake).toMatch(/DNS_PROXY_ADDR .*"host:53"/);
   expect(told({ DNS_PROXY_ADDR: '127.0.0.1:0' }).mistake).toMatch(/DNS_PROXY_ADDR/);

@@ -178,7 +178,7 @@ function answerTo(query: Buffer, ip: string, more: Partial<Packet> = {}): Buffer
 const addressesIn = ({ answers: found = [] }: Packet): string[] =>
   found.flatMap((record) => (record.type === 'A' || record.type === 'AAAA' ? [record.data] : []));
 
-describe('names of the table', () => {
+describe('§9: names of the table', () => {
   test('authoritative, with the id, the question as it was written, and 30 seconds to live', async () => {
     const { ask, asked } = await start();
     const response = await ask('oNe.TesT');
@@ -242,8 +242,8 @@ describe('names of the table', () => {
   test('before the first table SERVFAIL, or what others say; then at once the table', async () => {
     let names: DnsNames | undefined;
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const refusing = await start({ names: () => names, servers: ['127.0.0.1'], port });
-    const forwarding = await start({ names: () => names, forward: true, servers: ['127.0.0.1'], port });
+    const refusing = await start({ names: () => names, servers: ['127.0.0.1'], serverPort: port });
+    const forwarding = await start({ names: () => names, forward: true, servers: ['127.0.0.1'], serverPort: port });
     expect(await refusing.ask('one.test')).toMatchObject({ rcode: 'SERVFAIL', questions: [{ name: 'one.test' }] });
     expect(addressesIn(await forwarding.ask('one.test'))).toEqual(['9.9.9.9']);
     names = known;
@@ -252,10 +252,10 @@ describe('names of the table', () => {
   });
 });
 
-describe('everything else goes upstream', () => {
+describe('§9: everything else goes upstream', () => {
   test('unknown names, other types, other classes: as they were asked, and answered as they were', async () => {
     const { port, asked } = await nameServer((query, send) => send(answerTo(query, '9.9.9.9', { flags: 0x0183 })));
-    const { ask, counts } = await start({ servers: ['127.0.0.1'], port });
+    const { ask, counts } = await start({ servers: ['127.0.0.1'], serverPort: port });
     expect(await ask('unknown.test')).toMatchObject({ rcode: 'NXDOMAIN', answers: [{ data: '9.9.9.9' }] });
     await ask('one.test', 'TXT');
     await ask('one.test', 'A', { questions: [{ name: 'one.test', type: 'A', class: 'CH' }] });
@@ -269,21 +269,21 @@ describe('everything else goes upstream', () => {
 
   test('over TCP when it was asked over TCP; several questions of one connection each get their answer', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const { askTcp } = await start({ servers: ['127.0.0.1'], port });
+    const { askTcp } = await start({ servers: ['127.0.0.1'], serverPort: port });
     const found = await askTcp(question('a.test'), question('one.test'), question('b.test'));
     expect(found.map((one) => one.questions![0]!.name).sort()).toEqual(['a.test', 'b.test', 'one.test']);
   });
 
   test('a server that is gone, or says nothing, is followed by the next one; when none answers: SERVFAIL', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const { ask } = await start({ servers: ['127.0.0.9', '127.0.0.1'], port, random: () => 0 });
+    const { ask } = await start({ servers: ['127.0.0.9', '127.0.0.1'], serverPort: port, random: () => 0 });
     expect(addressesIn(await ask('unknown.test'))).toEqual(['9.9.9.9']);
     const silent = await nameServer(() => {});
     const {
       ask: askSilent,
       counts,
       upstream,
-    } = await start({ servers: ['127.0.0.1'], port: silent.port, timeoutMs: 100 });
+    } = await start({ servers: ['127.0.0.1'], serverPort: silent.port, timeoutMs: 100 });
     expect(await askSilent('unknown.test')).toMatchObject({ rcode: 'SERVFAIL', questions: [{ name: 'unknown.test' }] });
     expect(counts).toMatchObject({ requests: 1, failures: 1 });
     expect(upstream.inFlight).toBe(0);
@@ -291,7 +291,12 @@ describe('everything else goes upstream', () => {
 
   test('in parallel the first answer counts', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const { ask } = await start({ servers: ['127.0.0.9', '127.0.0.1'], port, parallel: true, timeoutMs: 5_000 });
+    const { ask } = await start({
+      servers: ['127.0.0.9', '127.0.0.1'],
+      serverPort: port,
+      parallel: true,
+      timeoutMs: 5_000,
+    });
     expect(addressesIn(await ask('unknown.test'))).toEqual(['9.9.9.9']);
   });
 
@@ -311,7 +316,7 @@ describe('everything else goes upstream', () => {
         send(answerTo(query, '9.9.9.9'));
       });
     });
-    const { ask } = await start({ servers: ['127.0.0.1'], port: server.port, timeoutMs: 5_000 });
+    const { ask } = await start({ servers: ['127.0.0.1'], serverPort: server.port, timeoutMs: 5_000 });
     for (let i = 0; i < 20; i++) expect(addressesIn(await ask('unknown.test', 'A', { id: 7 }))).toEqual(['9.9.9.9']);
     expect(new Set(server.asked.map((query) => query.readUInt16BE(0))).size).toBeGreaterThan(15);
     expect(new Set(server.peers).size).toBeGreaterThan(15);
@@ -321,7 +326,7 @@ describe('everything else goes upstream', () => {
     const silent = await nameServer(() => {});
     const { port, ask, counts, upstream } = await start({
       servers: ['127.0.0.1'],
-      port: silent.port,
+      serverPort: silent.port,
       timeoutMs: 60_000,
       mostInFlight: 10,
     });
@@ -343,7 +348,7 @@ describe('everything else goes upstream', () => {
   });
 });
 
-describe('strangers', () => {
+describe('§9: strangers', () => {
   test('what is no question is refused by its kind, or dropped', async () => {
     const { ask, port } = await start();
     expect(await ask('one.test', 'A', { questions: [] })).toMatchObject({ rcode: 'SERVFAIL' });
@@ -373,7 +378,7 @@ describe('strangers', () => {
 
   test('a label with a dot is not two labels, and a letter of another alphabet is none of ours', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const { port: ours } = await start({ servers: ['127.0.0.1'], port });
+    const { port: ours } = await start({ servers: ['127.0.0.1'], serverPort: port });
     const message = encode(question('one.test'));
     const dotted = Buffer.concat([message.subarray(0, 12), Buffer.from('\x08one.test\0\0\x01\0\x01', 'latin1')]);
     expect(addressesIn(decode(await datagram(ours, dotted)))).not.toContain('1.2.3.4');
@@ -382,7 +387,7 @@ describe('strangers', () => {
 
   test('who sends nothing, half a message, or too much over TCP is let go; others are served', async () => {
     const silent = await nameServer(() => {});
-    const { port, askTcp } = await start({ servers: ['127.0.0.1'], port: silent.port, timeoutMs: 60_000 });
+    const { port, askTcp } = await start({ servers: ['127.0.0.1'], serverPort: silent.port, timeoutMs: 60_000 });
     const greedy = connect(port, '127.0.0.1');
     const half = connect(port, '127.0.0.1');
     half.write(Buffer.of(0xff, 0xff, 1, 2));
@@ -451,7 +456,7 @@ function serverAt(port: number): DnsServer {
   });
 }
 
-test('a port that is in use is refused, and what was opened before is closed', async () => {
+test('§9: a port that is in use is refused, and what was opened before is closed', async () => {
   const taken = createServer();
   taken.listen(0, '127.0.0.1');
   await once(taken, 'listening');
@@ -467,7 +472,7 @@ test('a port that is in use is refused, and what was opened before is closed', a
   udp.close();
 });
 
-test('a port that is asked for again and again while somebody has it costs no files', async () => {
+test('§9: a port that is asked for again and again while somebody has it costs no files', async () => {
   const other = createSocket('udp4');
   other.bind(0, '127.0.0.1');
   await once(other, 'listening');

@@ -9,7 +9,8 @@ export type Transport = 'udp' | 'tcp';
 export interface UpstreamOptions {
   /** `10.96.0.10`; in order. */
   readonly servers: readonly string[];
-  readonly port?: number;
+  /** Of the servers; 53 but for tests. Not the port that this agent listens at. */
+  readonly serverPort?: number;
   /** For each server. */
   readonly timeoutMs: number;
   /** All at once: the first answer counts. */
@@ -100,8 +101,8 @@ export class DnsUpstream {
   }
 
   #askOne(server: string, query: Query, transport: Transport, signal: AbortSignal): Promise<Buffer> {
-    const { port = dnsPort, timeoutMs } = this.#options;
-    const question = { server, port, query, id: randomInt(0x1_0000), timeoutMs, signal };
+    const { serverPort = dnsPort, timeoutMs } = this.#options;
+    const question = { server, port: serverPort, query, id: randomInt(0x1_0000), timeoutMs, signal };
     return ask(question, transport === 'udp' ? overUdp : overTcp);
   }
 }

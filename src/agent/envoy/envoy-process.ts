@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnyActorRef, fromCallback } from 'xstate';
+import type { StartOrder } from '../../../machines/agent/epoch.machine.ts';
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/executable.ts';
@@ -12,6 +13,7 @@ import { actorName } from '../../runtime/trace/known-actors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { AdminDirectory } from '../admin/admin-interfaces.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
+import type { BinaryPaths } from './envoy-binaries.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import { EnvoyLogRecords } from './envoy-log-records.ts';
 import type { OutOfMemoryCounter } from './out-of-memory.ts';
@@ -22,8 +24,7 @@ import type { ScratchParent } from './scratch-folder.ts';
 import { watchTakeOver } from './take-over.ts';
 
 export interface EnvoyProcessEnvironment {
-  /** Path of the Envoy binary. */
-  readonly binary: string;
+  readonly binaries: BinaryPaths;
   readonly flags: EnvoyFlags;
   readonly log: Logger;
   /** Where goes what Envoy writes to its standard output: ours, unless a test says otherwise. */
@@ -48,47 +49,36 @@ const longestPauseMs = 1_000;
 const outputGraceMs = 200;
 
 export function envoyProcess(environment: EnvoyProcessEnvironment) {
-  return fromCallback<ProcessSignal, { epoch: number; baseId: number; configFile: string }>(
-    ({ input, sendBack, receive, self }) => {
-      let listening = true;
-      const actor = actorName(self as AnyActorRef);
-      const records = new EnvoyLogRecords((line) => {
-        if (listening) environment.recorder?.record({ kind: 'log', actor, ...line });
-      });
-      const report = (event: ProcessReport): void => {
-        if (listening) sendBack(event);
-      };
-      const process = runEnvoy(environment, input, { report, records });
-      receive(({ signal }) => process.kill(signal));
-      return () => {
-        listening = false;
-        process.kill('SIGKILL');
-      };
-    },
-  );
+  return fromCallback<ProcessSignal, StartOrder>(({ input, sendBack, receive, self }) => {
+    let listening = true;
+    const actor = actorName(self as AnyActorRef);
+    const records = new EnvoyLogRecords((line) => {
+      if (listening) environment.recorder?.record({ kind: 'log', actor, ...line });
+    });
+    const report = (event: ProcessReport): void => {
+      if (listening) sendBack(event);
+    };
+    const process = runEnvoy(environment, input, { report, records });
+    receive(({ signal }) => process.kill(signal));
+    return () => {
+      listening = false;
+      process.kill('SIGKILL');
+    };
+  });
 }
 
 function runEnvoy(
   environment: EnvoyProcessEnvironment,
-  run: { epoch: number; baseId: number; configFile: string },
+  run: StartOrder,
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void } {
-  const {
-    binary,
-    flags,
-    log,
-    accessLog = standardOutput,
-    table,
-    admins,
-    guard,
-    outOfMemoryKills,
-    scratch,
-  } = environment;
-  const channels = channelsFor(binary, scratch);
+  const { flags, log, accessLog = standardOutput, table, admins, guard, outOfMemoryKills } = environment;
+  const channels = channelsFor(environment, run);
   if ('problem' in channels) {
     report({ type: 'process.failed', reason: channels.problem });
     return { kill: () => {} };
   }
+  const { binary } = channels;
   const [file, ...args] = [...guard, binary, ...envoyArguments(flags, run)];
   const killsBefore = outOfMemoryKills();
   const child = startedBy(() =>
@@ -168,11 +158,15 @@ function startedBy(start: () => ChildProcess): ChildProcess | { problem: string 
 }
 
 /** The outputs of an Envoy that may be started now, or why it cannot be. */
-function channelsFor(binary: string, scratch: readonly ScratchParent[]): OutputChannels | { problem: string } {
-  const why = whyNotExecutable(binary);
-  if (why !== undefined) return { problem: `Envoy cannot be started: ${binary} ${why}` };
+function channelsFor(
+  { binaries, scratch }: EnvoyProcessEnvironment,
+  run: StartOrder,
+): (OutputChannels & { binary: string }) | { problem: string } {
   try {
-    return openOutputChannels(scratch);
+    const binary = binaries.pathOf(run.binary);
+    const why = whyNotExecutable(binary);
+    if (why !== undefined) return { problem: `Envoy cannot be started: ${binary} ${why}` };
+    return { ...openOutputChannels(scratch), binary };
   } catch (error) {
     return { problem: `Envoy cannot be started: ${messageOf(error)}` };
   }

@@ -4,10 +4,12 @@
  */
 import { execa } from 'execa';
 
+/** What is put before a command line where the kernel's signal can be asked for, which is nearly everywhere. */
+export const usualGuard: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'];
+
 /** Words to put before a command line: `setpriv` asks the kernel for the signal, then becomes the command. */
 export async function parentDeathGuard(): Promise<readonly string[]> {
-  const guard = ['setpriv', '--pdeathsig', 'KILL'];
   // Not everywhere, and not every setpriv knows it (BusyBox).
-  const { failed } = await execa(guard[0]!, [...guard.slice(1), 'true'], { reject: false, stdio: 'ignore' });
-  return failed ? [] : guard;
+  const { failed } = await execa(usualGuard[0]!, [...usualGuard.slice(1), 'true'], { reject: false, stdio: 'ignore' });
+  return failed ? [] : usualGuard;
 }

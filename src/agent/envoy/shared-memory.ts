@@ -43,10 +43,10 @@ const sharedMemoryFile = (baseId: number, directory: string): string =>
  *
  * Rejects, with the reason, where it is not known to be safe, and where the bit is not set.
  */
-export function repairSharedMemory({ binary, sharedMemoryDir = sharedMemoryDirDefault }: RepairEnvironment) {
+export function repairSharedMemory(environment: RepairEnvironment) {
   return fromPromise<void, { baseId: number }>(async ({ input }) => {
-    await requireKnownLayout(binary);
-    clearInitializing(sharedMemoryFile(input.baseId, sharedMemoryDir));
+    await requireKnownLayout(environment.binary);
+    clearInitializing(sharedMemoryFile(input.baseId, environment.sharedMemoryDir ?? sharedMemoryDirDefault));
   });
 }
 

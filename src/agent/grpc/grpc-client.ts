@@ -13,11 +13,14 @@ import {
   TLSSocket,
 } from 'node:tls';
 import { messageOf } from '../../runtime/errors.ts';
-import { FrameReader, frameOf } from './grpc-frames.ts';
+import { FrameReader, frameHeadBytes, frameOf } from './grpc-frames.ts';
 import { GrpcError, statusOf } from './grpc-status.ts';
 
 export interface GrpcTarget {
-  readonly address: { readonly host: string; readonly port: number } | { readonly path: string };
+  /** `localAddress`: that the connection comes from; the system chooses one unless it is said. */
+  readonly address:
+    | { readonly host: string; readonly port: number; readonly localAddress?: string }
+    | { readonly path: string };
   /** Absent: plaintext. */
   readonly tls?: {
     /** PEM certificates. */
@@ -210,9 +213,11 @@ export function whenEnded(
   // What was sent before the status has been read; a server may leave its half of the stream open.
   stream.once('end', () =>
     setImmediate(() => {
-      if (status === undefined) return;
-      tell(status.of);
-      stream.close(constants.NGHTTP2_NO_ERROR);
+      if (status !== undefined) {
+        tell(status.of);
+        stream.close(constants.NGHTTP2_NO_ERROR);
+        // Node waits until what was written is out, which never happens once the server has left.
+      } else if (stream.aborted) stream.destroy();
     }),
   );
   stream.once('close', () => {
@@ -254,7 +259,7 @@ export function unary(
     stopped?.addEventListener('abort', stop, { once: true });
     stream.on('data', (chunk: Buffer) => {
       try {
-        reader.push(chunk, ({ bytes }) => answers.push(bytes.subarray(5)));
+        reader.push(chunk, ({ bytes }) => answers.push(bytes.subarray(frameHeadBytes)));
         if (answers.length > 1) giveUp(new GrpcError('INTERNAL', 'more than one answer'));
       } catch (error) {
         giveUp(error as GrpcError);

@@ -68,7 +68,7 @@ export class ServerCall {
 
   /** Sends frames, see `frameOf`. @returns false where the client does not read as fast: wait for `drain` */
   write(frames: Uint8Array): boolean {
-    if (this.#isEnded || this.stream.destroyed) return true;
+    if (this.#isEnded || this.stream.closed || this.stream.destroyed) return true;
     this.#respond();
     return this.stream.write(frames);
   }
@@ -77,6 +77,11 @@ export class ServerCall {
   end(code: GrpcCode, details = ''): void {
     if (this.#isEnded || this.stream.destroyed) return;
     this.#isEnded = true;
+    if (this.stream.closed) {
+      // Its client has reset it: Node would wait until what was written is out, which never happens.
+      this.stream.destroy();
+      return;
+    }
     this.#trailers = trailersOf(code, details);
     if (!this.stream.headersSent) {
       this.stream.respond({ ...answerHeaders, ...this.#trailers }, { endStream: true });

@@ -5,6 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { ControlPlaneCredentials, type CredentialSources, type KeyPair } from './control-plane-credentials.ts';
 import { controlPlaneName, controlPlaneRootFile } from './control-plane-roots.ts';
+import { certificatesIn } from './root-set.ts';
+import { ToldRoots } from './told-roots.ts';
 
 const address = 'istiod.istio-system.svc:15012';
 const config = { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: address, proxyMetadata: {} } as const;
@@ -72,6 +74,18 @@ test('nothing is shown over plaintext: a token would be everybody’s', async ()
   const none = await credentials({ config: { ...config, controlPlaneAuthPolicy: 'NONE' } }).read('xds', address);
   const port = await credentials().read('ca', '127.0.0.1:15010');
   for (const read of [none, port]) expect(read).toEqual({ headers: {}, shown: expect.stringContaining('plaintext') });
+});
+
+test('roots that were told stand beside the file’s, for both services', async () => {
+  const [root, next] = [createAuthority().certificate, createAuthority().certificate];
+  write('root.pem', root);
+  const told = new ToldRoots();
+  const read = credentials({ told, env: { CA_ROOT_CA: 'root.pem' } });
+  told.tell([root, next]);
+  for (const service of ['xds', 'ca'] as const) {
+    const { tls } = await read.read(service, address);
+    expect(certificatesIn(Buffer.from(tls!.roots))).toHaveLength(2);
+  }
 });
 
 test('a provided certificate is shown instead of the token, as long as it is good', async () => {

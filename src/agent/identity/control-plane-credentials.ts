@@ -9,6 +9,7 @@ import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { type ControlPlaneService, controlPlaneName, controlPlaneRootFile } from './control-plane-roots.ts';
+import type { ToldRoots } from './told-roots.ts';
 
 /** PEM texts. */
 export interface KeyPair {
@@ -36,6 +37,8 @@ export interface CredentialSources {
   readonly env: NodeJS.ProcessEnv;
   /** The workload's certificate of now, where it has one: what proves who it is when there is no token. */
   readonly own?: () => KeyPair | undefined;
+  /** Trusted beside the file's roots, where they follow them. */
+  readonly told?: ToldRoots;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
@@ -70,7 +73,9 @@ export class ControlPlaneCredentials {
     const { config, env } = this.#sources;
     if (isPlaintext(config, address)) return { headers: {}, shown: 'nothing: the connection is plaintext' };
     const file = controlPlaneRootFile(service, { env, proxyMetadata: config.proxyMetadata });
-    const tls = { roots: await readRoots(file), serverName: controlPlaneName(address, env) };
+    const roots = await readRoots(file);
+    const { told } = this.#sources;
+    const tls = { roots: told?.beside(roots) ?? roots, serverName: controlPlaneName(address, env) };
     const provided = await this.#provided();
     if (provided !== undefined)
       return { tls: { ...tls, certificate: provided.pair }, headers: {}, shown: provided.shown };

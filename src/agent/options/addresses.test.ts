@@ -1,6 +1,6 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { expect, test } from 'vitest';
-import { localAddresses, proxyAddresses } from './addresses.ts';
+import { awaitAddresses, localAddresses, proxyAddresses } from './addresses.ts';
 
 function at(address: string, internal = false): NetworkInterfaceInfo {
   return {
@@ -15,23 +15,38 @@ function at(address: string, internal = false): NetworkInterfaceInfo {
 
 test('the instance address comes first and no address comes twice', () => {
   const interfaces = { eth0: [at('10.0.0.7'), at('10.0.0.8')] };
-  expect(proxyAddresses('10.0.0.8', interfaces)).toEqual(['10.0.0.8', '10.0.0.7']);
+  expect(proxyAddresses('10.0.0.8', '', interfaces)).toEqual(['10.0.0.8', '10.0.0.7']);
 });
 
 test('an instance address that is no address is ignored', () => {
-  expect(proxyAddresses('web-0', { eth0: [at('10.0.0.7')] })).toEqual(['10.0.0.7']);
+  expect(proxyAddresses('web-0', '', { eth0: [at('10.0.0.7')] })).toEqual(['10.0.0.7']);
 });
 
 test('loopback and link-local addresses are left out', () => {
   const interfaces = { lo: [at('127.0.0.1', true)], eth0: [at('fe80::1'), at('169.254.1.1'), at('10.0.0.7')] };
-  expect(proxyAddresses(undefined, interfaces)).toEqual(['10.0.0.7']);
+  expect(proxyAddresses(undefined, '', interfaces)).toEqual(['10.0.0.7']);
 });
 
 test('a host without any other address is known by loopback', () => {
-  expect(proxyAddresses(undefined, { lo: [at('127.0.0.1', true)] })).toEqual(['127.0.0.1', '::1']);
+  expect(proxyAddresses(undefined, '', { lo: [at('127.0.0.1', true)] })).toEqual(['127.0.0.1', '::1']);
 });
 
 test('only a proxy whose every address is IPv6 uses IPv6', () => {
   expect(localAddresses(['2001:db8::1'])).toEqual({ localhost: '::1', wildcard: '::', ipVersion: 'v6' });
   expect(localAddresses(['2001:db8::1', '10.0.0.7']).ipVersion).toBe('v4');
+});
+
+test('§1.4 interfaces that an annotation excludes are not this proxy’s', () => {
+  const interfaces = { eth0: [at('10.0.0.7')], net1: [at('10.9.0.7')], net2: [at('10.8.0.7')] };
+  expect(proxyAddresses(undefined, 'net1, net2', interfaces)).toEqual(['10.0.0.7']);
+});
+
+test('§1.4 an address that is still to come is waited for, and what has none in the end is told', async () => {
+  let asked = 0;
+  const later = () => ({ eth0: [at(++asked < 3 ? '0.0.0.0' : '10.0.0.1')] });
+  expect(await awaitAddresses(later, 10_000)).toBeUndefined();
+  expect(asked).toBe(3);
+  const never = () => ({ eth0: [at('10.0.0.1'), at('::')], eth1: undefined });
+  expect(await awaitAddresses(never, 0)).toBe('no address in 0 s: eth0');
+  expect(proxyAddresses(undefined, '', never())).toEqual(['10.0.0.1']);
 });

@@ -1,6 +1,7 @@
 /** Which addresses this proxy has (spec/agent.md §1.4). */
 import { isIP, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The names under which Envoy and the agent reach each other on this host. */
 export interface LocalAddresses {
@@ -15,15 +16,19 @@ export interface LocalAddresses {
  * control plane nothing and are left out; a host that has no others is known by its loopback addresses.
  *
  * @param instanceIp `INSTANCE_IP`, or `--ip`; ignored when it is no address
+ * @param excluded names of interfaces that are not this proxy's, with commas between
  */
 export function proxyAddresses(
   instanceIp: string | undefined,
+  excluded = '',
   interfaces: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
 ): string[] {
   const found = new Set<string>();
+  const others = new Set(excluded.split(',').map((name) => name.trim()));
+  const own = Object.entries(interfaces).flatMap(([name, entries]) => (others.has(name) ? [] : (entries ?? [])));
   if (instanceIp !== undefined && isIP(instanceIp) !== 0) found.add(instanceIp);
-  for (const { address, internal } of Object.values(interfaces).flatMap((entries) => entries ?? [])) {
-    if (!internal && !isLinkLocal(address)) found.add(address);
+  for (const { address, internal } of own) {
+    if (!internal && !isLinkLocal(address) && !isUnspecified(address)) found.add(address);
   }
   return found.size > 0 ? [...found] : ['127.0.0.1', '::1'];
 }
@@ -33,6 +38,33 @@ export function localAddresses(addresses: readonly string[]): LocalAddresses {
   return addresses.every((address) => isIPv6(address))
     ? { localhost: '::1', wildcard: '::', ipVersion: 'v6' }
     : { localhost: '127.0.0.1', wildcard: '0.0.0.0', ipVersion: 'v4' };
+}
+
+const addressLimitMs = 120_000;
+const addressPollMs = 100;
+
+/**
+ * An interface whose address is still to come has an unspecified one meanwhile: the name of the proxy would be made of others.
+ *
+ * @returns what to tell when it has not come in two minutes; undefined: there is none to wait for any more
+ */
+export async function awaitAddresses(
+  interfaces: () => NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces,
+  limitMs = addressLimitMs,
+): Promise<string | undefined> {
+  const until = performance.now() + limitMs;
+  for (;;) {
+    const waiting = Object.entries(interfaces()).flatMap(([name, entries]) =>
+      entries?.some(({ address, internal }) => !internal && isUnspecified(address)) ? [name] : [],
+    );
+    if (waiting.length === 0) return undefined;
+    if (performance.now() >= until) return `no address in ${limitMs / 1000} s: ${waiting.join(', ')}`;
+    await sleep(addressPollMs);
+  }
+}
+
+function isUnspecified(address: string): boolean {
+  return address === '0.0.0.0' || address === '::';
 }
 
 function isLinkLocal(address: string): boolean {

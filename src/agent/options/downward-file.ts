@@ -59,7 +59,12 @@ function unquote(literal: string): string | undefined {
     /((?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+)|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)/g,
     (_, bytes?: string, short?: string, long?: string, simple?: string) => {
       if (bytes !== undefined) return decodeBytes(bytes);
-      if (short !== undefined || long !== undefined) return String.fromCodePoint(Number.parseInt(short ?? long!, 16));
+      if (short !== undefined || long !== undefined) {
+        const point = Number.parseInt(short ?? long!, 16);
+        const isCharacter = point <= 0x10ffff && (point < 0xd800 || point > 0xdfff);
+        malformed ||= !isCharacter;
+        return isCharacter ? String.fromCodePoint(point) : '';
+      }
       const character = simpleEscapes[simple!];
       malformed ||= character === undefined;
       return character ?? '';

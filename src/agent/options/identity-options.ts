@@ -2,10 +2,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { IdentitySettings } from '../../../machines/agent/settings.ts';
+import { isObject } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
-import { tokenFile } from '../identity/control-plane-credentials.ts';
+import { isPlaintext, tokenFile } from '../identity/control-plane-credentials.ts';
 
 /** Of the workload's own identity, where it is mounted. */
 export interface MountedFiles {
@@ -29,8 +30,11 @@ export interface IdentityOptions {
 }
 
 export interface IdentitySources {
-  readonly config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'customConfigFile'>;
+  readonly config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'customConfigFile'> &
+    Partial<Pick<ProxyConfig, 'tracing' | 'envoyMetricsService' | 'envoyAccessLogService'>>;
   readonly env: NodeJS.ProcessEnv;
+  /** The token of the pod is taken to be there. */
+  readonly assumesToken?: boolean | undefined;
 }
 
 const socketDirectory = './var/run/secrets/workload-spiffe-uds';
@@ -51,10 +55,10 @@ const places: readonly MountedFiles[] = [
   },
 ];
 
-export function identityOptions({ config, env }: IdentitySources, errors: OptionErrors): IdentityOptions {
+export function identityOptions({ config, env, assumesToken }: IdentitySources, errors: OptionErrors): IdentityOptions {
   const outputDirectory = env.OUTPUT_CERTS ?? '';
   const mounted = mountedFiles(env, outputDirectory);
-  const from = sourceOf({ config, env }, mounted);
+  const from = sourceOf({ config, env, assumesToken }, mounted);
   const lifetimeMs = duration('SECRET_TTL', env.SECRET_TTL || '24h', errors);
   return {
     settings: {
@@ -92,10 +96,14 @@ function isThere(file: string): boolean {
 }
 
 function sourceOf(
-  { config, env }: IdentitySources,
+  { config, env, assumesToken = false }: IdentitySources,
   mounted: MountedFiles | undefined,
 ): Pick<IdentitySettings, 'source' | 'reason'> {
-  const nowhere = (reason: string) => ({ source: 'nowhere' as const, reason });
+  const needsServer = !config.customConfigFile && namesFiles(config);
+  const nowhere = (reason: string) => ({
+    source: needsServer ? ('files of services' as const) : ('nowhere' as const),
+    reason,
+  });
   if (config.customConfigFile) return nowhere('the bootstrap is not ours: it has no secret server');
   const isAsked = env.FILE_MOUNTED_CERTS === 'true' || Boolean(env.CA_ADDR);
   if (config.controlPlaneAuthPolicy === 'NONE' && !isAsked) {
@@ -105,13 +113,24 @@ function sourceOf(
   const provider = env.CA_PROVIDER || 'Citadel';
   if (provider !== 'Citadel') return nowhere(`CA_PROVIDER is ${provider}, which this agent does not know`);
   const token = tokenFile(env);
+  // Over plaintext nobody shows a token.
+  const isAssumed = assumesToken && !isPlaintext(config, env.CA_ADDR || config.discoveryAddress);
   const shown = [
-    ...(token !== undefined && existsSync(token) ? [`the token ${token}`] : []),
+    ...(token !== undefined && (isAssumed || existsSync(token)) ? [`the token ${token}`] : []),
     ...(env.PROV_CERT ? [`the certificate in ${env.PROV_CERT}`] : []),
     ...(env.CA_ADDR ? [`CA_ADDR ${env.CA_ADDR}`] : []),
   ];
   if (shown.length > 0) return { source: 'authority', reason: shown.join(', ') };
   return nowhere(`there is no token ${token ?? '(JWT_POLICY names none)'}, no PROV_CERT and no mounted certificate`);
+}
+
+/** Whether TLS settings are made of files, which the secret server reads again when they change. */
+function namesFiles({ tracing, envoyMetricsService, envoyAccessLogService }: IdentitySources['config']): boolean {
+  const services = [tracing, ...Object.values(tracing ?? {}), envoyMetricsService, envoyAccessLogService];
+  return services.some((service) => {
+    const tls = isObject(service) ? service.tlsSettings : undefined;
+    return isObject(tls) && (tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL');
+  });
 }
 
 function duration(variable: string, text: string, errors: OptionErrors): number {

@@ -1,5 +1,6 @@
 /** What no option may be, alone or together with the others: Envoy would refuse it, or a timer could not be set to it. */
 import { accessSync, constants, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
@@ -18,6 +19,21 @@ export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   const { customConfigFile } = options.config;
   const problem = customConfigFile ? whyNoFile(customConfigFile) : undefined;
   if (problem !== undefined) errors.flag(`--customConfigFile ${customConfigFile} ${problem}`);
+  const noLog = options.outlierLogPath === undefined ? undefined : whyNoLog(options.outlierLogPath);
+  if (noLog !== undefined) errors.flag(`--outlierLogPath ${noLog}`);
+}
+
+/** Envoy opens it at its start, and does not start where it cannot. */
+function whyNoLog(path: string): string | undefined {
+  try {
+    const folder = dirname(path);
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats?.isDirectory()) return `${path} is a directory`;
+    accessSync(stats === undefined ? folder : path, constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return `cannot be written: ${messageOf(error).slice(0, 200)}`;
+  }
 }
 
 function durationsOf({ config, ...options }: ProxyOptions): [name: string, ms: number][] {
@@ -40,6 +56,8 @@ function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names
         // The listener that asks the agent is there only where the agent answers.
         ['ENVOY_STATUS_PORT', config.statusPort === 0 ? 0 : options.envoyStatusPort],
         ['ENVOY_PROMETHEUS_PORT', options.envoyPrometheusPort],
+        ['ENVOY_SECURE_METRICS_PORT', options.envoySecureMetricsPort],
+        ['ENVOY_SECURE_MERGED_METRICS_PORT', options.envoySecureMergedMetricsPort],
       ];
   const ports: [string, number][] = [
     ['--statusPort', config.statusPort],
@@ -54,7 +72,8 @@ function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names
   return [...byPort].filter(([, uses]) => uses.length > 1).map(([port, uses]) => [port, uses.map(([name]) => name)]);
 }
 
-function whyNoFile(path: string): string | undefined {
+/** Why a file cannot be read; undefined: it can. */
+export function whyNoFile(path: string): string | undefined {
   try {
     if (statSync(path).isDirectory()) return 'is a directory';
     accessSync(path, constants.R_OK);

@@ -1,16 +1,20 @@
 /** The sources of a proxy configuration, merged in the order of spec/agent.md §1.5. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
-import { parse as parseYaml } from 'yaml';
+import { type Decoded, fail, isObject } from '../../model/fields/decode.ts';
+import { booleanOf } from '../../model/fields/go-boolean.ts';
 import {
   decodeProxyConfig,
   describeFieldErrors,
   mergeProxyConfig,
   type ProxyConfig,
 } from '../../model/mesh/proxy-config.ts';
+import { proxyMessageErrors } from '../../model/mesh/proxy-messages.ts';
+import { parseYamlDocument } from '../../model/yaml/yaml-document.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
+import { systemRootFile } from '../identity/control-plane-roots.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 
 const defaultMeshFile = './etc/istio/config/mesh';
@@ -19,6 +23,7 @@ const defaultMeshFile = './etc/istio/config/mesh';
 const configFlags = [
   ...(['configPath', 'binaryPath', 'customConfigFile', 'drainDuration', 'parentShutdownDuration'] as const),
   ...(['terminationDrainDuration', 'discoveryAddress', 'controlPlaneAuthPolicy', 'statsdUdpAddress'] as const),
+  ...(['zipkinAddress', 'envoyMetricsServiceAddress'] as const),
   ...(['statusPort', 'proxyAdminPort', 'concurrency'] as const),
 ];
 const numericFlags = new Set<string>(['statusPort', 'proxyAdminPort', 'concurrency']);
@@ -30,6 +35,9 @@ export interface MergedSources {
   readonly directory: string;
 }
 
+/** A ConfigMap holds no more, and what goes into the node's metadata is sent to the control plane with each stream. */
+const mostBytes = 1024 * 1024;
+
 /** What somebody said, later sources winning; what nobody said is absent. */
 export function mergeSources(
   { flags, env, podAnnotations, directory }: MergedSources,
@@ -38,47 +46,61 @@ export function mergeSources(
   const meshFile = flags.meshConfig ?? join(directory, defaultMeshFile);
   const layers = [
     terminationDrain(env, errors),
-    decodeSource(meshFile, 'defaultConfig', () => defaultConfigOf(parseYaml(readIfThere(meshFile))), errors),
-    decodeSource('PROXY_CONFIG', '', () => parseYaml(env.PROXY_CONFIG ?? ''), errors),
-    decodeSource(
-      'annotation proxy.istio.io/config',
-      '',
-      () => parseYaml(podAnnotations['proxy.istio.io/config'] ?? ''),
-      errors,
-    ),
+    decodeSource(meshFile, readText(meshFile, 'may be missing', errors), errors, 'defaultConfig'),
+    decodeSource('PROXY_CONFIG', env.PROXY_CONFIG ?? '', errors),
+    decodeSource(flags.proxyConfig ?? '', readText(flags.proxyConfig, 'must be there', errors), errors),
+    decodeSource('annotation proxy.istio.io/config', podAnnotations['proxy.istio.io/config'] ?? '', errors),
     flagLayer(flags, errors),
     annotationLayer(podAnnotations, errors),
   ];
   return layers.reduce(mergeProxyConfig, {});
 }
 
-function decodeSource(source: string, path: string, read: () => unknown, errors: OptionErrors): Partial<ProxyConfig> {
-  let value: unknown;
-  try {
-    value = read();
-  } catch (error) {
-    if (error instanceof ChartpilotError) throw error;
-    errors.config(`${source}: ${messageOf(error).split('\n')[0]}`);
+/**
+ * @param part the field that holds the configuration, as in a mesh file; absent: the source is one. The agent reads of the
+ *   mesh what is about proxies; the rest is the control plane's.
+ */
+function decodeSource(
+  source: string,
+  text: string,
+  errors: OptionErrors,
+  part?: 'defaultConfig',
+): Partial<ProxyConfig> {
+  if (Buffer.byteLength(text) > mostBytes) {
+    errors.config(`${source}: has more than ${mostBytes} bytes, the most that a proxy configuration may have`);
     return {};
   }
-  const decoded = decodeProxyConfig(value, path);
-  if (E.isRight(decoded)) return decoded.right;
-  errors.config(`${source}: ${describeFieldErrors(decoded.left)}`);
+  const document = parseYamlDocument({ text, line: 1 });
+  const [broken] = document.errors;
+  if (broken !== undefined) {
+    errors.config(`${source}, line ${broken.line}: ${broken.message.split('\n')[0]}`);
+    return {};
+  }
+  const decoded = part === undefined ? decodeProxyConfig(document.value, '') : decodePart(document.value, part);
+  const mistakes = E.isLeft(decoded) ? decoded.left : proxyMessageErrors(decoded.right, part ?? '');
+  if (E.isRight(decoded) && mistakes.length === 0) return decoded.right;
+  for (const error of mistakes) {
+    errors.config(`${source}, line ${document.positionOf(error.path).line}: ${describeFieldErrors([error])}`);
+  }
   return {};
 }
 
-/** The agent reads of the mesh what is about proxies; the rest is the control plane's. */
-function defaultConfigOf(mesh: unknown): unknown {
-  if (mesh === null || mesh === undefined) return undefined;
-  if (typeof mesh !== 'object' || Array.isArray(mesh)) throw new Error('must be an object');
-  return (mesh as { defaultConfig?: unknown }).defaultConfig;
+function decodePart(mesh: unknown, part: string): Decoded<Partial<ProxyConfig>> {
+  if (mesh === null || mesh === undefined) return E.right({});
+  if (!isObject(mesh)) return fail('', 'must be an object');
+  return decodeProxyConfig(mesh[part], part);
 }
 
-function readIfThere(path: string): string {
+function readText(path: string | undefined, absence: 'may be missing' | 'must be there', errors: OptionErrors): string {
+  if (path === undefined) return '';
   try {
-    return readFileSync(path, 'utf8');
+    // What is too large is not read either.
+    if (statSync(path).size <= mostBytes) return readFileSync(path, 'utf8');
+    errors.config(`${path}: has more than ${mostBytes} bytes, the most that a proxy configuration may have`);
+    return '';
   } catch (error) {
-    if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return '';
+    const isMissing = isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
+    if (isMissing && absence === 'may be missing') return '';
     throw new ChartpilotError('FILE_UNREADABLE', `${path}: ${messageOf(error)}`, { cause: error });
   }
 }
@@ -92,25 +114,54 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
     // 0 is the default and says nothing (§1.2).
     return flag === 'concurrency' && read === 0 ? [] : [[flag, read]];
   });
-  const decoded = decodeProxyConfig(Object.fromEntries(said), '');
-  if (E.isRight(decoded)) return decoded.right;
+  const decoded = decodeProxyConfig(
+    { ...Object.fromEntries(said), ...(flags.templateFile && { proxyBootstrapTemplatePath: flags.templateFile }) },
+    '',
+  );
+  if (E.isRight(decoded)) return mergeProxyConfig(decoded.right, tracerOfFlags(flags));
   for (const { path, message } of decoded.left) errors.flag(`--${path} ${message}`);
   return {};
+}
+
+/** Lightstep wins over Zipkin, and a flag over the tracer of the configuration. */
+function tracerOfFlags(flags: ProxyFlags): Partial<ProxyConfig> {
+  const {
+    zipkinAddress,
+    lightstepAddress,
+    lightstepAccessToken: accessToken,
+    lightstepSecure,
+    lightstepCacertPath,
+  } = flags;
+  if (!lightstepAddress) return zipkinAddress ? { tracing: { zipkin: { address: zipkinAddress } } } : {};
+  const isSecure = lightstepSecure !== undefined && booleanOf(lightstepSecure) === true;
+  const tlsSettings = { mode: 'SIMPLE', caCertificates: lightstepCacertPath || systemRootFile() };
+  return {
+    tracing: {
+      lightstep: { address: lightstepAddress, ...(accessToken && { accessToken }) },
+      ...(isSecure && { tlsSettings }),
+    },
+  };
 }
 
 function annotationLayer(annotations: Readonly<Record<string, string>>, errors: OptionErrors): Partial<ProxyConfig> {
   const address = annotations['sidecar.istio.io/discoveryAddress'];
   const port = annotations['status.sidecar.istio.io/port'];
-  return decodeSource(
-    'pod annotations',
-    '',
-    () => ({
+  const decoded = decodeProxyConfig(
+    {
       ...(address !== undefined && { discoveryAddress: address }),
       ...(port !== undefined && { statusPort: /^\d+$/.test(port) ? Number(port) : port }),
-    }),
-    errors,
+    },
+    '',
   );
+  if (E.isRight(decoded)) return decoded.right;
+  for (const { path, message } of decoded.left) errors.config(`annotation ${annotationOf[path] ?? path} ${message}`);
+  return {};
 }
+
+const annotationOf: Readonly<Record<string, string>> = {
+  discoveryAddress: 'sidecar.istio.io/discoveryAddress',
+  statusPort: 'status.sidecar.istio.io/port',
+};
 
 /** The older name of terminationDrainDuration; every other source wins. */
 function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial<ProxyConfig> {

@@ -26,7 +26,27 @@ export interface ProxyFlags {
   readonly watchDelay?: string;
   readonly restartPolicy?: string;
   readonly hotRestart?: string;
+  readonly watchBinary?: string;
   readonly baseId?: string;
   readonly runDir?: string;
   readonly delta?: boolean;
+  readonly profiling?: string | boolean;
+  readonly stsPort?: string;
+  readonly applicationPorts?: string;
+  readonly templateFile?: string;
+  readonly serviceregistry?: string;
+  readonly trustDomain?: string;
+  readonly envoyMetricsServiceAddress?: string;
+  readonly zipkinAddress?: string;
+  readonly lightstepAddress?: string;
+  readonly lightstepAccessToken?: string;
+  readonly lightstepSecure?: string;
+  readonly lightstepCacertPath?: string;
+  /** Of `bootstrap`, in the place of what the agent finds by itself. */
+  readonly proxyConfig?: string;
+  readonly podInfoDir?: string;
+  readonly nodeId?: string;
+  readonly instanceIPs?: string;
+  readonly pilotSAN?: string;
+  readonly platformMetadata?: string;
 }

@@ -4,18 +4,24 @@
  */
 
 import { existsSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { availableParallelism, hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse as parseYaml } from 'yaml';
+import { isObject } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { dnsOptions } from '../dns/dns-options.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
-import { proxyAddresses } from './addresses.ts';
+import { statusOptions } from '../status/status-options.ts';
+import { localAddresses, proxyAddresses } from './addresses.ts';
+import { bootstrapTemplate } from './bootstrap-template.ts';
 import { readDownwardFile } from './downward-file.ts';
+import { withHostIp } from './host-ip.ts';
 import { identityOptions } from './identity-options.ts';
+import { givenAddresses, givenNode } from './node-options.ts';
 import { checkLimits } from './option-limits.ts';
 import type { ProxyOptions } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
@@ -28,6 +34,8 @@ export interface OptionSources {
   readonly env: NodeJS.ProcessEnv;
   /** Where `./etc/istio/…` lies. Default: the working directory. */
   readonly directory?: string;
+  /** What only the pod has, such as its token, is taken to be there. */
+  readonly assumesMounts?: boolean;
 }
 
 const podDirectory = './etc/istio/pod';
@@ -35,38 +43,67 @@ const podDirectory = './etc/istio/pod';
 /**
  * @throws ChartpilotError FLAG_INVALID or CONFIG_INVALID with all mistakes, FILE_UNREADABLE
  */
-export function resolveProxyOptions({ role, flags, env, directory = '.' }: OptionSources): ProxyOptions {
+export function resolveProxyOptions({
+  role,
+  flags,
+  env,
+  directory = '.',
+  assumesMounts = false,
+}: OptionSources): ProxyOptions {
   const errors = new OptionErrors();
   if (role !== 'sidecar' && role !== 'router') {
     throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { hint: 'Say sidecar or router.' });
   }
-  const podLabels = readDownwardFile(join(directory, podDirectory, 'labels'));
-  const podAnnotations = readDownwardFile(join(directory, podDirectory, 'annotations'));
+  const podInfo = flags.podInfoDir ?? join(directory, podDirectory);
+  const podLabels = readDownwardFile(join(podInfo, 'labels'));
+  const podAnnotations = readDownwardFile(join(podInfo, 'annotations'));
   const said = mergeSources({ flags, env, podAnnotations, directory }, errors);
-  const config = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
+  const { customConfigFile, ...merged } = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
+  const runsEnvoy = !switchOf('DISABLE_ENVOY', env, errors);
+  // A template that the environment names beats every other source of the bootstrap; nobody reads one without an Envoy.
+  const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
+  const config = { ...merged, ...(isCustom && { customConfigFile }) };
   const warnings = withoutEffect(env, said);
   if (flags.meshConfig !== undefined && !existsSync(flags.meshConfig)) {
     warnings.push(`--meshConfig ${flags.meshConfig} does not exist: the defaults hold`);
   }
-  const namespace = env.POD_NAMESPACE || 'default';
-  const domain = flags.domain ?? `${namespace}.svc.cluster.local`;
-  const identity = identityOptions({ config, env }, errors);
+  const excluded = podAnnotations['traffic.sidecar.istio.io/excludeInterfaces'];
+  const addresses = givenAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip ?? env.INSTANCE_IP, excluded);
+  const { workloadId, domain } = registryNames(flags, env, addresses[0]!, errors);
+  const trustDomain = flags.trustDomain || env.TRUST_DOMAIN;
+  const identity = identityOptions(
+    { config, env: { ...env, ...(trustDomain && { TRUST_DOMAIN: trustDomain }) }, assumesToken: assumesMounts },
+    errors,
+  );
   const options: ProxyOptions = {
     role,
     config,
     binaryPath: said.binaryPath,
+    runsEnvoy,
     concurrency: config.concurrency || positiveInteger(env.ISTIO_CPU_LIMIT) || availableParallelism(),
-    addresses: proxyAddresses(flags.ip ?? env.INSTANCE_IP),
-    workloadId: flags.id ?? `${env.POD_NAME || hostname()}.${namespace}`,
+    addresses,
+    workloadId,
     domain,
+    ...givenNode(flags, errors),
+    stsPort: portOrOff('--stsPort', flags.stsPort, 0, errors),
     podLabels,
     podAnnotations,
     logLevel: envoyLogLevel(flags, errors, warnings),
-    envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env, 15021, errors),
-    envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env, 15090, errors),
+    envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env.ENVOY_STATUS_PORT, 15021, errors),
+    envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env.ENVOY_PROMETHEUS_PORT, 15090, errors),
+    envoySecureMetricsPort: portOrOff('ENVOY_SECURE_METRICS_PORT', env.ENVOY_SECURE_METRICS_PORT, 0, errors),
+    envoySecureMergedMetricsPort: portOrOff(
+      'ENVOY_SECURE_MERGED_METRICS_PORT',
+      env.ENVOY_SECURE_MERGED_METRICS_PORT,
+      0,
+      errors,
+    ),
     connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', errors),
     outlierLogPath: flags.outlierLogPath || undefined,
-    configOverride: readOverride(env.ISTIO_BOOTSTRAP_OVERRIDE, errors, warnings),
+    configOverride: readOverride(env, errors, warnings),
+    skipDeprecatedLogs: switchOf('ENVOY_SKIP_DEPRECATED_LOGS', env, errors, 'true'),
+    enableCoreDump: switchOf('ISTIO_ENVOY_ENABLE_CORE_DUMP', env, errors),
+    template: bootstrapTemplate(config, env),
     dns: dnsOptions({
       role,
       env,
@@ -76,10 +113,23 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
       errors,
       warnings,
     }),
-    delta: flags.delta === true,
+    status: statusOptions({
+      role,
+      profiling: flags.profiling === undefined ? undefined : String(flags.profiling),
+      applicationPorts: flags.applicationPorts,
+      env,
+      address: addresses[0]!,
+      localhost: localAddresses(addresses).localhost,
+      statusPort: config.statusPort,
+      errors,
+      warnings,
+    }),
+    delta: flags.delta === true || env.ISTIO_DELTA_XDS === 'true',
+    dualStack: isDualStack(addresses, config, env),
     watch: watchOptions({ role, flags, config, identity }, errors),
     restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),
     hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, errors) === 'on',
+    watchBinary: choice('--watchBinary', ['on', 'off'], flags.watchBinary, errors) === 'on',
     baseId: baseIdOf(flags, errors),
     spareAdminPort: spareAdminPort(flags, errors),
     exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, errors),
@@ -101,6 +151,30 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
 function withServiceCluster(config: ProxyConfig, said: Partial<ProxyConfig>, flags: ProxyFlags): ProxyConfig {
   if (said.serviceCluster || flags.serviceCluster === undefined) return config;
   return { ...config, serviceCluster: flags.serviceCluster };
+}
+
+/** What this proxy is called where nobody says so: by its pod, or by its address (§1.2). */
+function registryNames(
+  flags: ProxyFlags,
+  env: NodeJS.ProcessEnv,
+  address: string,
+  errors: OptionErrors,
+): Pick<ProxyOptions, 'workloadId' | 'domain'> {
+  const registry = choice('--serviceregistry', ['Kubernetes', 'Consul', 'Mock'], flags.serviceregistry, errors);
+  const namespace = env.POD_NAMESPACE || 'default';
+  const byRegistry = {
+    Kubernetes: [`${env.POD_NAME || hostname()}.${namespace}`, `${namespace}.svc.cluster.local`],
+    Consul: [`${address}.service.consul`, 'service.consul'],
+    Mock: [address, ''],
+  } as const;
+  const [workloadId, domain] = byRegistry[registry];
+  return { workloadId: flags.id ?? workloadId, domain: flags.domain ?? domain };
+}
+
+/** Asked for, and there are addresses of both families. */
+function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfig, env: NodeJS.ProcessEnv): boolean {
+  const families = new Set(addresses.map(isIP));
+  return (env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) === 'true' && families.has(4) && families.has(6);
 }
 
 function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: string[]): ProxyLogLevel {
@@ -136,8 +210,8 @@ function watchOptions(
 /** Files that the metrics and access log services' TLS settings name (§3.1); an empty name is no file. */
 function tlsFiles(config: ProxyConfig): string[] {
   const files = [config.envoyMetricsService, config.envoyAccessLogService].flatMap((service) => {
-    const tls = service?.tlsSettings as Record<string, unknown> | undefined;
-    if (tls === undefined || tls.mode === 'DISABLE') return [];
+    const tls = service?.tlsSettings;
+    if (!isObject(tls) || tls.mode === 'DISABLE') return [];
     return [tls.caCertificates, tls.clientCertificate, tls.privateKey];
   });
   return [...new Set(files.filter((file): file is string => typeof file === 'string' && file !== ''))];
@@ -162,8 +236,13 @@ function choice<Word extends string>(
   return word ?? words[0];
 }
 
-function switchOf(variable: string, env: NodeJS.ProcessEnv, errors: OptionErrors): boolean {
-  const text = env[variable] || 'false';
+function switchOf(
+  variable: string,
+  env: NodeJS.ProcessEnv,
+  errors: OptionErrors,
+  otherwise: 'true' | 'false' = 'false',
+): boolean {
+  const text = env[variable] || otherwise;
   if (text !== 'true' && text !== 'false') {
     errors.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
   }
@@ -179,12 +258,11 @@ function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErro
   return port;
 }
 
-function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, errors: OptionErrors): number {
-  const text = env[variable];
+function portOrOff(name: string, text: string | undefined, byDefault: number, errors: OptionErrors): number {
   if (text === undefined || text === '') return byDefault;
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65535) return port;
-  errors.flag(`${variable} must be a port, or 0 for none, not ${JSON.stringify(text)}`);
+  errors.flag(`${name} must be a port, or 0 for none, not ${JSON.stringify(text)}`);
   return byDefault;
 }
 
@@ -203,8 +281,9 @@ function positiveInteger(text: string | undefined): number | undefined {
 }
 
 /** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
-function readOverride(path: string | undefined, errors: OptionErrors, warnings: string[]): string {
-  if (path === undefined || path === '') return '';
+function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: string[]): string {
+  const path = env.ISTIO_BOOTSTRAP_OVERRIDE;
+  if (!path) return '';
   let content: string;
   try {
     content = readFileSync(path, 'utf8');
@@ -214,7 +293,7 @@ function readOverride(path: string | undefined, errors: OptionErrors, warnings: 
   }
   const problem = whyNoObject(content);
   if (problem !== undefined) errors.config(`ISTIO_BOOTSTRAP_OVERRIDE: ${path}: ${problem}`);
-  return content;
+  return env.HOST_IP ? withHostIp(content, env.HOST_IP) : content;
 }
 
 function whyNoObject(yaml: string): string | undefined {

@@ -21,6 +21,8 @@ export interface CheckedCertificate {
   readonly roots: readonly string[];
   /** Their hash. */
   readonly authorities: string;
+  /** Hash of the one that the certificate leads to. */
+  readonly root: string;
   readonly endsAtMs: number;
 }
 

@@ -10,6 +10,7 @@ import { explainInOneLine } from '../../runtime/errors.ts';
 import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { GrpcError } from '../grpc/grpc-status.ts';
 import { type ConnectionCredentials, ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
+import type { ToldRoots } from '../identity/told-roots.ts';
 import type { IdentityOptions } from '../options/identity-options.ts';
 import type { CheckedCertificate, HelperAnswer, HelperOrder, HelperWork } from './certificate-work.ts';
 import { type Found, NotObtained } from './obtain-secret.ts';
@@ -25,6 +26,7 @@ const helperModule = new URL(`./certificate-helper${extname(import.meta.filename
 
 export interface IssueMeans {
   readonly vault: SecretVault;
+  readonly told?: ToldRoots;
   readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
   readonly config: Pick<ProxyConfig, 'discoveryAddress' | 'proxyMetadata'>;
   readonly env: NodeJS.ProcessEnv;
@@ -42,17 +44,18 @@ export function issueCertificate(means: IssueMeans) {
     try {
       const request = await helper.request(signal);
       const response = await call(means, credentials, request, signal);
-      const { pair, roots, authorities, endsAtMs } = await helper.check({ response, nowMs: means.now() }, signal);
+      const { pair, roots, authorities, root, endsAtMs } = await helper.check({ response, nowMs: means.now() }, signal);
       signal.throwIfAborted();
       vault.keepSet(authorities, roots);
-      return { version: vault.keepCertificate(identityName, pair), authorities, endsAtMs };
+      return { version: vault.keepCertificate(identityName, pair), authorities, root, endsAtMs };
     } finally {
       await helper.end();
     }
   };
 }
 
-function workOf({ identity, env, nodeId }: IssueMeans): HelperWork {
+/** What a certificate is asked for. */
+export function workOf({ identity, env, nodeId }: Pick<IssueMeans, 'identity' | 'env' | 'nodeId'>): HelperWork {
   const { trustDomain, key, lifetimeSeconds } = identity;
   const [namespace, serviceAccount] = [env.POD_NAMESPACE || 'default', env.SERVICE_ACCOUNT || 'default'];
   const signer = env.ISTIO_META_CERT_SIGNER;
@@ -66,13 +69,14 @@ function workOf({ identity, env, nodeId }: IssueMeans): HelperWork {
 
 /** The port of the authority has TLS, whatever is said of xDS; but for the one that has none. */
 async function credentialsFor(
-  { vault, config, env, identity, now }: IssueMeans,
+  { vault, told, config, env, identity, now }: IssueMeans,
   { shown, version }: ObtainOrder,
 ): Promise<ConnectionCredentials> {
   const read = new ControlPlaneCredentials({
     config: { ...config, controlPlaneAuthPolicy: 'MUTUAL_TLS' },
     env,
     now,
+    ...(told && { told }),
     ...(shown === 'certificate' && { own: () => vault.get(identityName, version)?.pair }),
   });
   try {

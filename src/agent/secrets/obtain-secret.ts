@@ -5,8 +5,9 @@ import type { ObtainAnswer, ObtainOrder } from '../../../machines/agent/secret.m
 import { messageOf } from '../../runtime/errors.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
+import { unionOf } from '../identity/root-set.ts';
 import type { MountedFiles } from '../options/identity-options.ts';
-import { hashOf, unionOf } from './root-set.ts';
+import type { SecretCounts } from './secret-counts.ts';
 import { readPair, readRoots } from './secret-files.ts';
 import type { SecretVault } from './secret-vault.ts';
 
@@ -15,6 +16,8 @@ export interface Found {
   readonly version: string;
   /** Hash of the roots that came with it. */
   readonly authorities?: string;
+  /** Hash of the root that it leads to. */
+  readonly root?: string;
   readonly endsAtMs?: number;
 }
 
@@ -42,19 +45,36 @@ export interface ObtainMeans {
   readonly now: () => number;
   /** From 0 to 1. */
   readonly draw: () => number;
+  /** Absent: nobody counts. */
+  readonly counts?: SecretCounts;
 }
 
 export function obtainSecret(means: ObtainMeans) {
   return fromPromise<ObtainAnswer, ObtainOrder>(async ({ input, signal }) => {
     const { now, draw } = means;
     try {
-      const { version, authorities = '', endsAtMs = null } = await find(means, input, signal);
-      return { outcome: 'obtained', version, authorities, endsAtMs, atMs: now(), draw: draw() };
+      const { version, authorities = '', root = '', endsAtMs = null } = await counted(means, input, signal);
+      return { outcome: 'obtained', version, authorities, root, endsAtMs, atMs: now(), draw: draw() };
     } catch (error) {
       const { unknown, pushbackMs } = error instanceof NotObtained ? error : new NotObtained('');
       return { outcome: 'refused', reason: messageOf(error), unknown, pushbackMs, atMs: now(), draw: draw() };
     }
   });
+}
+
+async function counted(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<Found> {
+  const { counts } = means;
+  const begun = performance.now();
+  try {
+    const found = await find(means, order, signal);
+    if (order.source === 'authority') counts?.asked(performance.now() - begun, true);
+    return found;
+  } catch (error) {
+    // What nobody waits for any more has not failed.
+    if (!signal.aborted && order.source === 'authority') counts?.asked(performance.now() - begun, false);
+    if (!signal.aborted && order.source === 'files') counts?.filesFailed();
+    throw error;
+  }
 }
 
 async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<Found> {
@@ -87,17 +107,4 @@ function filesNamed(
   if (kind === 'file-root') return { roots: path === 'system' ? systemRootFile() : path };
   const [certificate = '', key = ''] = path.split('~');
   return { certificate, key };
-}
-
-/** Keeps roots of the control plane under their hash; those that cannot be read are left out. @returns the hash of the rest */
-export function keepBundle(vault: SecretVault, hash: string, roots: readonly string[]): void {
-  const good = roots.filter((pem) => {
-    try {
-      hashOf([pem]);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-  vault.keepSet(hash, good);
 }

@@ -3,8 +3,9 @@
  * API, which the agent has no other use for.
  */
 
-import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { secretType } from '../../../machines/discovery/ads-types.ts';
+import { fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
 
 /** What is read of a DiscoveryRequest. */
 export interface SecretRequest {
@@ -35,19 +36,15 @@ export function readSecretRequest(bytes: Uint8Array): SecretRequest {
 }
 
 function requestOf(bytes: Uint8Array): SecretRequest {
-  const reader = new BinaryReader(bytes);
   const names = new Set<string>();
   let typeUrl = '';
   let nonce = '';
   let error: string | undefined;
-  while (reader.pos < reader.len) {
-    const [field, wire] = reader.tag();
-    if (wire !== WireType.LengthDelimited) reader.skip(wire, field);
-    else if (field === 3) names.add(reader.string());
-    else if (field === 4) typeUrl = reader.string();
-    else if (field === 5) nonce = reader.string();
-    else if (field === 6) error = statusMessageOf(reader.bytes());
-    else reader.skip(wire, field);
+  for (const { field, bytes: value } of fieldsOf(bytes)) {
+    if (field === 3) names.add(textOf(value));
+    else if (field === 4) typeUrl = textOf(value);
+    else if (field === 5) nonce = textOf(value);
+    else if (field === 6) error = statusMessageOf(value);
     if (names.size > mostNames) throw new SecretRequestError(`more than ${mostNames} secrets are asked for`);
   }
   for (const name of names) {
@@ -57,15 +54,8 @@ function requestOf(bytes: Uint8Array): SecretRequest {
 }
 
 /** Of a google.rpc.Status. */
-function statusMessageOf(bytes: Uint8Array): string {
-  const reader = new BinaryReader(bytes);
-  let message = '';
-  while (reader.pos < reader.len) {
-    const [field, wire] = reader.tag();
-    if (field === 2 && wire === WireType.LengthDelimited) message = reader.string();
-    else reader.skip(wire, field);
-  }
-  return message.slice(0, mostErrorCharacters) || 'it was refused without a word';
+function statusMessageOf(status: Uint8Array): string {
+  return textIn(status, 2)?.slice(0, mostErrorCharacters) || 'it was refused without a word';
 }
 
 /** A DiscoveryResponse with one secret. */

@@ -2,8 +2,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { messageOf } from '../../runtime/errors.ts';
 import { readSmallFile } from '../certificates/certificate-reading.ts';
-import { isCertificate, isEncrypted, isPrivateKey, pemBlocks } from '../certificates/pem.ts';
 import type { KeyPair } from '../identity/control-plane-credentials.ts';
+import { isCertificate, isEncrypted, isPrivateKey, pemBlocks } from '../identity/pem.ts';
+import { certificatesIn } from '../identity/root-set.ts';
 
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
@@ -32,22 +33,9 @@ function fits(certificate: string, key: string): boolean {
 
 /** @throws SecretFileError where no certificate is in it */
 export async function readRoots(file: string): Promise<string[]> {
-  const roots = rootsIn(await contentOf(file));
+  const roots = certificatesIn(await contentOf(file));
   if (roots.length === 0) throw new SecretFileError(`${file} holds no certificate that can be read`);
   return roots;
-}
-
-/** The certificates of a text, one each; what is none is left out. */
-export function rootsIn(content: Buffer): string[] {
-  return pemBlocks(content)
-    .filter((block) => isCertificate(block) && block.isWhole)
-    .flatMap(({ text }) => {
-      try {
-        return [new X509Certificate(text).toString()];
-      } catch {
-        return [];
-      }
-    });
 }
 
 async function contentOf(file: string): Promise<Buffer> {

@@ -10,7 +10,7 @@ import { secretType } from '../../../machines/discovery/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { makeFolder } from '../../runtime/make-folder.ts';
-import { FrameReader, frameOf } from '../grpc/grpc-frames.ts';
+import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { GrpcSocketServer, type ServerCall } from '../grpc/grpc-server.ts';
 import { GrpcError } from '../grpc/grpc-status.ts';
 import { readSecretRequest, SecretRequestError, secretResponse } from './sds-messages.ts';
@@ -218,7 +218,7 @@ class SecretStream {
     const reader = new FrameReader({ wholeBytes: mostRequestBytes, maxBytes: mostRequestBytes });
     call.stream.on('data', (chunk: Buffer) => {
       try {
-        reader.push(chunk, ({ bytes }) => this.#take(bytes.subarray(5)));
+        reader.push(chunk, ({ bytes }) => this.#take(bytes.subarray(frameHeadBytes)));
       } catch (error) {
         if (error instanceof GrpcError) call.end(error.code, error.details);
         else if (error instanceof SecretRequestError) call.end('INVALID_ARGUMENT', error.message);

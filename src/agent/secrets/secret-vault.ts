@@ -45,6 +45,14 @@ export class SecretVault {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.pair;
   }
 
+  /** Of every name that has one. */
+  *newestPairs(): Generator<[name: string, pair: KeyPair]> {
+    for (const name of this.#secrets.keys()) {
+      const pair = this.newestPair(name);
+      if (pair !== undefined) yield [name, pair];
+    }
+  }
+
   /** Nobody asks for it any more. */
   forget(name: string): void {
     this.#secrets.delete(name);

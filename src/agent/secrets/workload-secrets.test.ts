@@ -24,8 +24,10 @@ import {
   stopSecrets,
 } from '../../../test/harness/given-secrets.ts';
 import { SecretClient } from '../../../test/harness/secret-client.ts';
+import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { OptionErrors } from '../../runtime/option-errors.ts';
 import { frameOf } from '../grpc/grpc-frames.ts';
-import type { IdentityOptions } from '../options/identity-options.ts';
+import { type IdentityOptions, identityOptions } from '../options/identity-options.ts';
 
 const authority = createAuthority();
 let directory: string;
@@ -156,6 +158,20 @@ test('a secret that is not there holds nobody back: it comes when its files do',
   // Nobody wants it any more.
   other.close();
   await eventually('it is let go', () => secrets.events('sds.left').some(({ name }) => name === `file-root:${file}`));
+});
+
+test('a workload without an identity has the files that its services name, and nothing of its own', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const tlsSettings = { mode: 'SIMPLE', caCertificates: mounted().roots };
+  const config = { ...defaultProxyConfig, controlPlaneAuthPolicy: 'NONE' as const, tracing: { tlsSettings } };
+  const identity = identityOptions({ config, env: {} }, new OptionErrors());
+  expect(identity.settings.source).toBe('files of services');
+  const settings = { ...identity.settings, socket: socket() };
+  const secrets = await givenSecrets({ identity: { ...identity, settings }, env: {} });
+  const envoy = await secrets.client();
+  envoy.ask('default', `file-root:${mounted().roots}`);
+  expect(await envoy.next()).toMatchObject({ name: `file-root:${mounted().roots}`, roots: authority.certificate });
+  expect(envoy.answers).toHaveLength(1);
 });
 
 test('a pair and the roots of the operating system are served by their files', async () => {
@@ -289,7 +305,7 @@ test('roots of the control plane are trusted beside the mounted ones, and it is 
   const envoy = await client();
   envoy.ask('ROOTCA');
   envoy.acknowledge(await envoy.next(), 'ROOTCA');
-  secrets.tellRoots('one', [other.certificate, authority.certificate, 'no certificate']);
+  secrets.tellRoots('one', [other.certificate, authority.certificate]);
   const both = await envoy.next(2);
   expect(both.roots.match(/BEGIN/g)).toHaveLength(2);
   expect(both.roots).toContain(other.certificate);

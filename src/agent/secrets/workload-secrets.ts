@@ -6,11 +6,13 @@ import { secretsMachine } from '../../../machines/agent/secrets.machine.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { watchDirectory } from '../certificates/certificate-watch.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';
+import type { ToldRoots } from '../identity/told-roots.ts';
 import type { ProxyOptions } from '../options/options.ts';
 import { issueCertificate } from './issue-certificate.ts';
 import { lookForServer } from './look-for-server.ts';
-import { keepBundle, obtainSecret } from './obtain-secret.ts';
+import { obtainSecret } from './obtain-secret.ts';
 import { writeOutput } from './output-files.ts';
+import type { SecretCounts } from './secret-counts.ts';
 import { serveSecrets } from './secret-server.ts';
 import { SecretVault } from './secret-vault.ts';
 
@@ -21,6 +23,9 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   /** Of the file systems that certificates lie on. */
   readonly turns: FileTurns;
   readonly vault?: SecretVault;
+  readonly counts?: SecretCounts;
+  /** What the control plane is known by, beside a file. */
+  readonly told?: ToldRoots;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   /** From 0 to 1. */
@@ -35,11 +40,13 @@ export function workloadSecrets({
   log,
   turns,
   vault = new SecretVault(),
+  counts,
+  told,
   now = Date.now,
   draw = Math.random,
 }: WorkloadSecretsOptions) {
   const { mounted, outputDirectory } = identity;
-  const issue = issueCertificate({ vault, identity, config, env, nodeId, now });
+  const issue = issueCertificate({ vault, ...(told && { told }), identity, config, env, nodeId, now });
   return secretsMachine.provide({
     actors: {
       lookForServer: lookForServer(),
@@ -47,12 +54,12 @@ export function workloadSecrets({
       writeOutput: writeOutput({ vault, directory: outputDirectory, env }),
       secret: secretMachine.provide({
         actors: {
-          obtain: obtainSecret({ vault, turns, mounted, issue, now, draw }),
+          obtain: obtainSecret({ vault, turns, mounted, issue, now, draw, ...(counts && { counts }) }),
           readClock: fromPromise<{ atMs: number }, undefined>(async () => ({ atMs: now() })),
           directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
         },
       }),
     },
-    actions: { keepBundle: (_, { hash, roots }) => keepBundle(vault, hash, roots) },
+    actions: { keepBundle: (_, { hash, roots }) => vault.keepSet(hash, roots) },
   });
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
+import { DnsCounts } from '../dns/dns-counts.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 
 /** Metrics with a clock of the test's, told of events at times of the recorder's own clock. */
@@ -25,7 +26,7 @@ function metrics(): {
 const began = (name: string): ServingReport => ({ type: 'serving.began', name, epoch: 0, baseId: 1 });
 const ended: ServingReport = { type: 'serving.ended', reason: 'Envoy ended' };
 
-test('each start is counted by why, how, and what came of it', async () => {
+test('§6.5: each start is counted by why, how, and what came of it', async () => {
   const { ended, lines } = metrics();
   ended({});
   ended({});
@@ -38,7 +39,7 @@ test('each start is counted by why, how, and what came of it', async () => {
   expect(await lines('istio_agent_envoy_restarts_total')).toEqual(expected);
 });
 
-test('times to live are seconds, each told once however often somebody asks', async () => {
+test('§6.5: times to live are seconds, each told once however often somebody asks', async () => {
   const { ended, lines } = metrics();
   ended({ timeToLiveMs: 240 });
   await lines('');
@@ -55,7 +56,7 @@ test('times to live are seconds, each told once however often somebody asks', as
   );
 });
 
-test('the time without a serving Envoy counts from the first that served, and grows while none serves', async () => {
+test('§6.5: the time without a serving Envoy counts from the first that served, and grows while none serves', async () => {
   const { clock, serving, lines } = metrics();
   const notServing = (): Promise<string[]> => lines('istio_agent_envoy_not_serving_seconds_total');
   serving(ended, 0);
@@ -74,7 +75,7 @@ test('the time without a serving Envoy counts from the first that served, and gr
   expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0.5']);
 });
 
-test('the epoch that serves is named, and the one that did when none does', async () => {
+test('§6.5: the epoch that serves is named, and the one that did when none does', async () => {
   const { serving, lines } = metrics();
   const gauge = (): Promise<string[]> => lines('istio_agent_envoy_serving{');
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch=""} 0']);
@@ -85,7 +86,7 @@ test('the epoch that serves is named, and the one that did when none does', asyn
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 0']);
 });
 
-test('lines that wait to be written are told beside those that are lost: a log of a full disk is not taken for a good one', async () => {
+test('§6.5: lines that wait to be written are told beside those that are lost: a log of a full disk is not taken for a good one', async () => {
   const log = { lost: 0, waiting: 12 };
   const agent = new AgentMetrics(undefined, () => ({ log, trace: { lost: 3, waiting: 0 } }));
   const lines = async () =>
@@ -101,4 +102,32 @@ test('lines that wait to be written are told beside those that are lost: a log o
   ]);
   log.waiting = 0;
   expect(await lines()).toContain('istio_agent_waiting_lines{of="log"} 0');
+});
+
+test('§6.5: an identity that comes from nowhere says why, whatever is in the reason', async () => {
+  const agent = new AgentMetrics();
+  const lines = async () => (await agent.text()).split('\n').filter((line) => line.startsWith('istio_agent_identity'));
+  expect(await lines()).toEqual([]);
+  agent.identityIs({ source: 'nowhere', reason: 'there is no token "a\\b"' });
+  expect(await lines()).toEqual(['istio_agent_identity{source="nowhere",reason="there is no token \\"a\\\\b\\""} 1']);
+});
+
+test.each([
+  'startup_duration_seconds',
+  'scrapes_total',
+  'scrape_failures_total',
+  'xds_proxy_requests',
+  'xds_proxy_responses',
+  'istiod_connection_failures',
+  'istiod_connection_terminations',
+  'envoy_connection_terminations',
+  'num_file_watcher_failures_total',
+  'dns_requests_total',
+  'dns_upstream_requests_total',
+  'dns_upstream_failures_total',
+  'dns_upstream_request_duration_seconds',
+])('§6.5 %s is there before anything was counted', async (name) => {
+  const agent = new AgentMetrics();
+  agent.withDns(new DnsCounts());
+  expect(await agent.text()).toContain(`\n# TYPE istio_agent_${name} `);
 });

@@ -2,13 +2,14 @@
 
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
+import type { IdentitySettings } from '../../../machines/agent/settings.ts';
 import { labelValue } from '../../runtime/label-value.ts';
 import type { SinkLines } from '../../runtime/line-sink.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
 import type { DnsCounts } from '../dns/dns-counts.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
-import { restartIn } from './restart-log.ts';
+import { binaryIn, restartIn } from './restart-log.ts';
 
 /** What a log and a trace could not take, or cannot take now. */
 export interface UnwrittenLines {
@@ -16,18 +17,27 @@ export interface UnwrittenLines {
   readonly trace: SinkLines;
 }
 
+/** What another part counts, in Prometheus' text format. */
+interface Counts {
+  text(): string;
+}
+
 const noLines: SinkLines = { lost: 0, waiting: 0 };
 
 /** Plain numbers until somebody asks: most agents are scraped rarely, and the metrics library costs memory. */
 export class AgentMetrics {
+  #identity: Pick<IdentitySettings, 'source' | 'reason'> | undefined;
   #startupSeconds: number | undefined;
   #scrapes = 0;
+  #droppedLines = 0;
   readonly #scrapeFailures = { envoy: 0, application: 0, agent: 0 };
   readonly #epochs = new Map([
     ['started', 0],
     ['live', 0],
     ['failed', 0],
   ]);
+  /** What became of other Envoys at the path of the binary. */
+  readonly #binaries = { offered: 0, refused: 0, withdrawn: 0 };
   readonly #restarts = new Map<string, { labels: Record<'reason' | 'how' | 'outcome', string>; count: number }>();
   /** Times to live, in seconds, that the histogram has not been told yet: a hot restart takes seconds, so they are few. */
   readonly #timesToLive: number[] = [];
@@ -42,6 +52,8 @@ export class AgentMetrics {
   readonly #xds: XdsActivity;
   #exposition: Promise<Exposition> | undefined;
   #dns: DnsCounts | undefined;
+  #secrets: Counts | undefined;
+  #watchFailures = 0;
 
   /**
    * @param now monotonic milliseconds, of any origin
@@ -63,6 +75,16 @@ export class AgentMetrics {
     this.#dns = counts;
   }
 
+  /** Where there may be a secret server. */
+  withSecrets(counts: Counts): void {
+    this.#secrets = counts;
+  }
+
+  /** Where this workload's certificate comes from, or that it has none, and why. */
+  identityIs(settings: Pick<IdentitySettings, 'source' | 'reason'>): void {
+    this.#identity = settings;
+  }
+
   /** How long the agent took from its start to its first readiness. Later calls count for nothing. */
   ready(sinceStartMs: number): void {
     this.#startupSeconds ??= sinceStartMs / 1000;
@@ -74,6 +96,11 @@ export class AgentMetrics {
 
   scrapeFailed(part: 'envoy' | 'application' | 'agent'): void {
     this.#scrapeFailures[part]++;
+  }
+
+  /** Of somebody's metrics, that are none. */
+  scrapeLinesDropped(count: number): void {
+    this.#droppedLines += count;
   }
 
   /** An error that nobody caught. */
@@ -89,6 +116,9 @@ export class AgentMetrics {
     if (count !== undefined) this.#epochs.set(what, count + 1);
     const restart = restartIn(record);
     if (restart?.type === 'restart.ended') this.#restarted(restart);
+    const binary = binaryIn(record);
+    if (binary !== undefined) this.#binaries[outcomes[binary.type]]++;
+    if (record.event.type === 'watch.failed') this.#watchFailures++;
     if (record.to === 'status') this.#serving(record.event as unknown as ServingReport, record.t);
   }
 
@@ -113,11 +143,15 @@ export class AgentMetrics {
   /** Everything in Prometheus' text format. */
   async text(): Promise<string> {
     this.#exposition ??= createExposition();
-    const { registry, startup, scrapes, scrapeFailures, epochs, uncaught, lostLines, waitingLines, ...envoy } =
-      await this.#exposition;
-    for (const metric of [scrapes, scrapeFailures, epochs, uncaught, lostLines, waitingLines]) metric.reset();
+    const { registry, startup, scrapes, scrapeFailures, droppedLines, watchFailures, ...rest } = await this.#exposition;
+    const { epochs, uncaught, lostLines, waitingLines, identity, ...envoy } = rest;
+    for (const metric of [scrapes, scrapeFailures, droppedLines, epochs, uncaught, lostLines, waitingLines])
+      metric.reset();
     if (this.#startupSeconds !== undefined) startup.set(this.#startupSeconds);
     scrapes.inc(this.#scrapes);
+    droppedLines.inc(this.#droppedLines);
+    watchFailures.reset();
+    watchFailures.inc(this.#watchFailures);
     for (const [type, count] of Object.entries(this.#scrapeFailures)) scrapeFailures.inc({ type }, count);
     for (const [event, count] of this.#epochs) epochs.inc({ event }, count);
     for (const [origin, count] of this.#uncaught) uncaught.inc({ origin }, count);
@@ -125,14 +159,19 @@ export class AgentMetrics {
       lostLines.inc({ of }, lost);
       waitingLines.set({ of }, waiting);
     }
+    if (this.#identity !== undefined) {
+      const { source, reason } = this.#identity;
+      identity.set({ source, reason }, 1);
+    }
     this.#exposeEnvoy(envoy);
     this.#exposeXds(envoy);
     const own = await registry.metrics();
-    return this.#dns === undefined ? own : `${own}\n${this.#dns.text()}`;
+    return [own, ...[this.#dns, this.#secrets].flatMap((counts) => counts?.text() ?? [])].join('\n');
   }
 
-  #exposeEnvoy({ restarts, timeToLive, notServing, serving }: EnvoyExposition): void {
-    for (const metric of [restarts, notServing, serving]) metric.reset();
+  #exposeEnvoy({ restarts, timeToLive, notServing, serving, binaries }: EnvoyExposition): void {
+    for (const metric of [restarts, notServing, serving, binaries]) metric.reset();
+    for (const [outcome, count] of Object.entries(this.#binaries)) binaries.inc({ outcome }, count);
     for (const { labels, count } of this.#restarts.values()) restarts.inc(labels, count);
     for (const seconds of this.#timesToLive.splice(0)) timeToLive.observe(seconds);
     const idleMs = this.#idleSince === undefined ? 0 : this.#now() - this.#idleSince.now;
@@ -162,6 +201,12 @@ export class AgentMetrics {
   }
 }
 
+const outcomes = {
+  'binary.changed': 'offered',
+  'binary.rejected': 'refused',
+  'binary.withdrawn': 'withdrawn',
+} as const;
+
 interface XdsExposition {
   readonly xdsRequests: Counter;
   readonly xdsResponses: Counter;
@@ -173,6 +218,7 @@ interface XdsExposition {
 
 interface EnvoyExposition {
   readonly restarts: Counter;
+  readonly binaries: Counter;
   readonly timeToLive: Histogram;
   readonly notServing: Counter;
   readonly serving: Gauge;
@@ -183,10 +229,13 @@ interface Exposition extends EnvoyExposition, XdsExposition {
   readonly startup: Gauge;
   readonly scrapes: Counter;
   readonly scrapeFailures: Counter;
+  readonly droppedLines: Counter;
+  readonly watchFailures: Counter;
   readonly epochs: Counter;
   readonly uncaught: Counter;
   readonly lostLines: Counter;
   readonly waitingLines: Gauge;
+  readonly identity: Gauge;
 }
 
 /** Seconds: an Envoy on an idle machine is live in some 0.2, one that is not live in 20 is given up beside a serving one. */
@@ -216,6 +265,16 @@ async function createExposition(): Promise<Exposition> {
       labelNames: ['type'],
       registers,
     }),
+    watchFailures: new client.Counter({
+      name: 'istio_agent_num_file_watcher_failures_total',
+      help: 'Watches of directories that could not be set up, or broke.',
+      registers,
+    }),
+    droppedLines: new client.Counter({
+      name: 'istio_agent_scrape_dropped_lines_total',
+      help: 'Lines of the application that are no metrics, and were left out.',
+      registers,
+    }),
     epochs: new client.Counter({
       name: 'istio_agent_envoy_epochs_total',
       help: 'Envoys that were started, became live, or ended without an order.',
@@ -240,6 +299,12 @@ async function createExposition(): Promise<Exposition> {
       labelNames: ['of'],
       registers,
     }),
+    identity: new client.Gauge({
+      name: 'istio_agent_identity',
+      help: "1: where this workload's certificate comes from (authority, files, or nowhere), and by what that was decided.",
+      labelNames: ['source', 'reason'],
+      registers,
+    }),
     ...createEnvoyExposition(client, registers),
     ...createXdsExposition(client, registers),
   };
@@ -251,6 +316,12 @@ function createEnvoyExposition(client: typeof import('prom-client'), registers: 
       name: 'istio_agent_envoy_restarts_total',
       help: 'Starts of Envoy: why, how, and what came of them.',
       labelNames: ['reason', 'how', 'outcome'],
+      registers,
+    }),
+    binaries: new client.Counter({
+      name: 'istio_agent_envoy_binaries_total',
+      help: 'Other Envoys at the path of the binary: offered for a hot restart, refused, or taken back because they did not live.',
+      labelNames: ['outcome'],
       registers,
     }),
     timeToLive: new client.Histogram({

@@ -2,14 +2,21 @@
  * What the log says of a start of Envoy: which files it is held up for, one line when it is decided, one when it is over.
  * Pure.
  */
-import type { FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
+import type {
+  BinaryChanged,
+  BinaryRejected,
+  BinaryWithdrawn,
+  FilesMissing,
+  RestartDecided,
+  RestartEnded,
+} from '../../../machines/agent/protocol.ts';
 import type { LogLine } from '../../runtime/actors/log-records.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 /** @returns undefined for a record that is about something else */
 export function restartLogLine(record: TraceRecord): LogLine | undefined {
   const restart = restartIn(record);
-  if (restart === undefined) return missingFilesLine(record);
+  if (restart === undefined) return missingFilesLine(record) ?? binaryLine(record);
   const { name, reason, how } = restart;
   const fields = { 'restart.reason': reason, 'restart.how': how };
   if (restart.type === 'restart.decided') {
@@ -29,6 +36,31 @@ function missingFilesLine(record: TraceRecord): LogLine | undefined {
   const which = files.join(', ');
   if (awaited) return { level: 'info', line: `waiting for ${which}`, fields: { waitedMs } };
   return { level: 'warn', line: `Envoy is started without ${which}`, fields: { waitedMs } };
+}
+
+function binaryLine(record: TraceRecord): LogLine | undefined {
+  const event = binaryIn(record);
+  switch (event?.type) {
+    case 'binary.changed':
+      return { level: 'info', line: 'another Envoy is to be taken up', fields: { binary: event.description } };
+    case 'binary.rejected':
+      return { level: 'warn', line: 'another Envoy is not taken up', fields: { reason: event.reason } };
+    case 'binary.withdrawn':
+      return { level: 'warn', line: 'the new Envoy was taken back', fields: { reason: event.reason } };
+    default:
+      return undefined;
+  }
+}
+
+/** What becomes of another Envoy at the path of its binary; undefined for any other record. */
+export function binaryIn(record: TraceRecord): BinaryChanged | BinaryRejected | BinaryWithdrawn | undefined {
+  if (record.kind !== 'event') return undefined;
+  const event = record.event as unknown as BinaryChanged | BinaryRejected | BinaryWithdrawn;
+  const isOurs =
+    record.to === 'supervisor'
+      ? event.type === 'binary.changed' || event.type === 'binary.rejected'
+      : record.to === 'agent' && event.type === 'binary.withdrawn';
+  return isOurs ? event : undefined;
 }
 
 /** What the supervisor tells the agent of a start; undefined for any other record. */

@@ -1,11 +1,13 @@
+import { spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { EventEmitter, once } from 'node:events';
 import { createServer as createHttpServer, request } from 'node:http';
 import { connect, createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
-import type { AdminUse, EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
+import type { EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
 import { header } from '../../../test/fixtures/random-records.ts';
 import { adminInterfaces, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
@@ -14,9 +16,14 @@ import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import type { AdminDirectory } from '../admin/admin-interfaces.ts';
+import type { ApplicationPorts } from '../admin/application-listeners.ts';
+import { DnsNames } from '../dns/dns-names.ts';
 import { ProcessTable } from '../envoy/process-table.ts';
 import { AgentMetrics } from './agent-metrics.ts';
-import { statusServer } from './status-server.ts';
+import { ApplicationProber } from './application-prober.ts';
+import type { ApplicationProbes } from './application-probes.ts';
+import type { MetricsTarget } from './merged-metrics.ts';
+import { type StatusOrder, statusServer } from './status-server.ts';
 
 type Told = EventObject & Record<string, unknown>;
 
@@ -29,11 +36,18 @@ async function serving(options: {
   trace?: TraceEndpoint;
   table?: ProcessTable;
   metrics?: AgentMetrics;
+  probes?: ApplicationProbes;
+  applicationMetrics?: readonly MetricsTarget[];
+  profiling?: boolean;
+  runsEnvoy?: boolean;
+  metricsForThisHost?: boolean;
+  application?: ApplicationPorts;
+  names?: () => DnsNames | undefined;
 }): Promise<{
   url: string;
   told: Told[];
   log: string[];
-  order: (order: AdminUse | EnvoyAsk) => void;
+  order: (order: StatusOrder) => void;
   stop: () => void;
 }> {
   const told: Told[] = [];
@@ -41,9 +55,21 @@ async function serving(options: {
   const { table = new ProcessTable() } = options;
   const http = statusServer({
     admins: options.admins ?? adminInterfaces(await freePort()),
+    runsEnvoy: options.runsEnvoy ?? true,
     metrics: options.metrics ?? new AgentMetrics(),
     ports: { host: '127.0.0.1', port: undefined, table },
     table,
+    applicationMetrics: options.applicationMetrics ?? [],
+    drain: 'inboundonly',
+    profiling: options.profiling ?? true,
+    metricsForThisHost: options.metricsForThisHost ?? false,
+    application: options.application ?? { ports: [], addresses: [] },
+    ...(options.names && { names: options.names }),
+    prober: new ApplicationProber(
+      options.probes ?? new Map(),
+      { destination: '127.0.0.1', source: undefined, http2: true },
+      silentLogger,
+    ),
     log: createLogger({ write: (line) => log.push(line) }).scope('status'),
     host: options.host ?? '127.0.0.1',
     ...(options.trace && { trace: options.trace }),
@@ -78,12 +104,14 @@ const ready = (event: Told): ReadinessAnswer => ({
   request: event.request as number,
   ready: true,
   reason: '',
+  heldMs: 0,
+  listenersHeldMs: 0,
 });
 
 const onReadiness = (answer: (event: Told) => EnvoyAsk | ReadinessAnswer) => (event: Told) =>
   event.type === 'readiness.asked' ? answer(event) : (undefined as never);
 
-test('readiness is what the status actor answers, without a body', async () => {
+test('§6.2 /healthz/ready: readiness is what the status actor answers, without a body', async () => {
   let isReady = true;
   const { url, log } = await serving({
     answer: onReadiness((event) => ({ ...ready(event), ready: isReady, reason: isReady ? '' : 'no epoch serves' })),
@@ -99,7 +127,7 @@ test('readiness is what the status actor answers, without a body', async () => {
   expect(log.at(-1)).toContain('no epoch serves');
 });
 
-test('when told to, Envoy’s admin interface is asked, and its silence is an answer', async () => {
+test('§6.3: when told to, Envoy’s admin interface is asked, and its silence is an answer', async () => {
   const { url, told } = await serving({
     answer: (event) => {
       if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number, at: 'admin' };
@@ -114,7 +142,83 @@ test('when told to, Envoy’s admin interface is asked, and its silence is an an
   });
 });
 
-test('the admin interface that counts is the first one’s until another is named', async () => {
+test('§6.3: an answer holds without an event, while Envoy says the same when it is asked again, and until it is outdated', async () => {
+  let state = 'LIVE';
+  const asked: string[] = [];
+  const envoy = createHttpServer((request, response) => {
+    asked.push(request.url!.split('?', 1)[0]!);
+    response.statusCode = state === 'LIVE' ? 200 : 503;
+    response.end(request.url === '/ready' ? `${state}\n` : '{}');
+  });
+  envoy.listen(0, '127.0.0.1');
+  onTestFinished(() => void envoy.close());
+  await once(envoy, 'listening');
+  let heldMs = 60_000;
+  const table = new ProcessTable();
+  const child = spawn('sleep', ['60']);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  table.add(child as never, { epoch: 0, baseId: 1 });
+  const { url, told, order } = await serving({
+    table,
+    admins: adminInterfaces((envoy.address() as { port: number }).port),
+    answer: onReadiness((event) => ({ ...ready(event), ready: state === 'LIVE', heldMs })),
+  });
+  order({ type: 'admin.use', epoch: 0, baseId: 1 });
+  const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
+  const questions = (): number => told.filter(({ type }) => type === 'readiness.asked').length;
+  for (let i = 0; i < 5; i++) expect(await status()).toBe(200);
+  expect(questions()).toBe(1);
+  expect(asked.filter((path) => path === '/ready')).toEqual([]);
+  order({ type: 'readiness.outdated' });
+  heldMs = 1;
+  expect(await status()).toBe(200);
+  expect(questions()).toBe(2);
+  await sleep(5);
+  expect(await Promise.all([status(), status()])).toEqual([200, 200]);
+  expect(questions()).toBe(2);
+  expect(asked.filter((path) => path === '/ready').length).toBeGreaterThan(0);
+  state = 'DRAINING';
+  await sleep(5);
+  expect(await status()).toBe(503);
+  expect(questions()).toBe(3);
+  state = 'LIVE';
+  heldMs = 60_000;
+  expect([await status(), await status()]).toEqual([200, 200]);
+  expect(questions()).toBe(4);
+  // Its end is asked for though nobody has heard of it yet.
+  child.removeAllListeners('exit');
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  state = 'gone';
+  expect(await status()).toBe(503);
+});
+
+test('an answer that is outdated while Envoy is asked whether it holds is put to the status actor', async () => {
+  const held: (() => void)[] = [];
+  const envoy = createHttpServer((request, response) => {
+    if (request.url === '/ready') held.push(() => response.end('LIVE\n'));
+    else response.end('{}');
+  });
+  envoy.listen(0, '127.0.0.1');
+  onTestFinished(() => void envoy.close());
+  await once(envoy, 'listening');
+  const { url, told, order } = await serving({
+    admins: adminInterfaces((envoy.address() as { port: number }).port),
+    answer: onReadiness((event) => ({ ...ready(event), ready: event.request === 1, heldMs: 1 })),
+  });
+  order({ type: 'admin.use', epoch: 0, baseId: 1 });
+  const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
+  expect(await status()).toBe(200);
+  await sleep(5);
+  const answer = status();
+  await eventually('Envoy is asked', () => held.length === 1);
+  order({ type: 'readiness.outdated' });
+  held[0]!();
+  expect(await answer).toBe(503);
+  expect(told.filter(({ type }) => type === 'readiness.asked')).toHaveLength(2);
+});
+
+test('§6.3: the admin interface that counts is the first one’s until another is named', async () => {
   const envoys = await Promise.all(
     ['first', 'spare'].map(async (name) => {
       const server = createHttpServer((request, response) => {
@@ -179,41 +283,66 @@ test('what was asked of an Envoy that serves no more is not reported: who serves
   expect(told.filter(({ type }) => type === 'envoy.answered')).toMatchObject([{ live: true, detail: 'LIVE' }]);
 });
 
-test('an Envoy that lives without a listener that it refused is not ready, with the reason, until it has it', async () => {
+test('§6.3: which listeners Envoy refused is told when it begins to serve, and before its answer when they are others', async () => {
   let refused = ['tls'];
   let at: EnvoyAsk['at'] = 'port';
+  let dumps = 0;
   const envoy = createHttpServer((asked, response) => {
+    if (asked.url !== '/ready') dumps++;
     const configs = refused.map((name) => ({ name, error_state: { details: 'no certificate' } }));
     response.end(asked.url === '/ready' ? 'LIVE\n' : JSON.stringify({ configs }));
   });
   envoy.listen(0, '127.0.0.1');
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
+  let held = { heldMs: 0, listenersHeldMs: 0 };
   const { url, told, order } = await serving({
     admins: adminInterfaces((envoy.address() as { port: number }).port),
     answer: (event) => {
-      const { request: asked, refused: lacking } = event as Told & { request: number; refused: string };
-      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: asked, at };
+      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number, at };
       if (event.type !== 'envoy.answered') return undefined as never;
-      return { type: 'readiness.answer', request: asked, ready: lacking === '', reason: lacking };
+      return { ...ready(event), ...held };
     },
   });
-  const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
+  const ask = async (): Promise<string[]> => {
+    const from = told.length;
+    await fetch(`${url}/healthz/ready`);
+    return told.slice(from).map(({ type }) => type);
+  };
+  const listeners = (): unknown[] =>
+    told.flatMap((event) => (event.type === 'listeners.refused' ? [event.listeners] : []));
+  const tls = { name: 'tls', why: 'no certificate' };
   order({ type: 'admin.use', epoch: 0, baseId: 1 });
   // Its child has the admin port already, and nobody has asked before.
-  expect(await status()).toBe(503);
-  expect(told.at(-1)).toMatchObject({ by: 'port', refused: 'tls: no certificate' });
+  expect(await ask()).toEqual(['readiness.asked', 'listeners.refused', 'envoy.answered']);
   at = 'admin';
-  expect(await status()).toBe(503);
-  expect(told.at(-1)).toMatchObject({ by: 'admin', live: true, refused: 'tls: no certificate' });
+  expect(await ask()).toEqual(['readiness.asked', 'envoy.answered']);
+  expect(listeners()).toEqual([[tls]]);
   refused = [];
-  expect(await status()).toBe(200);
-  // Refused when it served already: what it has serves on.
-  refused = ['another'];
-  expect(await status()).toBe(200);
+  expect(await ask()).toEqual(['readiness.asked', 'listeners.refused', 'envoy.answered']);
+  // An answer that holds is given again while Envoy refuses the same ones.
+  held = { heldMs: 1, listenersHeldMs: 60_000 };
+  await ask();
+  const before = dumps;
+  await sleep(5);
+  expect(await ask()).toEqual([]);
+  expect(dumps).toBe(before);
+  order({ type: 'readiness.outdated' });
+  held = { heldMs: 1, listenersHeldMs: 1 };
+  await ask();
+  await sleep(5);
+  expect(await ask()).toEqual([]);
+  expect(dumps).toBe(before + 2);
+  refused = ['tls'];
+  await sleep(5);
+  expect(await ask()).toEqual(['listeners.refused', 'readiness.asked', 'envoy.answered']);
+  expect(listeners()).toEqual([[tls], [], [tls]]);
+  // Of another Envoy it is told anew.
+  order({ type: 'admin.use', epoch: 1, baseId: 1 });
+  await eventually('it is told', () => listeners().length === 4);
 });
 
-test('metrics are the agent’s own when Envoy has none to give, and the failure is counted', async () => {
+test('§6.4: metrics are the agent’s own when Envoy has none to give, and the failure is counted', async () => {
   const { url } = await serving({});
   await fetch(`${url}/metrics`);
   const response = await fetch(`${url}/stats/prometheus`);
@@ -225,7 +354,7 @@ test('metrics are the agent’s own when Envoy has none to give, and the failure
   expect(body).toContain('process_resident_memory_bytes');
 });
 
-test('quitting is asked with POST', async () => {
+test('§6.2 /quitquitquit is asked with POST', async () => {
   const { url, told } = await serving({});
   expect((await fetch(`${url}/quitquitquit`)).status).toBe(405);
   expect(told.some((event) => event.type === 'quit.requested')).toBe(false);
@@ -234,7 +363,87 @@ test('quitting is asked with POST', async () => {
   expect(told.some((event) => event.type === 'quit.requested')).toBe(true);
 });
 
-test('quitting from IPv4 loopback is allowed on a dual-stack port', async () => {
+test('§6.2 /drain is asked with POST, and done by the Envoy that serves, which lives on', async () => {
+  const orders: string[] = [];
+  const envoy = createHttpServer((request, response) => {
+    if (request.method === 'POST') orders.push(request.url!);
+    response.writeHead(orders.length > 1 ? 500 : 200).end('OK');
+  });
+  envoy.listen(0, '127.0.0.1');
+  onTestFinished(() => void envoy.close());
+  await once(envoy, 'listening');
+  const { url, told, order } = await serving({
+    admins: adminInterfaces((envoy.address() as { port: number }).port),
+  });
+  expect((await fetch(`${url}/drain`)).status).toBe(405);
+  const response = await fetch(`${url}/drain`, { method: 'POST' });
+  expect([response.status, await response.text()]).toEqual([200, 'OK']);
+  expect(told.filter(({ type }) => type === 'drain.requested')).toHaveLength(1);
+  order({ type: 'envoy.drain' });
+  await eventually('it is done', () => told.some(({ type }) => type === 'drain.ordered'));
+  expect(orders).toEqual(['/drain_listeners?inboundonly&graceful&skip_exit']);
+  order({ type: 'envoy.drain' });
+  await eventually('it is refused', () => told.filter(({ type }) => type === 'drain.ordered').length === 2);
+  expect(told.at(-1)).toMatchObject({ reason: expect.stringContaining('500') });
+});
+
+test('§6.2: what is for this host alone is refused to others, through Envoy, by another name and from a web page: first of all', async () => {
+  const { url, told } = await serving({});
+  const port = Number(new URL(url).port);
+  const status = async (path: string, headers: Record<string, string>, host = '127.0.0.1'): Promise<number> => {
+    const outgoing = request({ host, port, path, headers, agent: false, method: 'POST' }).end();
+    const [response] = (await once(outgoing, 'response')) as [import('node:http').IncomingMessage];
+    return response.resume().statusCode!;
+  };
+  for (const path of ['/quitquitquit', '/drain', '/upgrade', '/debug/ndsz', '/debug/pprof/', '/debug/pprof/heap']) {
+    const headers: Record<string, string>[] = [
+      { 'x-forwarded-for': '10.0.0.1' },
+      { host: 'evil.example' },
+      { origin: 'https://evil.example' },
+    ];
+    for (const header of headers) expect(await status(path, header), `${path} ${Object.keys(header)}`).toBe(403);
+  }
+  expect(told.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
+});
+
+test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before the first table and without a DNS server there are none', async () => {
+  const table = { $typeName: 'x' } as never;
+  const info = (ips: string[], more: object = {}) => ({ $typeName: 'x', ips, registry: 'Kubernetes', ...more });
+  let names: DnsNames | undefined;
+  const { url } = await serving({ names: () => names });
+  const before = await fetch(`${url}/debug/ndsz`);
+  expect([before.status, await before.json()]).toEqual([404, {}]);
+  const many = Object.fromEntries(Array.from({ length: 1_200 }, (_, i) => [`host-${i}.example`, info(['10.0.0.1'])]));
+  const web = info(['10.1.2.3', 'fd00::1:2'], { shortname: 'web', namespace: 'shop', altHosts: [] });
+  const hosts = { 'web.shop.svc.cluster.local': web, ...many };
+  names = new DnsNames(Object.assign(table as object, { table: hosts }) as never, {
+    namespace: 'shop',
+    domain: 'shop.svc.cluster.local',
+    search: '',
+  });
+  const answer = await fetch(`${url}/debug/ndsz`);
+  const { table: told } = (await answer.json()) as { table: Record<string, object> };
+  expect(Object.keys(told)).toHaveLength(1_204);
+  for (const name of ['web.', 'web.shop.', 'web.shop.svc.', 'web.shop.svc.cluster.local.']) {
+    expect(told[name]).toEqual({ ips: ['10.1.2.3', 'fd00::1:2'] });
+  }
+  names = new DnsNames(Object.assign(table as object, { table: {} }) as never, {
+    namespace: '',
+    domain: '',
+    search: '',
+  });
+  expect(await (await fetch(`${url}/debug/ndsz`)).json()).toEqual({ table: {} });
+  expect((await fetch(`${url}/debug/ndsz`, { method: 'POST' })).status).toBe(405);
+});
+
+test('§6.2 /debug/pprof, §1.2 --profiling: profiles are there unless they are switched off', async () => {
+  const { url } = await serving({});
+  expect(await (await fetch(`${url}/debug/pprof/goroutine`)).text()).toMatch(/open handles/);
+  const off = await serving({ profiling: false });
+  expect((await fetch(`${off.url}/debug/pprof/goroutine`)).status).toBe(404);
+});
+
+test('§6.2: quitting from IPv4 loopback is allowed on a dual-stack port', async () => {
   const { told } = await serving({ host: '::' });
   const { port } = told[0] as unknown as { port: number };
   const status = await new Promise((resolve, reject) => {
@@ -246,12 +455,26 @@ test('quitting from IPv4 loopback is allowed on a dual-stack port', async () => 
   expect(status).toBe(200);
 });
 
-test('unknown paths are 404', async () => {
-  const { url } = await serving({});
+test('§6.2 /app-health/, /app-lifecycle/: unknown paths are 404, unknown probes 400 with a text, known ones are put to the application by any method', async () => {
+  const path = '/app-health/web/livez';
+  const closed = await freePort();
+  const { url } = await serving({ probes: new Map([[path, { kind: 'tcp', port: closed, timeoutMs: 1_000 }]]) });
   expect((await fetch(`${url}/nothing`)).status).toBe(404);
+  expect((await fetch(`${url}/app-health`)).status).toBe(404);
+  for (const unknown of ['/app-health/other/livez', `${path}/more`, '/app-lifecycle/web/prestopz']) {
+    const response = await fetch(`${url}${unknown}`);
+    expect([response.status, await response.text()], unknown).toEqual([400, `no such probe: ${unknown}\n`]);
+  }
+  const application = createServer();
+  application.listen(closed, '127.0.0.1');
+  await once(application, 'listening');
+  for (const method of ['GET', 'POST']) expect((await fetch(`${url}${path}?x`, { method })).status).toBe(200);
+  application.close();
+  await once(application, 'close');
+  expect((await fetch(`${url}${path}`)).status).toBe(500);
 });
 
-test('a port that is in use is told with what to do', async () => {
+test('§6.1, §6.2: a port that is in use is told with what to do', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void other.close());
@@ -260,7 +483,7 @@ test('a port that is in use is told with what to do', async () => {
   expect(told).toEqual([{ type: 'http.failed', reason: expect.stringContaining(`status port ${port} is in use`) }]);
 });
 
-test('a readiness call that nobody answers is answered when the server ends', async () => {
+test('§6.3: a readiness call that nobody answers is answered when the server ends', async () => {
   const { url, told, stop } = await serving({});
   const answer = fetch(`${url}/healthz/ready`).then((response) => response.status);
   while (!told.some((event) => event.type === 'readiness.asked')) await sleep(5);
@@ -313,7 +536,7 @@ test('without the debugger there is no such path', async () => {
   expect((await fetch(`${url}/debug/trace`)).status).toBe(404);
 });
 
-test('the log has one line for all who hear the same of readiness', async () => {
+test('§6.3: the log has one line for all who hear the same of readiness', async () => {
   const { url, log } = await serving({
     answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no epoch serves' })),
   });
@@ -324,7 +547,7 @@ test('the log has one line for all who hear the same of readiness', async () => 
   expect(log.filter((line) => line.includes('not ready'))).toHaveLength(1);
 });
 
-test('many who ask at once for readiness are one question', async () => {
+test('§6.3: many who ask at once for readiness are one question', async () => {
   const waiting: Told[] = [];
   const { url, told, order } = await serving({
     answer: onReadiness((event) => void waiting.push(event) as never),
@@ -340,23 +563,24 @@ test('many who ask at once for readiness are one question', async () => {
   expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
 });
 
-test('many who scrape at once cost Envoy one scrape', async () => {
-  const scrapes: (() => void)[] = [];
-  const admin = createHttpServer((_, response) => {
-    scrapes.push(() => response.end('envoy_up 1\n'));
+test('§6.2 /stats/prometheus, /metrics, §6.4: metrics are asked with GET; the serving Envoy’s and the application’s are in the answer, the application’s last', async () => {
+  const bodies = ['envoy_up 1\n', 'application_up 1\n'];
+  const [envoy, application] = await Promise.all(
+    bodies.map(async (body) => {
+      const server = createHttpServer((_, response) => void response.end(body));
+      server.listen(0, '127.0.0.1');
+      onTestFinished(() => void server.close());
+      await once(server, 'listening');
+      return (server.address() as { port: number }).port;
+    }),
+  );
+  const { url } = await serving({
+    admins: adminInterfaces(envoy!),
+    applicationMetrics: [{ port: application!, path: '/metrics' }],
   });
-  await new Promise<void>((resolve) => admin.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void admin.close());
-  const { port } = admin.address() as { port: number };
-  const metrics = new AgentMetrics();
-  const scraped = vi.spyOn(metrics, 'scraped');
-  const { url } = await serving({ admins: adminInterfaces(port), metrics });
-  const scrape = async (): Promise<string> => (await fetch(`${url}/stats/prometheus`)).text();
-  const texts = Promise.all(Array.from({ length: 30 }, scrape));
-  await eventually('all have asked, and Envoy too', () => scraped.mock.calls.length === 30 && scrapes.length > 0);
-  for (const answer of scrapes) answer();
-  expect((await texts).every((text) => text.endsWith('envoy_up 1\n'))).toBe(true);
-  expect(scrapes).toHaveLength(1);
+  expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405);
+  const text = await (await fetch(`${url}/stats/prometheus`)).text();
+  expect(text).toMatch(/^# HELP .*\nistio_agent_scrapes_total 1\n.*\nenvoy_up 1\napplication_up 1\n$/s);
 });
 
 test('what is no request is answered or cut off, and the port goes on', async () => {
@@ -378,7 +602,7 @@ test('what is no request is answered or cut off, and the port goes on', async ()
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(200);
 });
 
-test('before an Envoy has served it says whether one is on its way', async () => {
+test('§6.3: before an Envoy has served it says whether one is on its way', async () => {
   const table = new ProcessTable();
   const { url, log } = await serving({
     table,
@@ -389,4 +613,85 @@ test('before an Envoy has served it says whether one is on its way', async () =>
   table.add(Object.assign(new EventEmitter(), { pid: 7, kill: () => true }) as never, { epoch: 0, baseId: 3 });
   await fetch(`${url}/healthz/ready`);
   expect(log.join('')).toContain('not ready  reason="no Envoy has served yet: epoch-0 is initializing"');
+});
+
+test('§6.2: METRICS_LOCALHOST_ACCESS_ONLY keeps metrics from other hosts, and readiness from nobody', async () => {
+  const outside = Object.values(networkInterfaces()).flatMap((all) => all?.filter(({ internal }) => !internal) ?? []);
+  const address = outside.find(({ family }) => family === 'IPv4')?.address ?? '127.0.0.1';
+  const { url } = await serving({ metricsForThisHost: true, host: '0.0.0.0', answer: onReadiness(ready) });
+  const { port } = new URL(url);
+  expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
+  if (address === '127.0.0.1') return;
+  for (const path of ['/metrics', '/stats/prometheus']) {
+    expect((await fetch(`http://${address}:${port}${path}`)).status, path).toBe(403);
+  }
+  expect((await fetch(`http://${address}:${port}/healthz/ready`)).status).toBe(200);
+});
+
+/** What Envoy says of its listeners, by path. */
+async function adminThat(says: (path: string) => unknown): Promise<AdminDirectory> {
+  const server = createHttpServer((request, response) => {
+    const answer = says(request.url ?? '');
+    response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+  });
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return adminInterfaces((server.address() as { port: number }).port);
+}
+
+test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]>([
+  ['nothing', {}, {}, false],
+  ['no JSON', 'x', 'x', false],
+  ['a list of nothing', { listener_statuses: [null, 1, {}] }, { configs: [null, {}] }, false],
+  [
+    'a listener at the address',
+    { listener_statuses: [{ local_address: { socket_address: { address: '10.0.0.1', port_value: 80 } } }] },
+    {},
+    true,
+  ],
+  [
+    'one elsewhere, for what the workload sends',
+    { listener_statuses: [{ local_address: { socket_address: { address: '0.0.0.0', port_value: 80 } } }] },
+    {},
+    false,
+  ],
+  [
+    'a filter chain of the inbound listener',
+    {},
+    {
+      configs: [
+        { active_state: { listener: { filter_chains: [{}, { filter_chain_match: { destination_port: 81 } }] } } },
+      ],
+    },
+    true,
+  ],
+])('§6.3 --applicationPorts: %s', async (_, listeners, inbound, isReady) => {
+  const admins = await adminThat((path) => {
+    if (path.startsWith('/ready')) return 'LIVE';
+    if (path.startsWith('/listeners')) return listeners;
+    return path.includes('virtualInbound') ? inbound : {};
+  });
+  const application = { ports: [80, 81], addresses: ['10.0.0.1'] };
+  const { url, told } = await serving({
+    admins,
+    application,
+    answer: (event) => {
+      if (event.type === 'readiness.asked') {
+        return { type: 'envoy.ask', request: event.request, at: 'admin' } as EnvoyAsk;
+      }
+      if (event.type !== 'envoy.answered') return undefined as never;
+      return { ...ready(event), ready: event.live === true, reason: String(event.detail) };
+    },
+  });
+  expect((await fetch(`${url}/healthz/ready`)).status).toBe(isReady ? 200 : 503);
+  const said = told.find(({ type }) => type === 'envoy.answered')?.detail;
+  expect(said).toBe(isReady ? 'LIVE' : "no inbound listener for any of the application's ports (80, 81)");
+});
+
+test('§1.3 DISABLE_ENVOY: metrics are the agent’s and the application’s, and no Envoy is missed', async () => {
+  const { url } = await serving({ runsEnvoy: false });
+  const text = await (await fetch(`${url}/metrics`)).text();
+  expect(text).toContain('istio_agent_scrapes_total 1');
+  expect(text).toContain('istio_agent_scrape_failures_total{type="envoy"} 0');
 });

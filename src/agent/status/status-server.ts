@@ -1,51 +1,94 @@
 /** The http effect of the status actor (spec/agent.md §6.1–6.3): the agent's own port. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { fromCallback } from 'xstate';
 import type {
   AdminUse,
+  DrainOrdered,
+  DrainRequested,
   EnvoyAnswered,
   EnvoyAsk,
+  EnvoyDrain,
   HttpFailed,
   HttpListening,
+  ListenersRefused,
   QuitRequested,
   ReadinessAnswer,
   ReadinessAsked,
+  ReadinessOutdated,
+  UpgradeRequested,
 } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/http-fence.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
+import { Profiler, profilingPath } from '../../runtime/profiler.ts';
+import { foreignness } from '../../runtime/trace/debugger-access.ts';
 import { type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
 import type { AdminDirectory } from '../admin/admin-interfaces.ts';
-import { LackingListeners } from '../admin/refused-listeners.ts';
+import { type ApplicationPorts, whyNoApplicationPort } from '../admin/application-listeners.ts';
+import { askRefusedListeners } from '../admin/refused-listeners.ts';
+import type { DnsNames } from '../dns/dns-names.ts';
+import { startTimeOf } from '../envoy/base-ids.ts';
 import type { ProcessTable } from '../envoy/process-table.ts';
 import { askServingEnvoy, type EnvoyRun, type ServingPorts } from '../envoy/serving-envoy.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
+import type { ApplicationProber } from './application-prober.ts';
+import { MergedMetrics, type MetricsTarget } from './merged-metrics.ts';
+import { SaidLines } from './said-lines.ts';
 
 export interface StatusServerEnvironment {
   readonly admins: AdminDirectory;
+  /** False: there is no Envoy to ask for metrics. */
+  readonly runsEnvoy: boolean;
   readonly metrics: AgentMetrics;
   /** Where else than at its admin interface the serving Envoy can be asked. */
   readonly ports: ServingPorts;
   /** The Envoys that run. */
   readonly table: Pick<ProcessTable, 'list'>;
   readonly log: Logger;
+  readonly prober: ApplicationProber;
+  /** Where the application's own metrics are. */
+  readonly applicationMetrics: readonly MetricsTarget[];
+  /** How Envoy lets connections go that come from outside: a sidecar's workload may still be finishing. */
+  readonly drain: 'inboundonly' | 'all';
+  /** The control plane's names, where the workload asks here for them; undefined before the first table. */
+  readonly names?: () => DnsNames | undefined;
+  /** Whether this host may ask for profiles. */
+  readonly profiling: boolean;
+  /** Whether nobody else may ask for metrics. */
+  readonly metricsForThisHost: boolean;
+  /** What Envoy must serve of the workload before this proxy is ready. */
+  readonly application: ApplicationPorts;
   /** Absent: the trace is not offered. */
   readonly trace?: TraceEndpoint;
   /** All addresses unless said otherwise. */
   readonly host?: string;
 }
 
-type Report = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | QuitRequested;
+/** What the status chart orders. */
+export type StatusOrder = AdminUse | EnvoyAsk | EnvoyDrain | ReadinessAnswer | ReadinessOutdated;
+type Report =
+  | HttpListening
+  | HttpFailed
+  | ReadinessAsked
+  | EnvoyAnswered
+  | ListenersRefused
+  | QuitRequested
+  | UpgradeRequested
+  | DrainRequested
+  | DrainOrdered;
 
-/** Between two lines of the log that say the same of readiness: anybody may ask as often as they like. */
-const sayAgainMs = 10_000;
-const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
+/** What was answered holds until then, and for as long again each time that Envoy says the same. */
+interface Held extends Pick<ReadinessAnswer, 'heldMs' | 'listenersHeldMs'> {
+  until: number;
+  listenersUntil: number;
+}
 
 export function statusServer(environment: StatusServerEnvironment) {
-  return fromCallback<AdminUse | EnvoyAsk | ReadinessAnswer, { port: number }>(({ input, sendBack, receive }) => {
+  return fromCallback<StatusOrder, { port: number }>(({ input, sendBack, receive }) => {
     let open = true;
     const endpoint = new StatusEndpoint(environment, (event) => {
       if (open) sendBack(event);
@@ -54,6 +97,8 @@ export function statusServer(environment: StatusServerEnvironment) {
     receive((order) => {
       if (order.type === 'admin.use') endpoint.useAdmin(order);
       else if (order.type === 'envoy.ask') void endpoint.askEnvoy(order);
+      else if (order.type === 'envoy.drain') void endpoint.drainEnvoy();
+      else if (order.type === 'readiness.outdated') endpoint.forgetAnswer();
       else endpoint.answer(order);
     });
     return () => {
@@ -71,23 +116,36 @@ class StatusEndpoint {
   readonly #sockets = new Set<Socket>();
   /** Readiness calls that wait for the status actor's word: who asks meanwhile waits for the same one. */
   #waiting: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
-  /** Envoy's metrics, while they are being asked for. */
-  #scraping: Promise<Buffer> | undefined;
+  /** That this proxy is ready, as the status actor said, until it says otherwise; from `until` on Envoy is asked whether it still is. */
+  #held: Held | undefined;
+  readonly #merged: MergedMetrics;
+  readonly #profiler = new Profiler({});
   /** That of the serving epoch. */
   #admin: AdminClient;
   #serving: EnvoyRun | undefined;
-  readonly #listeners = new LackingListeners();
-  /** Over when it is known what the serving epoch lacks, or that it does not say. */
+  /** The listeners that were told of last, as text; undefined before the first that the serving epoch has said. */
+  #listenersTold: string | undefined;
+  /** Over when the listeners that the serving epoch refused are told, or it does not say. */
   #firstLook: Promise<unknown> = Promise.resolve();
+  /** Whether the serving epoch was seen to serve the workload: once is enough, as its listeners come and go with its services. */
+  #servesApplication = false;
   #requests = 0;
   /** Undefined before the first answer. */
   #wasReady: boolean | undefined;
-  #saidNotReady = { reason: '', at: Number.NEGATIVE_INFINITY };
+  readonly #said = new SaidLines();
 
   constructor(environment: StatusServerEnvironment, report: (event: Report) => void) {
     this.#environment = environment;
     this.#admin = environment.admins.first;
     this.#report = report;
+    const { metrics, ports, log, applicationMetrics } = environment;
+    this.#merged = new MergedMetrics({
+      metrics,
+      localhost: ports.host,
+      adminPort: () => (environment.runsEnvoy ? this.#admin.port : undefined),
+      targets: applicationMetrics,
+      log,
+    });
     this.#server = createFencedServer((request, response) => this.#serve(request, response), {
       failed: (error, { method, target }) =>
         environment.log.error(`${method} ${target} failed`, { reason: messageOf(error) }),
@@ -111,6 +169,7 @@ class StatusEndpoint {
   }
 
   close(): void {
+    this.#profiler.end();
     this.#answerWaiting(503);
     this.#server.close();
     // Kept-alive connections of probes would hold the process; answers on their way are small and written already.
@@ -119,8 +178,14 @@ class StatusEndpoint {
     });
   }
 
-  answer({ request, ready, reason }: ReadinessAnswer): void {
+  forgetAnswer(): void {
+    this.#held = undefined;
+  }
+
+  answer({ request, ready, reason, heldMs, listenersHeldMs }: ReadinessAnswer): void {
     if (this.#waiting?.request !== request) return;
+    const [until, listenersUntil] = [performance.now() + heldMs, performance.now() + listenersHeldMs];
+    this.#held = ready && heldMs > 0 ? { until, listenersUntil, heldMs, listenersHeldMs } : undefined;
     const { log, metrics } = this.#environment;
     if (!ready) this.#sayNotReady(this.#serving === undefined ? `${reason}: ${this.#underWay()}` : reason);
     else if (this.#wasReady !== true) {
@@ -144,11 +209,8 @@ class StatusEndpoint {
   }
 
   #sayNotReady(reason: string): void {
-    const now = performance.now();
-    const isKnown = this.#wasReady === false && this.#saidNotReady.reason === reason;
-    if (isKnown && now - this.#saidNotReady.at < sayAgainMs) return;
-    this.#saidNotReady = { reason, at: now };
-    this.#environment.log.warn('not ready', { reason });
+    if (this.#wasReady !== false) this.#said.forget('readiness');
+    if (this.#said.isDue('readiness', reason)) this.#environment.log.warn('not ready', { reason });
   }
 
   useAdmin({ epoch, baseId }: EnvoyRun): void {
@@ -158,20 +220,54 @@ class StatusEndpoint {
     if (this.#admin.address !== address)
       log.info(`Envoy's admin interface is at ${this.#admin.address} now`, { baseId });
     this.#serving = { epoch, baseId };
-    this.#listeners.begin();
+    this.#servesApplication = false;
+    this.#listenersTold = undefined;
     // Nobody may ask before its child has the admin port.
-    this.#firstLook = this.#listeners.look(this.#admin);
+    this.#firstLook = this.#lookAtListeners();
+  }
+
+  async #lookAtListeners(): Promise<void> {
+    const asked = this.#serving;
+    const listeners = await askRefusedListeners(this.#admin);
+    if (listeners === undefined || this.#serving !== asked) return;
+    const told = JSON.stringify(listeners);
+    if (told === this.#listenersTold) return;
+    this.#listenersTold = told;
+    this.#report({ type: 'listeners.refused', listeners });
+  }
+
+  /** A sidecar goes on taking what its workload sends: the workload is what may still be finishing. */
+  async drainEnvoy(): Promise<void> {
+    const { drain, log } = this.#environment;
+    const reason = await this.#admin
+      .post(`/drain_listeners?${drain === 'inboundonly' ? 'inboundonly&' : ''}graceful&skip_exit`)
+      .then(() => '', messageOf);
+    if (reason === '') log.info('Envoy drains, as somebody on this host has ordered');
+    else log.warn('Envoy does not drain', { reason });
+    this.#report({ type: 'drain.ordered', reason });
   }
 
   async askEnvoy({ request, at }: EnvoyAsk): Promise<void> {
+    const word = await this.#envoysWord(at);
+    if (word !== undefined) this.#report({ type: 'envoy.answered', request, ...word });
+  }
+
+  /** Undefined: another one serves by now. */
+  async #envoysWord(at: EnvoyAsk['at'], looks = true): Promise<Omit<EnvoyAnswered, 'type' | 'request'> | undefined> {
     const asked = this.#serving;
     const run = asked ?? { epoch: 0, baseId: 0 };
     const { by, live, detail } = await askServingEnvoy(at, this.#admin, run, this.#environment.ports);
     await this.#firstLook;
-    // While the admin port is another one's, what it said before counts.
-    const refused = by === 'admin' && live ? await this.#listeners.look(this.#admin) : this.#listeners.problem;
-    if (this.#serving !== asked) return;
-    this.#report({ type: 'envoy.answered', request, by, live, detail, refused: refused ?? '' });
+    if (looks && by === 'admin' && live) await this.#lookAtListeners();
+    const lacking = by === 'admin' && live && !this.#servesApplication ? await this.#lackingApplication() : undefined;
+    if (this.#serving !== asked) return undefined;
+    if (lacking !== undefined) return { by, live: false, detail: lacking };
+    this.#servesApplication ||= by === 'admin' && live;
+    return { by, live, detail };
+  }
+
+  #lackingApplication(): Promise<string | undefined> {
+    return whyNoApplicationPort(this.#admin, this.#environment.application);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -185,56 +281,89 @@ class StatusEndpoint {
         await this.#metrics(request, response);
         return;
       case '/quitquitquit':
-        this.#quit(request, response);
+        this.#ordered(request, response, { type: 'quit.requested' });
+        return;
+      case '/drain':
+        this.#ordered(request, response, { type: 'drain.requested' });
+        return;
+      case '/upgrade':
+        // What comes of it is told in the log and the metrics: a check and a restart take seconds.
+        this.#ordered(request, response, { type: 'upgrade.requested' });
+        return;
+      case '/debug/ndsz':
+        this.#names(request, response);
         return;
       case tracePath:
         this.#trace(request, response);
         return;
       default:
-        send(response, 404, noSuchPath(path));
+        await this.#others(path, request, response);
     }
   }
 
+  /** A probe asks each second: an answer that still holds costs no event, and Envoy a question now and then. */
   #readiness(response: ServerResponse): void {
-    if (this.#waiting !== undefined) {
-      this.#waiting.responses.push(response);
+    const held = this.#held;
+    if (this.#waiting !== undefined) this.#waiting.responses.push(response);
+    else if (held !== undefined && performance.now() < held.until && this.#lives()) send(response, 200, '');
+    else {
+      const request = ++this.#requests;
+      this.#waiting = { request, responses: [response] };
+      if (held === undefined) this.#report({ type: 'readiness.asked', request });
+      else void this.#confirm(held, request);
+    }
+  }
+
+  /** Whether the Envoy that serves has a process: the kernel knows of its end before the charts do. */
+  #lives(): boolean {
+    const serving = this.#serving;
+    const isServing = ({ epoch, baseId }: EnvoyRun): boolean => epoch === serving?.epoch && baseId === serving.baseId;
+    const pid = this.#environment.table.list().find(isServing)?.pid;
+    return pid !== undefined && startTimeOf(pid) !== undefined;
+  }
+
+  /** What is found to have changed is for the status actor to say. */
+  async #confirm(held: Held, request: number): Promise<void> {
+    const before = this.#listenersTold;
+    const looks = performance.now() >= held.listenersUntil;
+    const word = await this.#envoysWord('admin', looks);
+    if (this.#waiting?.request !== request) return;
+    if (this.#held === held && word?.live === true && this.#listenersTold === before) {
+      held.until = performance.now() + held.heldMs;
+      if (looks) held.listenersUntil = performance.now() + held.listenersHeldMs;
+      this.#answerWaiting(200);
+    } else {
+      this.#held = undefined;
+      this.#report({ type: 'readiness.asked', request });
+    }
+  }
+
+  /** What was rewritten to this port (§6.6), and profiles. */
+  async #others(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { prober, profiling } = this.#environment;
+    if (profiling && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
+      this.#profile(path, request, response);
       return;
     }
-    const request = ++this.#requests;
-    this.#waiting = { request, responses: [response] };
-    this.#report({ type: 'readiness.asked', request });
+    const probe = prober.probe(path);
+    if (probe !== undefined) await prober.serve(path, probe, request, response);
+    else if (/^\/app-(health|lifecycle)\//.test(path)) send(response, 400, `no such probe: ${path}\n`);
+    else send(response, 404, noSuchPath(path));
   }
 
-  /** A part that cannot be had is left out and counted, never an error (§6.4). */
   async #metrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Both ends: what came from outside is passed on to the host's own address. Envoy's secure listener comes by loopback.
+    const { localAddress, remoteAddress } = request.socket;
+    const isOfThisHost = isLoopback(localAddress) && isLoopback(remoteAddress);
+    if (this.#environment.metricsForThisHost && !isOfThisHost) {
+      send(response, 403, 'only from this host, by loopback\n');
+      return;
+    }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       send(response, 405, 'GET only\n');
       return;
     }
-    const { metrics } = this.#environment;
-    metrics.scraped();
-    this.#scraping ??= this.#envoyMetrics().finally(() => {
-      this.#scraping = undefined;
-    });
-    const envoy = await this.#scraping;
-    const own = Buffer.from(await metrics.text());
-    response.writeHead(200, { 'content-type': textFormat, 'content-length': own.length + envoy.length });
-    response.write(own);
-    // The same bytes for all who ask at once: Envoy's may be megabytes.
-    response.end(envoy);
-  }
-
-  async #envoyMetrics(): Promise<Buffer> {
-    const { metrics, log } = this.#environment;
-    try {
-      const { status, body } = await this.#admin.get('/stats/prometheus');
-      if (status === 200) return Buffer.from(body);
-      throw new Error(`Envoy answers ${status}`);
-    } catch (error) {
-      metrics.scrapeFailed('envoy');
-      log.warn("Envoy's metrics are missing", { reason: messageOf(error) });
-      return Buffer.alloc(0);
-    }
+    await this.#merged.serve(request, response);
   }
 
   #trace(request: IncomingMessage, response: ServerResponse): void {
@@ -253,14 +382,59 @@ class StatusEndpoint {
     }
   }
 
-  #quit(request: IncomingMessage, response: ServerResponse): void {
-    if (!isLoopback(request.socket.remoteAddress)) send(response, 403, 'only from this host\n');
-    else if (request.method !== 'POST') send(response, 405, 'POST only\n');
-    else {
-      send(response, 200, 'OK');
-      this.#report({ type: 'quit.requested' });
-    }
+  /** None names a file: what is run is for the agent's own flags to say. */
+  #ordered(
+    request: IncomingMessage,
+    response: ServerResponse,
+    event: QuitRequested | DrainRequested | UpgradeRequested,
+  ): void {
+    if (isRefused(request, response, ['POST'])) return;
+    send(response, 200, 'OK');
+    this.#report(event);
   }
+
+  /** The control plane's names with all that is derived of them: what the DNS server answers. */
+  #names(request: IncomingMessage, response: ServerResponse): void {
+    if (isRefused(request, response, ['GET', 'HEAD'])) return;
+    const names = this.#environment.names?.();
+    response.writeHead(names === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    if (names === undefined) response.end('{}\n');
+    else Readable.from(tableText(names)).pipe(response);
+  }
+
+  #profile(path: string, request: IncomingMessage, response: ServerResponse): void {
+    if (isRefused(request, response, ['GET', 'HEAD'])) return;
+    const { headers, socket, url = '' } = request;
+    const query = new URLSearchParams(url.split('?', 2)[1]);
+    const answer = this.#profiler.answer({ path, headers, peer: socket, query });
+    if ('stream' in answer) answer.stream(response);
+    else response.writeHead(answer.status, { 'content-type': answer.contentType ?? 'text/plain' }).end(answer.body);
+  }
+}
+
+/** What is for this host alone: Envoy passes on requests from outside, and a browser those of any page. */
+function isRefused(request: IncomingMessage, response: ServerResponse, methods: readonly string[]): boolean {
+  const foreign = foreignness({ headers: request.headers, peer: request.socket });
+  if (foreign !== undefined) send(response, 403, `${foreign}\n`);
+  else if (!methods.includes(request.method ?? '')) send(response, 405, `${methods[0]} only\n`);
+  else return false;
+  return true;
+}
+
+const namesAtOnce = 500;
+
+/** `{"table":{name:{"ips":[…]}}}`, a few hundred names at a time: a large mesh has tens of thousands. */
+function* tableText(names: DnsNames): Generator<string> {
+  let lines: string[] = [];
+  let separator = '{"table":{\n';
+  for (const [name, ips] of names.entries()) {
+    lines.push(`${JSON.stringify(name)}:${JSON.stringify({ ips })}`);
+    if (lines.length < namesAtOnce) continue;
+    yield `${separator}${lines.join(',\n')}`;
+    separator = ',\n';
+    lines = [];
+  }
+  yield `${lines.length > 0 || separator.startsWith('{') ? separator : ''}${lines.join(',\n')}\n}}\n`;
 }
 
 function noSuchPath(path: string): string {

@@ -14,9 +14,9 @@ import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import {
   internalRequest,
   readInternal,
+  readRequest,
   rootsIn,
   typeOfBeginning,
-  typeOfRequest,
   typeOfRequestBeginning,
   typeOfResponse,
 } from './discovery-wire.ts';
@@ -60,10 +60,28 @@ const responses = {
 };
 
 test.each(['sotw', 'delta'] as const)('%s: the type is read of a whole message, and of its beginning', (protocol) => {
-  expect(typeOfRequest(requests[protocol], protocol)).toBe(listenerType);
+  expect(readRequest(requests[protocol], protocol).typeUrl).toBe(listenerType);
   expect(typeOfResponse(responses[protocol])).toBe(cluster.typeUrl);
   expect(typeOfBeginning(responses[protocol].subarray(0, 500), protocol)).toBe(cluster.typeUrl);
 });
+
+test.each([
+  ['sotw', DiscoveryRequestSchema],
+  ['delta', DeltaDiscoveryRequestSchema],
+] as const)(
+  '%s: a request that rejects has its nonce and why, no more than 1,000 characters of it',
+  (protocol, schema) => {
+    const read = (more: object) =>
+      readRequest(
+        toBinary(schema, create(schema, { node, typeUrl: listenerType, responseNonce: 'n', ...more })),
+        protocol,
+      );
+    expect(read({})).toEqual({ typeUrl: listenerType, nonce: 'n', rejection: undefined });
+    expect(read({ errorDetail: { code: 13, message: 'm'.repeat(2_000) } }).rejection).toBe('m'.repeat(1_000));
+    // Also one that does not say why.
+    expect(read({ errorDetail: {} }).rejection).toBe('');
+  },
+);
 
 test('the type of a long delta request stands before what is long; of a beginning that does not tell nothing is said', () => {
   expect(typeOfRequestBeginning(requests.delta.subarray(0, 1_000), 'delta')).toBe(listenerType);
@@ -72,7 +90,7 @@ test('the type of a long delta request stands before what is long; of a beginnin
 });
 
 test('bytes that are no message throw where all of them are read, and never where a beginning is', () => {
-  expect(() => typeOfRequest(Buffer.from([0xff, 0xff, 0xff]), 'sotw')).toThrow();
+  expect(() => readRequest(Buffer.from([0xff, 0xff, 0xff]), 'sotw')).toThrow();
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 200 }),

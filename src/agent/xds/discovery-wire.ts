@@ -2,7 +2,9 @@
  * Discovery messages on the wire, as far as an agent that passes them on has to know them: whose they are, and those of its own
  * subscriptions. Both protocols have a response's type in field 4 and its nonce in field 5.
  */
-import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
+import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { grpcCodes } from '../grpc/grpc-status.ts';
+import { fieldIn, fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
 
 export type Protocol = 'sotw' | 'delta';
 
@@ -14,48 +16,50 @@ export const methods: Readonly<Record<Protocol, string>> = {
 /** What Envoy may be sent. */
 export const envoyTypes = 'type.googleapis.com/envoy.';
 
-/** Length-delimited: the only wire type of what is read here. */
-const lengthDelimited = 2;
-const typeField = { sotw: 4, delta: 2 } as const;
+const mostRefusal = 1_000;
 
-/** The type that a request is about; undefined when it names none. Throws when the bytes are no message. */
-export function typeOfRequest(message: Uint8Array, protocol: Protocol): string | undefined {
-  return textIn(message, typeField[protocol]);
+export interface RequestHead {
+  /** Empty: it names none. */
+  readonly typeUrl: string;
+  /** Of the response that it answers; empty: it answers none. */
+  readonly nonce: string;
+  /** Why that is rejected; undefined: it is not. */
+  readonly rejection: string | undefined;
+}
+
+const headFields = {
+  sotw: { typeUrl: 4, nonce: 5, rejection: 6 },
+  delta: { typeUrl: 2, nonce: 6, rejection: 7 },
+} as const;
+
+/** What a request is about. Throws when the bytes are no message. */
+export function readRequest(message: Uint8Array, protocol: Protocol): RequestHead {
+  const fields = headFields[protocol];
+  let [typeUrl, nonce] = ['', ''];
+  let rejection: string | undefined;
+  for (const { field, bytes } of fieldsOf(message)) {
+    if (field === fields.typeUrl) typeUrl = textOf(bytes);
+    else if (field === fields.nonce) nonce = textOf(bytes);
+    else if (field === fields.rejection) rejection = (textIn(bytes, 2) ?? '').slice(0, mostRefusal);
+  }
+  return { typeUrl, nonce, rejection };
 }
 
 /**
- * As {@link typeOfRequest}, of a request of which only the beginning is there. Undefined where the type comes later: after many
- * names, which listeners are not asked for by.
+ * The type of a request of which only the beginning is there. Undefined where it comes later: after many names, which listeners
+ * are not asked for by.
  */
 export function typeOfRequestBeginning(message: Uint8Array, protocol: Protocol): string | undefined {
-  const type = beginningOfField(message, typeField[protocol]);
-  return type && Buffer.from(type).toString();
+  const type = beginningOfField(message, headFields[protocol].typeUrl);
+  return type && textOf(type);
 }
+
+/** A response's fields for its type and its nonce, in both protocols. */
+export const responseFields = { typeUrl: 4, nonce: 5 } as const;
 
 /** The type of a response; undefined when it names none. Throws when the bytes are no message. */
 export function typeOfResponse(message: Uint8Array): string | undefined {
-  return textIn(message, 4);
-}
-
-/** The last one counts, as in any protobuf message. */
-function textIn(message: Uint8Array, wanted: number): string | undefined {
-  let text: string | undefined;
-  for (const { field, bytes } of fieldsOf(message)) if (field === wanted) text = Buffer.from(bytes).toString();
-  return text;
-}
-
-interface Field {
-  readonly field: number;
-  readonly bytes: Uint8Array;
-}
-
-function* fieldsOf(message: Uint8Array): Generator<Field> {
-  const reader = new BinaryReader(message);
-  while (reader.pos < reader.len) {
-    const [field, wireType] = reader.tag();
-    if (wireType === lengthDelimited) yield { field, bytes: reader.bytes() };
-    else reader.skip(wireType, field);
-  }
+  return textIn(message, responseFields.typeUrl);
 }
 
 /**
@@ -66,7 +70,7 @@ export function typeOfBeginning(message: Uint8Array, protocol: Protocol): string
   const resource = beginningOfField(message, 2);
   const any = protocol === 'sotw' || resource === undefined ? resource : beginningOfField(resource, 2);
   const type = any && beginningOfField(any, 1);
-  return type && Buffer.from(type).toString();
+  return type && textOf(type);
 }
 
 /** The first such field, or as much of it as is there. */
@@ -75,7 +79,7 @@ function beginningOfField(bytes: Uint8Array, wanted: number): Uint8Array | undef
   try {
     while (reader.pos < reader.len) {
       const [field, wireType] = reader.tag();
-      if (field !== wanted || wireType !== lengthDelimited) {
+      if (field !== wanted || wireType !== WireType.LengthDelimited) {
         reader.skip(wireType, field);
         continue;
       }
@@ -100,18 +104,13 @@ export function readInternal(message: Uint8Array, protocol: Protocol): InternalR
   let [version, nonce] = ['', ''];
   let first: Uint8Array | undefined;
   for (const { field, bytes } of fieldsOf(message)) {
-    if (field === 1) version = Buffer.from(bytes).toString();
+    if (field === 1) version = textOf(bytes);
     else if (field === 2) first ??= bytes;
-    else if (field === 5) nonce = Buffer.from(bytes).toString();
+    else if (field === 5) nonce = textOf(bytes);
   }
   const any = protocol === 'sotw' || first === undefined ? first : fieldIn(first, 2);
   const value = any === undefined ? undefined : (fieldIn(any, 2) ?? new Uint8Array());
   return { version, nonce, value };
-}
-
-function fieldIn(message: Uint8Array, wanted: number): Uint8Array | undefined {
-  for (const { field, bytes } of fieldsOf(message)) if (field === wanted) return bytes;
-  return undefined;
 }
 
 /** `caCertificatesPem` of an istio.mesh.v1alpha1.ProxyConfig. */
@@ -119,9 +118,19 @@ const rootsField = 34;
 
 /** The PEM texts of the roots that a proxy configuration names. Throws when the bytes are no message. */
 export function rootsIn(proxyConfig: Uint8Array): string[] {
+  return [...fieldsOf(proxyConfig)].filter(({ field }) => field === rootsField).map(({ bytes }) => textOf(bytes));
+}
+
+/** `proxyMetadata` of the same. */
+const metadataField = 24;
+const taintedKey = 'TAINTED_ROOTS';
+
+/** Hashes of the roots of which a workload is to have no certificate any more. Throws when the bytes are no message. */
+export function taintedIn(proxyConfig: Uint8Array): string[] {
   return [...fieldsOf(proxyConfig)]
-    .filter(({ field }) => field === rootsField)
-    .map(({ bytes }) => Buffer.from(bytes).toString());
+    .filter(({ field, bytes }) => field === metadataField && textIn(bytes, 1) === taintedKey)
+    .flatMap(({ bytes }) => (textIn(bytes, 2) ?? '').split(','))
+    .filter((hash) => /^[0-9a-f]{64}$/.test(hash));
 }
 
 export interface InternalRequest {
@@ -132,10 +141,6 @@ export interface InternalRequest {
   readonly refusal?: string;
 }
 
-/** gRPC's INTERNAL. */
-const internalCode = 13;
-const mostRefusal = 1_000;
-
 /** A request of the agent's own. Its node is known: Envoy said it in the stream's first one. */
 export function internalRequest(
   { typeUrl, version = '', nonce = '', refusal }: InternalRequest,
@@ -143,15 +148,15 @@ export function internalRequest(
 ): Uint8Array {
   const writer = new BinaryWriter();
   const text = (field: number, value: string): void => {
-    if (value !== '') writer.tag(field, lengthDelimited).string(value);
+    if (value !== '') writer.tag(field, WireType.LengthDelimited).string(value);
   };
   if (protocol === 'sotw') text(1, version);
-  text(typeField[protocol], typeUrl);
-  text(protocol === 'sotw' ? 5 : 6, nonce);
+  text(headFields[protocol].typeUrl, typeUrl);
+  text(headFields[protocol].nonce, nonce);
   if (refusal !== undefined) {
-    const status = new BinaryWriter().tag(1, 0).int32(internalCode);
-    status.tag(2, lengthDelimited).string(refusal.slice(0, mostRefusal));
-    writer.tag(protocol === 'sotw' ? 6 : 7, lengthDelimited).bytes(status.finish());
+    const status = new BinaryWriter().tag(1, WireType.Varint).int32(grpcCodes.INTERNAL);
+    status.tag(2, WireType.LengthDelimited).string(refusal.slice(0, mostRefusal));
+    writer.tag(headFields[protocol].rejection, WireType.LengthDelimited).bytes(status.finish());
   }
   return writer.finish();
 }

@@ -15,11 +15,13 @@ import {
   internalRequest,
   type Protocol,
   readInternal,
+  readRequest,
+  responseFields,
   typeOfBeginning,
-  typeOfRequest,
   typeOfRequestBeginning,
   typeOfResponse,
 } from './discovery-wire.ts';
+import { FieldScanner } from './field-scanner.ts';
 import type { XdsActivity } from './xds-activity.ts';
 
 /** A subscription of the agent's own, put after Envoy's first request for listeners (spec/agent.md §8.3). */
@@ -50,6 +52,10 @@ export interface RelayReport {
   congested(side: Side, on: boolean): void;
   /** A message of a type that is nobody's here. */
   dropped(typeUrl: string): void;
+  /** Envoy rejects what it was sent. */
+  rejected(typeUrl: string, nonce: string, reason: string): void;
+  /** Each message that goes from one side to the other, with an empty nonce where it has none. Absent: nobody wants to know. */
+  readonly passed?: (to: Side, typeUrl: string, nonce: string) => void;
 }
 
 export type Side = 'downstream' | 'upstream';
@@ -61,6 +67,7 @@ const peekBytes = 16 * 1024;
 const mostInternalBytes = 32 * 1024 * 1024;
 /** A side that is not congested for longer is not worth a word. */
 const wordAfterMs = 1_000;
+const scanned: ReadonlySet<number> = new Set(Object.values(responseFields));
 
 export class Relay {
   readonly #call: ServerCall;
@@ -75,6 +82,8 @@ export class Relay {
   #isInRequest = false;
   /** A message to the agent that comes in pieces; undefined: there is none, or what comes is Envoy's. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
+  /** Looks for what a response to Envoy is about; undefined: nobody asks. */
+  #scanner: FieldScanner | undefined;
   #hasSubscribed = false;
   #hasAnswered = false;
   #isStopped = false;
@@ -124,13 +133,15 @@ export class Relay {
   /** Sends a request of the agent's own, between two of Envoy's. */
   send(request: InternalRequest): void {
     if (this.#isStopped) return;
-    const frame = frameOf(internalRequest(request, this.#options.protocol));
+    const { protocol, report } = this.#options;
+    const frame = frameOf(internalRequest(request, protocol));
+    report.passed?.('upstream', request.typeUrl, request.nonce ?? '');
     if (this.#isInRequest) this.#own.push(frame);
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
   }
 
   #takeRequest({ bytes, isFirst, isLast }: FramePiece): void {
-    const isForListeners = isFirst && this.#isForListeners(bytes.subarray(frameHeadBytes), isLast);
+    const isForListeners = isFirst && this.#readRequest(bytes.subarray(frameHeadBytes), isLast) === listenerType;
     this.#sides.upstream.wrote(this.#upstream.write(bytes));
     this.#isInRequest = !isLast;
     if (!isLast) return;
@@ -139,9 +150,14 @@ export class Relay {
     if (isForListeners && !this.#hasSubscribed) this.#subscribe();
   }
 
-  #isForListeners(message: Buffer, isWhole: boolean): boolean {
-    const typeOf = isWhole ? typeOfRequest : typeOfRequestBeginning;
-    return typeOf(message, this.#options.protocol) === listenerType;
+  /** Tells what Envoy says. Long requests ask for many names, and answer nothing. @returns the type that it is about */
+  #readRequest(message: Buffer, isWhole: boolean): string | undefined {
+    const { protocol, report } = this.#options;
+    if (!isWhole) return typeOfRequestBeginning(message, protocol);
+    const { typeUrl, nonce, rejection } = readRequest(message, protocol);
+    if (rejection !== undefined) report.rejected(typeUrl, nonce, rejection);
+    report.passed?.('upstream', typeUrl, nonce);
+    return typeUrl;
   }
 
   #subscribe(): void {
@@ -156,6 +172,7 @@ export class Relay {
     if (isFirst) this.#internal = this.#internalOf(bytes.subarray(frameHeadBytes), isLast);
     if (this.#internal === undefined) {
       this.#sides.downstream.wrote(this.#call.write(bytes));
+      this.#follow(piece);
       if (isLast) this.#options.activity.responses++;
       return;
     }
@@ -167,6 +184,17 @@ export class Relay {
     const { typeUrl, pieces } = this.#internal;
     this.#internal = undefined;
     this.#takeInternal(typeUrl, Buffer.concat(pieces).subarray(frameHeadBytes));
+  }
+
+  #follow({ bytes, isFirst, isLast }: FramePiece): void {
+    const { passed } = this.#options.report;
+    if (passed === undefined) return;
+    if (isFirst) this.#scanner = new FieldScanner(scanned);
+    this.#scanner?.push(isFirst ? bytes.subarray(frameHeadBytes) : bytes);
+    if (!isLast) return;
+    const found = this.#scanner?.found;
+    this.#scanner = undefined;
+    passed('downstream', found?.get(responseFields.typeUrl) ?? '', found?.get(responseFields.nonce) ?? '');
   }
 
   /** Undefined: it is Envoy's. */
@@ -186,6 +214,7 @@ export class Relay {
       return;
     }
     const { version, nonce, value } = readInternal(message, this.#options.protocol);
+    this.#options.report.passed?.('downstream', typeUrl, nonce);
     // Without a resource it is not acknowledged either (spec/agent.md §8.3).
     if (value === undefined) return;
     subscription.take(value, (refusal) => {

@@ -10,8 +10,9 @@ import type { Logger } from '../../runtime/log.ts';
 import { defaultGrpcLimits, GrpcConnection, type GrpcConnectionLimits, whenEnded } from '../grpc/grpc-client.ts';
 import { GrpcError } from '../grpc/grpc-status.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
-import { hashOfRoots } from './bundle-hash.ts';
-import { methods, type Protocol, rootsIn } from './discovery-wire.ts';
+import { certificatesIn, hashesOf, hashOfRoots } from '../identity/root-set.ts';
+import type { ToldRoots } from '../identity/told-roots.ts';
+import { methods, type Protocol, rootsIn, taintedIn } from './discovery-wire.ts';
 import { type InternalSubscription, Relay, type RelayReport } from './relay.ts';
 import type { XdsActivity } from './xds-activity.ts';
 import type { XdsStreams } from './xds-streams.ts';
@@ -26,10 +27,14 @@ export interface UpstreamEnvironment {
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
   readonly log: Logger;
+  /** Keeps roots of a control plane that has shown who it is: it is known by them as well from now on. */
+  readonly toldRoots?: ToldRoots;
   /** Whether the control plane is asked for the roots to trust. */
   readonly trustBundles: boolean;
   /** Takes the names that a DNS server answers; rejects what it cannot read. Absent: nobody wants them. */
   readonly nameTables?: (table: Uint8Array) => Promise<void>;
+  /** Whether each message that passes is told: somebody records them. */
+  readonly tellsRoutine?: boolean;
   readonly limits?: GrpcConnectionLimits;
   /** From 0 to 1. */
   readonly random?: () => number;
@@ -66,6 +71,8 @@ class Joined {
   readonly #stopped: AbortSignal;
   #connection: GrpcConnection | undefined;
   #relay: Relay | undefined;
+  /** Over plaintext nobody shows who they are. */
+  #isVerified = false;
   /** The roots that wait for their acknowledgement. */
   #bundle: { readonly hash: string; readonly answer: (refusal?: string) => void } | undefined;
 
@@ -91,6 +98,7 @@ class Joined {
       shown = read.shown;
       this.#stopped.throwIfAborted();
       this.#connection = await this.#dial(read);
+      this.#isVerified = read.tls !== undefined;
       this.#join(read.headers, shown);
       this.#report({ type: 'upstream.opened', shown });
     } catch (error) {
@@ -146,6 +154,11 @@ class Joined {
       upstreamInvalid: (reason) =>
         this.#lost('INTERNAL', `what the control plane sent is no discovery response: ${reason}`),
       congested: (side, on) => this.#report({ type: `${side}.${on ? 'congested' : 'relieved'}` }),
+      rejected: (typeUrl, nonce, reason) => this.#report({ type: 'resources.rejected', typeUrl, nonce, reason }),
+      ...(this.#environment.tellsRoutine && {
+        passed: (to, typeUrl, nonce) =>
+          this.#report({ type: to === 'upstream' ? 'request.passed' : 'response.passed', typeUrl, nonce }),
+      }),
       dropped: (typeUrl) =>
         this.#environment.log.error('a message of the control plane is for nobody here', { 'xds.type': typeUrl }),
     };
@@ -169,22 +182,33 @@ class Joined {
   }
 
   readonly #takeBundle: InternalSubscription['take'] = (value, answer) => {
-    const roots = rootsIn(value);
-    if (roots.length === 0) {
+    const named = rootsIn(value);
+    if (named.length === 0) {
       answer();
       return;
     }
+    const roots = named.flatMap((pem) => certificatesIn(Buffer.from(pem)));
+    if (roots.length === 0) {
+      this.#refuseBundle(answer, 'none of the roots can be read as a certificate');
+      return;
+    }
+    if (this.#isVerified) this.#environment.toldRoots?.tell(roots);
     const hash = hashOfRoots(roots);
     this.#bundle = { hash, answer };
-    this.#report({ type: 'bundle.arrived', roots, hash });
+    this.#report({ type: 'bundle.arrived', roots, hash, members: hashesOf(roots), tainted: taintedIn(value) });
   };
 
   answerBundle(hash: string, refusal: string | undefined): void {
     if (this.#bundle?.hash !== hash) return;
     const { answer } = this.#bundle;
     this.#bundle = undefined;
-    if (refusal !== undefined) this.#environment.log.warn('roots to trust are refused', { reason: refusal });
-    answer(refusal);
+    if (refusal === undefined) answer();
+    else this.#refuseBundle(answer, refusal);
+  }
+
+  #refuseBundle(answer: (refusal?: string) => void, reason: string): void {
+    this.#environment.log.warn('roots to trust are refused', { reason });
+    answer(reason);
   }
 
   end(): void {

@@ -2,21 +2,37 @@
 
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { type ClientHttp2Stream, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import {
+  type ClientHttp2Stream,
+  createSecureServer,
+  createServer,
+  type SecureServerOptions,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { anyPack } from '@bufbuild/protobuf/wkt';
 import { afterEach, expect, test } from 'vitest';
 import { listenerType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
+import { createAuthority } from '../../../test/certs/authority.ts';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { frame } from '../../../test/harness/raw-http2.ts';
 import { startXdsProxy, stopXdsProxies, type XdsProxyOptions } from '../../../test/harness/xds-proxy.ts';
-import { DeltaDiscoveryRequestSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import {
+  type DeltaDiscoveryRequest,
+  DeltaDiscoveryRequestSchema,
+  DeltaDiscoveryResponseSchema,
+} from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import { GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
 import { FrameReader, frameOf } from '../grpc/grpc-frames.ts';
 import { ServerCall } from '../grpc/grpc-server.ts';
 import type { GrpcError } from '../grpc/grpc-status.ts';
+import { certificatesIn } from '../identity/root-set.ts';
+import { ToldRoots } from '../identity/told-roots.ts';
 import { methods } from './discovery-wire.ts';
 
 const ends: (() => unknown)[] = [];
@@ -33,10 +49,14 @@ interface Upstream {
 }
 
 /** A control plane that does with each stream what it is told. */
-async function controlPlane(take: (call: ServerCall, index: number) => void): Promise<Upstream> {
+async function controlPlane(
+  take: (call: ServerCall, index: number) => void,
+  own?: SecureServerOptions,
+): Promise<Upstream> {
   const calls: ServerCall[] = [];
   const sessions = new Set<ServerHttp2Session>();
-  const server = createServer({ settings: { initialWindowSize: 65_535 } });
+  const settings = { initialWindowSize: 65_535 };
+  const server = own === undefined ? createServer({ settings }) : createSecureServer({ settings, ...own });
   server.on('session', (session) => {
     sessions.add(session);
     session.on('error', () => {});
@@ -124,6 +144,44 @@ test('messages of every length go there and back as they are, also beyond what i
   await eventually('all is back', () => received.reduce((sum, { length }) => sum + length, 0) >= wanted.length);
   expect(Buffer.concat(received).equals(wanted)).toBe(true);
   expect([activity.requests, activity.responses]).toEqual([sent.length, sent.length]);
+});
+
+test('where all is recorded, each message that passes is told with its nonce, however long; a rejection is told always', async () => {
+  const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+  const response = (nonce: string, bytes: number): Buffer => {
+    const resource = { typeUrl, value: Buffer.alloc(bytes) };
+    const resources = [{ name: 'a', version: 'v', resource }];
+    const made = create(DeltaDiscoveryResponseSchema, { typeUrl, nonce, resources });
+    return frameOf(toBinary(DeltaDiscoveryResponseSchema, made));
+  };
+  const request = (responseNonce: string, errorDetail?: { message: string }): Buffer => {
+    const made = create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce, ...(errorDetail && { errorDetail }) });
+    return frameOf(toBinary(DeltaDiscoveryRequestSchema, made));
+  };
+  for (const tellsRoutine of [true, false]) {
+    const { address } = await controlPlane((call) => {
+      call.stream.once('data', () => {
+        for (const bytes of [10, 70_000, 3_000_000]) call.write(response(`n${bytes}`, bytes));
+      });
+    });
+    const proxy = await start(address, { tellsRoutine });
+    const one = reading(await envoy(proxy.socket));
+    one.stream.write(request(''));
+    await eventually('all is there', () => proxy.activity.responses === 3);
+    one.stream.write(request('n10'));
+    one.stream.write(request('n70000', { message: 'no such thing' }));
+    await eventually('the rejection is told', () => proxy.events('resources.rejected').length === 1);
+    expect(proxy.events('resources.rejected')).toEqual([
+      { type: 'resources.rejected', typeUrl, nonce: 'n70000', reason: 'no such thing' },
+    ]);
+    const nonces = (type: string) => proxy.events(type).map((event) => [event.typeUrl, event.nonce]);
+    expect(nonces('response.passed')).toEqual(
+      tellsRoutine ? ['n10', 'n70000', 'n3000000'].map((nonce) => [typeUrl, nonce]) : [],
+    );
+    expect(nonces('request.passed')).toEqual(
+      tellsRoutine ? ['', 'n10', 'n70000'].map((nonce) => [typeUrl, nonce]) : [],
+    );
+  }
 });
 
 test('an Envoy that closes its side ends the stream of the control plane in good order', async () => {
@@ -321,4 +379,64 @@ test('the agent’s own subscriptions come after the first request for listeners
   await eventually('all of them have come', () => seen.length === 5);
   const types = seen.map((bytes) => /(Cluster|Listener|NameTable|ProxyConfig)/.exec(String(bytes))?.[0]);
   expect(types).toEqual(['Cluster', 'Listener', 'NameTable', 'ProxyConfig', 'Listener']);
+});
+
+const { certificate: root } = createAuthority();
+
+/** A control plane that sends these roots to whoever asks for them. */
+async function rootsFrom(sent: string[], own?: SecureServerOptions) {
+  const answers: DeltaDiscoveryRequest[] = [];
+  const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: sent }));
+  const response = create(DeltaDiscoveryResponseSchema, {
+    typeUrl: proxyConfigType,
+    nonce: 'n',
+    resources: [{ name: 'roots', resource }],
+  });
+  const { address } = await controlPlane((call) => {
+    const reader = new FrameReader({ wholeBytes: 1_000_000 });
+    call.stream.on('data', (chunk: Buffer) =>
+      reader.push(chunk, ({ bytes }) => {
+        const request = fromBinary(DeltaDiscoveryRequestSchema, bytes.subarray(5));
+        if (request.typeUrl !== proxyConfigType) return;
+        if (request.responseNonce === '') call.write(frameOf(toBinary(DeltaDiscoveryResponseSchema, response)));
+        else answers.push(request);
+      }),
+    );
+  }, own);
+  return { address, answers };
+}
+
+test.each([
+  { what: 'that no certificate is in', sent: ['none', root.slice(0, 200)], refused: /can be read/, told: [] },
+  { what: 'of which one can be read', sent: ['none', root], refused: undefined, told: [root] },
+])('roots $what', async ({ sent, refused, told }) => {
+  const { address, answers } = await rootsFrom(sent);
+  const proxy = await start(address, { trustBundles: true, bundles: 'served' });
+  reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
+  await eventually('they are answered', () => answers.length === 1);
+  expect(answers[0]!.responseNonce).toBe('n');
+  expect(answers[0]!.errorDetail?.message).toEqual(refused === undefined ? undefined : expect.stringMatching(refused));
+  const received = proxy.told.filter(({ type }) => type === 'trust-bundle.received');
+  expect(received.flatMap(({ roots }) => roots as string[]).map((pem) => pem.trim())).toEqual(
+    told.map((pem) => pem.trim()),
+  );
+});
+
+test.each([
+  { over: 'plaintext', isSecure: false },
+  { over: 'TLS', isSecure: true },
+])('by roots that came over $over a control plane is known only if it has shown who it is', async ({ isSecure }) => {
+  const authority = createAuthority();
+  const { privateKey, certificate } = authority.issue(['localhost']);
+  const { address, answers } = await rootsFrom(
+    [authority.certificate, root],
+    isSecure ? { key: privateKey, cert: certificate } : undefined,
+  );
+  const toldRoots = new ToldRoots();
+  const tls = { roots: authority.certificate, serverName: 'localhost' };
+  const credentials = { headers: {}, shown: 'nothing', ...(isSecure && { tls }) };
+  const proxy = await start(address, { trustBundles: true, bundles: 'served', toldRoots, credentials });
+  reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
+  await eventually('they are answered', () => answers.length === 1);
+  expect(certificatesIn(Buffer.from(toldRoots.beside(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
 });

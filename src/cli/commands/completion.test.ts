@@ -11,7 +11,7 @@ function scriptFor(shell: string): string {
     .summary("serve the mesh, as it's told")
     .option('--configDir <dir>')
     .option('--domain <d>');
-  program.addCommand(completionCommand((text) => (printed = text)).exitOverride());
+  program.addCommand(completionCommand('tool', (text) => (printed = text)).exitOverride());
   program.parse(['completion', shell], { from: 'user' });
   return printed;
 }

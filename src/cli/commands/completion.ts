@@ -13,15 +13,16 @@ interface CompletionWords {
 
 /** The command, for the program that it is added to. */
 export function completionCommand(
+  program: string,
   print: (text: string) => void = (text) => standardOutput.print(`${text}\n`),
 ): Command {
   return new Command('completion')
     .summary('print a script with which a shell completes commands and flags')
     .description(
       'Prints a completion script. To use it at once:\n' +
-        '  bash, zsh   source <(pilot-discovery completion bash)\n' +
-        '  fish        pilot-discovery completion fish | source\n' +
-        '  powershell  pilot-discovery completion powershell | Out-String | Invoke-Expression',
+        `  bash, zsh   source <(${program} completion bash)\n` +
+        `  fish        ${program} completion fish | source\n` +
+        `  powershell  ${program} completion powershell | Out-String | Invoke-Expression`,
     )
     .addArgument(new Argument('<shell>').choices(shells))
     .action((shell: Shell, _: object, command: Command) => print(completionScript(wordsOf(command.parent!), shell)));

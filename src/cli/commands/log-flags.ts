@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { LineSink, SinkLines } from '../../runtime/line-sink.ts';
-import { createLogger, type Logger } from '../../runtime/log.ts';
+import { createLogger, type Logger, parseLogLevels } from '../../runtime/log.ts';
 import { mistakeInPath } from '../../runtime/outlet.ts';
 import { appendTo, standardError, standardOutput } from '../../runtime/standard-streams.ts';
 
@@ -10,16 +10,18 @@ export interface LogFlags {
   readonly log_output_level: string;
   readonly log_as_json?: boolean;
   readonly log_target: string;
+  readonly log_caller?: string;
+  readonly log_stacktrace_level?: string;
 }
 
-/** Adds them to a command. `--log_caller` and `--log_stacktrace_level` are taken and mean nothing here. */
+/** Adds them to a command. */
 export function addLogFlags(command: Command): Command {
   return command
     .addOption(new Option('--log_output_level <scope:level,…>', 'what is logged').default('default:info'))
     .addOption(new Option('--log_as_json', 'one JSON object a line'))
     .addOption(new Option('--log_target <where>', 'stdout, stderr or a file').default('stdout'))
-    .addOption(new Option('--log_caller <scopes>').hideHelp())
-    .addOption(new Option('--log_stacktrace_level <level>').hideHelp());
+    .addOption(new Option('--log_caller <scope,…>', 'whose lines say what wrote them; all').hideHelp())
+    .addOption(new Option('--log_stacktrace_level <scope:level,…>', 'lines with a stack').hideHelp());
 }
 
 export interface ProgramLog {
@@ -65,10 +67,18 @@ export function logWarnings(log: Logger): void {
 }
 
 function loggerTo(sink: LineSink, flags: LogFlags, quieter: string): Logger {
+  const stackTraceLevel = flags.log_stacktrace_level ?? '';
+  try {
+    parseLogLevels(stackTraceLevel);
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--log_stacktrace_level: ${messageOf(error)}`);
+  }
   try {
     return createLogger({
       outputLevel: [quieter, flags.log_output_level].filter(Boolean).join(','),
       asJson: flags.log_as_json === true,
+      ...(flags.log_caller !== undefined && { callers: flags.log_caller }),
+      stackTraceLevel,
       write: (line) => sink.write(line),
     });
   } catch (error) {

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../../test/fixtures/real-envoy.ts';
 import { requestCommand } from './request.ts';
 
 async function asking(...args: string[]): Promise<{ printed: string; seen: string[] }> {
@@ -25,22 +26,29 @@ async function asking(...args: string[]): Promise<{ printed: string; seen: strin
   return { printed, seen };
 }
 
-test('the answer’s body is printed; the leading slash may be left out; the body is sent', async () => {
+test('§11 request: the answer’s body is printed; the leading slash may be left out; the body is sent', async () => {
   expect(await asking('post', 'logging', 'level=debug')).toEqual({
     printed: 'fine',
     seen: ['POST /logging level=debug'],
   });
 });
 
-test('a redirect is followed, a 404 is an answer', async () => {
+test('§11 request: a redirect is followed, a 404 is an answer', async () => {
   expect((await asking('GET', '/moved')).seen).toEqual(['GET /moved ', 'GET /there ']);
   expect((await asking('GET', '/missing')).printed).toBe('no such path');
 });
 
-test('any other failure status is an error with what was answered', async () => {
+test('§11 request: any other failure status is an error with what was answered', async () => {
   await expect(asking('GET', '/broken')).rejects.toThrow(/a request failed: GET .*\/broken: status 500 out of order/);
 });
 
-test('a port that may not be asked is refused before anything is sent', async () => {
+test('§11 request: a port that may not be asked is refused before anything is sent', async () => {
   await expect(asking('GET', '/', '--debug-port', '22')).rejects.toThrow(/--debug-port 22 may not be asked/);
+});
+
+test('§11 request: nobody at the port is an error that says so', async () => {
+  const port = await freePort();
+  const target = { what: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
+  const asked = requestCommand(target, () => {}).parseAsync(['GET', '/'], { from: 'user' });
+  await expect(asked).rejects.toThrow(/GET http:\/\/127\.0\.0\.1:\d+\/: .*ECONNREFUSED/);
 });

@@ -7,7 +7,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { chooseRunDir } from '../../runtime/run-dir.ts';
 import { type DebuggerMode, debuggerModes } from '../../runtime/trace/debugger-access.ts';
 import { createRecorder, type Recorder } from '../../runtime/trace/recorder.ts';
-import type { TraceSink } from '../../runtime/trace/trace.ts';
+import type { TraceLevel, TraceSink } from '../../runtime/trace/trace.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { type TraceFile, traceFile } from '../../runtime/trace/trace-file.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
@@ -26,6 +26,7 @@ export function addRecordingFlags(command: Command): Command {
 }
 
 export interface Recording {
+  readonly level: TraceLevel;
   readonly recorder: Recorder;
   /** Absent with `--debugger off`. */
   readonly trace?: TraceEndpoint;
@@ -59,12 +60,13 @@ export function openRecording(options: {
   const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
   if (mode === 'off') {
     const recorder = createRecorder({ ...settings, sinks });
-    return { recorder, unwritten, close: async () => recorder.close() };
+    return { level, recorder, unwritten, close: async () => recorder.close() };
   }
   const ring = new TraceRing(recordsKept);
   const recorder = createRecorder({ ...settings, sinks: [...sinks, ring] });
   const trace = new TraceEndpoint({ ring, mode, runDir: chooseRunDir(options.runDir), log: log.scope('debugger') });
   return {
+    level,
     recorder,
     trace,
     unwritten,

@@ -19,7 +19,7 @@ async function waiting(...args: string[]): Promise<string[]> {
   return told;
 }
 
-test('asks after one period, and again until the answer is 200 (§11)', async () => {
+test('§11 wait: asks after one period, and again until the answer is 200', async () => {
   let asked = 0;
   let first = 0;
   const begin = performance.now();
@@ -32,7 +32,7 @@ test('asks after one period, and again until the answer is 200 (§11)', async ()
   expect(first).toBeGreaterThan(45);
 });
 
-test('when the limit is over, the last error is told', async () => {
+test('§11 wait: when the limit is over, the last error is told', async () => {
   const url = await serve((_, response) => response.writeHead(503).end());
   await expect(waiting('--url', url, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
     /timeout waiting .*Last error: HTTP status code 503/,
@@ -46,7 +46,7 @@ test('when the limit is over, the last error is told', async () => {
   ).rejects.toThrow(/Last error: /);
 });
 
-test('a limit of 0 fails without a question', async () => {
+test('§11 wait: a limit of 0 fails without a question', async () => {
   let asked = 0;
   const url = await serve((_, response) => {
     asked++;
@@ -56,7 +56,7 @@ test('a limit of 0 fails without a question', async () => {
   expect(asked).toBe(0);
 });
 
-test('values that are none are named', async () => {
+test('§11 wait: values that are none are named', async () => {
   await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(/--timeoutSeconds .*"soon"/);
   await expect(waiting('--periodMillis', '0')).rejects.toThrow(/--periodMillis .*"0"/);
   await expect(waiting('--url', 'localhost')).rejects.toThrow(/--url .*"localhost"/);

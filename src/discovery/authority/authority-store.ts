@@ -167,9 +167,12 @@ export class DirectoryStore implements AuthorityStore {
 }
 
 function journalIn(value: unknown): Journal {
-  const { stage, signer, other } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
+  const { stage, signer, other, tainted = null } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
   const isId = (id: unknown): id is string => typeof id === 'string' && /^[0-9a-f]+$/.test(id);
   const found = stages.find((one) => one === stage);
   if (found === undefined || !isId(signer) || (other !== null && !isId(other))) throw new Error('it is no journal');
-  return { stage: found, signer, other };
+  // One that was written before there were tainted roots has none.
+  const isKnown = tainted === null || tainted === signer || tainted === other;
+  if (!isKnown) throw new Error('it taints what it does not know');
+  return { stage: found, signer, other, tainted: tainted as Journal['tainted'] };
 }

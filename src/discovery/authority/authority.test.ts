@@ -42,7 +42,7 @@ async function begun(): Promise<{ one: Authority; id: string }> {
   const one = authority();
   expect(one.load()).toEqual({ outcome: 'absent' });
   const { id } = await one.prepareRoot();
-  one.writeJournal({ stage: 'steady', signer: id, other: null });
+  one.writeJournal({ stage: 'steady', signer: id, other: null, tainted: null });
   return { one, id };
 }
 
@@ -53,7 +53,10 @@ const pass = (ms: number): void => {
 describe('a root of our own', () => {
   it('is found again after a restart, its key readable by nobody else', async () => {
     const { id } = await begun();
-    expect(authority().load()).toEqual({ outcome: 'resumed', journal: { stage: 'steady', signer: id, other: null } });
+    expect(authority().load()).toEqual({
+      outcome: 'resumed',
+      journal: { stage: 'steady', signer: id, other: null, tainted: null },
+    });
     for (const name of readdirSync(state())) expect(statSync(join(state(), name)).mode & 0o077).toBe(0);
     expect(statSync(state()).mode & 0o077).toBe(0);
   });
@@ -80,7 +83,7 @@ describe('a root of our own', () => {
   it('goes on in the midst of a rotation', async () => {
     const { one, id } = await begun();
     const { id: next } = await one.prepareRoot();
-    const journal = { stage: 'trusting' as const, signer: id, other: next };
+    const journal = { stage: 'trusting' as const, signer: id, other: next, tainted: null };
     one.writeJournal(journal);
     const again = authority();
     expect(again.load()).toEqual({ outcome: 'resumed', journal });
@@ -99,16 +102,16 @@ describe('a root of our own', () => {
       which.publishRoots(roots);
       which.signWith(journal.signer);
     };
-    take(one, { stage: 'trusting', signer: id, other: next }, [id, next]);
+    take(one, { stage: 'trusting', signer: id, other: next, tainted: null }, [id, next]);
     expect(signersIn(one)).toEqual([id, id]);
-    take(one, { stage: 'signing', signer: next, other: id }, [next, id]);
+    take(one, { stage: 'signing', signer: next, other: id, tainted: null }, [next, id]);
     expect(signersIn(one)).toEqual([next, id]);
     const again = authority();
     const reading = again.load();
     expect(reading).toMatchObject({ outcome: 'resumed', journal: { stage: 'signing' } });
-    take(again, { stage: 'signing', signer: next, other: id }, [next, id]);
+    take(again, { stage: 'signing', signer: next, other: id, tainted: null }, [next, id]);
     expect(signersIn(again)).toEqual([next, id]);
-    take(again, { stage: 'dropping', signer: next, other: id }, [next]);
+    take(again, { stage: 'dropping', signer: next, other: id, tainted: null }, [next]);
     expect(signersIn(again)).toEqual([next, next]);
   });
 
@@ -116,8 +119,11 @@ describe('a root of our own', () => {
     const { one, id } = await begun();
     await one.prepareRoot();
     const again = authority();
-    expect(again.load()).toEqual({ outcome: 'resumed', journal: { stage: 'steady', signer: id, other: null } });
-    again.writeJournal({ stage: 'steady', signer: id, other: null });
+    expect(again.load()).toEqual({
+      outcome: 'resumed',
+      journal: { stage: 'steady', signer: id, other: null, tainted: null },
+    });
+    again.writeJournal({ stage: 'steady', signer: id, other: null, tainted: null });
     expect(readdirSync(state()).sort()).toEqual([`${id}.chain`, `${id}.key`, 'journal.json'].sort());
   });
 
@@ -132,9 +138,12 @@ describe('a root of our own', () => {
     const { one, id } = await begun();
     pass(60 * hour);
     const { id: next } = await one.prepareRoot();
-    one.writeJournal({ stage: 'signing', signer: next, other: id });
+    one.writeJournal({ stage: 'signing', signer: next, other: id, tainted: null });
     pass(50 * hour);
-    expect(authority().load()).toEqual({ outcome: 'resumed', journal: { stage: 'steady', signer: next, other: null } });
+    expect(authority().load()).toEqual({
+      outcome: 'resumed',
+      journal: { stage: 'steady', signer: next, other: null, tainted: null },
+    });
   });
 
   it('is due when a fifth of its life is left', async () => {
@@ -218,7 +227,7 @@ describe('an authority that is plugged in', () => {
   const begunWith = (root: Issuer): { one: Authority; id: string } => {
     plug(root);
     const one = authority();
-    const { journal } = one.load() as { journal: { stage: 'steady'; signer: string; other: null } };
+    const { journal } = one.load() as { journal: { stage: 'steady'; signer: string; other: null; tainted: null } };
     one.writeJournal(journal);
     return { one, id: journal.signer };
   };
@@ -238,7 +247,7 @@ describe('an authority that is plugged in', () => {
     plug(rootOf('other'));
     expect(authority().load()).toEqual({
       outcome: 'resumed',
-      journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id) },
+      journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id), tainted: null },
     });
   });
 

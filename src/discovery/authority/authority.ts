@@ -34,6 +34,8 @@ export interface AuthorityInForce {
   readonly ofServer: AuthorityMaterial;
   /** Those whose roots are trusted. */
   readonly authorities: readonly AuthorityMaterial[];
+  /** Of these, hashes of those of which nobody is to have a certificate any more. */
+  readonly tainted: readonly string[];
 }
 
 export class Authority {
@@ -42,6 +44,7 @@ export class Authority {
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
   readonly #listeners = new Set<(inForce: AuthorityInForce) => void>();
   #roots: readonly AuthorityId[] = [];
+  #tainted: AuthorityId | null = null;
   #signer: AuthorityMaterial | undefined;
   #journal: Journal | undefined;
 
@@ -57,7 +60,8 @@ export class Authority {
     const material = this.#signer;
     if (material === undefined || this.#roots.length === 0) return undefined;
     const [authorities, ofServer] = [this.#authorities, this.#ofServer ?? material];
-    return { material, bundle: this.#bundle, roots: this.#roots, ofServer, authorities };
+    const tainted = authorities.filter(({ id }) => id === this.#tainted).map(({ root }) => root.sha256);
+    return { material, bundle: this.#bundle, roots: this.#roots, ofServer, authorities, tainted };
   }
 
   get #authorities(): AuthorityMaterial[] {
@@ -73,6 +77,11 @@ export class Authority {
     const { stage, other } = this.#journal ?? {};
     const before = stage === 'signing' ? this.#materials.get(other ?? '') : undefined;
     return before !== undefined && before.notAfter > this.#options.now() ? before : undefined;
+  }
+
+  /** Whose key is no longer only ours; null: nobody has said so. */
+  get tainted(): AuthorityId | null {
+    return this.#journal?.tainted ?? null;
   }
 
   /** What was written down last; undefined before. */
@@ -146,8 +155,9 @@ export class Authority {
     for (const id of this.#materials.keys()) if (!idsOf(journal).includes(id)) this.#materials.delete(id);
   }
 
-  publishRoots(roots: readonly AuthorityId[]): void {
+  publishRoots(roots: readonly AuthorityId[], tainted: AuthorityId | null = null): void {
     this.#roots = roots;
+    this.#tainted = tainted;
     this.#saveRoots();
     this.#tell();
   }
@@ -168,7 +178,7 @@ export class Authority {
     this.#remember(plugged);
     const steady: AuthorityReading = {
       outcome: 'resumed',
-      journal: { stage: 'steady', signer: plugged.id, other: null },
+      journal: { stage: 'steady', signer: plugged.id, other: null, tainted: null },
     };
     if (journal === undefined) return steady;
     const before = this.#readStored(idsOf(journal).filter((id) => id !== plugged.id));
@@ -184,7 +194,7 @@ export class Authority {
       return steady;
     }
     if (old.root.sha256 === plugged.root.sha256) return steady;
-    return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id } };
+    return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id, tainted: null } };
   }
 
   #resumeStored(journal: Journal, now: Date): AuthorityReading {
@@ -200,7 +210,7 @@ export class Authority {
     const living = idsOf(journal).find((id) => !ended.includes(id));
     warn(`the authority ${ended.join(', ')} has ended${living === undefined ? ': a new root is made' : ''}`);
     if (living === undefined) return { outcome: 'absent' };
-    return { outcome: 'resumed', journal: { stage: 'steady', signer: living, other: null } };
+    return { outcome: 'resumed', journal: { stage: 'steady', signer: living, other: null, tainted: null } };
   }
 
   #readStored(ids: readonly AuthorityId[]): AuthorityMaterial[] {

@@ -2,22 +2,21 @@
 
 import { spawnSync } from 'node:child_process';
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Client, type ServiceError, status } from '@grpc/grpc-js';
 import { decodeJwt } from 'jose';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { typeUrls } from '../../../test/ads-client.ts';
 import {
   askForCertificate,
   type Asked as CertificateAsked,
-  CertificateCaller,
   type OwnCertificate,
   serverName,
 } from '../../../test/harness/certificate-caller.ts';
 import { ControlPlane, sidecar, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { givenAuthority, servingAuthority } from '../../../test/harness/given-authority.ts';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { findPath } from '../../identity/certificate-path.ts';
 import { makeRequest } from '../../identity/certificate-request.ts';
@@ -29,35 +28,17 @@ const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const cartUri = 'spiffe://cluster.local/ns/shop/sa/cart';
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-let directory: string;
-let caller: CertificateCaller;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'signing-'));
-  caller = new CertificateCaller(directory);
-});
-afterEach(async () => {
-  caller.close();
-  await stopControlPlanes();
-  rmSync(directory, { recursive: true });
-});
-
-async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
-  const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, {
-    SELF_SIGNED_CA_DIR: directory,
-    ...env,
-  });
-  await plane.ready();
-  return plane;
-}
+const given = givenAuthority();
+const serving = (env?: NodeJS.ProcessEnv): Promise<ControlPlane> => servingAuthority(given, env);
 
 function token(account = cart, audience?: string): Promise<string> {
-  return caller.token(account, audience);
+  return given.caller.token(account, audience);
 }
 
 type Asked = Partial<CertificateAsked>;
 
 function clientOf(plane: ControlPlane, own?: OwnCertificate): Client {
-  return caller.client(plane.port('ads.listening'), own);
+  return given.caller.client(plane.port('ads.listening'), own);
 }
 
 /** @throws ServiceError */
@@ -74,9 +55,9 @@ async function failure(asked: Promise<unknown>): Promise<ServiceError> {
 
 /** By the authority's own root, as nobody but the authority can. */
 function signedByRoot(uri: string, endsInMs = 60_000): Certificate {
-  const [id] = readdirSync(directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
-  const privateKey = createPrivateKey(readFileSync(join(directory, `${id}.key`)));
-  const certificate = readCertificates(readFileSync(join(directory, `${id}.chain`), 'utf8'))[0]!;
+  const [id] = readdirSync(given.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
+  const privateKey = createPrivateKey(readFileSync(join(given.directory, `${id}.key`)));
+  const certificate = readCertificates(readFileSync(join(given.directory, `${id}.chain`), 'utf8'))[0]!;
   const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + endsInMs) };
   const names = { uris: [uri], dns: [], ips: [] };
   return readCertificate(issueLeaf({ certificate, privateKey }, createPublicKey(key), names, life));
@@ -110,7 +91,7 @@ describe('CreateCertificate', () => {
     expect(leafOf(again).alternativeNames?.uris).toEqual([cartUri]);
     expect(leafOf(again).serialNumber).not.toBe(leafOf(chain).serialNumber);
     const xds = (node: object) => {
-      const stream = plane.client(plane.port('ads.listening'), caller.channel(own), serverName).sotw();
+      const stream = plane.client(plane.port('ads.listening'), given.caller.channel(own), serverName).sotw();
       stream.send({ node, typeUrl: typeUrls.CDS });
       return stream;
     };
@@ -184,7 +165,7 @@ describe('CreateCertificate', () => {
     const flags = { secureGRPCAddr: '127.0.0.1:0' };
     const prepare = ({ root }: { root: string }): void =>
       writeFileSync(join(root, 'mesh'), 'trustDomainAliases: [former.example]');
-    const plane = ControlPlane.starting(flags, prepare, { SELF_SIGNED_CA_DIR: directory });
+    const plane = ControlPlane.starting(flags, prepare, { SELF_SIGNED_CA_DIR: given.directory });
     await plane.ready();
     // Signed by the very root that signs for the mesh, so that it is the name alone that is looked at.
     const own = (uri: string): OwnCertificate => ({ chain: signedByRoot(uri).pem, key });
@@ -215,7 +196,7 @@ describe('CreateCertificate', () => {
 });
 
 describe('what an operator takes back', () => {
-  const takeBack = (...lines: string[]): void => writeFileSync(join(directory, 'revoked'), lines.join('\n'));
+  const takeBack = (...lines: string[]): void => writeFileSync(join(given.directory, 'revoked'), lines.join('\n'));
 
   it('is no proof from the next call on, and is one again when it is not taken back any more', async () => {
     const plane = await serving();
@@ -229,7 +210,7 @@ describe('what an operator takes back', () => {
     await ask(clientOf(plane, own), {});
     takeBack(`certificate ${leafOf(chain).serialNumber}`);
     expect((await failure(ask(clientOf(plane, own), {}))).code).toBe(status.UNAUTHENTICATED);
-    const stream = plane.client(plane.port('ads.listening'), caller.channel(own), serverName).sotw();
+    const stream = plane.client(plane.port('ads.listening'), given.caller.channel(own), serverName).sotw();
     stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
     expect((await stream.ended).code).toBe(status.UNAUTHENTICATED);
     // Whoever has a token as well is somebody by that.
@@ -244,11 +225,11 @@ describe('what an operator takes back', () => {
     const [stolen, good] = [await ask(clientOf(plane), { bearer }), await ask(clientOf(plane), { bearer })];
     const verified = (chain: readonly string[]): string => {
       const file = (name: string, text: string): string => {
-        writeFileSync(join(directory, name), text);
-        return join(directory, name);
+        writeFileSync(join(given.directory, name), text);
+        return join(given.directory, name);
       };
-      const args = ['-crl_check', '-CAfile', file('trusted.pem', caller.roots().toString())];
-      const lists = ['-CRLfile', join(directory, 'ca-crl.pem')];
+      const args = ['-crl_check', '-CAfile', file('trusted.pem', given.caller.roots().toString())];
+      const lists = ['-CRLfile', join(given.directory, 'ca-crl.pem')];
       const run = spawnSync('openssl', ['verify', ...args, ...lists, file('leaf.pem', chain[0]!)]);
       return `${run.stdout}${run.stderr}`;
     };
@@ -258,7 +239,8 @@ describe('what an operator takes back', () => {
     expect(verified(good)).toContain('OK');
     const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz`;
     await fetch(`${url}?order=rotate`, { method: 'POST' });
-    const lists = (): number => readFileSync(join(directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
+    const lists = (): number =>
+      readFileSync(join(given.directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
     await eventually('two roots are given out', async () => {
       const { roots } = (await (await fetch(url)).json()) as { roots: object[] };
       // Whoever sees two roots finds two lists.
@@ -285,14 +267,14 @@ describe('/debug/authorityz', () => {
   it('has the root rotated, which goes through where nobody could be cut off', async () => {
     const plane = await serving();
     const before = await page(plane);
-    const oldRoots = caller.roots();
+    const oldRoots = given.caller.roots();
     expect(before).toMatchObject({ stage: 'steady', roots: [before.signer] });
     expect(await order(plane, 'rotate')).toBe(202);
     await eventually('the new root alone', async () => {
       const now = await page(plane);
       return now.stage === 'steady' && now.signer.id !== before.signer.id && now.roots.length === 1;
     });
-    expect(caller.roots()).not.toEqual(oldRoots);
+    expect(given.caller.roots()).not.toEqual(oldRoots);
     // The port shows what the new root has signed.
     const chain = await ask(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).toBe((await page(plane)).signer.id);
@@ -316,6 +298,27 @@ describe('/debug/authorityz', () => {
     expect(await page(plane)).toMatchObject({ stage: 'steady', signer });
   });
 
+  it('renews everybody where the root is tainted, and leaves nobody behind unless it is told to', async () => {
+    const plane = await serving();
+    const { signer } = await page(plane);
+    await ask(clientOf(plane), { bearer: await token() });
+    expect(await order(plane, 'proceed')).toBe(409);
+    expect(await order(plane, 'taint')).toBe(202);
+    await eventually('somebody is missing', async () => (await page(plane)).waitsFor?.missing === 1);
+    expect(await page(plane)).toMatchObject({ stage: 'trusting', signer, tainted: signer.id });
+    const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=proceed`;
+    const refused = await fetch(url, { method: 'POST' });
+    expect(refused.status).toBe(409);
+    expect(await refused.text()).toContain(`1 would be cut off: ${cartUri}`);
+    expect(await order(plane, 'proceed&force=true', 'GET')).toBe(405);
+    expect((await page(plane)).stage).toBe('trusting');
+    expect(await order(plane, 'proceed&force=true')).toBe(202);
+    await eventually('the next one signs', async () => (await page(plane)).stage === 'signing');
+    const chain = await ask(clientOf(plane), { bearer: await token() });
+    expect(leafOf(chain).authorityKeyId).not.toBe(signer.id);
+    expect(plane.departures()).toEqual([]);
+  });
+
   it('changes nothing when it is looked at, or asked for something else', async () => {
     const plane = await serving();
     expect(await order(plane, 'rotate', 'GET')).toBe(405);
@@ -326,7 +329,7 @@ describe('/debug/authorityz', () => {
 });
 
 it('a key that others can read is no key', () => {
-  const file = join(directory, 'token.key');
+  const file = join(given.directory, 'token.key');
   const made = localTokenKey(file);
   expect(localTokenKey(file).export({ format: 'jwk' })).toEqual(made.export({ format: 'jwk' }));
   chmodSync(file, 0o640);

@@ -45,7 +45,7 @@ export class LedgerKeeper {
   }
 
   get missing(): Missing | undefined {
-    return this.#missing;
+    return this.#missing?.count === 0 ? undefined : this.#missing;
   }
 
   /** A certificate was handed out. */
@@ -56,6 +56,11 @@ export class LedgerKeeper {
   /** A workload says that it trusts these roots and no others of ours. Said again it is nothing new, and not written. */
   trusted(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
     if (!this.#options.ledger.hasWord(workload)) this.#add({ trusted: workload });
+  }
+
+  /** A workload is sent these roots: until it says that it trusts them nobody knows which it trusts, but for the same ones. */
+  sending(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
+    if (!this.#options.ledger.hasWord(workload)) this.trusted({ ...workload, roots: [] });
   }
 
   effect() {
@@ -97,7 +102,10 @@ export class LedgerKeeper {
       receive((order) => {
         awaited = order;
         toldAt = Number.NEGATIVE_INFINITY;
-        if (order.type === 'bundle.await') this.#since.set(textOfRoots(order.roots), this.#options.now());
+        const now = this.#options.now();
+        if (order.type === 'bundle.await') this.#since.set(textOfRoots(order.roots), now);
+        // Whoever asks from now on hears of this stage, and not of those whom the one before waited for.
+        this.#missing = this.#missingFor(order, now);
         lookAfter(settleMs);
       });
       return () => {

@@ -1,42 +1,31 @@
 /** Agents are told over xDS which roots to trust, and a rotation goes on by their word and nobody else's. */
+
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { typeUrls } from '../../../test/ads-client.ts';
-import { askForCertificate, CertificateCaller, serverName } from '../../../test/harness/certificate-caller.ts';
-import { ControlPlane, sidecar, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { askForCertificate, serverName } from '../../../test/harness/certificate-caller.ts';
+import { ControlPlane, sidecar } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { givenAuthority, servingAuthority } from '../../../test/harness/given-authority.ts';
+import { taintedIn } from '../../agent/xds/discovery-wire.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import { readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { makeRequest } from '../../identity/certificate-request.ts';
 import { issueLeaf, issueRoot } from '../../identity/issue.ts';
+import { TrustBundle } from '../../identity/trust-bundle.ts';
+import type { NodeIdentity, NodeResources } from '../ads/resource-source.ts';
+import { RootsForAgents } from './roots-for-agents.ts';
 
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-let directory: string;
-let caller: CertificateCaller;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'roots-'));
-  caller = new CertificateCaller(directory);
-});
-afterEach(async () => {
-  caller.close();
-  await stopControlPlanes();
-  rmSync(directory, { recursive: true });
-});
-
-async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
-  const flags = { secureGRPCAddr: '127.0.0.1:0' };
-  const plane = ControlPlane.starting(flags, undefined, { SELF_SIGNED_CA_DIR: directory, ...env });
-  await plane.ready();
-  return plane;
-}
+const given = givenAuthority();
+const serving = (env?: NodeJS.ProcessEnv): Promise<ControlPlane> => servingAuthority(given, env);
 
 const nodeOf = (account: typeof cart, id = 'a'): typeof sidecar => ({
   ...sidecar,
@@ -56,8 +45,8 @@ class Agent {
   }
 
   async renew(account = cart): Promise<void> {
-    const asked = { csr: makeRequest(key, []), bearer: await caller.token(account), node: this.node.id };
-    const chain = await askForCertificate(caller.client(this.#plane.port('ads.listening')), asked);
+    const asked = { csr: makeRequest(key, []), bearer: await given.caller.token(account), node: this.node.id };
+    const chain = await askForCertificate(given.caller.client(this.#plane.port('ads.listening')), asked);
     this.#own = { chain: chain[0]!, key };
   }
 
@@ -72,7 +61,7 @@ class Agent {
   }
 
   #client() {
-    return this.#plane.client(this.#plane.port('ads.listening'), caller.channel(this.#own), serverName);
+    return this.#plane.client(this.#plane.port('ads.listening'), given.caller.channel(this.#own), serverName);
   }
 }
 
@@ -103,10 +92,11 @@ interface Page {
   readonly waitsFor?: { readonly missing: number; readonly workloads: readonly string[] };
 }
 const page = async (plane: ControlPlane): Promise<Page> => (await plane.get('/debug/authorityz')).json();
-async function rotate(plane: ControlPlane): Promise<void> {
-  const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=rotate`;
+async function order(plane: ControlPlane, what: 'rotate' | 'taint' | 'revert'): Promise<void> {
+  const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${what}`;
   expect((await fetch(url, { method: 'POST' })).status).toBe(202);
 }
+const rotate = (plane: ControlPlane) => order(plane, 'rotate');
 const stage = (plane: ControlPlane, wanted: string) =>
   eventually(`the stage ${wanted}`, async () => (await page(plane)).stage === wanted);
 /** Whoever is missing is looked at again within this time. */
@@ -124,6 +114,51 @@ describe('the roots that agents are told', () => {
     acknowledge(stream, first);
     await rotate(plane);
     expect(rootsIn(await next(stream, 2))).toContain(root);
+  });
+
+  it('come with the word which of them is tainted, when there is something better', async () => {
+    const plane = await serving();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = agent.sotw();
+    const tainted = ({ resources }: { resources: { value: Uint8Array }[] }): string[] => taintedIn(resources[0]!.value);
+    const first = await next(stream, 1);
+    const [root] = readCertificates(rootsIn(first)[0]!);
+    acknowledge(stream, first);
+    await order(plane, 'taint');
+    const second = await next(stream, 2);
+    expect(tainted(second)).toEqual([]);
+    acknowledge(stream, second);
+    const third = await next(stream, 2);
+    expect(tainted(third)).toEqual([root!.sha256]);
+    acknowledge(stream, third);
+    await agent.renew();
+    const fourth = await next(stream, 1);
+    expect(tainted(fourth)).toEqual([]);
+    acknowledge(stream, fourth);
+    await stage(plane, 'steady');
+  });
+
+  it('are on their way to somebody: what they said before of others counts no more', async () => {
+    const plane = await serving();
+    const before = (await page(plane)).signer.id;
+    const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
+    for (const agent of agents) await agent.renew();
+    const streams = agents.map((agent) => agent.sotw());
+    for (const stream of streams) acknowledge(stream, await next(stream, 1));
+    await rotate(plane);
+    for (const stream of streams) acknowledge(stream, await next(stream, 2));
+    await stage(plane, 'signing');
+    for (const agent of agents) await agent.renew();
+    // The next root alone: nobody has said yet that they trust it, and they may by now.
+    for (const stream of streams) await next(stream, 1);
+    await order(plane, 'revert');
+    await stage(plane, 'trusting');
+    await settled();
+    expect(await page(plane)).toMatchObject({ stage: 'trusting', waitsFor: { missing: 2 } });
+    for (const stream of streams) acknowledge(stream, await next(stream, 2));
+    await stage(plane, 'signing');
+    expect((await page(plane)).signer.id).toBe(before);
   });
 
   it('lead a rotation from stage to stage by the word of every agent', async () => {
@@ -212,11 +247,13 @@ describe('roots of the mesh configuration', () => {
     return { chain: readCertificate(issueLeaf(issuer, createPublicKey(key), names, life)).pem, key };
   };
   const asks = (plane: ControlPlane, issuer: typeof own) =>
-    askForCertificate(caller.client(plane.port('ads.listening'), cartOf(issuer)), { csr: makeRequest(key, []) });
+    askForCertificate(given.caller.client(plane.port('ads.listening'), cartOf(issuer)), { csr: makeRequest(key, []) });
 
   it('are trusted for the mesh’s own trust domain alone: one of another cannot sign for us', async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours, theirs));
-    const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, { SELF_SIGNED_CA_DIR: directory });
+    const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
+      SELF_SIGNED_CA_DIR: given.directory,
+    });
     await plane.ready();
     const agent = new Agent(plane);
     await agent.renew();
@@ -236,7 +273,9 @@ describe('roots of the mesh configuration', () => {
 
   it('do not bend the word that a rotation waits for', async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours));
-    const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, { SELF_SIGNED_CA_DIR: directory });
+    const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
+      SELF_SIGNED_CA_DIR: given.directory,
+    });
     await plane.ready();
     const agent = new Agent(plane);
     await agent.renew();
@@ -316,5 +355,61 @@ describe('no word', () => {
       const { waitsFor: left, stage: then } = await page(plane);
       return then !== 'trusting' || left?.workloads.join().includes(agent.node.id) !== true;
     });
+  });
+});
+
+describe('the word of a workload with two streams', () => {
+  const node = nodeOf(cart);
+  const identity = 'spiffe://cluster.local/ns/shop/sa/cart';
+  const workload = { identity, node: node.id };
+  const bundle = (name: string): TrustBundle => {
+    const life = { notBefore: new Date(), notAfter: new Date(Date.now() + 3_600_000) };
+    return new TrustBundle('cluster.local', [
+      readCertificate(issueRoot(key, { organization: 'mesh', commonName: name }, life)),
+    ]);
+  };
+  const given = () => {
+    const roots = new RootsForAgents({
+      trustDomains: () => ['cluster.local'],
+      trusted: () => {},
+      sending: () => {},
+      changed: () => {},
+    });
+    const source = roots.beside({
+      open: () => ({ resources: { get: () => undefined, typesToPush: () => [], close() {} } }),
+    });
+    const open = (): NodeResources => {
+      const opened = source.open({ ...node, identities: [identity] } as NodeIdentity);
+      if ('error' in opened) throw new Error(opened.error);
+      return opened.resources;
+    };
+    const says = (stream: NodeResources): void =>
+      stream.acknowledged?.(proxyConfigType, stream.get(proxyConfigType, [])!.version);
+    return { roots, open, says };
+  };
+
+  it('outlives the older stream', () => {
+    const { roots, open, says } = given();
+    const older = open();
+    roots.publish(bundle('a'), ['one']);
+    says(older);
+    const newer = open();
+    roots.publish(bundle('b'), ['two']);
+    says(newer);
+    older.close();
+    expect(roots.wordOf(workload)).toEqual(['two']);
+    newer.close();
+    expect(roots.wordOf(workload)).toBeUndefined();
+  });
+
+  it('is the older one’s again when the newer stream ends', () => {
+    const { roots, open, says } = given();
+    const [older, newer] = [open(), open()];
+    roots.publish(bundle('a'), ['one']);
+    says(older);
+    roots.publish(bundle('b'), ['two']);
+    says(newer);
+    newer.close();
+    expect(roots.wordOf(workload)).toEqual(['one']);
   });
 });

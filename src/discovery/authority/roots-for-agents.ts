@@ -4,6 +4,7 @@
  * A rotation goes on by that word (spec/identity.md §8).
  */
 import { create } from '@bufbuild/protobuf';
+import { LRUCache } from 'lru-cache';
 import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
@@ -18,13 +19,15 @@ import type {
   ResourceSet,
   ResourceSource,
 } from '../ads/resource-source.ts';
-import { keyOfWorkload, type Workload } from './workload-ledger.ts';
+import { keyOfWorkload, textOfRoots, type Workload } from './workload-ledger.ts';
 
 export interface RootsForAgentsOptions {
   /** Of the mesh, now: its own, and then its aliases. */
   readonly trustDomains: () => readonly string[];
   /** A workload says that it trusts these roots and no others of ours. */
   readonly trusted: (word: Workload & { readonly roots: readonly AuthorityId[] }) => void;
+  /** These are about to be sent to it: what it said of others counts no more, for it may trust these alone from now on. */
+  readonly sending: (roots: Workload & { readonly roots: readonly AuthorityId[] }) => void;
   /** There are other roots: whoever watches them is to be brought up to date. */
   readonly changed: (change: ResourceChange) => void;
 }
@@ -37,26 +40,28 @@ const mostVersions = 8;
 export class RootsForAgents {
   readonly #options: RootsForAgentsOptions;
   #set: ResourceSet | undefined;
-  /** Whose roots a version stands for, the newest last. */
-  readonly #versions = new Map<string, readonly AuthorityId[]>();
-  /** By workload, what it said last on a stream that is still there. */
-  readonly #words = new Map<string, readonly AuthorityId[]>();
+  /** Whose roots a version stands for. */
+  readonly #versions = new LRUCache<string, readonly AuthorityId[]>({ max: mostVersions });
+  /** By workload, what it said on each stream that is still there, the latest word last. */
+  readonly #words = new Map<string, Map<object, readonly AuthorityId[]>>();
 
   constructor(options: RootsForAgentsOptions) {
     this.#options = options;
   }
 
-  /** From now on these are given out. The same ones again are nothing new. */
-  publish(bundle: TrustBundle, ids: readonly AuthorityId[]): void {
-    const message = create(ProxyConfigSchema, { caCertificatesPem: bundle.roots.map(({ pem }) => pem) });
+  /**
+   * From now on these are given out. The same ones again are nothing new.
+   *
+   * @param tainted hashes of those whose certificates are to be renewed now
+   */
+  publish(bundle: TrustBundle, ids: readonly AuthorityId[], tainted: readonly string[] = []): void {
+    const message = create(ProxyConfigSchema, {
+      caCertificatesPem: bundle.roots.map(({ pem }) => pem),
+      ...(tainted.length > 0 && { proxyMetadata: { TAINTED_ROOTS: tainted.join(',') } }),
+    });
     const resource = encodeResource(ProxyConfigSchema, message, resourceName);
     const { version } = resource;
-    this.#versions.delete(version);
     this.#versions.set(version, ids);
-    for (const oldest of this.#versions.keys()) {
-      if (this.#versions.size <= mostVersions) break;
-      this.#versions.delete(oldest);
-    }
     if (this.#set?.version === version) return;
     this.#set = { version, resources: new Map([[resourceName, resource]]) };
     this.#options.changed(rootsChange(version));
@@ -64,7 +69,7 @@ export class RootsForAgents {
 
   /** What a workload said of the roots that it trusts, on a stream that is still there. */
   wordOf(workload: Workload): readonly AuthorityId[] | undefined {
-    return this.#words.get(keyOfWorkload(workload));
+    return [...(this.#words.get(keyOfWorkload(workload))?.values() ?? [])].at(-1);
   }
 
   /** What there is, and the roots beside it. */
@@ -80,10 +85,12 @@ export class RootsForAgents {
 
   #withRoots(others: NodeResources, node: NodeIdentity): NodeResources {
     const workload = this.#workloadOf(node);
+    const stream = {};
     let sent: ResourceSet | undefined;
     return {
       get: (typeUrl, names) => {
         if (typeUrl !== proxyConfigType) return others.get(typeUrl, names);
+        if (sent !== this.#set && workload !== undefined) this.#sends(workload, stream);
         sent = this.#set;
         return sent;
       },
@@ -96,20 +103,39 @@ export class RootsForAgents {
       },
       acknowledged: (typeUrl, version) => {
         others.acknowledged?.(typeUrl, version);
-        if (typeUrl === proxyConfigType && workload !== undefined) this.#heard(workload, version);
+        if (typeUrl === proxyConfigType && workload !== undefined) this.#heard(workload, stream, version);
       },
       close: () => {
-        if (workload !== undefined) this.#words.delete(keyOfWorkload(workload));
+        if (workload !== undefined) this.#forget(workload, stream);
         others.close();
       },
     };
   }
 
-  #heard(workload: Workload, version: string): void {
+  #sends(workload: Workload, stream: object): void {
+    const roots = this.#set && this.#versions.get(this.#set.version);
+    if (roots === undefined) return;
+    const words = this.#words.get(keyOfWorkload(workload));
+    if (textOfRoots(words?.get(stream) ?? []) !== textOfRoots(roots)) words?.delete(stream);
+    this.#options.sending({ ...workload, roots });
+  }
+
+  #heard(workload: Workload, stream: object, version: string): void {
     const roots = this.#versions.get(version);
     if (roots === undefined) return;
-    this.#words.set(keyOfWorkload(workload), roots);
+    const key = keyOfWorkload(workload);
+    const words = this.#words.get(key) ?? new Map<object, readonly AuthorityId[]>();
+    this.#words.set(key, words);
+    words.delete(stream);
+    words.set(stream, roots);
     this.#options.trusted({ ...workload, roots });
+  }
+
+  #forget(workload: Workload, stream: object): void {
+    const key = keyOfWorkload(workload);
+    const words = this.#words.get(key);
+    words?.delete(stream);
+    if (words?.size === 0) this.#words.delete(key);
   }
 
   /** Undefined: its word counts for nobody. Who it is never comes from what it says of itself, but for the id of its node. */

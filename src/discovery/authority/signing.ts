@@ -96,6 +96,7 @@ export class Signing {
     this.roots = new RootsForAgents({
       trustDomains,
       trusted: (word) => this.ledger.trusted(word),
+      sending: (roots) => this.ledger.sending(roots),
       changed: options.rootsChanged,
     });
     this.authority.onChanged((inForce) => {
@@ -130,8 +131,8 @@ export class Signing {
     return isChanged;
   }
 
-  #publishRoots({ bundle, roots }: AuthorityInForce): void {
-    this.roots.publish(bundle.with(...this.#rootsOfMesh()), roots);
+  #publishRoots({ bundle, roots, tainted }: AuthorityInForce): void {
+    this.roots.publish(bundle.with(...this.#rootsOfMesh()), roots, tainted);
   }
 
   /** The same ones for the same configuration; what is passed over is told once. */
@@ -168,11 +169,12 @@ export class Signing {
 
   /** For the debug page. */
   describe(): object {
-    const { inForce, stage } = this.authority;
+    const { inForce, stage, tainted } = this.authority;
     const { missing } = this.ledger;
     const { tokens, certificates } = this.revoked.current;
     return {
       stage: stage ?? 'not ready',
+      ...(tainted !== null && { tainted }),
       signer: inForce && describeCertificate(inForce.material.issuer.certificate),
       roots: inForce?.bundle.roots.map(describeCertificate) ?? [],
       revoked: { tokens: tokens.size, certificates: certificates.size, lists: this.revocationLists },
@@ -220,7 +222,7 @@ export class Signing {
         writeJournal: fromPromise<void, Journal>(async ({ input }) => authority.writeJournal(input)),
       },
       actions: {
-        publishRoots: (_, { roots }) => authority.publishRoots(roots),
+        publishRoots: (_, { roots, tainted }) => authority.publishRoots(roots, tainted),
         signWith: (_, { signer }) => authority.signWith(signer),
       },
     });

@@ -25,8 +25,8 @@ export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
     resourcesOf(sections, `${typePrefix}${schema.typeName}`).flatMap((json) => {
       try {
         return [
-          fromJson(schema, withoutUnknownTypes(json, typeRegistry), {
-            registry: typeRegistry,
+          fromJson(schema, withoutUnknownTypes(json, typeRegistry()), {
+            registry: typeRegistry(),
             ignoreUnknownFields: true,
           }),
         ];

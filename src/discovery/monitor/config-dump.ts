@@ -207,5 +207,5 @@ export function withoutKeys(packed: Any): Any {
 
 function asJson(configs: Any[]): object {
   const dump = create(ConfigDumpSchema, { configs });
-  return toJson(ConfigDumpSchema, dump, { registry: typeRegistry, useProtoFieldName: true }) as object;
+  return toJson(ConfigDumpSchema, dump, { registry: typeRegistry(), useProtoFieldName: true }) as object;
 }

@@ -1,14 +1,14 @@
 /** The effect of `discovery/http`: probes, metrics and debug pages. */
 import { type AnyActorRef, fromCallback } from 'xstate';
-import type { HttpOrder, RotationOrder, RotationRevert } from '../../../machines/discovery/protocol.ts';
+import type { HttpOrder, OperatorOrder } from '../../../machines/discovery/protocol.ts';
 import { relay } from '../../runtime/actors/relay.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
+import { Profiler, profilingPath } from '../../runtime/profiler.ts';
 import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { answerDebug, type DebugAccess, type DebugSources } from './debug-endpoints.ts';
 import { type HttpAnswer, type HttpRequest, HttpServers, type HttpServersOptions } from './http-server.ts';
 import type { DiscoveryMetrics } from './metrics.ts';
-import { Profiler, profilingPath } from './pprof.ts';
 
 export interface HttpEffectOptions extends HttpServersOptions {
   readonly addresses: readonly ListenAddress[];
@@ -31,8 +31,8 @@ export interface HttpEffectOptions extends HttpServersOptions {
 export interface PageOrders {
   /** Has everything pushed to everyone. */
   readonly pushAll: () => void;
-  /** Has the root of the authority rotated, or the last step of that taken back. */
-  readonly rotateRoot: (order: (RotationOrder | RotationRevert)['type']) => void;
+  /** What an operator orders of the authority. */
+  readonly rotateRoot: (order: OperatorOrder['type']) => void;
 }
 
 export function httpEffect(options: HttpEffectOptions) {

@@ -73,6 +73,7 @@ export interface ProxyConfig {
   readonly image?: Message;
   readonly privateKeyProvider?: Message;
   readonly proxyHeaders?: Message;
+  readonly connectionSettings?: Message;
   readonly envoyMetricsServiceAddress?: string;
 }
 
@@ -160,6 +161,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   image: optional(message),
   privateKeyProvider: optional(message),
   proxyHeaders: optional(message),
+  connectionSettings: optional(message),
   envoyMetricsServiceAddress: optional(text),
 };
 
@@ -172,7 +174,39 @@ const decodeFields = struct(fields);
  * @param path what error paths begin with: `defaultConfig` inside a mesh file, else empty
  */
 export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial<ProxyConfig>> {
-  return value === undefined || value === null ? E.right({}) : decodeFields(value, path);
+  return value === undefined || value === null ? E.right({}) : decodeFields(withJsonNames(value), path);
+}
+
+const written: ReadonlySet<string> = new Set(
+  Object.entries(fields).map(([property, field]) => (field as { from?: string }).from ?? property),
+);
+
+/** `discovery_address` is `discoveryAddress`: messages of the API may have either name, at any depth but as keys of maps. */
+function withJsonNames(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, element]) => {
+      const name = written.has(jsonName(key)) ? jsonName(key) : key;
+      return [name, mergedPerField.has(name) && name !== 'proxyMetadata' ? withinMessage(element) : element];
+    }),
+  );
+}
+
+function withinMessage(value: unknown, depth = 0): unknown {
+  if (Array.isArray(value)) return depth > deepestNames ? value : value.map((item) => withinMessage(item, depth + 1));
+  if (!isObject(value) || depth > deepestNames) return value;
+  const entries = Object.entries(value).map(([key, element]): [string, unknown] => {
+    const name = jsonName(key);
+    return [name, name === 'customTags' ? element : withinMessage(element, depth + 1)];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Messages of a proxy configuration are not deeper. */
+const deepestNames = 10;
+
+function jsonName(key: string): string {
+  return key.replace(/(?<=[a-z0-9])_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 const mergedPerField = new Set<string>([
@@ -187,6 +221,7 @@ const mergedPerField = new Set<string>([
   'image',
   'privateKeyProvider',
   'proxyHeaders',
+  'connectionSettings',
 ]);
 
 /** Alternatives of one choice inside a message: saying one takes back the other. */
@@ -217,12 +252,13 @@ function mergeMessages(base: Message, over: Message, oneOfThese: readonly string
   const kept = Object.entries(base).filter(
     ([key]) => chosen === undefined || key === chosen || !oneOfThese.includes(key),
   );
-  const merged: Record<string, unknown> = Object.fromEntries(kept);
+  // Not by assignment: a key named __proto__ must stay a key.
+  const merged = new Map<string, unknown>(kept);
   for (const [key, value] of Object.entries(over)) {
-    const before = merged[key];
-    merged[key] = isObject(before) && isObject(value) ? mergeMessages(before, value, []) : value;
+    const before = merged.get(key);
+    merged.set(key, isObject(before) && isObject(value) ? mergeMessages(before, value, []) : value);
   }
-  return merged;
+  return Object.fromEntries(merged);
 }
 
 /** The form in which people write it: what goes into the node's metadata, and what the agent prints at start. */

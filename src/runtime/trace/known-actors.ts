@@ -28,6 +28,9 @@ export interface Cause {
 export class KnownActors {
   readonly #known = new WeakMap<AnyActorRef, KnownActor>();
   readonly #foreign: boolean;
+  /** Root actors of anybody's program, by their names; the program may give two of them one id. */
+  readonly #roots = new Map<string, AnyActorRef>();
+  readonly #rootNames = new WeakMap<AnyActorRef, string>();
 
   /** @param foreign names are paths: in anybody's program an id is unique only below its parent */
   constructor(foreign = false) {
@@ -35,7 +38,24 @@ export class KnownActors {
   }
 
   nameOf(ref: AnyActorRef): string {
-    return actorName(ref, this.#foreign);
+    if (!this.#foreign) return actorName(ref);
+    return ref._parent === undefined ? this.#rootName(ref) : `${this.nameOf(ref._parent)}/${ref.id}`;
+  }
+
+  /** Two that live at the same time have two names, whatever ids they were given. */
+  #rootName(ref: AnyActorRef): string {
+    const known = this.#rootNames.get(ref);
+    if (known !== undefined) return known;
+    let name = ref.id;
+    for (let number = 2; this.#isTaken(name); number++) name = `${ref.id} (${number})`;
+    this.#roots.set(name, ref);
+    this.#rootNames.set(ref, name);
+    return name;
+  }
+
+  #isTaken(name: string): boolean {
+    const other = this.#roots.get(name);
+    return other !== undefined && other.getSnapshot().status === 'active';
   }
 
   /** @param spawned the number of its record; 0 where it was not recorded */

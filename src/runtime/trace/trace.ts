@@ -31,10 +31,25 @@ export interface TraceHeader {
    * is cut where it is not plain or too much (`bounded-data.ts`).
    */
   foreign?: boolean;
+  /** Of several programs on one axis: names of actors begin with a label (`gateway:epoch-1`). */
+  programs?: readonly MergedProgram[];
   /** Types of events that are left out, and what they change without changing a state: routine that comes in thousands. */
   omits?: readonly string[];
   /** Who lived before the first record, in the order of their spawns: after a rotation, or when a ring has run over. */
   actors?: readonly ActorSnapshot[];
+}
+
+/** Whether two traces, or parts of one, are of one run of a program. */
+export function isSameRun(one: TraceHeader, other: TraceHeader): boolean {
+  return one.program === other.program && one.pid === other.pid && one.startedAt === other.startedAt;
+}
+
+/** A program that is in a trace with others (`chartpilot trace --merge`). */
+export interface MergedProgram {
+  readonly label: string;
+  readonly program: string;
+  readonly pid: number;
+  readonly foreign?: boolean;
 }
 
 export type TraceLevel = 'standard' | 'full';

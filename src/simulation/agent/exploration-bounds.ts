@@ -2,6 +2,7 @@
 import type { InspectionEvent } from 'xstate';
 import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import type { Invariant } from './invariants/invariant.ts';
+import { firstBinary } from './simulated-process.ts';
 
 /** How much of each kind a run may hold. */
 export interface Bounds {
@@ -31,6 +32,8 @@ export interface ExplorationOptions {
   readonly readingHangs?: boolean;
   /** The watch of the certificate directory may fail or hang, and the directory may go and come. */
   readonly watchFails?: boolean;
+  /** Another Envoy may be put at the path of the binary: one that fits, or, as a fault, one that does not. */
+  readonly binaryReplaced?: boolean;
   /** People are told what an Envoy waits for. Nothing else comes of it, so it is left out where it is not said. */
   readonly notices?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
@@ -39,6 +42,12 @@ export interface ExplorationOptions {
 }
 
 export const explorationBaseIds: readonly number[] = [7, 8];
+
+/** Nobody looks at the path of Envoy's binary where others may not lie there. */
+export const withBinary = (settings: AgentSettings, isReplaced: boolean): AgentSettings => ({
+  ...settings,
+  binary: { ...settings.binary, path: isReplaced ? '/usr/bin/envoy' : '', first: firstBinary },
+});
 
 /** As in production, but for counters: a bucket of one token, and a budget of one retry. */
 export const explorationSettings: AgentSettings = {

@@ -16,7 +16,8 @@ export interface Situation {
 }
 
 /** What is asked of the agent; every other choice that is bounded is a fault. */
-export const isTrigger = (name: string): boolean => name === 'cert' || name === 'hup' || name === 'term';
+export const isTrigger = (name: string): boolean =>
+  name === 'cert' || name === 'hup' || name === 'term' || name === 'binary';
 
 const free = (name: string): Choice => ({ name, free: true });
 const bounded = (name: string): Choice => ({ name, free: false });
@@ -27,6 +28,10 @@ export function* choicesIn({ state: s, host, zone, watchFails, agentEnds }: Situ
   if (s.stop === 'not ordered' && !agentEnds) {
     if (s.triggers > 0 && mayChange) yield bounded('cert');
     if (s.triggers > 0) yield bounded('hup');
+    if (s.binaryWatch !== undefined && !s.misfit) {
+      if (s.triggers > 0) yield bounded('binary');
+      if (s.faults > 0) yield bounded('misfit');
+    }
     if (s.faults > 0 && mayChange && !s.spoiled) yield bounded('spoil');
     if (watchFails) yield* ofDirectory(s);
   }

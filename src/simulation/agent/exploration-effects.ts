@@ -1,9 +1,19 @@
 /** The agent's machines with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import {
+  type BinaryCheck,
+  type BinaryCheckOrder,
+  binaryWatcherMachine,
+} from '../../../machines/agent/binary-watcher.machine.ts';
 import { certWatcherMachine } from '../../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
-import { epochMachine, type Prepared, type PrepareOrder } from '../../../machines/agent/epoch.machine.ts';
+import {
+  epochMachine,
+  type Prepared,
+  type PrepareOrder,
+  type StartOrder,
+} from '../../../machines/agent/epoch.machine.ts';
 import type {
   AdminUse,
   EnvoyAsk,
@@ -43,9 +53,13 @@ export interface EffectWorld {
   readFiles(): string;
   /** Why Envoy could not use them. */
   fileProblems?(): string[];
+  /** The directory of the binary is watched, or no more. Absent: nothing is heard of it. */
+  watchingBinary?(watch: AnyActorRef | undefined): void;
+  /** What lies at the path of the binary. Absent: what was there at the start. */
+  checkBinary?(): BinaryCheck;
   preparing(call: Running<PrepareOrder>): void;
   notPreparing(call: Running<EpochRun>): void;
-  spawn(effect: Running<EpochRun>): void;
+  spawn(effect: Running<StartOrder>): void;
   signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
   /** The effect is stopped: nobody waits for the process any more. */
   abandon(effect: Running<EpochRun>): void;
@@ -79,6 +93,7 @@ export interface AgentMachines {
   supervisor: typeof supervisorMachine;
   epoch: typeof epochMachine;
   certWatcher: typeof certWatcherMachine;
+  binaryWatcher: typeof binaryWatcherMachine;
   directoryWatch: typeof directoryWatchMachine;
   status: typeof statusMachine;
   restart: typeof restartMachine;
@@ -90,6 +105,7 @@ export const agentMachines: AgentMachines = {
   supervisor: supervisorMachine,
   epoch: epochMachine,
   certWatcher: certWatcherMachine,
+  binaryWatcher: binaryWatcherMachine,
   directoryWatch: directoryWatchMachine,
   status: statusMachine,
   restart: restartMachine,
@@ -123,6 +139,7 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
         },
       }),
       certWatcher: scriptedWatcher(machines),
+      binaryWatcher: scriptedBinaryWatcher(machines),
       supervisor: machines.supervisor.provide({
         actors: {
           epoch: scriptedEpoch(machines.epoch),
@@ -155,6 +172,27 @@ export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typ
         start: (watch) => world(watch).watching(watch, true),
         stop: (watch) => world(watch).watching(watch, false),
       }),
+    },
+  });
+}
+
+function scriptedBinaryWatcher({ binaryWatcher, directoryWatch }: AgentMachines): typeof binaryWatcherMachine {
+  return binaryWatcher.provide({
+    actors: {
+      directory: directoryWatch.provide({
+        actors: {
+          watchDirectory: scriptedCallback<{ type: never }, WatchOrder>({
+            start: (watch) => {
+              world(watch).watchingBinary?.(watch.self);
+              report(watch.self, { type: 'watch.began' });
+            },
+            stop: (watch) => world(watch).watchingBinary?.(undefined),
+          }),
+        },
+      }),
+      checkBinary: scriptedPromise<BinaryCheck, BinaryCheckOrder>((call) =>
+        settle(call.self, { value: world(call).checkBinary?.() ?? { binary: call.input.known, description: '' } }),
+      ),
     },
   });
 }
@@ -193,7 +231,7 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
         (call) => world(call).preparing(call),
         (call) => world(call).notPreparing(call),
       ),
-      process: scriptedCallback<ProcessSignal, EpochRun & { configFile: string }>({
+      process: scriptedCallback<ProcessSignal, StartOrder>({
         start: (effect) => world(effect).spawn(effect),
         receive: (effect, { signal }) => world(effect).signal(effect, signal),
         stop: (effect) => world(effect).abandon(effect),

@@ -6,6 +6,7 @@ import type { AgentSettings } from '../../../machines/agent/settings.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { WorldState } from './exploration-state.ts';
 import type { Invariant, Observed } from './invariants/invariant.ts';
+import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import type { HostWatch, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
 
 export type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
@@ -46,10 +47,14 @@ export class Oversight {
       if (!process.seen && !process.sentAway) this.noteCalledOff();
     },
     wentLive: (process) => this.#countDeadline(process, false),
-    seen: (process) => this.#countDeadline(process, true),
+    seen: (process) => {
+      this.#countDeadline(process, true);
+      this.#noteFirst(process);
+    },
     left: (process, end) => {
       this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
       this.#noteLeft(process);
+      this.#noteBinary(process, end);
     },
   };
 
@@ -64,10 +69,17 @@ export class Oversight {
   }
 
   /** The supervisor tells of its decisions: each start is decided once and over once. */
-  hear({ type, name }: AnyEventObject): void {
+  hear({ type, name, binary }: AnyEventObject): void {
+    if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
     this.judge((invariant, observed) => invariant.telling?.(type, name, observed));
     this.#watched.change({ restart: type === 'restart.decided' ? name : undefined });
+  }
+
+  #noteWithdrawn(binary: string): void {
+    const { withdrawn, failedBinaries } = this.#watched.state;
+    const change = { withdrawn: new Set(withdrawn).add(binary), failedBinaries: new Set(failedBinaries).add(binary) };
+    this.#watched.change(change);
   }
 
   /** The first order to stop, or the second one. */
@@ -158,6 +170,34 @@ export class Oversight {
     if (this.#watched.host.processes.some((other) => other.supersededSeen || isKnownToServe(other))) this.noteFailure();
   }
 
+  /** It died by itself before it had served for a minute: it is not to come again. Of what serves nobody would say so. */
+  #noteBinary(
+    { binary, sentAway, supersededSeen, closed, parentCrashed, seen }: SimulatedProcess,
+    end: ProcessEnd,
+  ): void {
+    const { state, host } = this.#watched;
+    const isOrdered = sentAway || supersededSeen || closed || state.stop !== 'not ordered';
+    if (isOrdered || parentCrashed || end.refusedByParent) return;
+    if (state.proven.has(binary)) {
+      // There is nothing else to go back to.
+      if (!seen && !host.processes.some(isKnownToServe)) this.#prove([...state.checked].at(-1)!);
+      return;
+    }
+    if (host.processes.some((other) => other.binary === binary && isKnownToServe(other))) return;
+    this.#watched.change({ failedBinaries: new Set(state.failedBinaries).add(binary) });
+  }
+
+  /** Before the first that is ever live there is nobody to go back to. */
+  #noteFirst({ binary }: SimulatedProcess): void {
+    if (this.#watched.state.everLive) return;
+    this.#watched.change({ everLive: true });
+    this.#prove(binary);
+  }
+
+  #prove(binary: string): void {
+    this.#watched.change({ proven: new Set(this.#watched.state.proven).add(binary) });
+  }
+
   #noteLeft(process: SimulatedProcess): void {
     const isOfNoUse = process.sentAway || process.supersededSeen || process.closed;
     if (isOfNoUse) {
@@ -201,6 +241,9 @@ export class Oversight {
       restartsInFull: !settings.hotRestart || baseIds.filter((baseId) => !this.#isLost(baseId)).length < 2,
       policy: settings,
       restart: state.restart,
+      checked: state.checked,
+      failedBinaries: state.failedBinaries,
+      withdrawn: state.withdrawn,
     };
   }
 }

@@ -3,8 +3,7 @@ import type { AnyActorRef } from 'xstate';
 import type { Violation } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { Bounds } from './exploration-bounds.ts';
-import type { ServingAdmin } from './simulated-host.ts';
-import type { Generation } from './simulated-process.ts';
+import { firstBinary, type Generation } from './simulated-process.ts';
 
 /** Immutable: every change makes a new one. */
 export interface WorldState {
@@ -45,12 +44,28 @@ export interface WorldState {
   readonly hung: boolean;
   /** There is no directory at the watched path. */
   readonly away: boolean;
+  /** Which Envoy lies at the path of the binary, and whether it fits. */
+  readonly binary: number;
+  readonly misfit: boolean;
+  /** Those that were looked at and found to fit. */
+  readonly checked: ReadonlySet<string>;
+  /** Those that died by themselves before they had proven themselves, or were taken back. */
+  readonly failedBinaries: ReadonlySet<string>;
+  /** Those of which the supervisor has told that it takes them back. */
+  readonly withdrawn: ReadonlySet<string>;
+  /** Those that have served for a minute; the first one has always. */
+  readonly proven: ReadonlySet<string>;
+  /** Some Envoy has been live. */
+  readonly everLive: boolean;
+  /** Of the directory of the binary. */
+  readonly binaryWatch: AnyActorRef | undefined;
   /** Files that the first start needs are waited for. */
   readonly waiting: AnyActorRef | undefined;
   /** A reading of the certificate files that will be answered. */
   readonly reading: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
-  readonly adminOf: ServingAdmin;
+  /** The base id whose admin port is asked. */
+  readonly adminOf: number | undefined;
   /** The next start fails: the operating system has no process to give. */
   readonly unspawnable: boolean;
   readonly violations: readonly Violation[];
@@ -84,7 +99,15 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     waiting: undefined,
     reading: undefined,
     http: undefined,
-    adminOf: { baseId: undefined, lacks: false },
+    binary: 0,
+    misfit: false,
+    checked: new Set([firstBinary]),
+    failedBinaries: new Set(),
+    withdrawn: new Set(),
+    proven: new Set([firstBinary]),
+    everLive: false,
+    binaryWatch: undefined,
+    adminOf: undefined,
     unspawnable: false,
     violations: [],
   };
@@ -100,7 +123,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
  * the agent should run, and how often it has failed, is of no consequence any more.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
-  const calls = `${s.adminOf.baseId}${s.adminOf.lacks ? 'K' : ''} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
+  const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
   if (s.stop !== 'not ordered')
     return `${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
@@ -110,7 +133,11 @@ export function keyOfState(s: WorldState, mostFailures: number): string {
   const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
   const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
   const refused = isThere ? `lacking f${s.refused};` : '';
-  return `${s.triggers} ${s.faults} ${s.stops}|${files}${watch}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
+  const binary =
+    s.binary === 0
+      ? ''
+      : `binary ${s.binary}${s.misfit ? '!' : ''}${s.everLive ? 'L' : ''} ${[...s.failedBinaries].sort()} ${[...s.withdrawn].sort()} ${[...s.proven].sort()};`;
+  return `${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
 }
 
 /** What is constant, or says only how things came to be. */
@@ -124,6 +151,10 @@ const watched = [
   'port',
   'burst',
   'refillMs',
+  'path',
+  'first',
+  'watched',
+  'settleMs',
 ];
 const limits = [
   'startLimitMs',
@@ -135,7 +166,7 @@ const limits = [
 ];
 const reported = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
 /** And what decides on starts only: there are none after an order to stop. */
-const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'digest', 'orders', 'miscounts'];
+const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'provenBinary', 'digest', 'orders', 'miscounts'];
 const history = new Set([...settled, ...watched, ...limits, ...reported]);
 const historyAfterStop = new Set([...history, ...deciding]);
 const keys = new WeakMap<object, string>();

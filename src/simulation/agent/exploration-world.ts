@@ -4,6 +4,8 @@
  * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
  */
 import type { AnyActorRef } from 'xstate';
+import type { BinaryCheck } from '../../../machines/agent/binary-watcher.machine.ts';
+import type { PrepareOrder, StartOrder } from '../../../machines/agent/epoch.machine.ts';
 import type {
   AdminUse,
   EnvoyAsk,
@@ -15,7 +17,13 @@ import { type Running, report, settle } from '../../debugger/explore/scripted-ef
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
-import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
+import {
+  type Bounds,
+  type ExplorationOptions,
+  explorationBaseIds,
+  explorationSettings,
+  withBinary,
+} from './exploration-bounds.ts';
 import { answers, choicesIn, happenings, isNews, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
 import {
   allFilesAreThere,
@@ -64,7 +72,8 @@ export class ExplorationWorld implements World, EffectWorld {
   #choices: readonly Choice[] | undefined;
 
   constructor(agent: ScriptedAgent, bounds: Bounds, options: ExplorationOptions = {}) {
-    const { settings = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
+    const { settings: said = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
+    const settings = withBinary(said, options.binaryReplaced === true);
     this.#exactTimes = options.exactTimes ?? false;
     this.#faults = options.faults;
     this.#filesLate = options.filesLate ?? false;
@@ -190,7 +199,21 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#state.spoiled ? ['tls.crt: not a certificate'] : [];
   }
 
-  preparing({ input, self }: Running<Run>): void {
+  watchingBinary(watch: AnyActorRef | undefined): void {
+    this.#set({ binaryWatch: watch });
+  }
+
+  checkBinary(): BinaryCheck {
+    const { binary, misfit, checked } = this.#state;
+    if (misfit) return { refused: 'its hot restart version is 11.112' };
+    const name = `binary-${binary}`;
+    if (!checked.has(name)) this.#set({ failures: 0 });
+    this.#set({ checked: new Set(checked).add(name) });
+    return { binary: name, description: '' };
+  }
+
+  preparing({ input, self }: Running<PrepareOrder>): void {
+    this.#oversight.judge((invariant, observed) => invariant.preparing?.(input, observed));
     this.#host.noteTry(input.baseId);
     this.#set({ preparing: new Map(this.#state.preparing).set(this.#nameOf(input), self) });
   }
@@ -203,16 +226,16 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#oversight.noteCalledOff();
   }
 
-  spawn({ input, self }: Running<Run>): void {
+  spawn({ input, self }: Running<StartOrder>): void {
     if (this.#state.unspawnable) {
       this.#host.noteNoProcess(input.baseId);
       report(self, { type: 'process.failed', reason: 'EAGAIN' });
       return;
     }
     const generation = { files: filesThatAreRead(this.#state), orders: this.#state.wanted.orders };
-    const { epoch, baseId } = input;
+    const { epoch, baseId, binary } = input;
     const lacks = generation.files === this.#state.refused;
-    const { pid } = this.#host.spawn({ epoch, baseId, generation, lacks, effect: self });
+    const { pid } = this.#host.spawn({ epoch, baseId, generation, binary, lacks, effect: self });
     report(self, { type: 'process.spawned', pid });
   }
 
@@ -265,19 +288,24 @@ export class ExplorationWorld implements World, EffectWorld {
 
   orderStatus({ self }: Running<unknown>, order: HttpOrder): void {
     if (order.type === 'envoy.ask') {
+      if (order.at !== 'port') this.#tellListeners(self);
       report(self, {
         type: 'envoy.answered',
         request: order.request,
         ...this.#host.word(order.at, this.#state.adminOf),
       });
     }
-    if (order.type === 'admin.use') this.#set({ adminOf: { baseId: order.baseId, lacks: this.#hostLacks(order) } });
+    if (order.type === 'admin.use') {
+      this.#set({ adminOf: order.baseId });
+      this.#tellListeners(self);
+    }
     if (order.type === 'readiness.answer') this.#oversight.hearReadiness(order);
   }
 
-  /** It is asked once when it begins to serve: later its child may have the admin port. */
-  #hostLacks({ baseId }: AdminUse): boolean {
-    return this.#host.processes.some((one) => one.baseId === baseId && this.#host.hasAdmin(one) && one.lacks);
+  /** It is asked when it begins to serve, too: later its child may have the admin port. */
+  #tellListeners(http: AnyActorRef): void {
+    const listeners = this.#host.refusedListeners(this.#state.adminOf);
+    if (listeners !== undefined) report(http, { type: 'listeners.refused', listeners });
   }
 
   openStatus(http: AnyActorRef | undefined): void {
@@ -298,6 +326,10 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'away':
       case 'back':
         this.#changeDirectory(kind, subject === 'hung');
+        return;
+      case 'binary':
+      case 'misfit':
+        this.#replaceBinary(kind === 'misfit');
         return;
       case 'hup':
         this.#demandRestart();
@@ -339,6 +371,7 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'tick':
         // A minute of health is as good as a trigger.
         if (subject.endsWith('.healthy')) this.#set({ failures: 0 });
+        this.#noteHealth(subject);
         this.#notePreparationOver(subject);
         this.#system.fire(subject);
         return;
@@ -441,6 +474,15 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ files, spoiled: false, wanted: { ...wanted, files } });
   }
 
+  /** Of what does not fit nothing comes; what fits is what is wanted. */
+  #replaceBinary(misfit: boolean): void {
+    if (misfit) this.#spendFault();
+    else this.#set({ triggers: this.#state.triggers - 1 });
+    this.#set({ binary: this.#state.binary + 1, misfit });
+    const { binaryWatch } = this.#state;
+    if (binaryWatch !== undefined) report(binaryWatch, { type: 'files.changed', path: '/usr/bin/envoy' });
+  }
+
   #demandRestart(): void {
     const { triggers, wanted } = this.#state;
     this.#set({ triggers: triggers - 1, wanted: { ...wanted, orders: wanted.orders + 1 }, failures: 0 });
@@ -462,6 +504,12 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ unspawnable });
     settle(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json` } });
     this.#set({ unspawnable: false });
+  }
+
+  /** An Envoy has served for a minute, if it is that. */
+  #noteHealth(timer: string): void {
+    const [, name] = /^epoch-(\w+)\.healthy$/.exec(timer) ?? [];
+    if (name !== undefined) this.#set({ proven: new Set(this.#state.proven).add(this.#host.byLabel(name).binary) });
   }
 
   /** A start that has failed, if it is that deadline. */

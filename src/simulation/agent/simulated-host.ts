@@ -3,7 +3,7 @@
  * whatever the supervisor believes; invariants are checked against it. All of it is plain immutable data and actors.
  */
 import type { AnyActorRef } from 'xstate';
-import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/protocol.ts';
+import type { EnvoyAnswered, EnvoyAsk, RefusedListener } from '../../../machines/agent/protocol.ts';
 import { report } from '../../debugger/explore/scripted-effect.ts';
 import type { ActorHome } from '../../debugger/explore/symbolic-system.ts';
 import {
@@ -15,6 +15,7 @@ import {
 } from './simulated-envoy.machine.ts';
 import {
   type EnvoySignal,
+  firstBinary,
   type HostWatch,
   isChildOf,
   metaOf,
@@ -32,14 +33,7 @@ interface SharedMemory {
   readonly madeBy: number;
 }
 
-/** Whose admin interface the status server asks, and what it knows of the Envoy that serves there. */
-export interface ServingAdmin {
-  readonly baseId: number | undefined;
-  /** It had refused a listener when it was first asked. */
-  readonly lacks: boolean;
-}
-
-const refusedListener = 'tls: no certificate that Envoy takes';
+const refusedListener: RefusedListener = { name: 'tls', why: 'no certificate that Envoy takes' };
 
 interface HostState {
   readonly processes: readonly SimulatedProcess[];
@@ -140,6 +134,7 @@ export class SimulatedHost {
           epoch: run.epoch,
           baseId: run.baseId,
           generation: run.generation,
+          binary: run.binary ?? firstBinary,
           effect: run.effect,
           label,
           pid,
@@ -271,27 +266,34 @@ export class SimulatedHost {
   }
 
   /** All that an answer of an Envoy, and what is thought of it, depends on. */
-  readinessKey({ baseId, lacks }: ServingAdmin): string {
-    const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.word(at, { baseId, lacks }));
+  readinessKey(baseId: number | undefined): string {
+    const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.word(at, baseId));
+    const refused = this.refusedListeners(baseId)?.length;
     const known = this.processes.map((process) => {
       const accepts = this.isAccepting(process);
       return `${process.seen}${accepts}${process.lacks}${this.isReadyFor(process)}`;
     });
-    return `${words.map(({ by, live, refused }) => `${by} ${live} ${refused}`).join(' ')} ${known.join(' ')}`;
+    return `${words.map(({ by, live }) => `${by} ${live}`).join(' ')} ${refused} ${known.join(' ')}`;
   }
 
   /** What Envoy says when it is asked there: whoever has the admin port of that base id; whoever takes connections. */
-  word(at: EnvoyAsk['at'], { baseId, lacks }: ServingAdmin): Omit<EnvoyAnswered, 'type' | 'request'> {
+  word(at: EnvoyAsk['at'], baseId: number | undefined): Omit<EnvoyAnswered, 'type' | 'request'> {
     const admin = this.processes.find(
       (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
     );
     if (at === 'admin' || (at === 'admin or port' && admin !== undefined)) {
       const live = admin?.live === true;
-      return { by: 'admin', live, detail: live ? 'LIVE' : '503', refused: live && admin.lacks ? refusedListener : '' };
+      return { by: 'admin', live, detail: live ? 'LIVE' : '503' };
     }
     const live = this.processes.some((process) => this.isAccepting(process));
     const detail = live ? 'the port answers' : 'connection refused';
-    return { by: 'port', live, detail, refused: lacks ? refusedListener : '' };
+    return { by: 'port', live, detail };
+  }
+
+  /** What the Envoy that has the admin port of a base id refused; undefined: nobody says. */
+  refusedListeners(baseId: number | undefined): readonly RefusedListener[] | undefined {
+    const admin = this.processes.find((process) => process.baseId === baseId && this.hasAdmin(process));
+    return admin === undefined || !this.isResponsive(admin) ? undefined : admin.lacks ? [refusedListener] : [];
   }
 
   /** Its supervisor knows that it serves, it has all that it was started for, and it says so to whoever asks. */
@@ -510,8 +512,8 @@ function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: num
   return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }
 
-function startKey({ generation, lacks, successorTried, successorDied }: SimulatedProcess): string {
-  return `${lacks ? 'K' : ''}f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
+function startKey({ generation, binary, lacks, successorTried, successorDied }: SimulatedProcess): string {
+  return `${binary === firstBinary ? '' : binary}${lacks ? 'K' : ''}f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
 }
 
 function lifeKey({ live, seen, supersededSeen, sentAway, closed, parentCrashed, ...more }: SimulatedProcess): string {

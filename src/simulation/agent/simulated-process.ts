@@ -10,6 +10,9 @@ export interface Generation {
   readonly orders: number;
 }
 
+/** The Envoy that an agent begins with: the first of those that lie at the path of its binary, one after the other. */
+export const firstBinary = 'binary-0';
+
 export interface SimulatedProcess {
   /** Its name in choices: the epoch; with a `b` under the second base id. */
   readonly label: string;
@@ -17,6 +20,8 @@ export interface SimulatedProcess {
   readonly epoch: number;
   readonly baseId: number;
   readonly generation: Generation;
+  /** Which Envoy it is. */
+  readonly binary: string;
   readonly envoy: ActorRefFrom<typeof simulatedEnvoyMachine>;
   /** The effect that is told of its exit. */
   readonly effect: AnyActorRef;
@@ -51,6 +56,7 @@ export interface SpawnOrder {
   readonly epoch: number;
   readonly baseId: number;
   readonly generation: Generation;
+  readonly binary?: string;
   readonly effect: AnyActorRef;
   /** It will refuse a listener: its certificate is none that Envoy can use. */
   readonly lacks?: boolean;
@@ -62,7 +68,7 @@ export interface SpawnOrder {
 
 /** Who is told what happens on the host. Asked before it takes effect. */
 export interface HostWatch {
-  spawning(newcomer: { epoch: number; baseId: number }): void;
+  spawning(newcomer: SpawnOrder): void;
   signalling(process: SimulatedProcess, signal: EnvoySignal): void;
   wentLive(process: SimulatedProcess): void;
   /** Its supervisor is about to be told that it is live. */

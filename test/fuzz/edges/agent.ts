@@ -1,5 +1,10 @@
-/** A real pilot-agent with a stand-in for Envoy: its status port, the certificates it watches, what Envoy says and answers. */
+/**
+ * A real pilot-agent with a stand-in for Envoy: its status port, the certificates it watches, what Envoy says and answers, what the
+ * application answers to probes.
+ */
+import { once } from 'node:events';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../harness/eventually.ts';
@@ -22,14 +27,18 @@ const paths = [
   '/debug/trace',
   '/quitquitquit',
   '/app-health/x/readyz',
+  '/app-health/http/readyz',
+  '/app-lifecycle/x/prestopz',
   '/drain',
+  '/debug/ndsz',
+  '/debug/pprof/',
   '/',
 ];
 
 export const agentMaker: SubjectMaker = {
   program: 'pilot-agent',
   name: 'pilot-agent',
-  edges: ['agent-http', 'agent-certificates', 'agent-envoy-output', 'agent-envoy-admin'],
+  edges: ['agent-http', 'agent-certificates', 'agent-envoy-output', 'agent-envoy-admin', 'agent-application'],
   batch: 20,
   open: () => AgentSubject.start(),
 };
@@ -41,8 +50,10 @@ class AgentSubject implements Subject {
   readonly #agent: AgentProgram;
   readonly #watch: ProgramWatch;
   readonly #originals: readonly Buffer[];
+  readonly #application: Application;
 
-  private constructor(mesh: Mesh, control: Control, agent: AgentProgram) {
+  private constructor(mesh: Mesh, control: Control, agent: AgentProgram, application: Application) {
+    this.#application = application;
     this.#mesh = mesh;
     this.#control = control;
     this.#agent = agent;
@@ -54,19 +65,29 @@ class AgentSubject implements Subject {
       { name: 'agent-certificates', program, attack: (draw) => this.#certificate(draw) },
       { name: 'agent-envoy-output', program, attack: (draw) => this.#output(draw) },
       { name: 'agent-envoy-admin', program, attack: (draw) => this.#admin(draw) },
+      { name: 'agent-application', program, attack: (draw) => this.#probe(draw) },
     ];
   }
 
   static async start(): Promise<AgentSubject> {
-    const mesh = await Mesh.create({ sidecar: false, watchDelayMs: 50, drainMs: 1_000, parentShutdownMs: 2_000 });
+    const application = await Application.listen();
+    const env = { INSTANCE_IP: '127.0.0.1', ISTIO_KUBE_APP_PROBERS: application.probes };
+    const mesh = await Mesh.create({
+      sidecar: false,
+      watchDelayMs: 50,
+      drainMs: 1_000,
+      parentShutdownMs: 2_000,
+      env,
+    });
     try {
       await mesh.startDiscovery();
       mkdirSync(join(mesh.root, 'gateway'), { recursive: true });
       const control = await Control.listen(join(mesh.root, 'gateway'));
       const agent = mesh.startGateway(['--binaryPath', standInBinary]);
       await mesh.waitForAgent(agent);
-      return new AgentSubject(mesh, control, agent);
+      return new AgentSubject(mesh, control, agent, application);
     } catch (error) {
+      application.close();
       await mesh.stop();
       throw error;
     }
@@ -100,6 +121,7 @@ class AgentSubject implements Subject {
   async close(): Promise<void> {
     await this.#mesh.stop();
     await this.#control.close();
+    this.#application.close();
   }
 
   async #http(draw: Draw): Promise<string> {
@@ -139,6 +161,24 @@ class AgentSubject implements Subject {
     return shown(text);
   }
 
+  async #probe(draw: Draw): Promise<string> {
+    const bytes = draw.one(
+      () => adminAnswerBytes(draw),
+      () =>
+        Buffer.from(
+          `HTTP/1.1 ${draw.pick(['200', '302', '399', '101', '099', '1000'])} ${oddText(draw)}\r\nlocation: ${draw.pick(['/', '//x/', 'http://[', '', '/app-health/http/readyz'])}${oddText(draw)}\r\n\r\n`,
+        ),
+      // HTTP/2: settings, and then whatever comes.
+      () => Buffer.concat([Buffer.from('000000040000000000', 'hex'), randomBytes(draw, draw.int(0, 200))]),
+    );
+    this.#application.answers(bytes, draw.chance(0.7));
+    const name = draw.pick(probeNames);
+    await fetch(`http://127.0.0.1:${this.#agent.statusPort}/app-health/${name}/readyz`, {
+      signal: AbortSignal.timeout(draw.int(1, 300)),
+    }).catch(() => {});
+    return `${name}: ${shown(bytes)}`;
+  }
+
   async #admin(draw: Draw): Promise<string> {
     const envoy = this.#control.serving.at(-1);
     if (envoy === undefined) return 'nobody to ask';
@@ -154,5 +194,55 @@ class AgentSubject implements Subject {
       signal: AbortSignal.timeout(draw.int(1, 300)),
     }).catch(() => {});
     return `${garbled === undefined ? behaviour : shown(garbled)}, asked for ${path}`;
+  }
+}
+
+const probeNames = ['http', 'https', 'grpc'] as const;
+
+/** Answers whoever connects with the same bytes, whatever is asked. */
+class Application {
+  readonly #server: Server;
+  #bytes: Buffer = Buffer.alloc(0);
+  #closes = true;
+
+  private constructor() {
+    this.#server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => {
+        if (this.#closes) socket.end(this.#bytes);
+        else socket.write(this.#bytes);
+      });
+    });
+  }
+
+  static async listen(): Promise<Application> {
+    const application = new Application();
+    application.#server.listen(0, '127.0.0.1');
+    await once(application.#server, 'listening');
+    return application;
+  }
+
+  /** For `ISTIO_KUBE_APP_PROBERS`. */
+  get probes(): string {
+    const { port } = this.#server.address() as AddressInfo;
+    const kinds = {
+      http: { httpGet: { port } },
+      https: { httpGet: { port, scheme: 'HTTPS' } },
+      grpc: { grpc: { port } },
+    };
+    return JSON.stringify(
+      Object.fromEntries(
+        probeNames.map((name) => [`/app-health/${name}/readyz`, { ...kinds[name], timeoutSeconds: 1 }]),
+      ),
+    );
+  }
+
+  answers(bytes: Buffer, closes: boolean): void {
+    this.#bytes = bytes;
+    this.#closes = closes;
+  }
+
+  close(): void {
+    this.#server.close();
   }
 }

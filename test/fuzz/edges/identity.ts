@@ -72,6 +72,7 @@ function certificateRequest(): Edge {
     material,
     ofServer: material,
     authorities: [material],
+    tainted: [],
     roots: [material.id],
     bundle: new TrustBundle(trustDomain, [material.root]),
   };

@@ -4,6 +4,7 @@ import { discoveryMaker } from './discovery.ts';
 import { functionsMaker } from './functions.ts';
 import { identityMaker } from './identity.ts';
 import { pageMaker } from './page.ts';
+import { secretsMaker } from './secrets.ts';
 
 /** All that is attacked. */
 export const subjectMakers: readonly SubjectMaker[] = [
@@ -11,5 +12,6 @@ export const subjectMakers: readonly SubjectMaker[] = [
   identityMaker,
   discoveryMaker,
   agentMaker,
+  secretsMaker,
   pageMaker,
 ];

@@ -221,7 +221,7 @@ test('where nobody serves, an Envoy is started with whatever lies there', async 
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
 
-test('a batch of changes is one change, read ten seconds after the first of them', async () => {
+test('§3.2: a batch of changes is one change, read ten seconds after the first of them', async () => {
   const world = await AgentWorld.serving();
   world.changeFiles('digest-1');
   await world.pass(9_000);
@@ -276,7 +276,7 @@ function changeDuringNextReading(world: AgentWorld, digest: string): void {
   };
 }
 
-test('files that do not come are waited for until their time is over, and Envoy is started without them', async () => {
+test('§3.5: files that do not come are waited for until their time is over, and Envoy is started without them', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.pass(119_999);

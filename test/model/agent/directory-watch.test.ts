@@ -84,7 +84,7 @@ test('a kernel that does not answer is asked again after a limit, and what chang
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('a directory that is gone for a day is waited for without a failure, and watched when it is back', async () => {
+test('§3.4: a directory that is gone for a day is waited for without a failure, and watched when it is back', async () => {
   const world = await AgentWorld.serving();
   world.watch({ type: 'directory.missing' });
   const before = world.records.length;

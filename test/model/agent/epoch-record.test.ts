@@ -7,6 +7,7 @@ const record = (name: string, phase: EpochRecord['phase']): EpochRecord => ({
   baseId: name.endsWith('b') ? 8 : 7,
   digest: 'digest',
   orders: 0,
+  binary: 'first',
   phase,
   doomed: false,
 });

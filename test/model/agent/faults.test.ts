@@ -28,7 +28,7 @@ checkEveryWorld();
 
 const orderedEnd = { exitCode: 0, trouble: [] };
 
-test('F1: an epoch that failed does not count: the next one has the number after the serving one’s', async () => {
+test('§2.6 F1: an epoch that failed does not count: the next one has the number after the serving one’s', async () => {
   const world = await AgentWorld.serving();
   for (const digest of ['digest-1', 'digest-2', 'digest-3']) {
     await world.certificate(digest);
@@ -38,7 +38,7 @@ test('F1: an epoch that failed does not count: the next one has the number after
   expect(new Set(epochsStarted(world))).toEqual(new Set([0, 1]));
 });
 
-test('F2: a new bootstrap is checked before any child attaches, also one that is known to be good', async () => {
+test('§2.6 F2: a new bootstrap is checked before any child attaches, also one that is known to be good', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGHUP');
   await world.certificate('digest-1');
@@ -50,7 +50,7 @@ test('F2: a new bootstrap is checked before any child attaches, also one that is
   expect(namesStarted(refused)).toEqual(['epoch-0']);
 });
 
-test('F2: a parent that refuses every child is repaired, or replaced; it is not asked for ever', async () => {
+test('§2.6 F2: a parent that refuses every child is repaired, or replaced; it is not asked for ever', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await refuse(world);
@@ -63,7 +63,7 @@ test('F2: a parent that refuses every child is repaired, or replaced; it is not 
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('F3: no gap in the numbers, whatever fails, and a child that is not live in 20 s is killed and told', async () => {
+test('§2.6 F3: no gap in the numbers, whatever fails, and a child that is not live in 20 s is killed and told', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await world.pass(20_000);
@@ -78,14 +78,14 @@ test('F3: no gap in the numbers, whatever fails, and a child that is not live in
   expect(epochsStarted(world)).toEqual([0, 1, 1, 2]);
 });
 
-test('F3: an epoch that waits for the control plane while nobody serves is left waiting', async () => {
+test('§2.6 F3: an epoch that waits for the control plane while nobody serves is left waiting', async () => {
   const world = new AgentWorld();
   await world.pass(3_600_000);
   expect(world.newest().signals).toEqual([]);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('F4: a child that fails harms nobody: the one that serves gets no order and no signal', async () => {
+test('§2.6 F4: a child that fails harms nobody: the one that serves gets no order and no signal', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const before = world.messages().length;
@@ -101,7 +101,7 @@ test('F4: a child that fails harms nobody: the one that serves gets no order and
   expect(await world.ask()).toEqual({ ready: true, reason: '' });
 });
 
-test('F5: changes and stops are taken in at any time: the newest change is what is started, a stop is obeyed', async () => {
+test('§2.6 F5: changes and stops are taken in at any time: the newest change is what is started, a stop is obeyed', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await world.certificate('digest-2');
@@ -117,7 +117,7 @@ test('F5: changes and stops are taken in at any time: the newest change is what 
   expect(world.drained).toEqual([{ epoch: 2, baseId: 7, replaced: false }]);
 });
 
-test('F6: a child that has no process yet when the stop comes never gets one', async () => {
+test('§2.6 F6: a child that has no process yet when the stop comes never gets one', async () => {
   const world = await AgentWorld.serving();
   world.changeFiles('digest-1');
   const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-1/prepare');
@@ -130,7 +130,7 @@ test('F6: a child that has no process yet when the stop comes never gets one', a
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('F7: a stop ends when every Envoy is gone, ten seconds after SIGKILL at the latest', async () => {
+test('§2.6 F7: a stop ends when every Envoy is gone, ten seconds after SIGKILL at the latest', async () => {
   const world = await handedOver();
   world.signal('SIGTERM');
   await world.pass(5_000);
@@ -145,7 +145,7 @@ test('F7: a stop ends when every Envoy is gone, ten seconds after SIGKILL at the
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('F8: what should run is compared with what runs, so what failed is tried again, with growing delays', async () => {
+test('§2.6 F8: what should run is compared with what runs, so what failed is tried again, with growing delays', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const delays: number[] = [];
@@ -159,7 +159,7 @@ test('F8: what should run is compared with what runs, so what failed is tried ag
   expect(epochsStarted(world)).toEqual([0, 1, 1, 1, 1]);
 });
 
-test('F8: a minute of health renews the budget', async () => {
+test('§2.6 F8: a minute of health renews the budget', async () => {
   const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
   for (let crash = 0; crash < 5; crash++) {
     await world.pass(60_000);
@@ -170,13 +170,13 @@ test('F8: a minute of health renews the budget', async () => {
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('F9: the current epoch’s clean exit is a failure, and counts as one', async () => {
+test('§2.6 F9: the current epoch’s clean exit is a failure, and counts as one', async () => {
   const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
   await ends(world, world.newest(), { code: 0 });
   expect(world.output()?.exitCode).toBe(1);
 });
 
-test('F10: the wait of a stop is over when every Envoy is gone, or when a second signal comes', async () => {
+test('§2.6 F10: the wait of a stop is over when every Envoy is gone, or when a second signal comes', async () => {
   const gone = await AgentWorld.serving();
   gone.signal('SIGTERM');
   await gone.pass(1_000);
@@ -192,7 +192,7 @@ test('F10: the wait of a stop is over when every Envoy is gone, or when a second
   expect(signalled.clock.now()).toBe(1_000);
 });
 
-test('F11: at a stop the newest live epoch gets SIGTERM, SIGKILL comes after a deadline; who is not live gets SIGKILL only', async () => {
+test('§2.6 F11: at a stop the newest live epoch gets SIGTERM, SIGKILL comes after a deadline; who is not live gets SIGKILL only', async () => {
   const world = await handedOver();
   world.signal('SIGTERM');
   await world.pass(16_999);
@@ -208,7 +208,7 @@ test('F11: at a stop the newest live epoch gets SIGTERM, SIGKILL comes after a d
 });
 
 // How the kernel is asked: src/agent/envoy/out-of-memory.test.ts, src/agent/envoy/envoy-process.test.ts.
-test('F12: want of memory is what the kernel says, not what a text or a SIGKILL says', async () => {
+test('§2.6 F12: want of memory is what the kernel says, not what a text or a SIGKILL says', async () => {
   const reasons: unknown[] = [];
   for (const end of [
     { ...killed, outOfMemory: true, lastWords: '' },
@@ -222,7 +222,7 @@ test('F12: want of memory is what the kernel says, not what a text or a SIGKILL 
   expect(reasons).toEqual(['out of memory', 'Envoy crashed']);
 });
 
-test('F13: an answer of another epoch’s on the admin port makes nobody live', async () => {
+test('§2.6 F13: an answer of another epoch’s on the admin port makes nobody live', async () => {
   const admin = { epoch: 0 };
   const server = createServer((request, response) => {
     if (request.url === '/ready') response.end('LIVE\n');

@@ -4,7 +4,7 @@ import { checkEveryWorld, crashed, ends, epochsStarted, goesLive, handedOver, ki
 
 checkEveryWorld();
 
-test('a changed certificate starts the next epoch; the old one drains only when the new one is live', async () => {
+test('§2.1, §2.3: a changed certificate starts the next epoch; the old one drains only when the new one is live', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);

@@ -4,7 +4,7 @@ import { checkEveryWorld, crashed, doomed, ends, epochsStarted, goesLive, killed
 
 checkEveryWorld();
 
-describe('the retry budget', () => {
+describe('§2.2: the retry budget', () => {
   test('is renewed by a new certificate, which cuts the delay short; and by a minute of health', async () => {
     const world = new AgentWorld({ retry: { budget: 3, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.settle();

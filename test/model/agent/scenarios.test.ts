@@ -25,7 +25,7 @@ const budgetOf = (budget: number, firstDelayMs = 200): object => ({
 });
 
 // The reference starts one more epoch with a configuration that only drains; we ask the admin interface to drain.
-test('S1: a stop drains the serving epoch by admin calls, without a drain epoch', async () => {
+test('§2.8 S1: a stop drains the serving epoch by admin calls, without a drain epoch', async () => {
   const world = await AgentWorld.serving({ terminationDrainMs: 0 });
   world.signal('SIGTERM');
   await world.pass(0);
@@ -36,7 +36,7 @@ test('S1: a stop drains the serving epoch by admin calls, without a drain epoch'
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('S2: the same configuration again starts nothing', async () => {
+test('§2.8 S2: the same configuration again starts nothing', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-0');
   world.signal('SIGTERM');
@@ -46,7 +46,7 @@ test('S2: the same configuration again starts nothing', async () => {
 });
 
 // The reference takes the clean exit of `bad` for a parent's; to us a child that ends before it is live has failed.
-test('S3: good, bad that ends at once, good again: good is still current, and nothing is started', async () => {
+test('§2.8 S3: good, bad that ends at once, good again: good is still current, and nothing is started', async () => {
   const world = await AgentWorld.serving(budgetOf(0));
   await world.certificate('bad');
   await ends(world, world.newest(), { code: 0 });
@@ -58,7 +58,7 @@ test('S3: good, bad that ends at once, good again: good is still current, and no
 });
 
 // The reference aborts 0 and 1 when 2 fails; here 0 has left before 2 starts, and 1 serves on.
-test('S4: a bad third epoch ends with an error: it alone is cleaned up, and nobody healthy is aborted', async () => {
+test('§2.8 S4: a bad third epoch ends with an error: it alone is cleaned up, and nobody healthy is aborted', async () => {
   const world = await handedOver(budgetOf(10, 10_000));
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -72,7 +72,7 @@ test('S4: a bad third epoch ends with an error: it alone is cleaned up, and nobo
   expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-2']);
 });
 
-test('S5: the first two starts fail, the third works: all three are epoch 0', async () => {
+test('§2.8 S5: the first two starts fail, the third works: all three are epoch 0', async () => {
   const world = new AgentWorld();
   await world.settle();
   await ends(world, world.newest(), { code: 1 });
@@ -87,7 +87,7 @@ test('S5: the first two starts fail, the third works: all three are epoch 0', as
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('S6: every start fails: the delays double, and an exhausted budget ends the agent once, with a report', async () => {
+test('§2.8 S6: every start fails: the delays double, and an exhausted budget ends the agent once, with a report', async () => {
   const short = new AgentWorld(budgetOf(1));
   await short.settle();
   await ends(short, short.newest(), { code: 1 });
@@ -119,7 +119,7 @@ test('S6: every start fails: the delays double, and an exhausted budget ends the
 });
 
 // The reference lets 0, 1 and 2 live together and ends them through one another; here 0 has left before 2 is started.
-test('S7: three configurations in a row: at most two processes of one base id, and no number is used again', async () => {
+test('§2.8 S7: three configurations in a row: at most two processes of one base id, and no number is used again', async () => {
   const world = await handedOver();
   await world.certificate('digest-2');
   await world.pass(3_600);
@@ -145,7 +145,7 @@ test('S7: three configurations in a row: at most two processes of one base id, a
 });
 
 // The reference leaves it at that (1.1) or ends (1.6); a clean exit of the current epoch is a failure to us, see S23.
-test('S8: the only Envoy ends normally at once: nothing with a number above 0 follows', async () => {
+test('§2.8 S8: the only Envoy ends normally at once: nothing with a number above 0 follows', async () => {
   const world = new AgentWorld();
   await world.settle();
   await ends(world, world.newest(), { code: 0 });
@@ -154,7 +154,7 @@ test('S8: the only Envoy ends normally at once: nothing with a number above 0 fo
 });
 
 // The reference aborts 0 when 2 crashes; here there is no 0 any more, and 1 drains undisturbed until it crashes itself.
-test('S9: the newest crashes, then the one that drains: nothing hangs, nobody healthy is aborted, epoch 0 follows', async () => {
+test('§2.8 S9: the newest crashes, then the one that drains: nothing hangs, nobody healthy is aborted, epoch 0 follows', async () => {
   const world = await handedOver();
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -174,7 +174,7 @@ test('S9: the newest crashes, then the one that drains: nothing hangs, nobody he
 });
 
 // The reference aborts 1 when 0 crashes; we let it serve until its replacement is live.
-test('S10: the one that drains crashes: a third start within a second, and the one that serves is not aborted', async () => {
+test('§2.8 S10: the one that drains crashes: a third start within a second, and the one that serves is not aborted', async () => {
   const world = await handedOver(budgetOf(10, 1));
   await ends(world, world.process('epoch-0'), crashed);
   await world.pass(1_000);
@@ -184,7 +184,7 @@ test('S10: the one that drains crashes: a third start within a second, and the o
 });
 
 // The reference ends without an error; whoever runs the agent should learn of it, so ours has exit code 1.
-test('S11: with the policy exit, a first Envoy that ends at once ends the agent', async () => {
+test('§2.8 S11: with the policy exit, a first Envoy that ends at once ends the agent', async () => {
   const world = new AgentWorld({ restartPolicy: 'exit' });
   await world.settle();
   await ends(world, world.newest(), { code: 0 });
@@ -196,7 +196,7 @@ test('S11: with the policy exit, a first Envoy that ends at once ends the agent'
 });
 
 // The reference kills after the drain; we send SIGTERM first, and wait for the exit.
-test('S12: a stop drains once, waits, then ends Envoy by SIGTERM; nothing is started', async () => {
+test('§2.8 S12: a stop drains once, waits, then ends Envoy by SIGTERM; nothing is started', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
   await world.settle();
@@ -212,7 +212,7 @@ test('S12: a stop drains once, waits, then ends Envoy by SIGTERM; nothing is sta
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('S13: a restart asked for at once waits until epoch 0 is live', async () => {
+test('§2.8 S13: a restart asked for at once waits until epoch 0 is live', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.signal('SIGHUP');
@@ -224,7 +224,7 @@ test('S13: a restart asked for at once waits until epoch 0 is live', async () =>
 });
 
 // The reference starts epoch 1, which would look for a parent that is not there and abort; we start epoch 0.
-test('S14: epoch 0 ends before it is live: no epoch 1 without a living parent, but epoch 0 within a second', async () => {
+test('§2.8 S14: epoch 0 ends before it is live: no epoch 1 without a living parent, but epoch 0 within a second', async () => {
   const world = new AgentWorld();
   await world.settle();
   await world.certificate('digest-1');
@@ -238,7 +238,7 @@ test('S14: epoch 0 ends before it is live: no epoch 1 without a living parent, b
 
 // The reference's agent always ends with Envoy; ours with the policy exit, and by an exit code other than 0 unless Envoy's
 // was 0.
-test('S15: with the policy exit and hot restart off, the agent ends with Envoy and says how that ended', async () => {
+test('§2.8 S15: with the policy exit and hot restart off, the agent ends with Envoy and says how that ended', async () => {
   const world = await AgentWorld.serving({ restartPolicy: 'exit', hotRestart: false });
   await ends(world, world.newest(), { code: 4 });
   expect(world.output()).toEqual({
@@ -249,7 +249,7 @@ test('S15: with the policy exit and hot restart off, the agent ends with Envoy a
 });
 
 test.each(['retry', 'exit'] as const)(
-  'S16: a stop that comes in the moment of a clean-up ends the agent (policy %s)',
+  '§2.8 S16: a stop that comes in the moment of a clean-up ends the agent (policy %s)',
   async (restartPolicy) => {
     const world = await AgentWorld.serving({ restartPolicy });
     world.onCleanup = () => queueMicrotask(() => world.signal('SIGTERM'));
@@ -265,7 +265,7 @@ test.each([
   ['19 requests', 19, []],
   ['none', 0, ['SIGTERM']],
   ['no statistics', -1, ['SIGTERM']],
-] as const)('S17: requests in flight decide when a stop ends Envoy: %s', async (_, requestsInFlight, signals) => {
+] as const)('§2.8 S17: requests in flight decide when a stop ends Envoy: %s', async (_, requestsInFlight, signals) => {
   const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true });
   world.requestsInFlight = requestsInFlight;
   world.signal('SIGTERM');
@@ -273,7 +273,7 @@ test.each([
   expect(world.newest().signals).toEqual(signals);
 });
 
-test('S18: a child that fails before it attached: the next one has its number', async () => {
+test('§2.8 S18: a child that fails before it attached: the next one has its number', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
@@ -283,7 +283,7 @@ test('S18: a child that fails before it attached: the next one has its number', 
 });
 
 // The reference drains and starts anew; for us that comes last: first a repair, then a second base id beside the first.
-test('S19: a parent that takes no child: repair, then the second base id, then a cold start', async () => {
+test('§2.8 S19: a parent that takes no child: repair, then the second base id, then a cold start', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await refuse(world);
@@ -304,7 +304,7 @@ test('S19: a parent that takes no child: repair, then the second base id, then a
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('S20: A waits, B and C arrive: only C is started', async () => {
+test('§2.8 S20: A waits, B and C arrive: only C is started', async () => {
   const world = new AgentWorld({ watch: { ...oneDirectory, delayMs: 1_000 } });
   await world.settle();
   for (const digest of ['A', 'B', 'C']) {
@@ -320,7 +320,7 @@ test('S20: A waits, B and C arrive: only C is started', async () => {
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('S21: a stop while a child is waited for: within 100 ms the child is killed and its parent drains', async () => {
+test('§2.8 S21: a stop while a child is waited for: within 100 ms the child is killed and its parent drains', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const at = world.clock.now();
@@ -336,7 +336,7 @@ test('S21: a stop while a child is waited for: within 100 ms the child is killed
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('S22: a configuration that could not be started is tried again when it comes again', async () => {
+test('§2.8 S22: a configuration that could not be started is tried again when it comes again', async () => {
   const world = await AgentWorld.serving(budgetOf(1));
   world.rejectBootstrap = 'tls.crt: no start line';
   await world.certificate('X');
@@ -347,7 +347,7 @@ test('S22: a configuration that could not be started is tried again when it come
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('S23: a clean exit of the current epoch without a stop: another one after 200 ms', async () => {
+test('§2.8 S23: a clean exit of the current epoch without a stop: another one after 200 ms', async () => {
   const world = await AgentWorld.serving();
   await ends(world, world.newest(), { code: 0 });
   await world.pass(199);
@@ -356,7 +356,7 @@ test('S23: a clean exit of the current epoch without a stop: another one after 2
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
 
-test('S24: Envoy exits one second into the wait of a stop: the agent ends then', async () => {
+test('§2.8 S24: Envoy exits one second into the wait of a stop: the agent ends then', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
   await world.pass(1_000);
@@ -366,7 +366,7 @@ test('S24: Envoy exits one second into the wait of a stop: the agent ends then',
 });
 
 // The reference reads a text in the error; the kernel's own counter tells us (src/agent/envoy/out-of-memory.ts).
-test('S25: an Envoy that the kernel killed for want of memory: the report and the next start name that', async () => {
+test('§2.8 S25: an Envoy that the kernel killed for want of memory: the report and the next start name that', async () => {
   const world = await AgentWorld.serving();
   await ends(world, world.newest(), { ...killed, outOfMemory: true, lastWords: 'out of memory' });
   expect(world.events('epoch.failed')).toMatchObject([
@@ -376,7 +376,7 @@ test('S25: an Envoy that the kernel killed for want of memory: the report and th
   expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'out of memory', how: 'cold start' });
 });
 
-test('S26: a second SIGTERM during the drain kills at once', async () => {
+test('§2.8 S26: a second SIGTERM during the drain kills at once', async () => {
   const world = await handedOver();
   world.signal('SIGTERM');
   await world.pass(1_000);

@@ -33,10 +33,18 @@ test('each answer names the call that it answers', async () => {
   world.signal('SIGTERM');
   await world.ask();
   expect(world.events('readiness.answer')).toEqual([
-    { type: 'readiness.answer', request: 0, ready: true, reason: '' },
-    { type: 'readiness.answer', request: 1, ready: true, reason: '' },
-    { type: 'readiness.answer', request: 2, ready: false, reason: 'Envoy ended' },
-    { type: 'readiness.answer', request: 3, ready: false, reason: 'the agent is stopping' },
+    // Said by the admin interface it holds for a while; by a port, or of nobody, it does not.
+    { type: 'readiness.answer', request: 0, ready: true, reason: '', heldMs: 5_000, listenersHeldMs: 10_000 },
+    { type: 'readiness.answer', request: 1, ready: true, reason: '', heldMs: 0, listenersHeldMs: 0 },
+    { type: 'readiness.answer', request: 2, ready: false, reason: 'Envoy ended', heldMs: 0, listenersHeldMs: 0 },
+    {
+      type: 'readiness.answer',
+      request: 3,
+      ready: false,
+      reason: 'the agent is stopping',
+      heldMs: 0,
+      listenersHeldMs: 0,
+    },
   ]);
 });
 
@@ -55,14 +63,105 @@ test('an answer of the admin port that comes during a hand-over is the child’s
   expect(world.events('envoy.ask').map(({ at }) => at)).toEqual(['admin', 'port']);
 });
 
-test('an Envoy that lives without a listener that it refused is not ready, also while its child starts', async () => {
+test('an answer that is held is outdated by whatever may change it: a hand-over and its end, another Envoy, none, the end of the agent', async () => {
+  const changes: Record<string, (world: AgentWorld) => Promise<unknown>> = {
+    'a hand-over begins': (world) => world.certificate('digest-1'),
+    'Envoy ends': (world) => ends(world, world.newest(), crashed),
+    'the agent ends': async (world) => world.signal('SIGTERM'),
+  };
+  for (const [what, happens] of Object.entries(changes)) {
+    const world = await AgentWorld.serving();
+    await world.ask();
+    expect(world.events('readiness.outdated'), what).toEqual([]);
+    await happens(world);
+    expect(world.events('readiness.outdated'), what).toHaveLength(1);
+  }
+  // The child has failed, the one before serves on: its answers hold again, until the next child is started.
   const world = await AgentWorld.serving();
-  world.refused = 'tls: no certificate';
+  await world.certificate('digest-1');
+  await ends(world, world.newest(), { code: 1 });
+  await world.ask();
+  expect(world.events('readiness.answer').at(-1)).toMatchObject({ ready: true, heldMs: 5_000 });
+  expect(world.events('readiness.outdated')).toHaveLength(1);
+  await world.nextStart();
+  expect(world.events('readiness.outdated')).toHaveLength(2);
+});
+
+test('§6.3, §9: where names are answered, ready is who has the first table; what is wrong with Envoy is said first', async () => {
+  const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
+  const withoutNames = { ready: false, reason: 'the control plane has not sent its names yet' };
+  expect(await world.ask()).toEqual(withoutNames);
+  world.envoyLive = false;
+  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+  world.envoyLive = true;
+  await world.certificate('digest-1');
+  expect(await world.ask()).toEqual(withoutNames);
+  world.tellDns({ type: 'name-table.received', names: 0, skipped: 0 });
+  expect(await world.ask()).toEqual(ready);
+  // The control plane may send others, or be away: what came stays.
+  world.tellDns({ type: 'name-table.received', names: 3, skipped: 0 });
+  expect(await world.ask()).toEqual(ready);
+  expect(world.events('names.known')).toHaveLength(1);
+});
+
+test('§9: a table that comes while the port is lost counts when it is open again', async () => {
+  const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
+  world.dnsAnswer = undefined;
+  world.tellDns({ type: 'dns-port.failed', reason: 'EBADF' });
+  await world.pass(500);
+  world.tellDns({ type: 'name-table.received', names: 3, skipped: 0 });
+  expect(await world.ask()).toEqual(ready);
+});
+
+test('a bootstrap of the user’s own is not waited for: no names come with it', async () => {
+  const world = await AgentWorld.serving({ dns: true, xdsSocket: '' });
+  expect(await world.ask()).toEqual(ready);
+});
+
+const tls = { name: 'tls', why: 'no certificate' };
+const late = { name: 'late', why: 'no such field' };
+
+test('§6.3: what an Envoy lacked from its start is told until it has it; what it refuses later is not held against it', async () => {
+  const world = await AgentWorld.serving();
+  expect(await world.ask()).toEqual(ready);
+  world.refused = [late];
+  expect(await world.ask()).toEqual(ready);
+  // Nor against its successor, which lacks something else.
+  await world.certificate('digest-1');
+  world.refused = [late, tls];
+  await goesLive(world);
   const notReady = { ready: false, reason: 'Envoy lacks listeners that it refused: tls: no certificate' };
   expect(await world.ask()).toEqual(notReady);
-  await world.certificate('digest-1');
+  world.refused = [tls];
   expect(await world.ask()).toEqual(notReady);
-  world.refused = '';
+  // What one was not ready without, the next one is not ready without either.
+  await world.certificate('digest-2');
+  await goesLive(world);
+  expect(await world.ask()).toEqual(notReady);
+  world.refused = [];
+  expect(await world.ask()).toEqual(ready);
+  world.refused = [tls];
+  expect(await world.ask()).toEqual(ready);
+});
+
+test('§6.3: of many listeners that Envoy lacks three are named', async () => {
+  const world = await AgentWorld.serving();
+  world.refused = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, why: name === 'b' ? '' : `no ${name}` }));
+  await world.certificate('digest-1');
+  await goesLive(world);
+  expect((await world.ask()).reason).toBe('Envoy lacks listeners that it refused: a: no a; b; c: no c, and 2 more');
+});
+
+test('an Envoy that lives without a listener that it refused is not ready, also while its child starts', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  world.refused = [tls];
+  await goesLive(world);
+  const notReady = { ready: false, reason: 'Envoy lacks listeners that it refused: tls: no certificate' };
+  expect(await world.ask()).toEqual(notReady);
+  await world.certificate('digest-2');
+  expect(await world.ask()).toEqual(notReady);
+  world.refused = [];
   await goesLive(world);
   expect(await world.ask()).toEqual(ready);
 });
@@ -176,4 +275,47 @@ test('the end of a draining parent is nobody’s business', async () => {
   await ends(world, world.process('epoch-0'));
   expect(world.events('serving.ended')).toEqual([]);
   expect(await world.ask()).toEqual(ready);
+});
+
+test('§6.2: the Envoy that serves drains on order, and the agent goes on; nobody else does', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  world.orderDrain();
+  expect(world.events('envoy.drain')).toEqual([]);
+  await goesLive(world);
+  world.orderDrain();
+  expect(world.events('envoy.drain')).toHaveLength(1);
+  expect(await world.ask()).toEqual(ready);
+  // Who takes over has the admin port, and is not the one that was meant.
+  await world.certificate('digest-1');
+  world.orderDrain();
+  expect(world.events('envoy.drain')).toHaveLength(1);
+  await ends(world, world.newest(), { code: 1 });
+  world.orderDrain();
+  expect(world.events('envoy.drain')).toHaveLength(2);
+  world.signal('SIGTERM');
+  world.orderDrain();
+  expect(world.events('envoy.drain')).toHaveLength(2);
+});
+
+test('§1.3 DISABLE_ENVOY: ready at once, with the first names where they are awaited, and not ready when it stops', async () => {
+  const world = new AgentWorld({ runsEnvoy: false });
+  await world.settle();
+  expect(await world.ask()).toEqual(ready);
+  expect(world.events('epoch.start')).toEqual([]);
+
+  const awaiting = new AgentWorld({ runsEnvoy: false, dns: true, xdsSocket: './XDS' });
+  await awaiting.settle();
+  expect(await awaiting.ask()).toEqual({ ready: false, reason: 'the control plane has not sent its names yet' });
+  awaiting.tellDns({ type: 'name-table.received', names: 0, skipped: 0 });
+  expect(await awaiting.ask()).toEqual(ready);
+});
+
+test.each(['SIGTERM', 'quit'] as const)('§1.3 DISABLE_ENVOY: %s ends it at once, with 0', async (how) => {
+  const world = new AgentWorld({ runsEnvoy: false });
+  await world.settle();
+  if (how === 'quit') world.quit();
+  else world.signal('SIGTERM');
+  await world.settle();
+  expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
 });

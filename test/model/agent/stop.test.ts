@@ -101,7 +101,7 @@ describe('who is told what', () => {
   });
 });
 
-describe('limits', () => {
+describe('§2.4: limits', () => {
   test('an Envoy that ignores SIGTERM is killed after the stop limit', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
@@ -281,7 +281,7 @@ describe('a second signal', () => {
   });
 });
 
-describe('until no request is in flight', () => {
+describe('§2.5: until no request is in flight', () => {
   const waiting = async (inFlight: number | undefined): Promise<AgentWorld> => {
     const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true, minimumDrainMs: 3_000 });
     world.requestsInFlight = inFlight;

@@ -1,20 +1,26 @@
 /** The page of the certificate authority, and the orders that an operator gives it (docs/identity.md). */
-import { type DebugPage, ok, type PageRequest, text } from './debug-page.ts';
+import type { OperatorOrder } from '../../../../machines/discovery/protocol.ts';
+import { type AuthorityPageSource, type DebugPage, ok, type PageRequest, text } from './debug-page.ts';
 
-const orders = { rotate: 'rotation.order', revert: 'rotation.revert' } as const;
+const orders: Readonly<Record<string, OperatorOrder['type']>> = {
+  rotate: 'rotation.order',
+  revert: 'rotation.revert',
+  taint: 'rotation.taint',
+  proceed: 'rotation.force',
+};
 
 export const authorityPages: readonly DebugPage[] = [
   {
     path: 'authorityz',
     description:
-      'who signs, which roots are trusted, whom a rotation waits for; POST ?order=rotate begins one, POST ?order=revert takes its last step back',
+      'who signs, which roots are trusted, whom a rotation waits for; POST ?order=rotate begins one, taint has everybody renew at once, revert takes its last step back, proceed&force=true leaves behind who is waited for',
     answer: ({ authority }, request) => {
       if (authority === undefined) return text('nothing is signed here: see docs/identity.md', 404);
       const order = request.query.get('order');
       if (order === null) return ok(authority.describe());
-      const refusal = refusalOf(order, request);
+      const refusal = refusalOf(order, request) ?? (order === 'proceed' ? cutOff(authority, request) : undefined);
       if (refusal !== undefined) return refusal;
-      authority.rotate(orders[order as keyof typeof orders]);
+      authority.rotate(orders[order]!);
       return text('ordered: this page tells how far it is', 202);
     },
   },
@@ -23,7 +29,20 @@ export const authorityPages: readonly DebugPage[] = [
 /** A page that is only looked at changes nothing, and nobody from elsewhere rotates a root. */
 function refusalOf(order: string, { method, isLocal }: PageRequest) {
   if (!Object.hasOwn(orders, order))
-    return text(`no order ${JSON.stringify(order.slice(0, 40))}: rotate or revert`, 400);
+    return text(`no order ${JSON.stringify(order.slice(0, 40))}: ${Object.keys(orders).join(', ')}`, 400);
   if (method !== 'POST') return text('an order needs the method POST', 405);
   return isLocal ? undefined : text('refused: the root is rotated from this host only', 403);
+}
+
+/** Where nobody would be cut off, a rotation goes on by itself. */
+function cutOff({ missing }: AuthorityPageSource, { query }: PageRequest) {
+  const awaited = missing();
+  if (awaited === undefined) return text('refused: nobody is waited for', 409);
+  if (query.get('force') === 'true') return undefined;
+  const { count, workloads } = awaited;
+  const more = count > workloads.length ? ' and others' : '';
+  return text(
+    `refused: ${count} would be cut off: ${workloads.join(', ')}${more}; &force=true leaves them behind`,
+    409,
+  );
 }

@@ -1,5 +1,7 @@
 /** What a debug page is, and what it may look at (spec/discovery.md §9.1). */
+import type { OperatorOrder } from '../../../../machines/discovery/protocol.ts';
 import type { ConnectionView } from '../../ads/ads-observer.ts';
+import type { Missing } from '../../authority/workload-ledger.ts';
 import type { EncodedCache } from '../../push/encoded-cache.ts';
 import type { MeshNode, MeshResources } from '../../push/mesh-resources.ts';
 import type { MeshState } from '../../push/mesh-state.ts';
@@ -25,7 +27,9 @@ export interface DebugSources {
 /** The authority, as far as its page shows it. */
 export interface AuthorityPageSource {
   readonly describe: () => object;
-  readonly rotate: (order: 'rotation.order' | 'rotation.revert') => void;
+  /** Whom a rotation waits for. */
+  readonly missing: () => Missing | undefined;
+  readonly rotate: (order: OperatorOrder['type']) => void;
 }
 
 export type PageRequest = Pick<HttpRequest, 'headers'> & {

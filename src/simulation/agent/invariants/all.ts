@@ -10,6 +10,7 @@ import {
   replacedHasItsTime,
   servingIsKept,
 } from './keeping.ts';
+import { checkedAlone, failedIsNotRepeated, servedIsWanted } from './replacing.ts';
 import { fewProcesses, noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from './starting.ts';
 import { eachStartIsToldOnce, noRoomIsTold, readyHasItsListeners, readyIsSaid, readyIsTrue } from './telling.ts';
 
@@ -21,6 +22,9 @@ export const invariants: readonly Invariant[] = [
   noSecondBeginning,
   noDrainCutByStart,
   fewProcesses,
+  checkedAlone,
+  failedIsNotRepeated,
+  servedIsWanted,
   noSignalToDrainingParent,
   noSignalToNeededParent,
   replacedHasItsTime,

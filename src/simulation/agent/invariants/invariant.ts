@@ -33,6 +33,11 @@ export interface Observed {
   readonly policy?: Pick<AgentSettings, 'hotRestart' | 'restartPolicy'>;
   /** The start that the supervisor has told of as decided and not as over. */
   readonly restart?: string | undefined;
+  /** Envoys that were looked at and found to fit. */
+  readonly checked?: ReadonlySet<string>;
+  readonly withdrawn?: ReadonlySet<string>;
+  /** Those that died by themselves before they had served for a minute, or were taken back. */
+  readonly failedBinaries?: ReadonlySet<string>;
   /** Why a start had no room for its files, which nobody was told. */
   readonly untold?: string | undefined;
 }
@@ -40,8 +45,10 @@ export interface Observed {
 /** One thing that must never be. Each function answers what is wrong, in words, or nothing. */
 export interface Invariant {
   readonly name: string;
+  /** The bootstrap of a process that is to be started is asked for. */
+  preparing?(newcomer: { epoch: number; binary: string }, observed: Observed): string | undefined;
   /** A process is about to be started. */
-  spawning?(newcomer: { epoch: number; baseId: number }, observed: Observed): string | undefined;
+  spawning?(newcomer: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;
   /** The agent is about to send a signal. */
   signalling?(process: SimulatedProcess, signal: EnvoySignal, observed: Observed): string | undefined;
   /** The agent orders an Envoy to drain. */

@@ -1,4 +1,7 @@
-/** The little of ASN.1's distinguished encoding rules (X.690) that a certificate needs. */
+/**
+ * The little of ASN.1's distinguished encoding rules (X.690) that a certificate needs, written as bytes: what is made of structures of
+ * a schema costs twenty times as much, which is most of what a certificate costs (spec/identity.md §7).
+ */
 
 /** One element: tag, length, content. */
 export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
@@ -42,9 +45,12 @@ export function objectIdentifier(dotted: string): Buffer {
   return element(0x06, Buffer.from(bytes));
 }
 
-/** UTCTime, good until 2049 (RFC 5280 §4.1.2.5). */
-export function utcTime(date: Date): Buffer {
-  return element(0x17, Buffer.from(`${date.toISOString().replace(/[-:T]/g, '').slice(2, 14)}Z`));
+/** In whole seconds: UTCTime until 2049, GeneralizedTime from 2050 on (RFC 5280 §4.1.2.5). */
+export function time(date: Date): Buffer {
+  const digits = date.toISOString().replace(/[-:T]/g, '').slice(0, 14);
+  return date.getUTCFullYear() < 2050
+    ? element(0x17, Buffer.from(`${digits.slice(2)}Z`))
+    : element(0x18, Buffer.from(`${digits}Z`));
 }
 
 /** `[n]` with its content inside. */

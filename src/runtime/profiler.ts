@@ -1,14 +1,13 @@
 /**
- * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools (spec/discovery.md §9.1). For callers on this host
+ * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools (spec/discovery.md §9.1, spec/agent.md §6.2). For callers on this host
  * only; one at a time, each of a bounded length.
  */
 import type { ServerResponse } from 'node:http';
-import { Session } from 'node:inspector/promises';
+import type { Session } from 'node:inspector/promises';
 import { pipeline } from 'node:stream/promises';
 import { getHeapSnapshot } from 'node:v8';
-import { foreignness } from '../../runtime/trace/debugger-access.ts';
-import type { StreamAnswer } from '../../runtime/trace/trace-endpoint.ts';
-import type { HttpAnswer, HttpRequest } from './http-server.ts';
+import { type Caller, foreignness } from './trace/debugger-access.ts';
+import type { StreamAnswer } from './trace/trace-endpoint.ts';
 
 export const profilingPath = '/debug/pprof';
 
@@ -28,8 +27,20 @@ const pages: readonly (readonly [string, string])[] = [
 ];
 
 export interface ProfilerOptions {
-  /** The states of the connections' statecharts. */
-  readonly connectionStates: () => Iterable<string>;
+  /** The states of the connections' statecharts; absent: there are none. */
+  readonly connectionStates?: () => Iterable<string>;
+}
+
+export interface ProfileRequest extends Pick<Caller, 'headers' | 'peer'> {
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+export interface ProfileAnswer {
+  readonly status: number;
+  readonly body: string;
+  /** `text/plain` unless given. */
+  readonly contentType?: string;
 }
 
 /** Makes profiles. */
@@ -43,7 +54,7 @@ export class Profiler {
   }
 
   /** Answers for a path at or below {@link profilingPath}. */
-  answer(request: HttpRequest): HttpAnswer | StreamAnswer {
+  answer(request: ProfileRequest): ProfileAnswer | StreamAnswer {
     const foreign = foreignness(request);
     if (foreign !== undefined) return { status: 403, body: `refused: ${foreign}\n` };
     const name = request.path.slice(profilingPath.length).replace(/^\//, '');
@@ -67,7 +78,7 @@ export class Profiler {
     this.#running?.abort();
   }
 
-  #recorded(kind: 'profile' | 'allocs', query: URLSearchParams): HttpAnswer | StreamAnswer {
+  #recorded(kind: 'profile' | 'allocs', query: URLSearchParams): ProfileAnswer | StreamAnswer {
     const seconds = Number(query.get('seconds') ?? defaultSeconds);
     if (!(seconds > 0 && seconds <= maxSeconds)) {
       return { status: 400, body: `seconds must be above 0 and at most ${maxSeconds}\n` };
@@ -83,7 +94,7 @@ export class Profiler {
   #alone(
     file: string,
     make: (response: ServerResponse, signal: AbortSignal) => Promise<void>,
-  ): HttpAnswer | StreamAnswer {
+  ): ProfileAnswer | StreamAnswer {
     if (this.#running !== undefined) return { status: 503, body: 'another profile is being made\n' };
     const running = new AbortController();
     this.#running = running;
@@ -109,10 +120,11 @@ export class Profiler {
 
   #waiting(): string {
     const handles = countOf(process.getActiveResourcesInfo());
-    const connections = countOf(this.#options.connectionStates());
     const lines = (counts: ReadonlyMap<string, number>): string =>
       [...counts].map(([name, count]) => `${String(count).padStart(8)}  ${name}\n`).join('');
-    return `open handles and requests\n${lines(handles)}\nxDS connections by state\n${lines(connections)}`;
+    const states = this.#options.connectionStates?.();
+    const connections = states === undefined ? '' : `\nxDS connections by state\n${lines(countOf(states))}`;
+    return `open handles and requests\n${lines(handles)}${connections}`;
   }
 }
 
@@ -134,7 +146,9 @@ function recordAllocations(ms: number, signal: AbortSignal): Promise<object> {
 }
 
 async function withSession(record: (session: Session) => Promise<object>): Promise<object> {
-  const session = new Session();
+  // Few programs are ever asked.
+  const inspector = await import('node:inspector/promises');
+  const session = new inspector.Session();
   session.connect();
   try {
     return await record(session);

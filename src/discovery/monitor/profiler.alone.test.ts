@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { Profiler } from '../../runtime/profiler.ts';
 import { HttpServers } from './http-server.ts';
-import { Profiler } from './pprof.ts';
 
 const opened: { servers: HttpServers; profiler: Profiler }[] = [];
 

@@ -1,0 +1,45 @@
+/**
+ * Listeners that an Envoy was sent and does not have, because it refused them. What it lacks from its start on makes it not
+ * ready. Not so a listener that was refused later: what it has serves, and one mistake of many tenants takes no gateway out of
+ * service. Nor one that the Envoy before it did without, too.
+ */
+import type { RefusedListener } from './protocol.ts';
+
+export interface KnownListeners {
+  /** From its start on. */
+  readonly lacking: readonly RefusedListener[];
+  /** All that the Envoy refuses now, and was found not to lack from its start. */
+  readonly tolerated: readonly string[];
+  /** Of the Envoy before it. */
+  readonly toleratedBefore: readonly string[];
+}
+
+export const noListenersKnown: KnownListeners = { lacking: [], tolerated: [], toleratedBefore: [] };
+
+/** Another Envoy serves. What the one before had done without is not held against it. */
+export function ofSuccessor({ tolerated }: KnownListeners): KnownListeners {
+  return { lacking: [], tolerated: [], toleratedBefore: tolerated };
+}
+
+/** After the first look at an Envoy that serves. */
+export function atFirstLook({ toleratedBefore }: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
+  const before = new Set(toleratedBefore);
+  return { ...divided(refused, ({ name }) => !before.has(name)), toleratedBefore };
+}
+
+/** After any further one: what it did not lack then, it never lacks from its start. */
+export function atLaterLook(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
+  const lacked = new Set(known.lacking.map(({ name }) => name));
+  return { ...divided(refused, ({ name }) => lacked.has(name)), toleratedBefore: known.toleratedBefore };
+}
+
+function divided(refused: readonly RefusedListener[], isLacked: (listener: RefusedListener) => boolean) {
+  const tolerated = refused.filter((listener) => !isLacked(listener)).map(({ name }) => name);
+  return { lacking: refused.filter(isLacked), tolerated };
+}
+
+/** For people: three of them, and how many more. */
+export function sayLacking(lacking: readonly RefusedListener[]): string {
+  const said = lacking.slice(0, 3).map(({ name, why }) => (why === '' ? name : `${name}: ${why}`));
+  return `${said.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;
+}

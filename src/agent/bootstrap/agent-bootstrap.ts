@@ -1,0 +1,65 @@
+/**
+ * The bootstrap of an agent's Envoys, from its options: `proxy` starts them with it, and `bootstrap` writes it for people to
+ * read. Both come here, so that what one shows is what the other runs.
+ */
+import { provesIdentity } from '../../../machines/agent/settings.ts';
+import { OptionErrors } from '../../runtime/option-errors.ts';
+import { controlPlaneName } from '../identity/control-plane-roots.ts';
+import { localAddresses } from '../options/addresses.ts';
+import type { ProxyOptions } from '../options/options.ts';
+import { envoyHeader } from '../xds/xds-server.ts';
+import { xdsSocketPath } from '../xds/xds-streams.ts';
+import { buildBootstrap } from './bootstrap.ts';
+import { telemetryWarnings } from './bootstrap-telemetry.ts';
+import { buildNode } from './node-metadata.ts';
+import type { EnvoyRun } from './prepare-epoch.ts';
+import { templateBootstrap } from './template/template-bootstrap.ts';
+
+export interface BootstrapOrder {
+  /** Of this Envoy: one beside another has a port of its own. */
+  readonly adminPort: number;
+  readonly run: EnvoyRun;
+  /** Tokens come from a server of this host. */
+  readonly hasCredentialServer: boolean;
+}
+
+export interface MadeBootstrap {
+  readonly bootstrap: object;
+  /** What was left out, and why: for the log. */
+  readonly warnings: readonly string[];
+}
+
+/** @throws ChartpilotError CONFIG_INVALID with all mistakes of what Envoy would refuse */
+export function agentBootstrap(
+  options: ProxyOptions,
+  { adminPort, run, hasCredentialServer }: BootstrapOrder,
+): MadeBootstrap {
+  const { addresses, podAnnotations, outlierLogPath, ...rest } = options;
+  const { settings } = options.identity;
+  const facts = {
+    ...rest,
+    addresses,
+    config: { ...options.config, proxyAdminPort: adminPort },
+    podAnnotations,
+    annotations: podAnnotations,
+    local: localAddresses(addresses),
+    hostIp: options.env.HOST_IP ?? '',
+    xdsSocket: xdsSocketPath(options.config.configPath),
+    // A parent and its child of a hot restart have one node, and a stream each.
+    xdsHeaders: { [envoyHeader]: `${run.epoch}@${run.baseId}` },
+    hasCredentialServer,
+    secretSocket: settings.socket,
+    hasSecrets: provesIdentity(settings),
+    ...(outlierLogPath !== undefined && { outlierLogPath }),
+    ...(options.config.controlPlaneAuthPolicy === 'MUTUAL_TLS' && {
+      controlPlaneName: controlPlaneName(options.config.discoveryAddress, options.env),
+    }),
+  };
+  const errors = new OptionErrors();
+  const { node, warnings } = buildNode(facts);
+  const builtIn = buildBootstrap({ ...facts, node }, { errors, warnings });
+  const { template } = options;
+  const bootstrap = template === undefined ? builtIn : templateBootstrap(template, { ...facts, node }, builtIn, errors);
+  errors.throwIfAny();
+  return { bootstrap, warnings: [...warnings, ...telemetryWarnings(options.config)] };
+}

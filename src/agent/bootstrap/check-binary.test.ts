@@ -1,0 +1,137 @@
+import { copyFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import type { BinaryCheck } from '../../../machines/agent/binary-watcher.machine.ts';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { FileTurns } from '../certificates/file-turns.ts';
+import { EnvoyBinaries, firstBinary } from '../envoy/envoy-binaries.ts';
+import type { Verdict } from '../envoy/envoy-validation.ts';
+import { checkBinary } from './check-binary.ts';
+
+const versionOf = (release: string): string => `echo "envoy  version: abc123/${release}/Clean/RELEASE/BoringSSL"`;
+
+interface Given {
+  readonly release?: string;
+  readonly hotRestart?: string;
+  /** Lines before any answer. */
+  readonly first?: string;
+}
+
+/** A program that answers as Envoy does: its hot restart version on standard error, without an end of line. */
+function envoy({ release = '1.39.3', hotRestart = '11.104', first = '' }: Given = {}): string {
+  return `#!/bin/sh\n${first}\nfor word in "$@"; do case $word in\n--version) ${versionOf(release)}; exit;;\n--hot-restart-version) printf ${hotRestart} >&2; exit;;\nesac; done\n`;
+}
+
+function given(verdict: Verdict = { is: 'taken' }, atFirst = envoy()) {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = join(folder.path, 'envoy');
+  /** Another file, moved to the path. */
+  const put = (content: string, mode = 0o700): void => {
+    writeFileSync(`${path}.new`, content, { mode });
+    renameSync(`${path}.new`, path);
+  };
+  put(atFirst);
+  const binaries = new EnvoyBinaries(path);
+  onTestFinished(() => binaries.close());
+  const judged: string[] = [];
+  const check = (): Promise<BinaryCheck> =>
+    toPromise(
+      createActor(
+        checkBinary({
+          binaries,
+          turns: new FileTurns(),
+          words: ['--concurrency', '2'],
+          hotRestart: true,
+          validate: async (binary) => {
+            judged.push(binary);
+            return verdict;
+          },
+        }),
+        { input: { path, known: firstBinary } },
+      ).start(),
+    );
+  return { path, folder: folder.path, put, binaries, check, judged };
+}
+
+const nameIn = (check: BinaryCheck): string => ('binary' in check ? check.binary : '');
+
+test('the file that was there is known, and not asked', async () => {
+  const { check, judged } = given();
+  expect(await check()).toMatchObject({ binary: firstBinary });
+  expect(judged).toEqual([]);
+});
+
+test('a copy of it is known by its content', async () => {
+  const { path, check, judged } = given();
+  copyFileSync(path, `${path}.copy`);
+  renameSync(`${path}.copy`, path);
+  expect(await check()).toMatchObject({ binary: firstBinary });
+  expect(judged).toEqual([]);
+});
+
+test('another one that fits is told with version, digest and path, and pinned', async () => {
+  const { path, put, check, binaries } = given();
+  put(envoy({ release: '1.40.0' }));
+  const found = await check();
+  expect(found).toMatchObject({ description: expect.stringMatching(/^1\.40\.0 \(sha256 [0-9a-f]{64}\) \/.*\/envoy$/) });
+  expect(binaries.pathOf(nameIn(found))).toBe(path);
+  expect(binaries.pathOf(firstBinary)).toMatch(/^\/proc\/\d+\/fd\/\d+$/);
+});
+
+test.each<[string, Given, RegExp]>([
+  ['of another hot restart version', { hotRestart: '11.112' }, /hot restart version is 11\.112, and .* 11\.104 runs/],
+  ['that is no Envoy', { first: 'exit 0' }, /does not say which Envoy it is: exit code 0, and no word/],
+  [
+    'that refuses a flag',
+    { first: 'case "$*" in *concurrency*) echo "no such flag" >&2; exit 1;; esac' },
+    /no such flag/,
+  ],
+])('one %s is refused', async (_, kind, why) => {
+  const { put, check, judged } = given();
+  put(envoy({ release: '1.40.0', ...kind }));
+  expect(await check()).toMatchObject({ refused: expect.stringMatching(why) });
+  expect(judged).toEqual([]);
+});
+
+test('one that follows a broken one is not held against what that says', async () => {
+  const { put, check, binaries } = given({ is: 'taken' }, '#!/bin/sh\necho "no such device" >&2\nexit 3\n');
+  put(envoy({ release: '1.40.0' }));
+  expect(binaries.pathOf(nameIn(await check()))).toMatch(/envoy$/);
+});
+
+test('one that refuses the bootstrap is refused; where it was not asked, nobody knows', async () => {
+  for (const [is, key] of [
+    ['refused', 'refused'],
+    ['not known', 'unknown'],
+  ] as const) {
+    const { put, check } = given({ is, why: 'no such filter' });
+    put(envoy({ release: '1.40.0' }));
+    expect(await check()).toMatchObject({ [key]: expect.stringContaining('no such filter') });
+  }
+});
+
+test('a file that is not there, or cannot be executed, is refused', async () => {
+  const { path, put, check, folder } = given();
+  rmSync(path);
+  expect(await check()).toEqual({ refused: `${path} does not exist` });
+  symlinkSync(folder, path);
+  expect(await check()).toMatchObject({ refused: expect.stringContaining('is not an executable file') });
+  rmSync(path);
+  put(envoy(), 0o600);
+  expect(await check()).toMatchObject({ refused: expect.stringContaining('is not an executable file') });
+});
+
+test('what was pinned is executed whatever lies at its path, until it is let go or written over', async () => {
+  const { path, put, check, binaries, folder } = given();
+  renameSync(path, join(folder, 'old'));
+  put(envoy({ release: '1.40.0' }));
+  const name = nameIn(await check());
+  expect(binaries.pathOf(firstBinary)).toMatch(/^\/proc\//);
+  writeFileSync(join(folder, 'old'), 'another content');
+  expect(() => binaries.pathOf(firstBinary)).toThrow(/written over while no Envoy ran from it/);
+  binaries.keep(new Set([name]));
+  expect(binaries.newestPath).toBe(path);
+  expect(() => binaries.pathOf(firstBinary)).toThrow(/no binary first/);
+});

@@ -1,0 +1,151 @@
+/**
+ * The files that Envoys are started from. Each is pinned when it is first known: held open, so that it can be executed whatever lies at its
+ * path later, and known again by what it is. No restart takes up a file that nobody has looked at.
+ */
+import { createHash } from 'node:crypto';
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, realpathSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { setImmediate as aMoment } from 'node:timers/promises';
+import { ChartpilotError } from '../../runtime/errors.ts';
+
+/** For whoever starts an Envoy. */
+export interface BinaryPaths {
+  /**
+   * Where the file of this name can be executed now.
+   *
+   * @throws ChartpilotError ENVOY_CHANGED when it has been written over since it was looked at
+   */
+  pathOf(name: string): string;
+}
+
+/** The file that is at a path now. */
+export interface FoundBinary {
+  readonly fd: number;
+  /** Links followed. */
+  readonly realPath: string;
+  readonly stats: BigIntStats;
+}
+
+interface PinnedBinary extends FoundBinary {
+  /** SHA-256 of its content; undefined until somebody asks. */
+  digest?: string;
+}
+
+/** The one that the agent began with: its digest costs half a second, and nobody needs it before there is another file. */
+export const firstBinary = 'first';
+
+/** Opens without reading: a binary that may be executed only will do. */
+const pathOnly = 0o10000000;
+
+export class EnvoyBinaries implements BinaryPaths {
+  readonly #pinned = new Map<string, PinnedBinary>();
+  #newest = firstBinary;
+
+  /** @param path of the file to begin with; empty: there is none */
+  constructor(path: string) {
+    if (path !== '') this.#pinned.set(firstBinary, findBinary(path));
+  }
+
+  pathOf(name: string): string {
+    const binary = this.#pinned.get(name);
+    if (binary === undefined) throw new Error(`there is no binary ${name}`);
+    this.#newest = name;
+    requireUnchanged(binary);
+    return isAt(binary.realPath, binary.stats) ? binary.realPath : heldPath(binary.fd);
+  }
+
+  /** Of the file that an Envoy was started from last: for whoever asks an Envoy something that has no process of its own. */
+  get newestPath(): string {
+    return this.pathOf(this.#newest);
+  }
+
+  /** The name of a file that is held already and has not changed; undefined: it has to be looked at. */
+  nameOf(stats: BigIntStats): string | undefined {
+    for (const [name, binary] of this.#pinned) if (isSameFile(binary.stats, stats)) return name;
+    return undefined;
+  }
+
+  /** The name of a file with this content that is held already. */
+  async nameOfDigest(digest: string, signal: AbortSignal): Promise<string | undefined> {
+    const first = this.#pinned.get(firstBinary);
+    if (first !== undefined) first.digest ??= await digestOf(first.fd, signal);
+    return [...this.#pinned].find(([, binary]) => binary.digest === digest)?.[0];
+  }
+
+  /** Keeps a file. One of the same name had the same content: this one is at a path, and that one may be gone from its own. */
+  pin(name: string, digest: string, found: FoundBinary): void {
+    const before = this.#pinned.get(name);
+    if (before !== undefined) closeSync(before.fd);
+    this.#pinned.set(name, { ...found, digest });
+  }
+
+  /** Lets go of all others. */
+  keep(names: ReadonlySet<string>): void {
+    for (const [name, { fd }] of this.#pinned) {
+      if (names.has(name)) continue;
+      this.#pinned.delete(name);
+      closeSync(fd);
+    }
+    if (!this.#pinned.has(this.#newest)) this.#newest = [...this.#pinned.keys()].at(-1) ?? firstBinary;
+  }
+
+  close(): void {
+    this.keep(new Set());
+  }
+}
+
+/**
+ * The file at a path, held open.
+ *
+ * @throws Error of the operating system
+ */
+export function findBinary(path: string): FoundBinary {
+  const realPath = realpathSync(path);
+  const fd = openSync(realPath, pathOnly | constants.O_NONBLOCK);
+  return { fd, realPath, stats: fstatSync(fd, { bigint: true }) };
+}
+
+/** By which a file that is held open can be executed, whatever has become of its path: by this process's children. */
+export const heldPath = (fd: number): string => `/proc/${process.pid}/fd/${fd}`;
+
+const chunkBytes = 1 << 20;
+
+/** SHA-256 of a file that is held open, in hexadecimal: a megabyte at a time, for nobody else is served meanwhile. */
+export async function digestOf(fd: number, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  await using file = await open(heldPath(fd));
+  const chunk = Buffer.alloc(chunkBytes);
+  for (;;) {
+    const { bytesRead } = await file.read(chunk);
+    if (bytesRead === 0) return hash.digest('hex');
+    hash.update(chunk.subarray(0, bytesRead));
+    signal.throwIfAborted();
+    await aMoment();
+  }
+}
+
+/** A file that is being executed cannot be written; one that waits for its next Envoy can. */
+function requireUnchanged({ fd, realPath, stats }: PinnedBinary): void {
+  const now = fstatSync(fd, { bigint: true });
+  if (now.size === stats.size && now.mtimeNs === stats.mtimeNs) return;
+  throw new ChartpilotError('ENVOY_CHANGED', `${realPath} has been written over while no Envoy ran from it`, {
+    hint: 'Put a new file beside it and move it there: what runs is kept then, and the new one is checked and taken up.',
+  });
+}
+
+/** Also the times: the number of a file that is gone may be another one's. */
+const isSameFile = (one: BigIntStats, other: BigIntStats): boolean =>
+  one.dev === other.dev &&
+  one.ino === other.ino &&
+  one.size === other.size &&
+  one.mtimeNs === other.mtimeNs &&
+  one.ctimeNs === other.ctimeNs;
+
+function isAt(path: string, { dev, ino }: BigIntStats): boolean {
+  try {
+    const there = statSync(path, { bigint: true });
+    return there.dev === dev && there.ino === ino;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,34 @@
+/** Which template the bootstrap is made of (spec/agent.md §4.2). */
+import { readFileSync, statSync } from 'node:fs';
+import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+
+export interface BootstrapTemplate {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Istio's own has 30 KiB. */
+const mostBytes = 1024 * 1024;
+
+/**
+ * `ISTIO_BOOTSTRAP`, else that of the configuration, which counts where Envoy is not run with a file as it is.
+ *
+ * @throws ChartpilotError FILE_UNREADABLE
+ */
+export function bootstrapTemplate(
+  { customConfigFile, proxyBootstrapTemplatePath }: ProxyConfig,
+  env: NodeJS.ProcessEnv,
+): BootstrapTemplate | undefined {
+  const path = env.ISTIO_BOOTSTRAP || (customConfigFile ? undefined : proxyBootstrapTemplatePath);
+  if (!path) return undefined;
+  try {
+    if (statSync(path).size > mostBytes) throw new Error(`has more than ${mostBytes} bytes`);
+    return { path, text: readFileSync(path, 'utf8') };
+  } catch (error) {
+    throw new ChartpilotError('FILE_UNREADABLE', `${path}: ${messageOf(error)}`, {
+      hint: 'It is the template of the bootstrap: ISTIO_BOOTSTRAP, --templateFile or proxyBootstrapTemplatePath name it.',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,54 @@
+/** What a person says of the node instead of letting the agent find it: flags of `pilot-agent bootstrap`. */
+import { isIP } from 'node:net';
+import * as E from 'fp-ts/lib/Either.js';
+import { dictionary, text } from '../../model/fields/decode.ts';
+import { describeFieldErrors } from '../../model/mesh/proxy-config.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
+import type { ProxyOptions } from './options.ts';
+import type { ProxyFlags } from './proxy-flags.ts';
+
+export function givenNode(
+  flags: ProxyFlags,
+  errors: OptionErrors,
+): Pick<ProxyOptions, 'nodeId' | 'pilotSans' | 'platformMetadata'> {
+  return {
+    nodeId: nodeIdOf(flags.nodeId, errors),
+    pilotSans: commaList(flags.pilotSAN),
+    platformMetadata: platformMetadata(flags.platformMetadata, errors),
+  };
+}
+
+/** Undefined: nobody said any. */
+export function givenAddresses(text: string | undefined, errors: OptionErrors): string[] | undefined {
+  const addresses = commaList(text);
+  for (const address of addresses ?? []) {
+    if (isIP(address) === 0) errors.flag(`--instanceIPs must be IP addresses, not ${JSON.stringify(address)}`);
+  }
+  return addresses;
+}
+
+/** `type~address~name~domain`: the control plane takes it apart. */
+function nodeIdOf(text: string | undefined, errors: OptionErrors): string | undefined {
+  if (text !== undefined && !/^(sidecar|router)~[^~]+~[^~]+~[^~]*$/.test(text)) {
+    errors.flag(`--nodeId must be sidecar~ADDRESS~NAME~DOMAIN or router~…, not ${JSON.stringify(text)}`);
+  }
+  return text;
+}
+
+function platformMetadata(json: string | undefined, errors: OptionErrors): Record<string, string> | undefined {
+  if (json === undefined || json === '') return undefined;
+  try {
+    const decoded = dictionary(text)(JSON.parse(json), '');
+    if (E.isRight(decoded)) return decoded.right;
+    errors.flag(`--platformMetadata: ${describeFieldErrors(decoded.left)}`);
+  } catch (error) {
+    errors.flag(`--platformMetadata must be a JSON object of texts: ${messageOf(error)}`);
+  }
+  return undefined;
+}
+
+function commaList(text: string | undefined): string[] | undefined {
+  const items = text?.split(',').flatMap((item) => item.trim() || []) ?? [];
+  return items.length > 0 ? items : undefined;
+}

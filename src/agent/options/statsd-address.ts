@@ -1,0 +1,37 @@
+/** Where statistics go over UDP: Envoy wants an address, people give names (spec/agent.md §1.2). */
+import { lookup as lookupName } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { ProxyOptions } from './options.ts';
+
+const limitMs = 15_000;
+
+/**
+ * The options with the address of the name, looked up once. A name that cannot be looked up is no reason not to start: the
+ * statistics stay here, with a warning.
+ */
+export async function withStatsdAddress(
+  options: ProxyOptions,
+  lookup: (host: string) => Promise<{ readonly address: string }> = lookupName,
+): Promise<ProxyOptions> {
+  const { statsdUdpAddress, ...config } = options.config;
+  const said = statsdUdpAddress === undefined ? undefined : parseHostAndPort(statsdUdpAddress);
+  if (said === undefined || isIP(said.host) !== 0) return options;
+  const limit = new AbortController();
+  const late = sleep(limitMs, undefined, { signal: limit.signal }).then(() => {
+    throw new Error(`no answer in ${limitMs / 1000} s`);
+  });
+  try {
+    const { address } = await Promise.race([lookup(said.host), late]);
+    const host = isIP(address) === 6 ? `[${address}]` : address;
+    return { ...options, config: { ...config, statsdUdpAddress: `${host}:${said.port}` } };
+  } catch (error) {
+    const warning = `statsdUdpAddress ${statsdUdpAddress}: ${messageOf(error)}; statistics are not sent`;
+    return { ...options, config, warnings: [...options.warnings, warning] };
+  } finally {
+    limit.abort();
+    late.catch(() => {});
+  }
+}

@@ -1,0 +1,51 @@
+import { X509Certificate } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { AgentMetrics } from '../status/agent-metrics.ts';
+import { SecretCounts } from './secret-counts.ts';
+import { SecretVault } from './secret-vault.ts';
+
+test('§6.5 num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_retries, outgoing_latency: what an authority was asked', () => {
+  const counts = new SecretCounts(new SecretVault());
+  counts.asked(20, true);
+  counts.asked(700, false);
+  counts.asked(20_000, true);
+  const text = counts.text();
+  for (const line of [
+    'istio_agent_num_outgoing_requests{request_type="csr"} 3',
+    'istio_agent_num_failed_outgoing_requests{request_type="csr"} 1',
+    'istio_agent_num_outgoing_retries{request_type="csr"} 1',
+    'istio_agent_outgoing_latency_bucket{request_type="csr",le="50"} 1',
+    'istio_agent_outgoing_latency_bucket{request_type="csr",le="1000"} 2',
+    'istio_agent_outgoing_latency_bucket{request_type="csr",le="+Inf"} 3',
+    'istio_agent_outgoing_latency_sum{request_type="csr"} 20720',
+  ]) {
+    expect(text.split('\n')).toContain(line);
+  }
+});
+
+test('§6.5 cert_expiry_seconds: of each certificate that is kept, whatever its name; what is no certificate has none', () => {
+  const vault = new SecretVault();
+  const { certificate: chain, privateKey: key } = createAuthority('mesh').issue(['web']);
+  const endsAtMs = Date.parse(new X509Certificate(chain).validTo);
+  vault.keepCertificate('default', { chain, key });
+  vault.keepCertificate('file-cert:a"\n~b', { chain, key });
+  vault.keepCertificate('none', { chain: 'x', key: 'y' });
+  const lines = new SecretCounts(vault, () => endsAtMs - 90_500).text().split('\n');
+  expect(lines.filter((line) => line.startsWith('istio_agent_cert_expiry_seconds'))).toEqual([
+    'istio_agent_cert_expiry_seconds{resource_name="default"} 90',
+    'istio_agent_cert_expiry_seconds{resource_name="file-cert:a\\"\\n~b"} 90',
+  ]);
+});
+
+test('§6.5 num_file_secret_failures_total, num_file_watcher_failures_total', async () => {
+  const metrics = new AgentMetrics();
+  const counts = new SecretCounts(new SecretVault());
+  metrics.withSecrets(counts);
+  counts.filesFailed();
+  const event = { type: 'watch.failed', reason: 'EMFILE' };
+  metrics.observe({ kind: 'event', from: 'directory', to: 'directory-0', event, seq: 0, t: 0 });
+  const lines = (await metrics.text()).split('\n');
+  expect(lines).toContain('istio_agent_num_file_secret_failures_total 1');
+  expect(lines).toContain('istio_agent_num_file_watcher_failures_total 1');
+});

@@ -1,0 +1,98 @@
+/** What obtaining secrets counts (spec/agent.md §6.5): numbers, in Prometheus' text only when somebody asks. */
+import { X509Certificate } from 'node:crypto';
+import type { SecretVault } from './secret-vault.ts';
+
+/** Milliseconds. */
+const buckets = [10, 50, 100, 500, 1_000, 5_000, 10_000] as const;
+const prefix = 'istio_agent_';
+/** The only request that an authority is asked. */
+const requestType = 'request_type="csr"';
+
+export class SecretCounts {
+  #asked = 0;
+  #failed = 0;
+  #retries = 0;
+  #fileFailures = 0;
+  #lastFailed = false;
+  /** Of each bucket alone; the last one has no limit. */
+  readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
+  #totalMs = 0;
+  readonly #vault: Pick<SecretVault, 'newestPairs'>;
+  readonly #now: () => number;
+
+  /** @param now milliseconds since 1970 */
+  constructor(vault: Pick<SecretVault, 'newestPairs'>, now: () => number = Date.now) {
+    this.#vault = vault;
+    this.#now = now;
+  }
+
+  /** An authority has answered, or has not. */
+  asked(tookMs: number, isObtained: boolean): void {
+    this.#asked++;
+    if (this.#lastFailed) this.#retries++;
+    if (!isObtained) this.#failed++;
+    this.#lastFailed = !isObtained;
+    this.#totalMs += tookMs;
+    const bucket = buckets.findIndex((limit) => tookMs <= limit);
+    this.#within[bucket < 0 ? buckets.length : bucket]!++;
+  }
+
+  /** Mounted files that are not there, or no secret. */
+  filesFailed(): void {
+    this.#fileFailures++;
+  }
+
+  text(): string {
+    const expiry = `${prefix}cert_expiry_seconds`;
+    const latency = `${prefix}outgoing_latency`;
+    let below = 0;
+    const within = this.#within.map((count, i) => {
+      below += count;
+      return `${latency}_bucket{${requestType},le="${buckets[i] ?? '+Inf'}"} ${below}`;
+    });
+    return [
+      ...counter('num_outgoing_requests', 'Requests to the authority.', this.#asked, `{${requestType}}`),
+      ...counter('num_failed_outgoing_requests', 'Those that brought nothing.', this.#failed, `{${requestType}}`),
+      ...counter('num_outgoing_retries', 'Those after one that brought nothing.', this.#retries, `{${requestType}}`),
+      ...counter(
+        'num_file_secret_failures_total',
+        'Mounted files that were no secret, or not there.',
+        this.#fileFailures,
+      ),
+      `# HELP ${latency} Milliseconds until the authority answered.`,
+      `# TYPE ${latency} histogram`,
+      ...within,
+      `${latency}_sum{${requestType}} ${this.#totalMs}`,
+      `${latency}_count{${requestType}} ${below}`,
+      `# HELP ${expiry} Seconds until a certificate expires; less than 0: since it has.`,
+      `# TYPE ${expiry} gauge`,
+      ...[...this.#vault.newestPairs()].flatMap(([name, { chain }]) => {
+        const endsAtMs = endOf(chain);
+        return endsAtMs === undefined
+          ? []
+          : [`${expiry}{resource_name="${escaped(name)}"} ${Math.floor((endsAtMs - this.#now()) / 1000)}`];
+      }),
+      '',
+    ].join('\n');
+  }
+}
+
+/** Of the first certificate; undefined where that is none. */
+function endOf(chain: string): number | undefined {
+  try {
+    const endsAtMs = Date.parse(new X509Certificate(chain).validTo);
+    return Number.isNaN(endsAtMs) ? undefined : endsAtMs;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An Envoy may ask for any name. */
+function escaped(label: string): string {
+  return label.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+}
+
+function counter(name: string, help: string, value: number, labels = ''): string[] {
+  const full = `${prefix}${name}`;
+  return [`# HELP ${full} ${help}`, `# TYPE ${full} counter`, `${full}${labels} ${value}`];
+}

@@ -1,0 +1,321 @@
+import { once } from 'node:events';
+import { Agent, createServer, get, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer as createH2c, createSecureServer, type Http2Server } from 'node:http2';
+import { createServer as createHttps } from 'node:https';
+import { type AddressInfo, createServer as createTcp } from 'node:net';
+import { createServer as createTls } from 'node:tls';
+import { BinaryWriter } from '@bufbuild/protobuf/wire';
+import { expect, onTestFinished, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { createFencedServer } from '../../runtime/http-fence.ts';
+import { createLogger } from '../../runtime/log.ts';
+import { ApplicationProber } from './application-prober.ts';
+import { parseProbes } from './application-probes.ts';
+import type { ProbeWay } from './probe-http.ts';
+
+const path = '/app-health/web/readyz';
+
+interface Listening {
+  address(): unknown;
+  listen(port: number, host: string): unknown;
+  close(): unknown;
+  on(event: string, listener: () => void): unknown;
+}
+
+async function listening<S extends Listening>(server: S, host = '127.0.0.1'): Promise<number> {
+  server.listen(0, host);
+  await once(server as never, 'listening');
+  onTestFinished(() => {
+    (server as unknown as Partial<Server>).closeAllConnections?.();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** Asks this agent for the one probe that is configured. */
+async function prober(probe: object, way: Partial<ProbeWay> = {}) {
+  const parsed = parseProbes(JSON.stringify({ [path]: probe }), 15020);
+  if ('mistake' in parsed) throw new Error(parsed.mistake);
+  const log: string[] = [];
+  const applications = new ApplicationProber(
+    parsed.probes,
+    { destination: '127.0.0.1', source: '127.0.0.6', http2: true, ...way },
+    createLogger({ write: (line) => log.push(line) }),
+  );
+  const server = createFencedServer((request, response) =>
+    applications.serve(path, applications.probe(path)!, request, response),
+  );
+  const port = await listening(server);
+  /** From an address of its own. */
+  const askFrom = async (localAddress: string): Promise<number> => {
+    const outgoing = get({ host: '127.0.0.1', port, path, localAddress, agent: false });
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    return response.resume().statusCode ?? 0;
+  };
+  const ask = async (init: RequestInit = {}): Promise<number> => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
+    await response.text();
+    return response.status;
+  };
+  return { ask, askFrom, log };
+}
+
+async function application(listener: RequestListener): Promise<number> {
+  return listening(createServer(listener));
+}
+
+const certificate = await createAuthority().issue(['web']);
+
+test('§6.6: every status of the application is passed on, without its body; what is left of 3xx is 200', async () => {
+  const port = await application((request, response) => {
+    response.writeHead(Number(request.headers['x-status'])).end(request.headers['x-status'] === '204' ? '' : 'body');
+  });
+  const { ask } = await prober({ httpGet: { port } });
+  for (const status of [200, 201, 204, 299, 400, 401, 404, 418, 429, 500, 503, 599]) {
+    expect(await ask({ headers: { 'x-status': String(status) } }), String(status)).toBe(status);
+  }
+  for (const status of [300, 301, 302, 304, 307, 399]) {
+    expect(await ask({ headers: { 'x-status': String(status) } }), String(status)).toBe(200);
+  }
+});
+
+test('§6.6: GET from the source that no rule captures, with the caller’s headers and the configured ones over them', async () => {
+  const seen: { method?: string; from?: string; headers: string[] }[] = [];
+  const port = await application((request, response) => {
+    const { method, rawHeaders: headers, socket } = request;
+    seen.push({ ...(method && { method }), ...(socket.remoteAddress && { from: socket.remoteAddress }), headers });
+    response.end();
+  });
+  const httpHeaders = [
+    { name: 'X-Both', value: 'own 1' },
+    { name: 'x-both', value: 'own 2' },
+  ];
+  const plain = await prober({ httpGet: { port, httpHeaders } });
+  expect(
+    await plain.ask({ method: 'POST', headers: { 'x-caller': 'c', 'X-BOTH': 'caller', host: 'evil.example' } }),
+  ).toBe(200);
+  const [{ method, from, headers } = { headers: [] as string[] }] = seen;
+  expect([method, from]).toEqual(['GET', '127.0.0.6']);
+  const values = (name: string): string[] =>
+    headers.flatMap((one, i) => (i % 2 === 0 && one.toLowerCase() === name ? [headers[i + 1]!] : []));
+  expect(values('x-caller')).toEqual(['c']);
+  expect(values('x-both')).toEqual(['own 1', 'own 2']);
+  expect(values('host')).toEqual([`127.0.0.1:${port}`]);
+  expect(values('content-length')).toEqual([]);
+  const named = await prober({ httpGet: { port, httpHeaders: [{ name: ':authority', value: 'web.shop' }] } });
+  await named.ask();
+  expect(seen[1]!.headers).toContain('web.shop');
+});
+
+test('§6.6: redirects are followed at the same origin only: 10, not 11; elsewhere and what comes back is 200', async () => {
+  let elsewhere = 0;
+  const other = await application((_, response) => {
+    elsewhere++;
+    response.writeHead(500).end();
+  });
+  let asked = 0;
+  const port = await application((request, response) => {
+    asked++;
+    const left = Number(/^\/left\/(\d+)/.exec(request.url!)?.[1]);
+    if (request.url === '/other-port') response.writeHead(302, { location: `http://127.0.0.1:${other}/` });
+    else if (request.url === '/other-host') response.writeHead(302, { location: 'http://10.255.255.1/' });
+    else if (request.url === '/other-scheme') response.writeHead(302, { location: `https://127.0.0.1:${port}/` });
+    else if (request.url === '/no-host') response.writeHead(302, { location: `//localhost:${other}/` });
+    else if (request.url === '/no-address') response.writeHead(302, { location: 'http://[' });
+    else if (request.url === '/to-a-failure') response.writeHead(302, { location: '/fails' });
+    else if (left > 0) response.writeHead(307, { location: `/left/${left - 1}` });
+    else response.writeHead(request.url === '/fails' ? 503 : 204);
+    response.end();
+  });
+  const status = async (to: string): Promise<number> => (await prober({ httpGet: { port, path: to } })).ask();
+  for (const to of ['/other-port', '/other-host', '/other-scheme', '/no-host']) expect(await status(to), to).toBe(200);
+  expect(elsewhere).toBe(0);
+  expect(await status('/no-address')).toBe(500);
+  expect(await status('/to-a-failure')).toBe(503);
+  asked = 0;
+  expect(await status('/left/10')).toBe(204);
+  expect(asked).toBe(11);
+  expect(await status('/left/11')).toBe(500);
+});
+
+test('§6.6: HTTPS by HTTP/1 and HTTP/2, whatever its certificate; a protocol that nobody asked for is a failure', async () => {
+  const pems = { cert: certificate.certificate, key: certificate.privateKey };
+  const versions: string[] = [];
+  const listener = (request: { httpVersion: string }, response: { end(): unknown }): void => {
+    versions.push(request.httpVersion);
+    response.end();
+  };
+  const one = await listening(createHttps(pems, listener));
+  const two = await listening(createSecureServer(pems, listener as never) as unknown as Listening);
+  const both = await listening(
+    createSecureServer({ ...pems, allowHTTP1: true }, listener as never) as unknown as Listening,
+  );
+  const reversed = createTls({ ...pems, ALPNProtocols: ['http/1.1', 'h2'] }, (socket) => {
+    socket.on('error', () => {});
+    socket.end('HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n');
+  });
+  const unknown = await listening(
+    createTls({ ...pems, ALPNProtocols: ['spdy/9'] }, (socket) => socket.on('error', () => {})),
+  );
+  const status = async (port: number, http2 = true): Promise<number> =>
+    (await prober({ httpGet: { port, scheme: 'HTTPS' } }, { http2 })).ask();
+  expect([await status(one), await status(two), await status(both)]).toEqual([200, 200, 200]);
+  expect(versions).toEqual(['1.1', '2.0', '2.0']);
+  expect(await status(both, false)).toBe(200);
+  expect(versions.at(-1)).toBe('1.1');
+  expect(await status(await listening(reversed))).toBe(202);
+  expect(await status(unknown)).toBe(500);
+  // Plaintext where TLS is expected.
+  expect(await status(await application((_, response) => void response.end()))).toBe(500);
+});
+
+test('§6.6: TCP: whoever accepts is healthy, at v4, v6 and localhost alike', async () => {
+  const four = await listening(createTcp((socket) => socket.on('error', () => {})));
+  const six = await listening(createTcp((socket) => socket.on('error', () => {})) as never, '::1');
+  expect(await (await prober({ tcpSocket: { port: four } })).ask()).toBe(200);
+  expect(
+    await (await prober({ tcpSocket: { port: four } }, { destination: '127.0.0.1', source: undefined })).ask(),
+  ).toBe(200);
+  expect(await (await prober({ tcpSocket: { port: six } }, { destination: '::1', source: undefined })).ask()).toBe(200);
+  expect(await (await prober({ httpGet: { port: six } }, { destination: '[[::1]]', source: undefined })).ask()).toBe(
+    500,
+  );
+  const { ask, log } = await prober({ tcpSocket: { port: await freePort() } });
+  expect([await ask(), await ask()]).toEqual([500, 500]);
+  expect(log.filter((line) => line.includes('probe failed'))).toHaveLength(1);
+  expect(log[0]).toContain('ECONNREFUSED');
+});
+
+function health(listener: (path: string, message: Buffer, userAgent: string | undefined) => number | undefined) {
+  const server: Http2Server = createH2c();
+  server.on('stream', (stream, headers) => {
+    const chunks: Buffer[] = [];
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('end', () => {
+      const status = listener(String(headers[':path']), Buffer.concat(chunks).subarray(5), headers['user-agent']);
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': status === undefined ? '5' : '0' }));
+      const message = new BinaryWriter()
+        .uint32(8)
+        .int32(status ?? 0)
+        .finish();
+      stream.end(Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]));
+    });
+  });
+  return listening(server as unknown as Listening);
+}
+
+test('§6.6: gRPC: SERVING is healthy, everything else is not; service and user agent are told', async () => {
+  const asked: unknown[] = [];
+  const port = await health((...question) => {
+    asked.push(question.map(String));
+    const [, message] = question;
+    return message.includes('shop.Cart') ? 1 : message.length === 0 ? 2 : undefined;
+  });
+  const serving = await prober({ grpc: { port, service: 'shop.Cart' } });
+  expect(await serving.ask({ headers: { 'user-agent': 'kube-probe/1.30' } })).toBe(200);
+  expect(asked).toEqual([['/grpc.health.v1.Health/Check', '\n\tshop.Cart', 'kube-probe/1.30']]);
+  expect(await (await prober({ grpc: { port } })).ask()).toBe(500);
+  expect(await (await prober({ grpc: { port, service: 'unknown' } })).ask()).toBe(500);
+  const noGrpc = await application((_, response) => void response.end());
+  expect(await (await prober({ grpc: { port: noGrpc } })).ask()).toBe(500);
+});
+
+test('who answers nobody fails the probe when its limit is over, whatever it is asked', async () => {
+  const silent = await listening(createTcp((socket) => socket.on('error', () => {})));
+  const kinds = [
+    { httpGet: { port: silent }, timeoutSeconds: 1 },
+    { httpGet: { port: silent, scheme: 'HTTPS' }, timeoutSeconds: 1 },
+    { grpc: { port: silent } },
+  ];
+  const begin = performance.now();
+  await Promise.all(
+    kinds.map(async (kind) => {
+      const { ask, log } = await prober(kind);
+      expect(await ask()).toBe(500);
+      expect(performance.now() - begin).toBeGreaterThan(990);
+      expect(log[0]).toContain('no answer in 1000 ms');
+    }),
+  );
+});
+
+test('an endless answer is read no further than 64 KiB, headers without end are a failure', async () => {
+  let closed = 0;
+  const port = await application((request, response) => {
+    response.on('close', () => closed++);
+    if (request.url === '/headers') {
+      for (let i = 0; i < 40; i++) response.setHeader(`x-${i}`, 'x'.repeat(1_000));
+      response.end();
+      return;
+    }
+    const write = (): void => {
+      if (!response.destroyed) response.write('x'.repeat(16_384), () => setImmediate(write));
+    };
+    write();
+  });
+  expect(await (await prober({ httpGet: { port } })).ask()).toBe(200);
+  await eventually('the application is let go', () => closed === 1);
+  expect(await (await prober({ httpGet: { port, path: '/headers' } })).ask()).toBe(500);
+});
+
+test('a caller that leaves takes its probe along; more than 16 of an address at once are refused', async () => {
+  let open = 0;
+  const port = await application((_, response) => {
+    open++;
+    response.on('close', () => open--);
+  });
+  const { ask } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
+  const leaving = new AbortController();
+  const asked = Array.from({ length: 16 }, () => ask({ signal: leaving.signal }).catch(() => 'left'));
+  await eventually('all are under way', () => open === 16);
+  expect(await ask()).toBe(503);
+  leaving.abort();
+  expect(new Set(await Promise.all(asked))).toEqual(new Set(['left']));
+  await eventually('none is under way', () => open === 0);
+});
+
+test('64 probes of some callers keep nobody out who has none under way', async () => {
+  const held: (() => void)[] = [];
+  const port = await application((_, response) => void held.push(() => response.end()));
+  const { askFrom } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
+  const strangers = [2, 3, 4, 5].flatMap((last) => Array.from({ length: 16 }, () => askFrom(`127.0.0.${last}`)));
+  await eventually('all are under way', () => held.length === 64);
+  const kubelet = askFrom('127.0.0.9');
+  await eventually('the kubelet’s, too', () => held.length === 65);
+  expect(await askFrom('127.0.0.9')).toBe(503);
+  for (const answer of held) answer();
+  expect(new Set(await Promise.all([...strangers, kubelet]))).toEqual(new Set([200]));
+  const next = askFrom('127.0.0.9');
+  await eventually('it is over for all', () => held.length === 66);
+  held[65]!();
+  expect(await next).toBe(200);
+});
+
+test('with kept connections one serves all, and one that was closed meanwhile is not a failure', async () => {
+  const server = createServer((_, response) => void response.end('ok'));
+  let connections = 0;
+  server.on('connection', () => connections++);
+  const port = await listening(server);
+  const kept = new Agent({ keepAlive: true });
+  onTestFinished(() => kept.destroy());
+  const { ask } = await prober({ httpGet: { port } }, { kept });
+  expect([await ask(), await ask(), await ask()]).toEqual([200, 200, 200]);
+  expect(connections).toBe(1);
+  const each = await prober({ httpGet: { port } });
+  await each.ask();
+  await each.ask();
+  expect(connections).toBe(3);
+  const once = createTcp((socket) => {
+    socket.on('error', () => {});
+    let requests = 0;
+    // The second request of a connection is not answered: the connection was on its way to its end.
+    socket.on('data', () => {
+      if (++requests === 1) socket.write('HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n');
+      else socket.destroy();
+    });
+  });
+  const brief = await prober({ httpGet: { port: await listening(once) } }, { kept });
+  expect([await brief.ask(), await brief.ask()]).toEqual([200, 200]);
+});

@@ -1,0 +1,130 @@
+/**
+ * Asks the application what a rewritten probe asks (spec/agent.md §6.6). What the configuration names is asked and nothing else:
+ * neither headers nor path of a caller, nor a redirect, decide about host, port or scheme.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts';
+import { AddressCounts } from './address-counts.ts';
+import type { ApplicationProbe, ApplicationProbes } from './application-probes.ts';
+import { type ProbeWay, probeHttp } from './probe-http.ts';
+import { SaidLines } from './said-lines.ts';
+
+/**
+ * Probes under way: of all callers, and of one of them. Whoever has none is served all the same: strangers take no turn of the
+ * kubelet's, which would restart the application for it. Connections have a bound of their own.
+ */
+const mostAtOnce = 64;
+const mostOfAddress = 16;
+const mostHealthBytes = 4 * 1024;
+const serving = 1;
+
+export class ApplicationProber {
+  readonly #probes: ApplicationProbes;
+  readonly #way: ProbeWay;
+  readonly #log: Logger;
+  readonly #said = new SaidLines();
+  readonly #underWay = new AddressCounts();
+
+  constructor(probes: ApplicationProbes, way: ProbeWay, log: Logger) {
+    this.#probes = probes;
+    this.#way = way;
+    this.#log = log;
+  }
+
+  /** @returns undefined: no such probe is configured */
+  probe(path: string): ApplicationProbe | undefined {
+    return this.#probes.get(path);
+  }
+
+  /** Answers with the status alone. Never rejects. */
+  async serve(path: string, probe: ApplicationProbe, request: IncomingMessage, response: ServerResponse) {
+    const address = request.socket.remoteAddress ?? '';
+    const ofAddress = this.#underWay.of(address);
+    if (ofAddress >= mostOfAddress || (ofAddress > 0 && this.#underWay.total >= mostAtOnce)) {
+      response.writeHead(503).end('too many probes at once\n');
+      return;
+    }
+    this.#underWay.enter(address);
+    const status = await this.#statusOf(path, probe, request, response);
+    this.#underWay.leave(address);
+    response.writeHead(status).end();
+  }
+
+  async #statusOf(
+    path: string,
+    probe: ApplicationProbe,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<number> {
+    const limit = AbortSignal.timeout(probe.timeoutMs);
+    const left = new AbortController();
+    response.once('close', () => {
+      if (!response.writableEnded) left.abort();
+    });
+    try {
+      return await this.#ask(probe, request, AbortSignal.any([limit, left.signal]));
+    } catch (error) {
+      const reason = limit.aborted ? `no answer in ${probe.timeoutMs} ms` : messageOf(error);
+      if (!left.signal.aborted && this.#said.isDue(path, reason)) this.#log.warn('probe failed', { path, reason });
+      return 500;
+    }
+  }
+
+  async #ask(probe: ApplicationProbe, request: IncomingMessage, signal: AbortSignal): Promise<number> {
+    if (probe.kind === 'http') return probeHttp(probe, request.rawHeaders, this.#way, signal);
+    if (probe.kind === 'tcp') await connects(probe.port, this.#way, signal);
+    else await isServing(probe, this.#way, request.headers['user-agent'], signal);
+    return 200;
+  }
+}
+
+function connects(port: number, { destination, source }: ProbeWay, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({
+      host: destination,
+      port,
+      signal,
+      ...(source !== undefined && { localAddress: source }),
+    });
+    socket.once('connect', () => {
+      resolve();
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
+async function isServing(
+  { port, service, timeoutMs }: Extract<ApplicationProbe, { kind: 'grpc' }>,
+  { destination, source }: ProbeWay,
+  userAgent: string | undefined,
+  stopped: AbortSignal,
+): Promise<void> {
+  const target = { address: { host: destination, port, ...(source !== undefined && { localAddress: source }) } };
+  const connection = await GrpcConnection.open(target, { ...defaultGrpcLimits, dialMs: timeoutMs }, stopped);
+  try {
+    const question = service === '' ? new Uint8Array() : new BinaryWriter().uint32(10).string(service).finish();
+    const headers = userAgent === undefined ? {} : { 'user-agent': userAgent };
+    const limits = { limitMs: timeoutMs, maxBytes: mostHealthBytes, stopped };
+    const status = healthIn(await unary(connection, '/grpc.health.v1.Health/Check', headers, question, limits));
+    if (status !== serving) throw new Error(`its health is ${status}, not SERVING`);
+  } finally {
+    connection.close();
+  }
+}
+
+/** `HealthCheckResponse.status`, field 1. */
+function healthIn(answer: Uint8Array): number {
+  const reader = new BinaryReader(answer);
+  let status = 0;
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (field === 1 && type === 0) status = reader.int32();
+    else reader.skip(type);
+  }
+  return status;
+}

@@ -1,0 +1,119 @@
+/** Probes of the application that were rewritten to the agent's port: `ISTIO_KUBE_APP_PROBERS` (spec/agent.md §6.6). */
+import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { messageOf } from '../../runtime/errors.ts';
+import { type Fields, objectOf, readVariable, requestTarget, textOf, VariableMistake } from './json-variable.ts';
+
+export type ApplicationProbe = (
+  | {
+      readonly kind: 'http';
+      readonly scheme: 'http' | 'https';
+      readonly port: number;
+      /** As it is sent: begins with `/`, nothing in it has to be escaped. */
+      readonly path: string;
+      /** In the place of the caller's of the same name; `:authority` is `host`. */
+      readonly headers: readonly { readonly name: string; readonly value: string }[];
+    }
+  | { readonly kind: 'tcp'; readonly port: number }
+  | { readonly kind: 'grpc'; readonly port: number; readonly service: string }
+) & { readonly timeoutMs: number };
+
+/** Probes by the path of this agent that asks for them. */
+export type ApplicationProbes = ReadonlyMap<string, ApplicationProbe>;
+
+const paths = /^\/app-(health\/[^/]+\/(livez|readyz|startupz)|lifecycle\/[^/]+\/(prestopz|poststartz))$/;
+const defaultLimitsMs = { http: 10_000, tcp: 1_000, grpc: 1_000 } as const;
+/** What a timer of Node's takes; a probe that may last longer is none. */
+const longestMs = 86_400_000;
+
+/**
+ * @param text of the variable
+ * @param statusPort of this agent: a probe of one of its own probes would never end
+ * @returns what is wrong with it, or the probes
+ */
+export function parseProbes(
+  text: string,
+  statusPort: number,
+): { readonly probes: ApplicationProbes; readonly warnings: readonly string[] } | { readonly mistake: string } {
+  return readVariable(text, (prober) => {
+    const warnings: string[] = [];
+    const probes = Object.entries(prober).map(([path, fields]) => {
+      if (!paths.test(path)) throw new VariableMistake(`invalid path ${JSON.stringify(path)}`);
+      const probe = probeOf(objectOf(fields, path), path, warnings);
+      if (probe.kind === 'http' && probe.port === statusPort && /^\/app-(health|lifecycle)\//.test(probe.path)) {
+        throw new VariableMistake(`${path}: httpGet asks this agent for a probe of its own`);
+      }
+      return [path, probe] as const;
+    });
+    return { probes: new Map(probes), warnings };
+  });
+}
+
+function probeOf(prober: Fields, path: string, warnings: string[]): ApplicationProbe {
+  const kinds = (['httpGet', 'tcpSocket', 'grpc'] as const).filter((kind) => (prober[kind] ?? undefined) !== undefined);
+  const [kind] = kinds;
+  if (kind === undefined || kinds.length > 1) {
+    throw new VariableMistake(`${path}: invalid prober type: it must have one of httpGet, tcpSocket and grpc`);
+  }
+  const fields = objectOf(prober[kind], `${path}: ${kind}`);
+  const what = `${path}: ${kind}`;
+  const port = portOf(fields.port, what);
+  const host = textOf(fields.host, `${what}.host`);
+  if (host !== '') warnings.push(`ISTIO_KUBE_APP_PROBERS: ${what}.host ${host}: this pod is asked all the same`);
+  const timeoutMs = (byDefault: number): number => timeoutOf(prober.timeoutSeconds, path) || byDefault;
+  if (kind === 'tcpSocket') return { kind: 'tcp', port, timeoutMs: timeoutMs(defaultLimitsMs.tcp) };
+  if (kind === 'grpc') {
+    const service = textOf(fields.service, `${what}.service`);
+    return { kind: 'grpc', port, service, timeoutMs: timeoutMs(defaultLimitsMs.grpc) };
+  }
+  return {
+    kind: 'http',
+    port,
+    scheme: schemeOf(fields.scheme, what),
+    path: requestTarget(textOf(fields.path, `${what}.path`), `${what}.path`),
+    headers: headersOf(fields.httpHeaders, what),
+    timeoutMs: timeoutMs(defaultLimitsMs.http),
+  };
+}
+
+function portOf(value: unknown, what: string): number {
+  if (typeof value !== 'number')
+    throw new VariableMistake(`${what}.port must be int type, not ${JSON.stringify(value)}`);
+  if (Number.isInteger(value) && value >= 1 && value <= 65_535) return value;
+  throw new VariableMistake(`${what}.port must be a port, not ${value}`);
+}
+
+/** 0: not said. */
+function timeoutOf(value: unknown, path: string): number {
+  const seconds = value ?? 0;
+  if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 0) {
+    throw new VariableMistake(`${path}: timeoutSeconds must be a whole number from 0 on, not ${JSON.stringify(value)}`);
+  }
+  return Math.min(seconds * 1_000, longestMs);
+}
+
+function schemeOf(value: unknown, what: string): 'http' | 'https' {
+  const scheme = textOf(value, `${what}.scheme`).toLowerCase() || 'http';
+  if (scheme === 'http' || scheme === 'https') return scheme;
+  throw new VariableMistake(`${what}.scheme must be HTTP or HTTPS, not ${JSON.stringify(value)}`);
+}
+
+function headersOf(value: unknown, what: string): { name: string; value: string }[] {
+  const list = value ?? [];
+  if (!Array.isArray(list)) throw new VariableMistake(`failed to decode: ${what}.httpHeaders must be a list`);
+  return list.map((one, i) => {
+    const place = `${what}.httpHeaders[${i}]`;
+    const fields = objectOf(one, place);
+    const name = textOf(fields.name, `${place}.name`);
+    const header = {
+      name: name.toLowerCase() === ':authority' ? 'host' : name,
+      value: textOf(fields.value, `${place}.value`),
+    };
+    try {
+      validateHeaderName(header.name);
+      validateHeaderValue(header.name, header.value);
+    } catch (error) {
+      throw new VariableMistake(`${place}: ${messageOf(error)}`);
+    }
+    return header;
+  });
+}

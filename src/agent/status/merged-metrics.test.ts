@@ -1,0 +1,383 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  get,
+  type IncomingHttpHeaders,
+  IncomingMessage,
+  type RequestListener,
+  ServerResponse,
+} from 'node:http';
+import { type AddressInfo, connect, createServer as createTcp, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { createFencedServer } from '../../runtime/http-fence.ts';
+import { createLogger } from '../../runtime/log.ts';
+import { AgentMetrics } from './agent-metrics.ts';
+import { keptLines } from './exposition-lines.ts';
+import { MergedMetrics, type MetricsTarget } from './merged-metrics.ts';
+
+const openMetrics = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+
+async function serve(listener: RequestListener): Promise<number> {
+  const server = createServer(listener);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+const saying =
+  (body: string, type?: string): RequestListener =>
+  (_, response) =>
+    void response.writeHead(200, type === undefined ? {} : { 'content-type': type }).end(body);
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** The metrics of an agent whose Envoy and application answer so. */
+async function merging(parts: {
+  envoy?: RequestListener;
+  applications?: readonly RequestListener[];
+  targets?: readonly MetricsTarget[];
+}) {
+  const { envoy = saying('envoy_up 1\n'), applications = [], targets = [] } = parts;
+  const log: string[] = [];
+  const adminPort = await serve(envoy);
+  const ports = await Promise.all(applications.map(serve));
+  const metrics = new AgentMetrics();
+  const merged = new MergedMetrics({
+    metrics,
+    localhost: '127.0.0.1',
+    adminPort: () => adminPort,
+    targets: [...targets, ...ports.map((port) => ({ port, path: '/metrics' }))],
+    log: createLogger({ write: (line) => log.push(line) }),
+  });
+  const server = createFencedServer((request, response) => merged.serve(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const ask = async (headers: Record<string, string> = {}, localAddress = '127.0.0.1'): Promise<Answer> => {
+    const outgoing = get({ host: '127.0.0.1', port, path: '/metrics', headers, localAddress, agent: false });
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    const chunks: Buffer[] = [];
+    for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+    return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) };
+  };
+  /** Asks and does not wait. @returns leaves */
+  const leaveFrom = async (localAddress: string): Promise<() => void> => {
+    const socket = connect({ host: '127.0.0.1', port, localAddress });
+    await once(socket, 'connect');
+    socket.write('GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n');
+    return () => void socket.destroy();
+  };
+  /** After the agent's own. */
+  const others = async (headers: Record<string, string> = {}): Promise<string> => {
+    const text = String((await ask(headers)).body);
+    const end = text.indexOf('envoy_up');
+    return text.slice(end < 0 ? text.indexOf('application_') : end);
+  };
+  const failures = async (part: string): Promise<number> =>
+    Number(new RegExp(`failures_total{type="${part}"} (\\d+)`).exec(await metrics.text())?.[1]);
+  const dropped = async (): Promise<number> => Number(/dropped_lines_total (\d+)/.exec(await metrics.text())?.[1]);
+  return { ask, leaveFrom, others, failures, dropped, log, merged };
+}
+
+test('§6.4: agent, Envoy, application, in this order; lines without an end get one', async () => {
+  const { ask } = await merging({
+    envoy: saying('envoy_up 1'),
+    applications: [saying('application_a 1'), saying('application_b 2\n', 'text/plain; version=0.0.4')],
+  });
+  const { headers, body } = await ask();
+  expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+  expect(String(body)).toMatch(/scrapes_total 1\n.*\nenvoy_up 1\napplication_a 1\napplication_b 2\n$/s);
+});
+
+test('§6.4: OpenMetrics of the application is the answer’s type, its end comes last and once, no line is empty', async () => {
+  const { ask } = await merging({
+    envoy: saying('envoy_up 1\n\nenvoy_down 0\n'),
+    applications: [saying('application_a 1\n# EOF\n', openMetrics), saying('application_b 1\n# EOF\n', openMetrics)],
+  });
+  const { headers, body } = await ask({ accept: openMetrics });
+  expect(headers['content-type']).toBe(openMetrics);
+  expect(String(body)).toMatch(/\nenvoy_up 1\nenvoy_down 0\napplication_a 1\napplication_b 1\n# EOF\n$/);
+  expect(String(body)).not.toContain('\n\n');
+});
+
+test('§6.4: who asks is passed on; Envoy is not asked for what it does not have', async () => {
+  const seen: IncomingHttpHeaders[] = [];
+  const note: RequestListener = ({ headers }, response) => {
+    seen.push(headers);
+    response.end();
+  };
+  const { ask } = await merging({ envoy: note, applications: [note] });
+  const accept = `${openMetrics};q=0.9,application/vnd.google.protobuf;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1`;
+  const more = { 'user-agent': 'Prometheus/3', 'x-prometheus-scrape-timeout-seconds': '7.5', authorization: 'secret' };
+  await ask({ accept, ...more });
+  seen.sort((a, b) => String(a.accept).length - String(b.accept).length);
+  expect(seen.map(({ host: _, connection: __, ...rest }) => rest)).toEqual([
+    {
+      accept: 'text/plain;version=0.0.4;q=0.5',
+      'user-agent': 'Prometheus/3',
+      'x-prometheus-scrape-timeout-seconds': '7.5',
+    },
+    {
+      accept: `${openMetrics};q=0.9,text/plain;version=0.0.4;q=0.5`,
+      'user-agent': 'Prometheus/3',
+      'x-prometheus-scrape-timeout-seconds': '7.5',
+    },
+  ]);
+  seen.length = 0;
+  await ask({ accept: 'application/vnd.google.protobuf' });
+  expect(seen.map(({ accept: said }) => said)).toEqual(['text/plain', 'text/plain']);
+});
+
+test('gzip where it is asked for', async () => {
+  const { ask } = await merging({});
+  const packed = await ask({ 'accept-encoding': 'deflate, gzip;q=0.5' });
+  expect(packed.headers['content-encoding']).toBe('gzip');
+  expect(String(gunzipSync(packed.body))).toContain('\nenvoy_up 1\n');
+  expect((await ask({ 'accept-encoding': 'gzip;q=0' })).headers['content-encoding']).toBeUndefined();
+});
+
+test('§6.4: a part that fails is left out and counted, and the others are there', async () => {
+  const gone = await freePort();
+  const cases: [RequestListener, string][] = [
+    [(_, response) => void response.writeHead(500).end('application_no 1\n'), 'it answers 500'],
+    [(_, response) => void response.writeHead(302, { location: `http://127.0.0.1:${gone}/` }).end(), 'it answers 302'],
+    [(_, response) => void response.writeHead(302, { location: '/metrics' }).end(), 'it redirects more than 5 times'],
+    [saying('<html>', 'text/html'), 'its content type is text/html'],
+    [saying('x', 'application/vnd.google.protobuf'), 'its content type is application/vnd.google.protobuf'],
+    [(request) => void request.socket.destroy(), 'socket hang up'],
+  ];
+  for (const [application, reason] of cases) {
+    const { others, failures, log } = await merging({ applications: [application] });
+    expect(await others(), reason).toBe('envoy_up 1\n');
+    expect([await failures('application'), await failures('envoy')], reason).toEqual([1, 0]);
+    expect(log.join(''), reason).toContain(reason);
+  }
+  const envoyGone = await merging({
+    envoy: (request) => void request.socket.destroy(),
+    applications: [saying('application_up 1\n')],
+  });
+  expect(await envoyGone.others()).toBe('application_up 1\n');
+  expect([await envoyGone.failures('envoy'), await envoyGone.failures('application')]).toEqual([1, 0]);
+});
+
+test('a redirect of the application to another path of its own is followed', async () => {
+  const { others } = await merging({
+    applications: [
+      (request, response) => {
+        if (request.url === '/metrics') response.writeHead(307, { location: '/metrics/' }).end();
+        else response.end('application_up 1\n');
+      },
+    ],
+  });
+  expect(await others()).toBe('envoy_up 1\napplication_up 1\n');
+});
+
+test('lines that are no metrics are left out and counted: one bad line costs nobody the scrape', async () => {
+  const { others, dropped } = await merging({
+    applications: [saying('application_a 1\nthis is no metric\n# TYPE a banana\napplication_b{l="ü"} 2\n')],
+  });
+  expect(await others()).toBe('envoy_up 1\napplication_a 1\napplication_b{l="ü"} 2\n');
+  expect(await dropped()).toBe(2);
+});
+
+/** Writes the same lines until it is stopped. */
+function endless(response: ServerResponse, text: string): void {
+  const write = (): void => {
+    if (!response.destroyed) response.write(text, () => setImmediate(write));
+  };
+  write();
+}
+
+test('a hostile application costs 10 MiB at most, of the stream and not of memory, and ends at a whole line', async () => {
+  const line = `application_a{l="${'x'.repeat(200)}"} 1\n`;
+  let told = 0;
+  const { others, failures } = await merging({
+    applications: [
+      (_, response) => {
+        response.on('close', () => told++);
+        endless(response, line.repeat(300));
+      },
+    ],
+  });
+  const text = await others();
+  expect(text.length).toBeGreaterThan(9 * 1024 * 1024);
+  expect(text.length).toBeLessThan(10 * 1024 * 1024 + 1_000);
+  expect(text.endsWith(line)).toBe(true);
+  expect(await failures('application')).toBe(1);
+  await eventually('the application is let go', () => told === 1);
+});
+
+test('a line without an end is cut off, what came before it stays', async () => {
+  const { others, failures, log } = await merging({
+    applications: [
+      (_, response) => {
+        response.write('application_a 1\n');
+        endless(response, 'x'.repeat(10_000));
+      },
+    ],
+  });
+  expect(await others()).toBe('envoy_up 1\napplication_a 1\n');
+  expect(await failures('application')).toBe(1);
+  expect(log.join('')).toContain('a line is longer than 65536 bytes');
+});
+
+test('§6.4: who says nothing, or does not end, is waited for within the scraper’s limit, and the others are there', async () => {
+  const silent = merging({ applications: [() => {}] });
+  const halfway = merging({
+    applications: [
+      (_, response) => {
+        response.write('application_a 1\napplication_b');
+      },
+    ],
+  });
+  for (const [{ others, failures }, expected] of [
+    [await silent, 'envoy_up 1\n'],
+    [await halfway, 'envoy_up 1\napplication_a 1\n'],
+  ] as const) {
+    const begin = performance.now();
+    expect(await others({ 'x-prometheus-scrape-timeout-seconds': '1' })).toBe(expected);
+    // Before the scraper gives up, and takes all of it for failed.
+    expect(performance.now() - begin).toBeLessThan(1_000);
+    expect(await failures('application')).toBe(1);
+  }
+});
+
+test('§6.4: a limit that is none is told once, and the usual one holds', async () => {
+  const { others, log } = await merging({});
+  for (const limit of ['soon', '-1', '0', '1e9', '']) {
+    expect(await others({ 'x-prometheus-scrape-timeout-seconds': limit }), limit).toBe('envoy_up 1\n');
+  }
+  expect(log.filter((line) => line.includes('Scrape-Timeout'))).toHaveLength(1);
+});
+
+test('four scrape at once, 32 wait for their turn, others are refused; of an address two; whoever leaves gives up its turn', async () => {
+  const scrapes: ServerResponse[] = [];
+  const { ask, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
+  const leave = await leaveFrom('127.0.1.1');
+  await eventually('Envoy is asked', () => scrapes.length === 1);
+  const asked = Array.from({ length: 36 }, (_, i) => ask({}, `127.0.0.${2 + Math.floor(i / 2)}`));
+  const refused = await Promise.race(asked);
+  expect(refused.status).toBe(503);
+  expect(scrapes).toHaveLength(4);
+  // This one has two under way.
+  expect((await ask({}, '127.0.0.2')).status).toBe(503);
+  leave();
+  await eventually('the next one has its turn', () => scrapes.length === 5);
+  const answering = setInterval(() => {
+    for (const scrape of scrapes.splice(0)) if (!scrape.writableEnded) scrape.end('envoy_up 1\n');
+  }, 5);
+  onTestFinished(() => clearInterval(answering));
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(35);
+  expect((await ask({}, '127.0.0.2')).status).toBe(200);
+});
+
+test('whoever leaves while it waits takes no turn along', async () => {
+  const scrapes: ServerResponse[] = [];
+  const { ask, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
+  for (let round = 0; round < 5; round++) {
+    const underWay = [2, 2, 3, 3].map((last) => ask({}, `127.0.0.${last}`));
+    await eventually('four are under way', () => scrapes.length === 4);
+    // Nobody waits, and still this one has as many as an address may have.
+    expect((await ask({}, '127.0.0.2')).status).toBe(503);
+    const leave = await leaveFrom('127.0.0.4');
+    // It is asked for in the order in which it comes: the answer to who is refused says that the one before has been heard.
+    await ask({}, '127.0.0.3');
+    leave();
+    await sleep(50);
+    for (const scrape of scrapes.splice(0)) scrape.end('envoy_up 1\n');
+    expect((await Promise.all(underWay)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  }
+});
+
+test('what somebody does not read is not gathered: the application waits', async () => {
+  const line = `application_a{l="${'x'.repeat(1_000)}"} 1\n`.repeat(60);
+  let closed = false;
+  const { merged } = await merging({
+    applications: [
+      (_, response) => {
+        response.on('close', () => {
+          closed = true;
+        });
+        endless(response, line);
+      },
+    ],
+  });
+  // On no connection: whatever is written waits for ever.
+  const request = new IncomingMessage(new Socket());
+  request.headers['x-prometheus-scrape-timeout-seconds'] = '1';
+  const unread = new ServerResponse(request);
+  await merged.serve(request, unread);
+  expect(unread.writableLength).toBeGreaterThan(line.length);
+  expect(unread.writableLength).toBeLessThan(256 * 1024);
+  await eventually('the application is let go', () => closed);
+});
+
+test('whatever the application answers, the agent’s and Envoy’s metrics are there, and each line is one that a scraper takes', async () => {
+  let bytes = Buffer.alloc(0);
+  const application = createTcp((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(bytes));
+  });
+  application.listen(0, '127.0.0.1');
+  await once(application, 'listening');
+  onTestFinished(() => void application.close());
+  const { port } = application.address() as AddressInfo;
+  const { ask } = await merging({ targets: [{ port, path: '/metrics' }] });
+  const piece = fc.constantFrom(
+    ...[
+      'application_a 1\n',
+      '\n',
+      '# EOF\n',
+      '# TYPE ',
+      'a{b="',
+      '"} ',
+      '}',
+      'NaN',
+      ' 1\n',
+      '\r\n',
+      'ü',
+      '\u0000',
+      '5\r\n',
+    ],
+  );
+  const head = fc.constantFrom(
+    'HTTP/1.1 200 OK\r\n\r\n',
+    `HTTP/1.1 200 OK\r\ncontent-type: ${openMetrics}\r\n\r\n`,
+    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n',
+    'HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n',
+    'HTTP/1.1 302 \r\nlocation: ',
+    '',
+  );
+  const body = fc.array(piece, { maxLength: 30 }).map((pieces) => pieces.join(''));
+  await fc.assert(
+    fc.asyncProperty(head, body, async (first, rest) => {
+      bytes = Buffer.from(`${first}${rest}`);
+      const answer = await ask({ 'x-prometheus-scrape-timeout-seconds': '2' });
+      const text = String(answer.body);
+      const isOpen = answer.headers['content-type'] === openMetrics;
+      expect(answer.status).toBe(200);
+      expect(text).toMatch(/scrapes_total \d+\n(.*\n)*envoy_up 1\n/);
+      const [, others = ''] = text.split('envoy_up 1\n');
+      expect(keptLines(others)).toEqual({ text: others.replace(/# EOF\n$/, ''), dropped: 0, isOver: isOpen });
+    }),
+    { numRuns: 150 },
+  );
+});

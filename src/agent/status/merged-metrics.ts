@@ -1,0 +1,363 @@
+/**
+ * The metrics of the agent, Envoy and the application as one answer (spec/agent.md §6.4): streamed line by line, each part within
+ * a time and a size, in the order in which OpenMetrics wants its end. A part that cannot be had is left out and counted; one that
+ * breaks off is left out from there on.
+ */
+import { once } from 'node:events';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createGzip, constants as zlib } from 'node:zlib';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { Turns } from '../../runtime/turns.ts';
+import { AddressCounts } from './address-counts.ts';
+import type { AgentMetrics } from './agent-metrics.ts';
+import { keptLines } from './exposition-lines.ts';
+import { SaidLines } from './said-lines.ts';
+
+export interface MetricsTarget {
+  readonly port: number;
+  /** As it is sent. */
+  readonly path: string;
+}
+
+export interface MergedMetricsEnvironment {
+  readonly metrics: AgentMetrics;
+  /** How this host calls itself: Envoy and the application are asked there. */
+  readonly localhost: string;
+  /** Of the admin interface of the Envoy that counts; undefined: there is no Envoy. */
+  readonly adminPort: () => number | undefined;
+  /** Of the application. */
+  readonly targets: readonly MetricsTarget[];
+  readonly log: Logger;
+}
+
+/** What one part may be: 10 MiB as Istio has it; Envoy's are larger in a large mesh. */
+const mostBytes = { application: 10 * 1024 * 1024, envoy: 64 * 1024 * 1024 } as const;
+/** A line is kept until it is whole. */
+const mostLineBytes = 64 * 1024;
+const mostHeaderBytes = 16 * 1024;
+const mostRedirects = 5;
+/** Envoy gathers its statistics in the thread that also answers whether it is ready. */
+const turnMs = 2;
+const mostAtOnce = 4;
+/** Under way and waiting: one that does not read what it has asked for leaves room for others. */
+const mostOfAddress = 2;
+const mostWaiting = 32;
+const defaultLimitMs = 10_000;
+const longestLimitMs = 60_000;
+/** Of the limit: for the application's first word, without which nothing can be sent, and for all of it. */
+const shares = { firstWord: 0.5, whole: 0.9 } as const;
+
+const tooMany = 'too many ask for metrics at once\n';
+const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
+const openMetricsFormat = 'application/openmetrics-text; version=0.0.1; charset=utf-8';
+const endOfBody = '# EOF\n';
+/** What may be exposition, though nobody says so. */
+const textTypes: ReadonlySet<string> = new Set(['', 'text/plain', 'application/octet-stream']);
+
+type Part = 'envoy' | 'application';
+
+/** What is written: the response, or what compresses it. */
+type Output = NodeJS.WritableStream & { destroyed: boolean };
+
+export class MergedMetrics {
+  readonly #environment: MergedMetricsEnvironment;
+  readonly #said = new SaidLines();
+  #underWay = 0;
+  readonly #callers = new AddressCounts();
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(environment: MergedMetricsEnvironment) {
+    this.#environment = environment;
+  }
+
+  async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (incoming.method === 'HEAD') {
+      response.writeHead(200, { 'content-type': textFormat }).end();
+      return;
+    }
+    const limitMs = this.#limitOf(incoming);
+    const left = new AbortController();
+    response.once('close', () => left.abort());
+    const address = incoming.socket.remoteAddress ?? '';
+    if (this.#callers.of(address) >= mostOfAddress) {
+      response.writeHead(503).end(tooMany);
+      return;
+    }
+    this.#callers.enter(address);
+    try {
+      if (await this.#turn(left.signal, limitMs)) await this.#answerInTurn(incoming, response, limitMs, left.signal);
+      else response.writeHead(503).end(tooMany);
+    } finally {
+      this.#callers.leave(address);
+    }
+  }
+
+  async #answerInTurn(incoming: IncomingMessage, response: ServerResponse, limitMs: number, left: AbortSignal) {
+    try {
+      await this.#answer(incoming, response, limitMs, left);
+    } catch (error) {
+      // Nobody is there to hear of it.
+      if (!left.aborted) throw error;
+    } finally {
+      this.#underWay--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  async #answer(incoming: IncomingMessage, response: ServerResponse, limitMs: number, left: AbortSignal) {
+    const { metrics, targets, adminPort } = this.#environment;
+    const signal = AbortSignal.any([left, AbortSignal.timeout(limitMs * shares.whole)]);
+    const firstWord = AbortSignal.any([signal, AbortSignal.timeout(limitMs * shares.firstWord)]);
+    const port = adminPort();
+    const [envoy, ...applications] = await Promise.all([
+      port === undefined
+        ? undefined
+        : this.#part('envoy', { port, path: '/stats/prometheus' }, incoming, signal, firstWord),
+      ...targets.map((target) => this.#part('application', target, incoming, signal, firstWord)),
+    ]);
+    const openMetrics = applications.find((body) => body !== undefined && mediaTypeOf(body) === openMetricsType);
+    metrics.scraped();
+    response.setHeader('content-type', openMetrics === undefined ? textFormat : openMetricsTypeOf(openMetrics));
+    const output = outputFor(incoming, response);
+    const isOpen = openMetrics !== undefined;
+    const own = await metrics.text();
+    await write(output, isOpen ? keptLines(own).text : own, left);
+    await this.#pass('envoy', envoy, output, signal, isOpen);
+    for (const body of applications) await this.#pass('application', body, output, signal, true);
+    output.end(isOpen ? endOfBody : '');
+  }
+
+  /** Undefined: there is none, which is counted. */
+  async #part(
+    part: Part,
+    target: MetricsTarget,
+    incoming: IncomingMessage,
+    signal: AbortSignal,
+    firstWord: AbortSignal,
+  ): Promise<IncomingMessage | undefined> {
+    try {
+      const body = await this.#open(part, target, incoming, signal, firstWord);
+      const type = mediaTypeOf(body);
+      const isText = textTypes.has(type) || (part === 'application' && type === openMetricsType);
+      if (isText) return body;
+      body.destroy();
+      throw new Error(`its content type is ${type}`);
+    } catch (error) {
+      this.#failed(part, error, firstWord);
+      return undefined;
+    }
+  }
+
+  async #open(
+    part: Part,
+    target: MetricsTarget,
+    incoming: IncomingMessage,
+    signal: AbortSignal,
+    firstWord: AbortSignal,
+  ): Promise<IncomingMessage> {
+    const { localhost } = this.#environment;
+    const base = new URL(`http://${localhost.includes(':') ? `[${localhost}]` : localhost}:${target.port}`);
+    let { path } = target;
+    for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+      const body = await open(
+        { host: localhost, port: target.port, path },
+        headersFor(part, incoming),
+        signal,
+        firstWord,
+      );
+      const { statusCode = 0, headers } = body;
+      if (statusCode === 200) return body;
+      body.destroy();
+      const next =
+        statusCode > 300 && statusCode < 400 ? URL.parse(headers.location ?? '', `${base.origin}${path}`) : null;
+      if (next?.origin !== base.origin) throw new Error(`it answers ${statusCode}`);
+      path = `${next.pathname}${next.search}`;
+    }
+    throw new Error(`it redirects more than ${mostRedirects} times`);
+  }
+
+  async #pass(
+    part: Part,
+    body: IncomingMessage | undefined,
+    output: Output,
+    signal: AbortSignal,
+    isFiltered: boolean,
+  ): Promise<void> {
+    if (body === undefined) return;
+    // The system hands over 32 blocks of 64 KiB at once, and whoever supervises Envoy waits meanwhile.
+    const turns = new Turns(turnMs);
+    try {
+      for await (const lines of wholeLines(body, mostBytes[part], signal)) {
+        await turns.rest();
+        if (!isFiltered) {
+          await write(output, lines, signal);
+          continue;
+        }
+        const { text, dropped, isOver } = keptLines(lines.toString('latin1'));
+        if (dropped > 0) this.#dropped(part, dropped);
+        await write(output, Buffer.from(text, 'latin1'), signal);
+        if (isOver) break;
+      }
+    } catch (error) {
+      this.#failed(part, error, signal);
+    } finally {
+      body.destroy();
+    }
+  }
+
+  #dropped(part: Part, count: number): void {
+    const { metrics, log } = this.#environment;
+    metrics.scrapeLinesDropped(count);
+    const reason = 'lines that are no metrics';
+    if (this.#said.isDue(`${part} lines`, reason)) log.warn(`lines of the ${part}'s metrics are left out`, { reason });
+  }
+
+  #failed(part: Part, error: unknown, signal: AbortSignal): void {
+    if (nameOf(signal.reason) === 'AbortError') return;
+    const { metrics, log } = this.#environment;
+    const reason = nameOf(signal.reason) === 'TimeoutError' ? 'it takes too long' : messageOf(error);
+    metrics.scrapeFailed(part);
+    if (this.#said.isDue(part, reason)) log.warn(`metrics of the ${part} are missing`, { reason });
+  }
+
+  /** @returns false: there are too many, or it has not come in time */
+  async #turn(left: AbortSignal, limitMs: number): Promise<boolean> {
+    if (this.#underWay < mostAtOnce) {
+      this.#underWay++;
+      return true;
+    }
+    if (this.#waiting.length >= mostWaiting) return false;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const take = (): void => {
+      this.#underWay++;
+      resolve(true);
+    };
+    const leave = (): void => {
+      const place = this.#waiting.indexOf(take);
+      if (place >= 0) this.#waiting.splice(place, 1);
+      resolve(false);
+    };
+    this.#waiting.push(take);
+    const timer = setTimeout(leave, limitMs);
+    left.addEventListener('abort', leave, { once: true });
+    const isMine = await promise;
+    clearTimeout(timer);
+    left.removeEventListener('abort', leave);
+    return isMine;
+  }
+
+  #limitOf({ headers }: IncomingMessage): number {
+    const text = headers['x-prometheus-scrape-timeout-seconds'];
+    if (text === undefined) return defaultLimitMs;
+    const ms = /^\d{1,9}(\.\d{1,9})?$/.test(String(text)) ? Number(text) * 1_000 : 0;
+    if (ms > 0) return Math.min(ms, longestLimitMs);
+    const reason = `X-Prometheus-Scrape-Timeout-Seconds is no number of seconds`;
+    if (this.#said.isDue('limit', reason)) this.#environment.log.warn(reason);
+    return defaultLimitMs;
+  }
+}
+
+const openMetricsType = 'application/openmetrics-text';
+
+function mediaTypeOf({ headers }: IncomingMessage): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
+}
+
+/** As the application says it, where that is a type and nothing else. */
+function openMetricsTypeOf({ headers }: IncomingMessage): string {
+  const said = headers['content-type'] ?? '';
+  return /^[\w/.-]+(; ?[\w-]+=[\w.-]+){0,4}$/.test(said) ? said : openMetricsFormat;
+}
+
+/** Envoy has text only; no part has a format that is not lines. */
+function headersFor(part: Part, { headers }: IncomingMessage): Record<string, string> {
+  const wanted = part === 'envoy' ? ['text/plain', 'text/*'] : ['text/plain', 'text/*', openMetricsType];
+  const accepted = headers.accept
+    ?.split(',')
+    .filter((range) => wanted.includes(range.split(';', 1)[0]!.trim().toLowerCase()))
+    .join(',');
+  const { 'user-agent': agent, 'x-prometheus-scrape-timeout-seconds': limit } = headers;
+  return {
+    ...(accepted !== undefined && { accept: accepted || 'text/plain' }),
+    ...(agent !== undefined && { 'user-agent': agent }),
+    ...(limit !== undefined && { 'x-prometheus-scrape-timeout-seconds': String(limit) }),
+  };
+}
+
+function open(
+  target: { host: string; port: number; path: string },
+  headers: Record<string, string>,
+  signal: AbortSignal,
+  firstWord: AbortSignal,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ ...target, headers, agent: false, maxHeaderSize: mostHeaderBytes, signal });
+    const tooLate = (): void => void outgoing.destroy(new Error('it says nothing'));
+    firstWord.addEventListener('abort', tooLate, { once: true });
+    outgoing.on('response', (response) => {
+      firstWord.removeEventListener('abort', tooLate);
+      // Whoever reads it hears of errors; nobody may.
+      response.on('error', () => {});
+      resolve(response);
+    });
+    outgoing.on('error', reject);
+    outgoing.end();
+  });
+}
+
+function outputFor({ headers }: IncomingMessage, response: ServerResponse): Output {
+  const isTaken = String(headers['accept-encoding'] ?? '')
+    .split(',')
+    .some((coding) => /^\s*gzip\s*(;|$)/i.test(coding) && !/;\s*q=0(\.0*)?\s*$/i.test(coding));
+  if (!isTaken) return response;
+  response.setHeader('content-encoding', 'gzip');
+  const gzip = createGzip({ level: zlib.Z_BEST_SPEED });
+  gzip.pipe(response);
+  response.once('close', () => gzip.destroy());
+  gzip.on('error', () => response.destroy());
+  return gzip;
+}
+
+/** Whole lines, the last one too; what is broken off within a line is not one. */
+async function* wholeLines(
+  body: IncomingMessage,
+  mostBytesOfPart: number,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  // Of a line that has not ended: joined once, however many pieces it comes in.
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  let bytes = 0;
+  const stop = (): void => void body.destroy(new Error('it took too long'));
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > mostBytesOfPart) throw new Error(`it is larger than ${mostBytesOfPart} bytes`);
+      const end = chunk.lastIndexOf(10) + 1;
+      if (end > 0) {
+        yield Buffer.concat([...rest, chunk.subarray(0, end)]);
+        rest = [];
+        restBytes = 0;
+      }
+      restBytes += chunk.length - end;
+      if (restBytes > mostLineBytes) throw new Error(`a line is longer than ${mostLineBytes} bytes`);
+      if (end < chunk.length) rest.push(Buffer.from(chunk.subarray(end)));
+    }
+    if (restBytes > 0) yield Buffer.concat([...rest, Buffer.from('\n')]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Waits for whoever reads. Rejects when nobody does any more. */
+async function write(output: Output, data: string | Buffer, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (data.length > 0 && !output.write(data)) await once(output, 'drain', { signal });
+}
+
+/** `AbortError`: whoever asked has left; `TimeoutError`: the limit is over. */
+function nameOf(reason: unknown): string {
+  return reason instanceof Error ? reason.name : '';
+}

@@ -1,0 +1,199 @@
+/** A probe over HTTP: one GET, its redirects within the same origin, and the status code that comes of it. */
+import { type Agent, type IncomingMessage, request } from 'node:http';
+import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
+import { isIPv6, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { ApplicationProbe } from './application-probes.ts';
+
+export interface ProbeWay {
+  /** An address of this pod. */
+  readonly destination: string;
+  /** That connections come from, so that no rule takes them for traffic from outside; undefined: any. */
+  readonly source: string | undefined;
+  /** HTTP/2, where a server of HTTPS chooses it. */
+  readonly http2: boolean;
+  /** Absent: a connection for each probe. With one, those of plaintext are kept. */
+  readonly kept?: Agent;
+}
+
+export type HttpProbe = Extract<ApplicationProbe, { kind: 'http' }>;
+type Header = readonly [name: string, value: string];
+
+const mostRedirects = 10;
+/** What comes after the headers says nothing; a server that is cut off at once may think that something is wrong. */
+const mostBodyBytes = 64 * 1024;
+const mostHeaderBytes = 16 * 1024;
+
+/** Of one connection, not of the request. */
+const hopByHop: ReadonlySet<string> = new Set([
+  ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'trailer'],
+  ...['http2-settings', 'content-length', 'expect', 'proxy-authorization', 'proxy-authenticate'],
+]);
+
+/**
+ * @param callerHeaders as they came: name, value, name, value, …
+ * @returns the status to pass on. Rejects when there is none
+ */
+export async function probeHttp(
+  probe: HttpProbe,
+  callerHeaders: readonly string[],
+  way: ProbeWay,
+  signal: AbortSignal,
+): Promise<number> {
+  const base = `${probe.scheme}://${authorityOf(way.destination, probe.port)}`;
+  const headers = probeHeaders(probe, callerHeaders, authorityOf(way.destination, probe.port));
+  let path = probe.path;
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    const { status, location } = await getOnce({ ...probe, path }, headers, way, signal);
+    if (status < 300 || status >= 400) return status;
+    if (location === undefined || status === 300 || status === 304) return 200;
+    const next = URL.parse(location, `${base}${path}`);
+    if (next === null) throw new Error(`it redirects to what is no address: ${JSON.stringify(location.slice(0, 200))}`);
+    // Another port of this pod may be Envoy's, or this agent's: nobody named it.
+    if (next.origin !== new URL(base).origin) return 200;
+    path = `${next.pathname}${next.search}`;
+  }
+  throw new Error(`it redirects more than ${mostRedirects} times`);
+}
+
+function authorityOf(host: string, port: number): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+/** All of the caller's, but for what the configuration says, and for the host. */
+function probeHeaders(probe: HttpProbe, callerHeaders: readonly string[], authority: string): Header[] {
+  const pairs: Header[] = [];
+  for (let i = 0; i + 1 < callerHeaders.length; i += 2) pairs.push([callerHeaders[i]!, callerHeaders[i + 1]!]);
+  const ownNames = new Set(probe.headers.map(({ name }) => name.toLowerCase()));
+  const ofConnection = pairs
+    .filter(([name]) => name.toLowerCase() === 'connection')
+    .flatMap(([, value]) => value.split(',').map((name) => name.trim().toLowerCase()));
+  const isLeftOut = (name: string): boolean =>
+    name === 'host' || hopByHop.has(name) || ownNames.has(name) || ofConnection.includes(name);
+  return [
+    ...(ownNames.has('host') ? [] : [['host', authority] as const]),
+    ...pairs.filter(([name]) => !isLeftOut(name.toLowerCase())),
+    ...probe.headers.map(({ name, value }) => [name, value] as const),
+  ];
+}
+
+interface Answer {
+  readonly status: number;
+  readonly location: string | undefined;
+}
+
+async function getOnce(
+  probe: HttpProbe,
+  headers: readonly Header[],
+  way: ProbeWay,
+  signal: AbortSignal,
+): Promise<Answer> {
+  if (probe.scheme === 'http') return getHttp1(probe, headers, { ...way, signal });
+  const socket = await openTls(probe, way, signal);
+  if (socket.alpnProtocol === 'h2') return getHttp2(probe, headers, { socket, signal });
+  return getHttp1(probe, headers, { ...way, signal, socket });
+}
+
+function getHttp1(
+  probe: HttpProbe,
+  headers: readonly Header[],
+  { destination, source, kept, signal, socket }: ProbeWay & { signal: AbortSignal; socket?: Socket },
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({
+      host: destination,
+      port: probe.port,
+      path: probe.path,
+      headers: headers.flat(),
+      maxHeaderSize: mostHeaderBytes,
+      signal,
+      ...(source !== undefined && { localAddress: source }),
+      // With an agent, Node would open another connection than the one that is there.
+      ...(socket === undefined ? { agent: kept ?? false } : { createConnection: () => socket }),
+    });
+    outgoing.on('response', (response) => {
+      resolve({ status: response.statusCode ?? 0, location: response.headers.location });
+      readToTheEnd(response);
+    });
+    outgoing.on('error', (error) => {
+      // A kept connection may have been closed at the moment in which it was used.
+      if (!outgoing.reusedSocket || signal.aborted) reject(error);
+      else getHttp1(probe, headers, { destination, source, signal, http2: false }).then(resolve, reject);
+    });
+    outgoing.end();
+  });
+}
+
+function readToTheEnd(response: IncomingMessage): void {
+  let bytes = 0;
+  response.on('error', () => {});
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > mostBodyBytes) response.destroy();
+  });
+}
+
+function openTls(probe: HttpProbe, { destination, source, http2 }: ProbeWay, signal: AbortSignal) {
+  const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof connectTls>>();
+  const socket = connectTls({
+    host: destination,
+    port: probe.port,
+    // The certificate is that of a name; an address is asked, of this very pod.
+    rejectUnauthorized: false,
+    ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+    ...(source !== undefined && { localAddress: source }),
+  });
+  const stop = (): void => void socket.destroy(signal.reason);
+  socket.once('secureConnect', () => resolve(socket));
+  socket.on('error', reject);
+  socket.once('close', () => {
+    signal.removeEventListener('abort', stop);
+    reject(new Error('the connection was closed'));
+  });
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+  return promise;
+}
+
+function getHttp2(
+  probe: HttpProbe,
+  headers: readonly Header[],
+  { socket, signal }: { socket: Socket; signal: AbortSignal },
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    let session: ClientHttp2Session | undefined;
+    const end = (): void => void session?.destroy();
+    try {
+      session = connectHttp2('https://localhost', {
+        createConnection: () => socket,
+        maxHeaderListPairs: 128,
+        settings: { enablePush: false, maxHeaderListSize: mostHeaderBytes },
+      });
+      session.on('error', reject);
+      const stream = session.request({ ':path': probe.path, ...http2Headers(headers) }, { endStream: true, signal });
+      stream.on('response', ({ ':status': status = 0, location }) => resolve({ status, location }));
+      stream.on('error', reject);
+      let bytes = 0;
+      stream.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > mostBodyBytes) end();
+      });
+      stream.once('close', () => {
+        reject(new Error('the stream was closed'));
+        end();
+      });
+    } catch (error) {
+      end();
+      reject(error);
+    }
+  });
+}
+
+function http2Headers(headers: readonly Header[]): OutgoingHttpHeaders {
+  const found = new Map<string, string[]>();
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase() === 'host' ? ':authority' : name.toLowerCase();
+    if (!hopByHop.has(key)) found.set(key, [...(found.get(key) ?? []), value]);
+  }
+  return Object.fromEntries([...found].map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
+}

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { OptionErrors } from '../../runtime/option-errors.ts';
+import { type StatusSources, statusOptions } from './status-options.ts';
+
+function told(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
+  const errors = new OptionErrors();
+  const warnings: string[] = [];
+  const options = statusOptions({
+    role: 'sidecar',
+    profiling: undefined,
+    env,
+    address: '10.1.2.3',
+    localhost: '127.0.0.1',
+    statusPort: 15020,
+    errors,
+    warnings,
+    ...more,
+  });
+  let mistake = '';
+  try {
+    errors.throwIfAny();
+  } catch (error) {
+    mistake = (error as Error).message;
+  }
+  return { options, warnings, mistake };
+}
+
+test('§6.6: probes are put to the pod’s first address, from one that no rule captures', () => {
+  expect(told({}).options).toMatchObject({ destination: '10.1.2.3', source: '127.0.0.6', http2Probes: true });
+  const six = { address: 'fd00::1' };
+  expect(told({}, { ...six, hasAddress: (one) => one === '::6' }).options).toMatchObject({
+    destination: 'fd00::1',
+    source: '::6',
+  });
+  expect(told({}, { ...six, hasAddress: () => false }).options.source).toBeUndefined();
+});
+
+test('§1.3: localhost instead, where it is asked for', () => {
+  const env = { REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: 'true' };
+  expect(told(env).options).toMatchObject({ destination: '127.0.0.1', source: undefined });
+  expect(told(env, { localhost: '::1' }).options).toMatchObject({ destination: '::1', source: undefined });
+});
+
+test('§1.3: switches are booleans, and said so otherwise', () => {
+  expect(told({ ISTIO_ENABLE_HTTP2_PROBING: 'false' }).options.http2Probes).toBe(false);
+  expect(told({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: '1' }).options.keepsProbeConnections).toBe(true);
+  expect(told({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: 'yes' }).mistake).toMatch(
+    /ENABLE_PROBE_KEEPALIVE_CONNECTIONS must be true or false, not "yes"/,
+  );
+});
+
+test('§6.6: probes that cannot be read end the start, with the variable', () => {
+  expect(told({ ISTIO_KUBE_APP_PROBERS: '' }).options.probes.size).toBe(0);
+  expect(told({ ISTIO_KUBE_APP_PROBERS: '{' }).mistake).toMatch(/ISTIO_KUBE_APP_PROBERS: failed to decode: /);
+  expect(told({ ISTIO_KUBE_APP_PROBERS: '{"/x":{}}' }).mistake).toMatch(/ISTIO_KUBE_APP_PROBERS: invalid path "\/x"/);
+});
+
+test('probes without a status port are told to be nobody’s', () => {
+  const env = { ISTIO_KUBE_APP_PROBERS: '{"/app-health/web/livez":{"tcpSocket":{"port":80}}}' };
+  expect(told(env).warnings).toEqual([]);
+  expect(told(env, { statusPort: 0 }).warnings).toEqual([expect.stringContaining('without a status port')]);
+});

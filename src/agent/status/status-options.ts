@@ -1,0 +1,114 @@
+/** What the status port asks of the application, and how (spec/agent.md §1.3, §6.4, §6.6). */
+import { isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { booleanOf } from '../../model/fields/go-boolean.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
+import { parseScrapeTargets } from './application-metrics.ts';
+import { type ApplicationProbes, parseProbes } from './application-probes.ts';
+import type { MetricsTarget } from './merged-metrics.ts';
+
+export interface StatusOptions {
+  readonly probes: ApplicationProbes;
+  /** Whom probes are put to: an address of this pod. */
+  readonly destination: string;
+  /** Where their connections come from; undefined: from anywhere. */
+  readonly source: string | undefined;
+  readonly http2Probes: boolean;
+  readonly keepsProbeConnections: boolean;
+  readonly applicationMetrics: readonly MetricsTarget[];
+  /** Whether this host may ask for profiles of the agent. */
+  readonly profiling: boolean;
+  /** Nobody else may ask for metrics. */
+  readonly metricsForThisHost: boolean;
+  /** One of which Envoy must serve before this proxy is ready; none: that is not asked. */
+  readonly applicationPorts: readonly number[];
+}
+
+export interface StatusSources {
+  readonly role: 'sidecar' | 'router';
+  readonly env: NodeJS.ProcessEnv;
+  /** `--profiling`; undefined: not said. */
+  readonly profiling: string | undefined;
+  /** `--applicationPorts`; undefined: not said. */
+  readonly applicationPorts?: string | undefined;
+  /** The pod's own one. */
+  readonly address: string;
+  /** As this host calls itself. */
+  readonly localhost: string;
+  readonly statusPort: number;
+  readonly errors: OptionErrors;
+  readonly warnings: string[];
+  /** Whether this host has that address. */
+  readonly hasAddress?: (address: string) => boolean;
+}
+
+/** Connections from there are passed over by the rules of istio-iptables (spec/agent.md §10.2). */
+const sources = { v4: '127.0.0.6', v6: '::6' } as const;
+
+/** Mistakes go to `errors`. */
+export function statusOptions(given: StatusSources): StatusOptions {
+  const { env, address, localhost, errors } = given;
+  const isLegacy = switchOf('REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION', false, env, errors);
+  const destination = isLegacy ? localhost : address;
+  return {
+    probes: probesOf(given),
+    destination,
+    source: isLegacy ? undefined : sourceFor(destination, given.hasAddress ?? hostHas),
+    http2Probes: switchOf('ISTIO_ENABLE_HTTP2_PROBING', true, env, errors),
+    keepsProbeConnections: switchOf('ENABLE_PROBE_KEEPALIVE_CONNECTIONS', false, env, errors),
+    applicationMetrics: applicationMetrics(given),
+    profiling: switchOf('--profiling', true, { '--profiling': given.profiling }, errors),
+    metricsForThisHost: switchOf('METRICS_LOCALHOST_ACCESS_ONLY', false, env, errors),
+    applicationPorts: applicationPorts(given.applicationPorts, errors),
+  };
+}
+
+/** Commas that separate nothing are passed over. */
+function applicationPorts(text: string | undefined, errors: OptionErrors): number[] {
+  const items = (text ?? '').split(',').flatMap((item) => item.trim() || []);
+  for (const item of items) {
+    if (/^\d+$/.test(item) && Number(item) <= 65535) continue;
+    errors.flag(`--applicationPorts must be port numbers with commas between, not ${JSON.stringify(item)}`);
+  }
+  return [...new Set(items.map(Number))];
+}
+
+function probesOf({ env, statusPort, errors, warnings }: StatusSources): ApplicationProbes {
+  const text = env.ISTIO_KUBE_APP_PROBERS;
+  if (!text) return new Map();
+  const parsed = parseProbes(text, statusPort);
+  if ('mistake' in parsed) {
+    errors.flag(`ISTIO_KUBE_APP_PROBERS: ${parsed.mistake}`);
+    return new Map();
+  }
+  warnings.push(...parsed.warnings);
+  if (statusPort === 0) warnings.push('ISTIO_KUBE_APP_PROBERS: nobody answers these probes without a status port');
+  return parsed.probes;
+}
+
+/** An empty value is a value: somebody wrote it, and not that there is nothing to scrape. */
+function applicationMetrics({ role, env, statusPort, errors }: StatusSources): readonly MetricsTarget[] {
+  const text = env.ISTIO_PROMETHEUS_ANNOTATIONS;
+  if (role !== 'sidecar' || text === undefined) return [];
+  const parsed = parseScrapeTargets(text, statusPort);
+  if ('targets' in parsed) return parsed.targets;
+  errors.flag(`ISTIO_PROMETHEUS_ANNOTATIONS: ${parsed.mistake}`);
+  return [];
+}
+
+/** All of 127.0.0.0/8 is there; `::6` only where istio-iptables has put it. */
+function sourceFor(destination: string, hasAddress: (address: string) => boolean): string | undefined {
+  if (!isIPv6(destination)) return sources.v4;
+  return hasAddress(sources.v6) ? sources.v6 : undefined;
+}
+
+function hostHas(wanted: string): boolean {
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === wanted));
+}
+
+function switchOf(variable: string, byDefault: boolean, env: NodeJS.ProcessEnv, errors: OptionErrors): boolean {
+  const text = env[variable];
+  const value = text ? booleanOf(text) : byDefault;
+  if (value === undefined) errors.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
+  return value ?? byDefault;
+}

@@ -1,0 +1,60 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  DeltaDiscoveryResponseSchema,
+  DiscoveryResponseSchema,
+} from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { FieldScanner } from './field-scanner.ts';
+
+const wanted = new Set([4, 5]);
+
+function scanned(message: Uint8Array, cuts: readonly number[] = []): Record<string, string> {
+  const scanner = new FieldScanner(wanted);
+  const places = [0, ...cuts.map((cut) => cut % (message.length + 1)), message.length].sort((a, b) => a - b);
+  for (const [i, place] of places.entries()) scanner.push(Buffer.from(message.subarray(place, places[i + 1] ?? place)));
+  return Object.fromEntries(scanner.found);
+}
+
+test('type and nonce of a response are read wherever it is cut', () => {
+  const resource = fc.record({ typeUrl: fc.string(), value: fc.uint8Array({ maxLength: 400 }) });
+  fc.assert(
+    fc.property(
+      fc.boolean(),
+      fc.string(),
+      fc.string(),
+      fc.array(resource),
+      fc.array(fc.nat(10_000)),
+      (isDelta, typeUrl, nonce, resources, cuts) => {
+        const message = isDelta
+          ? toBinary(
+              DeltaDiscoveryResponseSchema,
+              create(DeltaDiscoveryResponseSchema, {
+                typeUrl,
+                nonce,
+                resources: resources.map((each, i) => ({ name: `${i}`, version: 'v', resource: each })),
+                removedResources: ['gone'],
+              }),
+            )
+          : toBinary(
+              DiscoveryResponseSchema,
+              create(DiscoveryResponseSchema, { typeUrl, nonce, resources, canary: true }),
+            );
+        expect(scanned(message, cuts)).toEqual({ ...(typeUrl && { 4: typeUrl }), ...(nonce && { 5: nonce }) });
+      },
+    ),
+  );
+});
+
+test('a field that is longer than any type or nonce is not kept, and what comes after it is read', () => {
+  const message = create(DiscoveryResponseSchema, { typeUrl: 'x'.repeat(2_000_000), nonce: 'n' });
+  expect(scanned(toBinary(DiscoveryResponseSchema, message))).toEqual({ 5: 'n' });
+});
+
+test('bytes that are no message tell nothing, and never throw', () => {
+  fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void scanned(bytes)));
+  // A tag without an end, a group, and a length beyond all messages.
+  for (const bytes of [Array<number>(20).fill(0xff), [0x23], [0x2a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 65]]) {
+    expect(scanned(Uint8Array.from(bytes))).toEqual({});
+  }
+});

@@ -1,0 +1,136 @@
+/** The dry run: what it writes is what `proxy` would start Envoy with (spec/agent.md §5), and nothing is started. */
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+
+// Real programs, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 60_000 });
+
+function folder(files: Readonly<Record<string, string>>): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(join(made.path, path, '..'), { recursive: true });
+    writeFileSync(join(made.path, path), content);
+  }
+  return made.path;
+}
+
+async function run(cwd: string, args: string[], env: Record<string, string> = {}) {
+  const program = join(packageRoot(), 'src/cli/pilot-agent.ts');
+  const surroundings = { cwd, env: { PATH: process.env.PATH, ...env }, extendEnv: false, reject: false } as const;
+  return execa(process.execPath, [program, 'bootstrap', ...args], surroundings);
+}
+
+test('every flag of the dry run has its place in the bootstrap, and its file is the only one', async () => {
+  const cwd = folder({
+    'config.yaml': 'tracing: {datadog: {address: "$(HOST_IP):8126"}}\nextraStatTags: [mine]\n',
+    'pod/labels': 'app="web"\nistio-locality="r.z.s"\npod-template-hash="1"\n',
+    'pod/annotations': 'sidecar.istio.io/statsInclusionPrefixes="x"\n',
+  });
+  const flags = [
+    ...['--proxyConfig', 'config.yaml', '--podInfoDir', 'pod', '--nodeId', 'router~10.0.0.9~gw-0.edge~edge.svc'],
+    ...['--instanceIPs', '10.0.0.9,2001:db8::9', '--pilotSAN', 'a,b', '--outlierLogPath', '/dev/null'],
+    ...['--stsPort', '15463', '--platformMetadata', '{"gcp_project":"p"}', '--out', 'out.json'],
+  ];
+  const env = { POD_NAME: 'gw-0', POD_NAMESPACE: 'edge', HOST_IP: '10.0.0.1', ISTIO_META_CLUSTER_ID: 'c=1' };
+  const { exitCode, stdout, stderr } = await run(cwd, flags, env);
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+  const bootstrap = JSON.parse(readFileSync(join(cwd, 'out.json'), 'utf8'));
+  expect(bootstrap.node).toMatchObject({
+    id: 'router~10.0.0.9~gw-0.edge~edge.svc',
+    cluster: 'web.edge',
+    locality: { region: 'r', zone: 'z', sub_zone: 's' },
+    metadata: {
+      PROXY_CONFIG: { extraStatTags: ['mine'], discoveryAddress: 'istiod.istio-system.svc:15012' },
+      LABELS: { app: 'web', 'istio-locality': 'r.z.s' },
+      CLUSTER_ID: 'c=1',
+      INSTANCE_IPS: '10.0.0.9,2001:db8::9',
+      NAMESPACE: 'edge',
+      NAME: 'gw-0',
+      STS_PORT: '15463',
+      PILOT_SAN: ['a', 'b'],
+      OUTLIER_LOG_PATH: '/dev/null',
+      PLATFORM_METADATA: { gcp_project: 'p' },
+    },
+  });
+  expect(bootstrap.cluster_manager).toEqual({ outlier_detection: { event_log_path: '/dev/null' } });
+  expect(JSON.stringify(bootstrap.static_resources.clusters)).toContain('"address":"10.0.0.1","port_value":8126');
+  expect(bootstrap.stats_config.stats_matcher.inclusion_list.patterns).toContainEqual({ prefix: 'x' });
+  expect(readdirSync(cwd).sort()).toEqual(['config.yaml', 'out.json', 'pod']);
+});
+
+test('a pipe, a device or a link that it is written to stays what it is', async () => {
+  const cwd = folder({ 'target.json': '' });
+  const args = ['sidecar', '--instanceIPs', '10.0.0.9', '--out'];
+  symlinkSync('target.json', join(cwd, 'link.json'));
+  expect(await run(cwd, [...args, 'link.json'])).toMatchObject({ exitCode: 0 });
+  expect(lstatSync(join(cwd, 'link.json')).isSymbolicLink()).toBe(true);
+  const whole = readFileSync(join(cwd, 'target.json'), 'utf8');
+  expect(JSON.parse(whole)).toHaveProperty('node');
+
+  const pipe = join(cwd, 'pipe');
+  await execa('mkfifo', [pipe]);
+  const [, read] = await Promise.all([run(cwd, [...args, pipe]), execa('cat', [pipe])]);
+  expect(read.stdout).toBe(whole.trimEnd());
+  expect(lstatSync(pipe).isFIFO()).toBe(true);
+});
+
+test('all mistakes are told, each with file, line and field; nothing is written', async () => {
+  const cwd = folder({
+    'config.yaml': 'statusPort: many\ntracing:\n  sampling: .nan\n  zipkin: {adress: "z:1"}\nproxyMetadata: {A: 1}\n',
+  });
+  const args = ['--proxyConfig', 'config.yaml', '--nodeId', 'me', '--instanceIPs', 'x', '--platformMetadata', '[]'];
+  const { exitCode, stdout, stderr } = await run(cwd, args, { PROXY_CONFIG: 'a: 1\nconcurrency: -1' });
+  expect({ exitCode, stdout }).toEqual({ exitCode: 255, stdout: '' });
+  for (const told of [
+    'config.yaml, line 1: statusPort: must be a whole number',
+    'config.yaml, line 5: proxyMetadata.A: must be a text',
+    'PROXY_CONFIG, line 1: a: is not a known field',
+    'PROXY_CONFIG, line 2: concurrency: must be from 0 to 1024',
+    '--nodeId must be sidecar~ADDRESS~NAME~DOMAIN',
+    '--instanceIPs must be IP addresses, not "x"',
+    '--platformMetadata: must be a map',
+  ]) {
+    expect(stderr).toContain(told);
+  }
+});
+
+/** Keeps what it is started with, and ends. */
+const envoyThatKeepsItsFile = `#!/bin/sh
+case "$*" in *--hot-restart-version*) echo 11.104; exit 0;; esac
+while [ $# -gt 0 ]; do [ "$1" = -c ] && cp "$2" "$KEEP"; shift; done
+`;
+
+test('what it writes is, byte for byte, what proxy starts Envoy with', async () => {
+  const cwd = folder({ envoy: envoyThatKeepsItsFile, 'etc/istio/pod/labels': 'app="web"\n' });
+  chmodSync(join(cwd, 'envoy'), 0o700);
+  const flags = ['--discoveryAddress', '127.0.0.1:15010', '--proxyAdminPort', '15999', '--baseId', '77'];
+  const binary = join(cwd, 'envoy');
+  const rest = [
+    '--binaryPath',
+    binary,
+    '--configPath',
+    'generated',
+    '--runDir',
+    'run',
+    '--hotRestart',
+    'off',
+    '--restartPolicy',
+    'exit',
+  ];
+  const env = { ISTIO_META_X: 'y', PROXY_CONFIG: '{statusPort: 0, extraStatTags: [a]}' };
+  const dry = await run(cwd, [...flags, ...rest], env);
+  const program = join(packageRoot(), 'src/cli/pilot-agent.ts');
+  const keep = join(cwd, 'kept.json');
+  await execa(process.execPath, [program, 'proxy', ...flags, ...rest], {
+    cwd,
+    env: { PATH: process.env.PATH, ...env, KEEP: keep },
+    extendEnv: false,
+    reject: false,
+  });
+  expect(readFileSync(keep, 'utf8')).toBe(`${dry.stdout}\n`);
+});

@@ -1,0 +1,34 @@
+/** Which Envoy may be started, once there are others. */
+import { type Invariant, listOf } from './invariant.ts';
+
+/** Whatever lies at its path when a certificate changes. */
+export const checkedAlone: Invariant = {
+  name: 'never an Envoy that nobody has checked',
+  spawning({ epoch, binary = '' }, { checked }) {
+    if (checked === undefined || checked.has(binary)) return undefined;
+    return `epoch ${epoch} is started from ${binary}; checked: ${[...checked].join(', ')}`;
+  },
+};
+
+/** A new one that died by itself would do so again. It comes again as another file only. */
+export const failedIsNotRepeated: Invariant = {
+  name: 'never a new Envoy again that died, or was taken back',
+  preparing({ epoch, binary }, { failedBinaries }) {
+    return failedBinaries?.has(binary) ? `epoch ${epoch} is started from ${binary}, which has failed` : undefined;
+  },
+};
+
+/** When all is quiet, the newest one that fits serves; or people were told that it was taken back. */
+export const servedIsWanted: Invariant = {
+  name: 'the newest Envoy that fits serves, or was taken back',
+  atRest({ host, checked, withdrawn, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
+    if (checked === undefined || withdrawn === undefined || stopOrdered || agentExitCode !== undefined)
+      return undefined;
+    if (triesSinceTrigger > retryBudget || mayWaitForEver === true) return undefined;
+    if (host.processes.some(({ undying }) => undying)) return undefined;
+    const newest = [...checked].at(-1) ?? '';
+    const serving = host.processes.filter((process) => host.isServing(process));
+    if (withdrawn.has(newest) || serving.some(({ binary }) => binary === newest)) return undefined;
+    return `${newest} fits, and is not served; serving: ${listOf(serving)}`;
+  },
+};

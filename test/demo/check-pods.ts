@@ -1,0 +1,131 @@
+/** What the demo of pods looks at: that applications which know nothing of the mesh are in it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { checkTraces } from '../harness/check-traces.ts';
+import { eventually } from '../harness/eventually.ts';
+import { spiffeIdOf } from '../harness/mesh-identity.ts';
+import { outsideHost, type Pod, type PodMesh, podService } from '../harness/pod-mesh.ts';
+import type { LoadReport } from '../load/report.ts';
+import { duration, type Finding, percent } from './findings.ts';
+import { noFailures, type Progress } from './load-findings.ts';
+
+/** By examples/pods/routes.yaml. */
+const shareOfV2 = 0.2;
+const shareTolerance = 0.08;
+
+export async function checkPods(mesh: PodMesh, progress: Progress): Promise<Finding[]> {
+  progress('who sees whom');
+  const findings = [await nameFinding(mesh), ...(await callerFindings(mesh)), ...(await blockedFindings(mesh))];
+  progress('two hot restarts under load: the client’s sidecar, and one of the service’s');
+  return [...findings, ...(await restartFindings(mesh, progress))];
+}
+
+/** The pods as they are left: redirection is taken away, everything ends. */
+export async function checkPodsEnd(mesh: PodMesh): Promise<Finding[]> {
+  const rules = await Promise.all(Object.values(mesh.pods).map((pod) => rulesLeft(mesh, pod)));
+  const left = await mesh.stop({ keepDirectory: true });
+  const codes = Object.values(mesh.pods).map(({ agent }) => agent?.exit?.signal ?? agent?.exit?.code);
+  const checked = await checkTraces(mesh.traceFiles);
+  return [
+    finding('redirection after istio-clean-iptables: ISTIO_… rules', rules.join(', '), '0, 0, 0'),
+    finding('agents end on TERM with', codes.join(', '), '0, 0, 0'),
+    finding('left behind', left.join('; ') || 'nothing', 'nothing'),
+    {
+      ...finding('traces of all programs', checked.code === 0 ? 'accepted' : 'refused', 'accepted'),
+      ...(checked.code !== 0 && { detail: checked.output }),
+    },
+  ];
+}
+
+const finding = (what: string, seen: string, wanted: string): Finding => ({ what, seen, wanted, ok: seen === wanted });
+
+async function nameFinding({ pods }: PodMesh): Promise<Finding> {
+  const { stdout } = await pods.client.side.run(['getent', 'ahostsv4', podService.host]);
+  return finding(`${podService.host} is, to the client,`, stdout.split(/\s/, 1)[0]!, podService.address);
+}
+
+/** What the application is told of its caller by its sidecar, which knows it by its certificate. */
+async function callerFindings(mesh: PodMesh): Promise<Finding[]> {
+  const { stdout } = await mesh.ask('/headers');
+  const headers = JSON.parse(stdout) as { 'x-forwarded-client-cert'?: string };
+  const [, by, uri] = /^By=([^;]*);.*;URI=([^;]*)$/.exec(headers['x-forwarded-client-cert'] ?? '') ?? [];
+  return [
+    finding('the application is called by', uri ?? 'nobody', spiffeIdOf('client')),
+    finding('and its sidecar is', by ?? 'nobody', spiffeIdOf('sample-v1')),
+  ];
+}
+
+/** Curl's exit codes: an empty reply, a connection that was reset. */
+const refused: Readonly<Record<number, string>> = { 52: 'refused', 56: 'refused' };
+
+async function blockedFindings({ pods, outside }: PodMesh): Promise<Finding[]> {
+  const outcome = async (side: Pod['side'], url: string): Promise<string> => {
+    const { exitCode } = await side.run(['curl', '--silent', '--max-time', '5', url]);
+    return refused[exitCode] ?? `curl ends with ${exitCode}`;
+  };
+  return [
+    finding(
+      'plaintext from outside the mesh to a pod, which is STRICT',
+      await outcome(outside, `http://${pods['sample-v1'].address}:8080/`),
+      'refused',
+    ),
+    finding(
+      `${outsideHost}, which the mesh does not know (REGISTRY_ONLY)`,
+      await outcome(pods.client.side, `http://${outsideHost}:8080/`),
+      'refused',
+    ),
+  ];
+}
+
+async function restartFindings(mesh: PodMesh, progress: Progress): Promise<Finding[]> {
+  const load = await mesh.startLoad({
+    clients: [
+      { kind: 'ka', count: 2, pauseMs: 5 },
+      { kind: 'new', count: 1, pauseMs: 20 },
+      { kind: 'stream', count: 1, path: '/stream?seconds=2' },
+    ],
+    maxDurationMs: 60_000,
+  });
+  try {
+    await sleep(500);
+    const findings: Finding[] = [];
+    for (const name of ['client', 'sample-v1'] as const) {
+      const startedAt = performance.now();
+      mesh.pods[name].agent!.signal('SIGHUP');
+      await eventually(`${name} has another Envoy`, async () => (await liveEpoch(mesh.pods[name])) === 1, {
+        deadlineMs: 15_000,
+      });
+      const seen = duration(performance.now() - startedAt);
+      findings.push({ what: `hot restart beside ${name}, live`, seen: `after ${seen}`, wanted: 'epoch 1', ok: true });
+      progress(`  ${findings.at(-1)!.what} ${findings.at(-1)!.seen}`);
+    }
+    // The superseded Envoys leave meanwhile.
+    await sleep(3_000);
+    const report = await load.stop();
+    return [...findings, noFailures('requests meanwhile', report), shareFinding(report)];
+  } finally {
+    load.kill();
+  }
+}
+
+async function liveEpoch({ side }: Pod): Promise<number | undefined> {
+  const { stdout } = await side.run(['curl', '--silent', '--max-time', '2', 'http://127.0.0.1:15000/server_info']);
+  const info = JSON.parse(stdout) as { state: string; command_line_options: { restart_epoch: number } };
+  return info.state === 'LIVE' ? info.command_line_options.restart_epoch : undefined;
+}
+
+function shareFinding({ versions }: LoadReport): Finding {
+  const { v1 = 0, v2 = 0 } = versions;
+  const share = v2 / (v1 + v2);
+  return {
+    what: 'share of v2, by the VirtualService',
+    seen: `${percent(share)} of ${v1 + v2}`,
+    wanted: `${percent(shareOfV2)} ± ${percent(shareTolerance)}`,
+    ok: Math.abs(share - shareOfV2) <= shareTolerance,
+  };
+}
+
+async function rulesLeft(mesh: PodMesh, pod: Pod): Promise<number> {
+  await mesh.iptables(pod, 'istio-clean-iptables');
+  const saved = await pod.side.mustRun('iptables-save');
+  return saved.split('\n').filter((line) => line.includes('ISTIO_')).length;
+}

@@ -1,0 +1,206 @@
+/** Envoy's binary is replaced while the agent runs, by another version and back; what does not fit, or does not live, is not kept. */
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAdminClient } from '../../src/agent/admin/admin-client.ts';
+import { envoyVersion } from '../../src/agent/envoy/envoy-binary.ts';
+import { otherEnvoyBinary } from '../fixtures/other-envoy.ts';
+import { envoyBinary } from '../fixtures/real-envoy.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { EnvoyProcess } from '../harness/host-processes.ts';
+import { type Mesh, startMesh } from '../harness/mesh.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { formatReport, type LoadReport } from '../load/report.ts';
+import { conclude } from './conclude.ts';
+
+const { replacements, deaths } = sized({
+  short: { replacements: 2, deaths: [300] },
+  full: { replacements: 20, deaths: [300, 2_000, 12_000] },
+});
+const isFull = deaths.length > 1;
+
+let mesh: Mesh;
+let other: { path: string; version: string };
+const folder = mkdtempSync(join(tmpdir(), 'chartpilot-binary-'));
+const link = join(folder, 'bin', 'envoy');
+
+beforeAll(async () => {
+  other = await otherEnvoyBinary();
+  mkdirSync(join(folder, 'bin'));
+  pointTo(envoyBinary());
+  const agentArgs = ['--binaryPath', link];
+  mesh = await startMesh({ sidecar: false, drainMs: 1_000, parentShutdownMs: 4_000, agentArgs });
+}, 300_000);
+
+afterAll(async () => {
+  await conclude(mesh);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** As a volume of Kubernetes does it: another link, renamed over the one that is there. */
+function pointTo(binary: string): void {
+  symlinkSync(binary, `${link}.new`);
+  renameSync(`${link}.new`, link);
+}
+
+/** An Envoy that is ours but for what the shell puts in. It is executed by the shell's own process. */
+function script(name: string, before: string, command = `exec ${other.path} "$@"`): string {
+  const file = join(folder, name);
+  writeFileSync(file, `#!/bin/sh\n${before}\n${command}\n`, { mode: 0o700 });
+  return file;
+}
+
+/** Each on a connection of its own: one that is kept open goes on asking the parent. */
+async function servedVersion(): Promise<string> {
+  const { body } = await createAdminClient('127.0.0.1', mesh.gateway!.adminPort).get('/server_info');
+  return (JSON.parse(body) as { version: string }).version.split('/')[1]!;
+}
+
+const newest = (): EnvoyProcess => mesh.envoysOf(mesh.gateway!).at(-1)!;
+
+function settled(): Promise<boolean> {
+  return eventually('its parent has left', () => mesh.envoysOf(mesh.gateway!).length === 1, { deadlineMs: 30_000 });
+}
+
+function serves(version: string): Promise<boolean> {
+  return eventually(
+    `Envoy ${version} serves`,
+    async () => {
+      const isServed = (await servedVersion().catch(() => '')) === version;
+      return isServed && (await fetch(statusUrl('/healthz/ready'))).ok;
+    },
+    { deadlineMs: 60_000, everyMs: 50 },
+  );
+}
+
+const statusUrl = (path: string): string => `http://127.0.0.1:${mesh.gateway!.statusPort}${path}`;
+const said = (what: RegExp): number => mesh.gateway!.program.lines.filter((line) => what.test(line)).length;
+
+function startLoad(maxDurationMs: number) {
+  return mesh.startLoad({
+    target: mesh.httpTarget,
+    clients: [
+      { kind: 'ka', count: 2, pauseMs: 2 },
+      { kind: 'slow', count: 2, pauseMs: 1_000 },
+      { kind: 'new', count: 1, pauseMs: 5 },
+      { kind: 'h2', count: 1, pauseMs: 5 },
+    ],
+    maxDurationMs,
+  });
+}
+
+test(`${replacements} replacements by another version, in turns, cost no request`, async () => {
+  const load = await startLoad(600_000);
+  const ours = await servedVersion();
+  for (let round = 1; round <= replacements; round++) {
+    const [binary, version] = round % 2 === 1 ? [other.path, other.version] : [envoyBinary(), ours];
+    pointTo(binary);
+    await serves(version);
+    expect(newest().epoch).toBe(round);
+    await settled();
+  }
+  const report = await load.stop();
+  console.log(`${replacements} replacements, ${ours} and ${other.version} in turns\n${formatReport(report)}`);
+  expect(report.failed, formatReport(report)).toBe(0);
+  for (const kind of ['ka', 'slow', 'new', 'h2'] as const) expect(report.kinds[kind]!.total).toBeGreaterThan(5);
+  // Each was taken up once, and none was refused.
+  expect(said(/"restart.reason":"Envoy replaced".*is live|is live.*Envoy replaced/)).toBe(replacements);
+}, 900_000);
+
+test('one of another hot restart version is refused before anything changes, and so is what is no Envoy', async () => {
+  const before = newest();
+  const says = 'for word in "$@"; do [ "$word" = --hot-restart-version ] && { printf 11.112 >&2; exit 0; }; done';
+  pointTo(script('incompatible', says));
+  await eventually('it is refused', () => said(/hot restart version is 11\.112/) > 0, { deadlineMs: 30_000 });
+  pointTo('/bin/true');
+  await eventually('it is refused', () => said(/does not say which Envoy it is/) > 0, { deadlineMs: 30_000 });
+  pointTo(
+    script('refusing', 'for word in "$@"; do [ "$word" = validate ] && { echo no such filter >&2; exit 1; }; done'),
+  );
+  await eventually('it is refused', () => said(/refuses the bootstrap: no such filter/) > 0, { deadlineMs: 30_000 });
+  expect(mesh.envoysOf(mesh.gateway!)).toEqual([before]);
+  const metrics = await (await fetch(statusUrl('/metrics'))).text();
+  expect(metrics).toMatch(/istio_agent_envoy_binaries_total\{outcome="refused"\} 3/);
+  // A restart for another reason takes what was checked, whatever lies at the path.
+  mesh.gateway!.program.signal('SIGHUP');
+  await eventually('another epoch serves', () => newest().epoch === before.epoch + 1, { deadlineMs: 30_000 });
+  expect(newest().command[0]).toBe(before.command[0]);
+  await settled();
+}, 200_000);
+
+/** From the first request that failed to the last one. */
+function gapMs({ kinds }: LoadReport): number {
+  const failures = Object.values(kinds).flatMap((kind) => kind.failures.map(({ atMs }) => atMs));
+  return failures.length === 0 ? 0 : Math.max(...failures) - Math.min(...failures);
+}
+
+test.each(deaths)(
+  'one that is killed %i ms after it was live is followed by the one before it',
+  async (afterMs) => {
+    const before = await servedVersion();
+    const [binary, version] = before === other.version ? [envoyBinary(), envoyVersion] : [other.path, other.version];
+    const load = await startLoad(120_000);
+    pointTo(binary);
+    await serves(version);
+    await sleep(afterMs);
+    const killed = newest();
+    process.kill(killed.pid, 'SIGKILL');
+    await serves(before);
+    expect(newest().epoch).toBe(afterMs < 4_000 ? killed.epoch : 0);
+    await sleep(500);
+    const report = await load.stop();
+    console.log(
+      `killed after ${afterMs} ms (${version}): ${report.failed} of ${report.total} failed, ${gapMs(report)} ms`,
+    );
+    expect(gapMs(report)).toBeLessThan(500);
+    await settled();
+    // It is not tried again by itself.
+    expect(await servedVersion()).toBe(before);
+    pointTo(before === other.version ? other.path : envoyBinary());
+    await sleep(2_000);
+  },
+  200_000,
+);
+
+test.runIf(isFull)(
+  'one that is never live is given up, and the one before it gets its admin interface back',
+  async () => {
+    const before = await servedVersion();
+    const epoch = newest().epoch;
+    const takenBack = said(/the new Envoy was taken back/);
+    const load = await startLoad(120_000);
+    const endless = {
+      static_resources: {
+        clusters: [
+          {
+            name: 'endless',
+            type: 'EDS',
+            eds_cluster_config: {
+              eds_config: {
+                initial_fetch_timeout: '0s',
+                resource_api_version: 'V3',
+                api_config_source: {
+                  api_type: 'GRPC',
+                  transport_api_version: 'V3',
+                  grpc_services: [{ google_grpc: { target_uri: '127.0.0.1:1', stat_prefix: 'endless' } }],
+                },
+              },
+            },
+          },
+        ],
+      },
+    };
+    const serving = `case "$*" in *"--mode validate"*|*--version*|*--hot-restart-version*) ;; *) exec ${other.path} "$@" --config-yaml '${JSON.stringify(endless)}';; esac`;
+    pointTo(script('endless', serving));
+    await eventually('it is started', () => newest().epoch === epoch + 1, { deadlineMs: 30_000 });
+    await eventually('it is given up', () => said(/the new Envoy was taken back/) > takenBack, {
+      deadlineMs: 60_000,
+    });
+    await serves(before);
+    const report = await load.stop();
+    expect(report.failed, formatReport(report)).toBe(0);
+  },
+  200_000,
+);

@@ -1,0 +1,268 @@
+/**
+ * The agent's secret server at its Unix socket, in this process: what clients send that speak its protocol badly. Nobody gets a
+ * secret that they did not ask for, or one more often than asked; whoever leaves is forgotten; somebody who behaves is served as ever.
+ */
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { ClientHttp2Stream } from 'node:http2';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import type { SdsReport } from '../../../machines/agent/secrets-protocol.ts';
+import { secretType } from '../../../machines/discovery/ads-types.ts';
+import { GrpcConnection, whenEnded } from '../../../src/agent/grpc/grpc-client.ts';
+import { FrameReader, frameHeadBytes, frameOf } from '../../../src/agent/grpc/grpc-frames.ts';
+import { SecretServer } from '../../../src/agent/secrets/secret-server.ts';
+import { SecretVault } from '../../../src/agent/secrets/secret-vault.ts';
+import { SecretSchema } from '../../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import {
+  DiscoveryRequestSchema,
+  type DiscoveryResponse,
+  DiscoveryResponseSchema,
+} from '../../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { silentLogger } from '../../../src/runtime/log.ts';
+import { createAuthority } from '../../certs/authority.ts';
+import { eventually } from '../../harness/eventually.ts';
+import type { Draw } from '../../random-config/draw.ts';
+import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { oddText } from '../grammar/breaking-words.ts';
+import { mutatedBytes, randomBytes } from '../grammar/bytes.ts';
+import { randomMessage } from '../grammar/protobuf.ts';
+
+export const secretsMaker: SubjectMaker = {
+  program: 'pilot-agent',
+  name: 'secrets',
+  edges: ['secret-session', 'secret-bytes'],
+  batch: 50,
+  open: () => SecretsSubject.start(),
+};
+
+const method = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
+const file = 'file-root:/certs/other.pem';
+const served = ['default', 'ROOTCA', file];
+const names = [...served, 'file-cert:/a~/b', 'nobody', ''];
+const words = { resource_names: names, type_url: [secretType], response_nonce: ['1', '2'] };
+const mostResidentMiB = 600;
+const settleMs = 5_000;
+
+class SecretsSubject implements Subject {
+  readonly edges: readonly Edge[];
+  readonly #directory = mkdtempSync(join(tmpdir(), 'fuzz-sds-'));
+  readonly #vault = new SecretVault();
+  readonly #authority = createAuthority();
+  readonly #server: SecretServer;
+  /** Names that the server says are wanted. */
+  readonly #wanted = new Set<string>();
+  readonly #versions = new Map<string, string>();
+  readonly #wrong: string[] = [];
+  #isListening = false;
+  #connection: GrpcConnection | undefined;
+
+  private constructor() {
+    this.#server = new SecretServer({ vault: this.#vault, log: silentLogger }, (event) => this.#hear(event));
+    const program = 'pilot-agent';
+    this.edges = [
+      { name: 'secret-session', program, attack: (draw) => this.#session(draw) },
+      { name: 'secret-bytes', program, attack: (draw) => this.#bytes(draw) },
+    ];
+  }
+
+  static async start(): Promise<SecretsSubject> {
+    const subject = new SecretsSubject();
+    await subject.#server.open(subject.#socket);
+    if (!subject.#isListening) throw new Error('the secret server does not listen');
+    subject.#serveAnew();
+    return subject;
+  }
+
+  get #socket(): string {
+    return join(this.#directory, 'socket');
+  }
+
+  /** What the chart of the secrets does: it serves what there is, and refuses the rest. */
+  #hear(event: SdsReport): void {
+    if (event.type === 'sds.listening') this.#isListening = true;
+    if (event.type === 'sds.left' && !this.#wanted.delete(event.name)) this.#wrong.push(`nobody wanted ${event.name}`);
+    if (event.type !== 'sds.asked') return;
+    if (this.#wanted.has(event.name)) this.#wrong.push(`${shown(event.name)} is wanted already`);
+    this.#wanted.add(event.name);
+    if (event.name === file) this.#serveFile();
+    else if (!served.includes(event.name)) this.#server.refuse(event.name, 'there is none');
+  }
+
+  #serve(name: string, version: string): void {
+    this.#versions.set(name, version);
+    this.#server.serve(name, version);
+  }
+
+  #serveFile(): void {
+    this.#serve(file, this.#vault.keepRoots(file, this.#authority.certificate));
+  }
+
+  #serveAnew(): void {
+    const { certificate, privateKey } = this.#authority.issue(['localhost']);
+    this.#serve('default', this.#vault.keepCertificate('default', { chain: certificate, key: privateKey }));
+    this.#serve('ROOTCA', this.#vault.keepRoots('ROOTCA', this.#authority.certificate));
+  }
+
+  async #open(): Promise<GrpcConnection> {
+    if (this.#connection === undefined || this.#connection.whyGone !== undefined) {
+      this.#connection = await GrpcConnection.open({ address: { path: this.#socket } });
+    }
+    return this.#connection;
+  }
+
+  /** Requests with a meaning, answered or not, in any order. */
+  async #session(draw: Draw): Promise<string> {
+    const client = new Client(await this.#open());
+    // As often as not the names of before, as in an acknowledgement.
+    const asked: (readonly string[])[] = [draw.some(names, 1, 4)];
+    for (let more = draw.int(0, 11); more > 0; more--) {
+      asked.push(draw.chance(0.5) ? asked.at(-1)! : draw.some(names, 0, 4));
+    }
+    let [before, most]: [readonly string[], number] = [[], 0];
+    const thrown: string[] = [];
+    for (const resourceNames of asked) {
+      if (client.isOver) break;
+      const last = client.responses.at(-1);
+      const responseNonce = draw.one(
+        () => '',
+        () => last?.nonce ?? '',
+        () => last?.nonce ?? '',
+        () => client.responses[0]?.nonce ?? '7',
+        () => oddText(draw).slice(0, 50),
+      );
+      const errorDetail = draw.maybe('errorDetail', 0.2, () => ({ code: 13, message: oddText(draw) }));
+      const request = {
+        resourceNames: [...resourceNames],
+        responseNonce,
+        versionInfo: last?.versionInfo ?? '',
+        ...errorDetail,
+      };
+      client.send(
+        toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: secretType, ...request })),
+      );
+      thrown.push(JSON.stringify({ resourceNames, responseNonce }));
+      most += resourceNames.filter((name) => !before.includes(name)).length;
+      before = resourceNames;
+      if (draw.chance(0.6)) await client.something();
+    }
+    await client.end(draw.chance(0.2));
+    this.#judgeResponses(client, new Set(asked.flat()), most);
+    return thrown.join(' ');
+  }
+
+  #judgeResponses({ responses }: Client, asked: ReadonlySet<string>, most: number): void {
+    if (responses.length > most) throw new Error(`${responses.length} responses; ${most} names were asked for anew`);
+    if (new Set(responses.map(({ nonce }) => nonce)).size < responses.length) throw new Error('a nonce came twice');
+    for (const { resources, versionInfo } of responses) {
+      const found = resources.map(({ value }) => fromBinary(SecretSchema, value).name);
+      const [name = ''] = found;
+      if (found.length !== 1 || !asked.has(name)) throw new Error(`${found.join()} came; nobody asked for it`);
+      if (versionInfo !== this.#versions.get(name)) throw new Error(`another version of ${name} came than is in force`);
+    }
+  }
+
+  /** Whatever can stand in a stream. */
+  async #bytes(draw: Draw): Promise<string> {
+    const client = new Client(await this.#open());
+    const message = (): Uint8Array => randomMessage(draw, DiscoveryRequestSchema, words);
+    const thrown = draw.list(1, 5, () =>
+      draw.one<Uint8Array>(
+        () => frameOf(message()),
+        () => frameOf(message()),
+        () => mutatedBytes(draw, frameOf(message())),
+        () => frameOf(mutatedBytes(draw, message())),
+        () => frameOf(randomBytes(draw, draw.int(0, 200))),
+        () => randomBytes(draw, draw.int(0, 100)),
+      ),
+    );
+    for (const bytes of thrown) {
+      client.write(bytes);
+      if (draw.chance(0.3)) await client.something();
+    }
+    await client.end(draw.chance(0.3));
+    return thrown.map((bytes) => shown(bytes, 60)).join(' ');
+  }
+
+  async judge(): Promise<string[]> {
+    this.#serveAnew();
+    const wrong = this.#wrong.splice(0);
+    const nobody = await eventually('nobody wants anything', () => this.#wanted.size === 0, {
+      deadlineMs: settleMs,
+    }).then(
+      () => [],
+      () => [`${[...this.#wanted].map((name) => shown(name)).join()}: everybody has left, and it is wanted still`],
+    );
+    // A connection of its own: one that breaks the protocol too often is ended, which is as it should be.
+    const connection = await GrpcConnection.open({ address: { path: this.#socket } });
+    const client = new Client(connection);
+    const resourceNames = ['default', 'ROOTCA'];
+    client.send(
+      toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: secretType, resourceNames })),
+    );
+    const got = await eventually('both secrets', () => client.responses.length === 2, { deadlineMs: settleMs }).then(
+      () => [],
+      () => [`somebody who behaves got ${client.responses.length} of two secrets`],
+    );
+    await client.end(false);
+    connection.close();
+    if (got.length === 0) this.#judgeResponses(client, new Set(resourceNames), 2);
+    const residentMiB = process.memoryUsage().rss / 2 ** 20;
+    const memory = residentMiB > mostResidentMiB ? [`${Math.round(residentMiB)} MiB are resident`] : [];
+    return [...wrong, ...nobody, ...got, ...memory];
+  }
+
+  close(): Promise<void> {
+    this.#connection?.close();
+    this.#server.close();
+    rmSync(this.#directory, { recursive: true, force: true });
+    return Promise.resolve();
+  }
+}
+
+/** One stream. */
+class Client {
+  readonly responses: DiscoveryResponse[] = [];
+  readonly #stream: ClientHttp2Stream;
+  readonly #closed: Promise<unknown>;
+
+  constructor(connection: GrpcConnection) {
+    this.#stream = connection.start(method, {});
+    this.#stream.on('error', () => {});
+    this.#closed = new Promise((resolve) => whenEnded(this.#stream, connection, resolve));
+    const reader = new FrameReader({ wholeBytes: 1 << 20 });
+    this.#stream.on('data', (chunk: Buffer) =>
+      reader.push(chunk, ({ bytes }) =>
+        this.responses.push(fromBinary(DiscoveryResponseSchema, bytes.subarray(frameHeadBytes))),
+      ),
+    );
+  }
+
+  get isOver(): boolean {
+    return this.#stream.closed || this.#stream.writableEnded || this.#stream.destroyed;
+  }
+
+  send(request: Uint8Array): void {
+    this.write(frameOf(request));
+  }
+
+  write(bytes: Uint8Array): void {
+    if (!this.isOver) this.#stream.write(bytes);
+  }
+
+  /** Waits a moment for an answer. */
+  async something(): Promise<void> {
+    const over = new AbortController();
+    const data = once(this.#stream, 'data', { signal: over.signal }).catch(() => {});
+    await Promise.race([data, this.#closed, sleep(3)]);
+    over.abort();
+  }
+
+  async end(abruptly: boolean): Promise<void> {
+    if (abruptly) this.#stream.close();
+    else this.#stream.end();
+    await this.#closed;
+  }
+}

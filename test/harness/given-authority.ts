@@ -1,0 +1,45 @@
+/** The directory of an authority, and a caller of it, for each test of a file; both are gone after it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach } from 'vitest';
+import { CertificateCaller } from './certificate-caller.ts';
+import { ControlPlane, stopControlPlanes } from './control-plane.ts';
+
+export interface GivenAuthority {
+  /** SELF_SIGNED_CA_DIR. */
+  readonly directory: string;
+  readonly caller: CertificateCaller;
+}
+
+export function givenAuthority(): GivenAuthority {
+  let given: GivenAuthority | undefined;
+  beforeEach(() => {
+    const directory = mkdtempSync(join(tmpdir(), 'authority-'));
+    given = { directory, caller: new CertificateCaller(directory) };
+  });
+  afterEach(async () => {
+    given!.caller.close();
+    await stopControlPlanes();
+    rmSync(given!.directory, { recursive: true });
+  });
+  return {
+    get directory() {
+      return given!.directory;
+    },
+    get caller() {
+      return given!.caller;
+    },
+  };
+}
+
+/** A control plane that is the authority, on a port with TLS. */
+export async function servingAuthority(
+  { directory }: GivenAuthority,
+  env: NodeJS.ProcessEnv = {},
+): Promise<ControlPlane> {
+  const flags = { secureGRPCAddr: '127.0.0.1:0' };
+  const plane = ControlPlane.starting(flags, undefined, { SELF_SIGNED_CA_DIR: directory, ...env });
+  await plane.ready();
+  return plane;
+}

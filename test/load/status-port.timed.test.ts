@@ -1,0 +1,168 @@
+/**
+ * What strangers do at the agent's status port, and what the application answers there, Envoy's supervision does not feel: no turn
+ * of the agent's event loop works longer than 50 ms, in time of its own thread, which a busy machine does not lengthen.
+ */
+
+import { once, setMaxListeners } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { Agent, createServer, get, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bestOf } from '../harness/best-of.ts';
+import { eventually } from '../harness/eventually.ts';
+import { type AgentProgram, Mesh } from '../harness/mesh.ts';
+import { Control, standInBinary } from '../stand-in/control.ts';
+
+const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
+const longestTurnMs = 50;
+const attackMs = 4_000;
+/** Answers at each path, which a machine that does other things gives later. */
+const fewest = 6;
+const longestAttackMs = 40_000;
+const connections = 1_000;
+/** A bound holds for each of them. */
+const addresses = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6', '127.0.0.7'];
+/** All but the probe that hangs. */
+const answeredPaths = ['/healthz/ready', '/metrics', '/app-health/web/livez', '/nothing'];
+const line = `application_a{l="${'x'.repeat(80)}"} 1\n`;
+
+let mesh: Mesh;
+let control: Control;
+let agent: AgentProgram;
+let application: Server;
+
+beforeAll(async () => {
+  application = createServer((request, response) => {
+    // A hundred megabytes, as fast as they are taken; nothing at all; lines that are none.
+    const block = request.url === '/metrics' ? line.repeat(600) : '}{ "'.repeat(16_000);
+    if (request.url === '/hangs') return;
+    let bytes = 0;
+    const write = (): void => {
+      if (response.destroyed || bytes > 100 * 1024 * 1024) return;
+      bytes += block.length;
+      response.write(block, () => setImmediate(write));
+    };
+    write();
+  });
+  application.listen(0, '127.0.0.1');
+  await once(application, 'listening');
+  const { port } = application.address() as AddressInfo;
+  const probe = (path: string): object => ({ httpGet: { port, path }, timeoutSeconds: 1 });
+  mesh = await Mesh.create({
+    env: {
+      NODE_OPTIONS: `--import=${meter}`,
+      INSTANCE_IP: '127.0.0.1',
+      ISTIO_PROMETHEUS_ANNOTATIONS: JSON.stringify({
+        targets: [
+          { port, path: '/metrics' },
+          { port, path: '/no-metrics' },
+        ],
+      }),
+      ISTIO_KUBE_APP_PROBERS: JSON.stringify({
+        '/app-health/web/livez': probe('/no-metrics'),
+        '/app-health/web/readyz': probe('/hangs'),
+      }),
+    },
+  });
+  await mesh.startDiscovery();
+  mkdirSync(join(mesh.root, 'sidecar'), { recursive: true });
+  control = await Control.listen(join(mesh.root, 'sidecar'));
+  agent = mesh.startSidecar(['--binaryPath', standInBinary]);
+  await mesh.waitForAgent(agent);
+  // What is loaded at the first scrape is loaded.
+  await (await fetch(`http://127.0.0.1:${agent.statusPort}/metrics`)).arrayBuffer();
+}, 60_000);
+
+afterAll(async () => {
+  application.closeAllConnections();
+  application.close();
+  await mesh.stop();
+  await control.close();
+});
+
+async function longestTurn(): Promise<number> {
+  const fromLine = agent.program.lines.length;
+  agent.program.signal('SIGUSR2');
+  return Number(/longest (\S+)/.exec(await agent.program.line(/turns: /, { fromLine }))?.[1] ?? Infinity);
+}
+
+/** Connections that say nothing, or a byte of a request now and then. @returns ends them */
+function slowClients(): () => void {
+  const sockets = Array.from({ length: connections }, (_, i) => {
+    const socket: Socket = connect({
+      port: agent.statusPort,
+      host: '127.0.0.1',
+      localAddress: addresses[i % addresses.length]!,
+    });
+    socket.on('error', () => {});
+    return socket;
+  });
+  const request = 'GET /metrics HTTP/1.1\r\nhost: a\r\nx: ';
+  let at = 0;
+  const dripping = setInterval(() => {
+    for (const socket of sockets.slice(0, connections / 2)) socket.write(request[at] ?? 'x');
+    at++;
+  }, 200);
+  return () => {
+    clearInterval(dripping);
+    for (const socket of sockets) socket.destroy();
+  };
+}
+
+/** Asks again as soon as it is answered. */
+async function askOnAndOn(path: string, number: number, until: AbortSignal, seen: Map<string, number>): Promise<void> {
+  const kept = new Agent({ keepAlive: true, maxSockets: number });
+  const ask = (localAddress: string): Promise<void> =>
+    new Promise((resolve) => {
+      const to = { host: '127.0.0.1', port: agent.statusPort, path, localAddress, agent: kept, signal: until };
+      const outgoing = get(to, (response) => {
+        seen.set(path, (seen.get(path) ?? 0) + 1);
+        response.on('error', () => resolve()).on('close', () => resolve());
+        response.resume();
+      });
+      outgoing.on('error', () => resolve());
+    });
+  await Promise.all(
+    Array.from({ length: number }, async (_, i) => {
+      while (!until.aborted) await ask(addresses[i % addresses.length]!);
+    }),
+  );
+  kept.destroy();
+}
+
+test('1,000 connections at once, slow clients, scrapes of 100 MB and probes that hang: no turn takes 50 ms, and an Envoy that ends has a successor', async () => {
+  const seen = new Map<string, number>();
+  const turns: number[] = [];
+  await bestOf(3, 1, async () => {
+    await longestTurn();
+    const endSlowClients = slowClients();
+    const over = new AbortController();
+    setMaxListeners(0, over.signal);
+    const asking = [
+      askOnAndOn('/healthz/ready', 8, over.signal, seen),
+      askOnAndOn('/metrics', 8, over.signal, seen),
+      askOnAndOn('/app-health/web/livez', 8, over.signal, seen),
+      askOnAndOn('/app-health/web/readyz', 8, over.signal, seen),
+      askOnAndOn('/nothing', 4, over.signal, seen),
+    ];
+    await sleep(attackMs / 2);
+    const before = control.serving.at(-1)!;
+    process.kill(before.hello.pid, 'SIGKILL');
+    await sleep(attackMs / 2);
+    await eventually('each path has answered', () => answeredPaths.every((path) => (seen.get(path) ?? 0) >= fewest), {
+      deadlineMs: longestAttackMs,
+    }).finally(() => over.abort());
+    await Promise.all(asking);
+    endSlowClients();
+    turns.push(await longestTurn());
+    await mesh.waitForAgent(agent);
+    expect(control.serving.at(-1)!.hello.pid).not.toBe(before.hello.pid);
+    return turns.at(-1)! / longestTurnMs;
+  });
+  if (process.env.CHARTPILOT_TELL) console.log({ turns, seen });
+  expect(agent.program.hopeless()).toBeUndefined();
+  expect(turns.at(-1)).toBeLessThan(longestTurnMs);
+}, 120_000);

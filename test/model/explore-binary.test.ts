@@ -1,0 +1,71 @@
+/** Every state of the agent within bounds, when other Envoys are put at the path of the binary (docs/exploring.md). */
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { binaryWatcherMachine } from '../../machines/agent/binary-watcher.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { explore, findShortest } from '../../src/debugger/explore/explorer.ts';
+import type { Bounds } from '../../src/simulation/agent/exploration-bounds.ts';
+import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';
+import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
+import { checkedAlone, failedIsNotRepeated, servedIsWanted } from '../../src/simulation/agent/invariants/replacing.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
+
+vi.setConfig({ testTimeout: 480_000 });
+
+/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+beforeAll(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bounds => ({ triggers, faults, stops });
+const binaryReplaced = { binaryReplaced: true } as const;
+
+describe('another Envoy at the path', () => {
+  test('is served, or taken back, whatever else goes wrong', () => {
+    const some = { ...binaryReplaced, faults: ['crash', 'misfit', 'refuse'] };
+    const runs = sized<(readonly [Bounds, object])[]>({
+      quick: [[bounds(1, 0, 0), some]],
+      short: [[bounds(1, 1, 0), some]],
+      full: [
+        [bounds(1, 1, 1), binaryReplaced],
+        [bounds(2, 1, 0), some],
+        [bounds(1, 2, 0), some],
+      ],
+    });
+    for (const [within, options] of runs) {
+      const result = explore(() => exploreAgent(within, options).beginChecked());
+      expect(result.found).toBeUndefined();
+      expect(result.outcome).toBe('complete');
+      expect(result.states).toBeGreaterThan(200);
+    }
+  });
+
+  test.skipIf(isQuick).each<[string, Invariant, object, Bounds, string[]]>([
+    [
+      'a supervisor that tries again what has failed',
+      failedIsNotRepeated,
+      { supervisor: supervisorMachine.provide({ actions: { withdrawBinary: () => {} } }) },
+      bounds(1, 1, 0),
+      ['binary', 'crash'],
+    ],
+    [
+      'a supervisor to whom nothing is news',
+      servedIsWanted,
+      { supervisor: supervisorMachine.provide({ guards: { isNews: ({ event }) => event.type === 'config.changed' } }) },
+      bounds(1, 0, 0),
+      ['binary'],
+    ],
+    [
+      'a watcher that takes up what does not fit',
+      checkedAlone,
+      { binaryWatcher: binaryWatcherMachine.provide({ guards: { isRefused: () => false } }) },
+      bounds(0, 1, 0),
+      ['misfit'],
+    ],
+  ])('%s is noticed', (_, invariant, machines, within, path) => {
+    const faults = ['crash', 'misfit'];
+    const agent = exploreAgent(within, { ...binaryReplaced, machines, faults, invariants: [invariant] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found?.violations).toMatchObject([{ invariant: invariant.name }]);
+    for (const choice of path) expect(found?.path.join(' ')).toContain(choice);
+  });
+});

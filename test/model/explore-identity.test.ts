@@ -1,0 +1,108 @@
+/**
+ * Every state of a rotation of the root, with the secrets of two workloads, within bounds that are stated in identity-world.ts: nobody is
+ * cut off, nobody has a certificate before its root is trusted, nobody asks again without a pause, and it comes to its end. And
+ * the other way round: what is broken on purpose is caught.
+ */
+import { describe, expect, test } from 'vitest';
+import { raise, sendTo } from 'xstate';
+import { secretMachine } from '../../machines/agent/secret.machine.ts';
+import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
+import { authorityMachine } from '../../machines/discovery/authority.machine.ts';
+import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { type IdentityBounds, type IdentityMachines, IdentityWorld } from '../simulation/identity-world.ts';
+import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
+
+const bounds = (rotations: number, faults: number, workloads = 2): IdentityBounds => ({ workloads, rotations, faults });
+const beginning =
+  (within: IdentityBounds, machines: Partial<IdentityMachines> = {}) =>
+  () =>
+    new IdentityWorld(within, machines);
+
+function expectComplete(result: Exploration, atLeast: number): void {
+  expect(result.found).toBeUndefined();
+  expect(result.outcome).toBe('complete');
+  expect(result.states).toBeGreaterThan(atLeast);
+}
+
+describe('a rotation of the root', () => {
+  test.each(
+    sized<readonly IdentityBounds[]>({
+      quick: [bounds(1, 0)],
+      short: [bounds(1, 1)],
+      full: [bounds(1, 1), bounds(2, 0), bounds(1, 2), bounds(1, 0, 3)],
+    }),
+  )(
+    'breaks no invariant and comes to its end within %o',
+    (within) => {
+      const result = explore(beginning(within));
+      console.info(
+        `${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${(result.ms / 1_000).toFixed(1)} s`,
+      );
+      expectComplete(result, 100);
+    },
+    3_600_000,
+  );
+
+  test('brought back in place is as one that is replayed', () => {
+    const within = bounds(1, 0, 1);
+    const [there, replayed] = [explore(beginning(within)), explore(() => new ReplayedWorld(beginning(within)))];
+    expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
+  }, 60_000);
+
+  test.each<[string, Partial<IdentityMachines>, IdentityBounds, string]>([
+    [
+      'drops the root before everybody has renewed',
+      {
+        authority: authorityMachine.provide({
+          actions: { awaitLeaves: sendTo('ledger', { type: 'leaves.await', authority: '' }) },
+          guards: { isOfOther: () => true },
+        }),
+      },
+      bounds(1, 0),
+      'nobody is cut off',
+    ],
+    [
+      'hands a certificate out before its root is trusted',
+      { secrets: secretsMachine.provide({ guards: { isAheadOfItsRoots: () => false, mayBeHandedOut: () => true } }) },
+      bounds(1, 0),
+      'nobody has a certificate before its root is trusted',
+    ],
+    [
+      'tries again without a pause',
+      { secret: secretMachine.provide({ delays: { pause: 0 } }) },
+      bounds(0, 1, 1),
+      'a try that failed is made again after a pause',
+    ],
+    [
+      'signs before everybody trusts the next root',
+      {
+        authority: authorityMachine.provide({
+          actions: { awaitBundle: raise({ type: 'bundle.trusted', roots: [] }) },
+          guards: { isThisBundle: () => true, isOnlyOfSigner: () => true },
+        }),
+      },
+      bounds(1, 0),
+      'nobody is cut off',
+    ],
+    [
+      'never renews what is tainted, nor anything else',
+      {
+        secret: secretMachine.provide({
+          guards: { isDue: () => false, isTainted: () => false, isTaintedBy: () => false },
+        }),
+      },
+      bounds(1, 1),
+      whatIsWantedIsReached,
+    ],
+  ])(
+    'that %s is caught',
+    (_, machines, within, invariant) => {
+      const begin = beginning(within, machines);
+      const { found } = invariant === whatIsWantedIsReached ? explore(begin) : findShortest(begin);
+      expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
+      if (invariant !== whatIsWantedIsReached) expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
+    },
+    300_000,
+  );
+});

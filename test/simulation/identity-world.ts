@@ -1,0 +1,490 @@
+/**
+ * The rotation of the root with those whom it is about, for the explorer: the chart of the authority, and for each workload the charts of
+ * its secrets, all as they are, with scripted effects and an Envoy that takes what it is served in its own time. What is not
+ * determined is a choice: an operator's orders (`rotate`, `taint`, `revert`), the control plane killed and started again (`kill`,
+ * `start`), the ledger's word (`ledger`), the roots told over xDS (`tell:0`), an answer of the authority (`sign:0`, `away:0`), what
+ * Envoy takes (`take:0`), and which deadline of whom is next (`tick:0:secret-0.pause`). Each has a time of its own.
+ *
+ * Bounds: so many rotations and faults. Certificates are renewed and do not end; an Envoy does not hang; an answer that was signed arrives.
+ */
+import { type AnyActorRef, type AnyEventObject, sendTo, setup, spawnChild, stopChild } from 'xstate';
+import { identityName, rootsName } from '../../machines/agent/held-secrets.ts';
+import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secret.machine.ts';
+import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
+import type { SdsOrder, SecretsStart, TrustBundleServed } from '../../machines/agent/secrets-protocol.ts';
+import { defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
+import {
+  type AuthorityReading,
+  authorityMachine,
+  type Candidate,
+  type Journal,
+} from '../../machines/discovery/authority.machine.ts';
+import type { BundleAwait, LeavesAwait } from '../../machines/discovery/protocol.ts';
+import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import { WorkloadLedger } from '../../src/discovery/authority/workload-ledger.ts';
+
+export interface IdentityBounds {
+  readonly workloads: number;
+  readonly rotations: number;
+  readonly faults: number;
+}
+
+export interface IdentityMachines {
+  readonly authority: typeof authorityMachine;
+  readonly secrets: typeof secretsMachine;
+  readonly secret: typeof secretMachine;
+}
+
+const ours: IdentityMachines = { authority: authorityMachine, secrets: secretsMachine, secret: secretMachine };
+
+interface Workload {
+  /** Of its certificate, asked for and not answered. */
+  readonly call: AnyActorRef | undefined;
+  readonly server: AnyActorRef | undefined;
+  /** `root-1~0`: who signed, and which of two in turns. */
+  readonly certificate: string;
+  /** What the authority has on record of it. */
+  readonly issued: string;
+  readonly word: string | undefined;
+  /** Told over xDS last. */
+  readonly told: string;
+  /** Roots that Envoy is served, and those that it has taken. */
+  readonly roots: string;
+  readonly taken: string;
+  /** Envoy has been served roots that it has not taken yet, be they those of before. */
+  readonly owes: boolean;
+}
+
+interface State {
+  readonly rotations: number;
+  readonly faults: number;
+  readonly journal: Journal | undefined;
+  /** Roots that were made so far. */
+  readonly made: number;
+  readonly roots: readonly string[];
+  readonly tainted: string | null;
+  readonly signer: string;
+  readonly awaited: BundleAwait | LeavesAwait | undefined;
+  readonly ledger: AnyActorRef | undefined;
+  readonly isUp: boolean;
+  readonly workloads: readonly Workload[];
+  readonly violations: readonly Violation[];
+}
+
+const endsAtMs = 24 * 3_600_000;
+const leastPauseMs = 500;
+const textOf = (roots: Iterable<string>): string => [...new Set(roots)].filter(Boolean).sort().join('+');
+const rootOf = (certificate: string): string => certificate.split('~')[0]!;
+/** What an Envoy, a disk or a clock does at once, or never: bounds of this world. */
+const silent = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|lookLimit|settle)$/;
+
+export class IdentityWorld implements World {
+  readonly spawned = 0;
+  readonly ending = false;
+  readonly #plane = new SymbolicSystem();
+  readonly #hosts: readonly SymbolicSystem[];
+  readonly #control: AnyActorRef;
+  readonly #agents: readonly AnyActorRef[];
+  #state: State;
+
+  constructor(bounds: IdentityBounds, machines: Partial<IdentityMachines> = {}) {
+    const { authority, secrets, secret } = { ...ours, ...machines };
+    const workload: Workload = {
+      ...{ call: undefined, server: undefined, certificate: '', issued: '', word: undefined },
+      ...{ told: '', roots: '', taken: '', owes: false },
+    };
+    this.#state = {
+      ...{ rotations: bounds.rotations, faults: bounds.faults, journal: undefined, made: 0, roots: [], tainted: null },
+      ...{ signer: '', awaited: undefined, ledger: undefined, isUp: false, violations: [] },
+      workloads: Array.from({ length: bounds.workloads }, () => workload),
+    };
+    this.#control = this.#plane.start(this.#controlPlane(authority), {
+      id: 'discovery',
+      input: undefined,
+      silences: (timer) => silent.test(timer),
+    });
+    this.apply('start');
+    this.#hosts = this.#state.workloads.map(() => new SymbolicSystem());
+    this.#agents = this.#hosts.map((host, index) =>
+      host.start(this.#agent(index, secrets, secret), {
+        id: 'agent',
+        input: undefined,
+        silences: (timer) => silent.test(timer),
+      }),
+    );
+    // Everybody has a certificate, and whom it leads to is trusted.
+    for (const index of this.#state.workloads.keys())
+      for (const choice of ['sign', 'take', 'tell', 'take']) {
+        const name = `${choice}:${index}`;
+        if (this.choices().some((one) => one.name === name)) this.apply(name);
+      }
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  /** One root, that everybody's certificate leads to and that everybody trusts; and nobody is asked any more. */
+  get reached(): boolean {
+    const { isUp, journal, signer, workloads } = this.#state;
+    return (
+      isUp &&
+      journal?.stage === 'steady' &&
+      workloads.every(({ certificate, taken }) => rootOf(certificate) === signer && taken.split('+').includes(signer))
+    );
+  }
+
+  choices(): readonly Choice[] {
+    const { rotations, faults, isUp, workloads, violations } = this.#state;
+    if (violations.length > 0) return [];
+    const names: [name: string, free: boolean, isPossible: boolean][] = [
+      ['rotate', false, isUp && rotations > 0],
+      ['taint', false, isUp && rotations > 0 && faults > 0],
+      ['revert', false, isUp && faults > 0],
+      ['kill', false, isUp && faults > 0],
+      ['start', true, !isUp],
+      ['ledger', true, this.#ledgerHasWord()],
+      ...workloads.flatMap(({ call, told, owes }, index): [string, boolean, boolean][] => [
+        [`sign:${index}`, true, isUp && call !== undefined],
+        [`away:${index}`, false, call !== undefined && faults > 0],
+        [`tell:${index}`, true, isUp && told !== this.#tellable()],
+        [`take:${index}`, true, owes],
+        ...this.#timersOf(index).map((timer): [string, boolean, boolean] => [`tick:${index}:${timer}`, true, true]),
+      ]),
+      ...this.#plane.zone.firable().map((timer): [string, boolean, boolean] => [`tick:control:${timer}`, true, true]),
+    ];
+    return names.flatMap(([name, free, isPossible]) => (isPossible ? [{ name, free }] : []));
+  }
+
+  #timersOf(index: number): string[] {
+    return (this.#hosts?.[index]?.zone.firable() ?? []).filter((timer) => !timer.startsWith('refused'));
+  }
+
+  apply(choice: string): void {
+    const [kind = '', subject = '', timer = ''] = choice.split(':');
+    const index = Number(subject);
+    switch (kind) {
+      case 'rotate':
+      case 'taint':
+      case 'revert':
+        if (kind !== 'revert') this.#set({ rotations: this.#state.rotations - 1 });
+        if (kind !== 'rotate') this.#spendFault();
+        this.#authority()?.send({ type: kind === 'rotate' ? 'rotation.order' : `rotation.${kind}` });
+        break;
+      case 'kill':
+        this.#spendFault();
+        this.#control.send({ type: 'down' });
+        this.#set({ isUp: false, awaited: undefined, ledger: undefined });
+        for (const one of this.#state.workloads.keys()) this.#change(one, { told: '' });
+        break;
+      case 'start':
+        this.#control.send({ type: 'up' });
+        this.#set({ isUp: true });
+        this.#authority()?.send({ type: 'authority.load' });
+        break;
+      case 'ledger':
+        this.#giveWord();
+        break;
+      case 'sign':
+        this.#sign(index);
+        break;
+      case 'away':
+        this.#spendFault();
+        this.#refuse(index);
+        break;
+      case 'tell':
+        this.#tell(index);
+        break;
+      case 'take':
+        this.#take(index);
+        break;
+      default:
+        if (subject === 'control') this.#plane.fire(timer);
+        else this.#hosts[index]!.fire(timer);
+    }
+    for (const system of [this.#plane, ...(this.#hosts ?? [])]) system.elapse();
+    this.#judge();
+  }
+
+  key(): string {
+    const { workloads, ledger: _, ...state } = this.#state;
+    const known = workloads.map(({ call, server: __, ...rest }) => ({ ...rest, isAsked: call !== undefined }));
+    let key = JSON.stringify([state, known]);
+    for (const system of [this.#plane, ...this.#hosts]) {
+      key += system.zone.orderKey();
+      for (const actor of system.actors()) {
+        const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
+        if (value !== undefined) key += `${actor.id} ${JSON.stringify(value)} ${keyOf(context ?? {})}\n`;
+      }
+    }
+    return key;
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    const restores = [this.#plane, ...this.#hosts].map((system) => system.save());
+    return () => {
+      this.#state = state;
+      for (const restore of restores) restore();
+    };
+  }
+
+  // ---- what must never be
+
+  #judge(): void {
+    const { workloads } = this.#state;
+    for (const [index, { certificate, roots, taken }] of workloads.entries()) {
+      if (certificate !== '' && !this.#trusts(index, rootOf(certificate))) {
+        this.#violate(
+          'nobody has a certificate before its root is trusted',
+          `${index} has ${certificate} and trusts ${taken} (served ${roots})`,
+        );
+      }
+      for (const [other, { certificate: shown }] of workloads.entries()) {
+        if (other === index || shown === '' || taken === '' || this.#trusts(index, rootOf(shown))) continue;
+        this.#violate('nobody is cut off', `${index} trusts ${taken} (served ${roots}), and ${other} shows ${shown}`);
+      }
+    }
+    for (const failure of [this.#plane, ...(this.#hosts ?? [])].flatMap((system) => system.failures))
+      this.#violate('no chart fails', failure);
+  }
+
+  /** By what it has, and by what it gets: which of them counts is known to the Envoy alone. */
+  #trusts(index: number, root: string): boolean {
+    const { roots, taken } = this.#state.workloads[index]!;
+    return [roots, taken].every((set) => set.split('+').includes(root));
+  }
+
+  #violate(invariant: string, detail: string): void {
+    this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
+  }
+
+  // ---- the control plane
+
+  #controlPlane(authority: typeof authorityMachine) {
+    const scripted = authority.provide({
+      actors: {
+        workloadLedger: scriptedCallback<BundleAwait | LeavesAwait, undefined>({
+          start: ({ self }) => this.#set({ ledger: self }),
+          receive: (_, awaited) => this.#set({ awaited }),
+        }),
+        watchAuthority: scriptedCallback<{ type: never }, undefined>({ start: () => {} }),
+        loadAuthority: scriptedPromise<AuthorityReading, undefined>(({ self }) => {
+          const { journal } = this.#state;
+          settle(self, { value: journal === undefined ? { outcome: 'absent' } : { outcome: 'resumed', journal } });
+        }),
+        prepareRoot: scriptedPromise<{ id: string }, undefined>(({ self }) => {
+          this.#set({ made: this.#state.made + 1 });
+          settle(self, { value: { id: `root-${this.#state.made}` } });
+        }),
+        readCandidate: scriptedPromise<Candidate, { signer: string }>(({ self }) =>
+          settle(self, { value: { outcome: 'same' } }),
+        ),
+        isRootDue: scriptedPromise<boolean, { signer: string }>(({ self }) => settle(self, { value: false })),
+        writeJournal: scriptedPromise<void, Journal>(({ self, input }) => {
+          this.#set({ journal: input });
+          settle(self, { value: undefined });
+        }),
+      },
+      actions: {
+        publishRoots: (_, { roots, tainted }) => this.#set({ roots, tainted }),
+        signWith: (_, { signer }) => this.#set({ signer }),
+      },
+    });
+    return setup({ actors: { authority: scripted } }).createMachine({
+      id: 'discovery',
+      on: {
+        up: { actions: spawnChild('authority', { id: 'authority', input: { checkMs: 3_600_000, settleMs: 100 } }) },
+        down: { actions: stopChild('authority') },
+        '*': {},
+      },
+    });
+  }
+
+  #authority(): AnyActorRef | undefined {
+    return (this.#control.getSnapshot() as { children: Record<string, AnyActorRef> }).children.authority;
+  }
+
+  /** The ledger itself is asked, of what is on record. */
+  #ledgerHasWord(): boolean {
+    const { awaited, workloads, isUp } = this.#state;
+    if (!isUp || awaited === undefined) return false;
+    const ledger = new WorkloadLedger({ maxLeafMs: endsAtMs });
+    for (const [index, { issued, word }] of workloads.entries()) {
+      const name = { identity: 'spiffe://td/ns/a/sa/b', node: String(index) };
+      if (issued !== '') ledger.apply({ issued: { ...name, authority: issued, endsAt: endsAtMs } });
+      if (word !== undefined) ledger.apply({ trusted: { ...name, roots: word.split('+') } });
+    }
+    const missing =
+      awaited.type === 'bundle.await'
+        ? ledger.missingTrust(awaited.roots, 0, 0)
+        : ledger.missingRenewal(awaited.authority, 0);
+    return missing.count === 0;
+  }
+
+  #giveWord(): void {
+    const { awaited, ledger } = this.#state;
+    this.#set({ awaited: undefined });
+    if (awaited === undefined) return;
+    const answer: AnyEventObject =
+      awaited.type === 'bundle.await'
+        ? { type: 'bundle.trusted', roots: awaited.roots }
+        : { type: 'leaves.ended', authority: awaited.authority };
+    report(ledger!, answer);
+  }
+
+  #sign(index: number): void {
+    const { signer, roots } = this.#state;
+    const { certificate } = this.#state.workloads[index]!;
+    const version = `${signer}~${certificate.endsWith('~0') ? 1 : 0}`;
+    this.#change(index, { issued: signer });
+    this.#answer(index, {
+      outcome: 'obtained',
+      ...{ version, authorities: textOf(roots), root: signer, endsAtMs, atMs: 0, draw: 0.5 },
+    });
+  }
+
+  #refuse(index: number): void {
+    const refusal = { outcome: 'refused', reason: 'away', unknown: false, pushbackMs: 0 } as const;
+    this.#hosts[index]!.disarm('refused');
+    this.#hosts[index]!.arm('refused', 0, 'mark');
+    this.#answer(index, { ...refusal, atMs: 0, draw: 0.5 });
+  }
+
+  #answer(index: number, value: ObtainAnswer): void {
+    const { call } = this.#state.workloads[index]!;
+    this.#change(index, { call: undefined });
+    settle(call!, { value });
+  }
+
+  // ---- the agents
+
+  #agent(index: number, secrets: typeof secretsMachine, secret: typeof secretMachine) {
+    const settings: IdentitySettings = {
+      ...defaultSettings.identity,
+      ...{ source: 'authority', reason: 'a token', socket: 's' },
+    };
+    const scripted = secrets.provide({
+      actors: {
+        lookForServer: scriptedPromise(({ self }) => settle(self, { value: 'nobody' })),
+        serveSecrets: scriptedCallback<SdsOrder, { socket: string }>({
+          start: ({ self }) => this.#change(index, { server: self }),
+          receive: ({ self }, order) => this.#serve(index, self, order),
+        }),
+        writeOutput: scriptedCallback({ start: () => {} }),
+        secret: secret.provide({
+          actors: {
+            obtain: scriptedPromise<ObtainAnswer, ObtainOrder>(
+              ({ self, input }) => this.#obtain(index, self, input),
+              ({ self }) => {
+                if (this.#state.workloads[index]!.call === self) this.#change(index, { call: undefined });
+              },
+            ),
+            // It is looked at when half of a life is over.
+            readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
+              settle(self, { value: { atMs: endsAtMs } }),
+            ),
+          },
+        }),
+      },
+    });
+    const proxy = scriptedCallback<TrustBundleServed, undefined>({
+      start: () => {},
+      receive: (_, { hash }) => {
+        const { told } = this.#state.workloads[index]!;
+        if (told.split('!')[0] === hash) this.#change(index, { word: hash });
+      },
+    });
+    return setup({ actors: { secrets: scripted, proxy } }).createMachine({
+      id: 'agent',
+      invoke: [
+        { id: 'secrets', src: 'secrets', systemId: 'secrets', input: settings },
+        { id: 'xds-proxy', src: 'proxy', systemId: 'xds-proxy' },
+      ],
+      entry: sendTo('secrets', { type: 'secrets.start' } satisfies SecretsStart),
+      on: { '*': {} },
+    });
+  }
+
+  #obtain(index: number, call: AnyActorRef, { source, parts }: ObtainOrder): void {
+    if (source === 'roots') {
+      const version = textOf([...parts.authorities.split('+'), ...parts.bundle.split('+')]);
+      const answer = { outcome: 'obtained', version, authorities: '', root: '', endsAtMs: null, atMs: 0, draw: 0.5 };
+      settle(call, { value: answer });
+      return;
+    }
+    const host = this.#hosts?.[index];
+    if (host?.zone.has('refused')) {
+      const sinceMs = host.zone.sinceMs('refused');
+      if (sinceMs < leastPauseMs)
+        this.#violate('a try that failed is made again after a pause', `${index} asks again after ${sinceMs} ms`);
+      host.disarm('refused');
+    }
+    this.#change(index, { call });
+  }
+
+  #serve(index: number, server: AnyActorRef, order: SdsOrder): void {
+    if (order.type === 'sds.open') {
+      report(server, { type: 'sds.listening' });
+      for (const name of [rootsName, identityName]) report(server, { type: 'sds.asked', name });
+    }
+    if (order.type !== 'sds.serve') return;
+    if (order.name === identityName) this.#change(index, { certificate: order.version });
+    else if (order.version !== this.#state.workloads[index]!.roots)
+      this.#change(index, { roots: order.version, owes: true });
+  }
+
+  #take(index: number): void {
+    const { roots, server } = this.#state.workloads[index]!;
+    this.#change(index, { taken: roots, owes: false });
+    report(server!, { type: 'sds.acknowledged', name: rootsName, version: roots });
+  }
+
+  /** Over xDS, and what is tainted with it. */
+  #tellable(): string {
+    const { roots, tainted } = this.#state;
+    return `${textOf(roots)}!${tainted ?? ''}`;
+  }
+
+  #tell(index: number): void {
+    const told = this.#tellable();
+    const [hash = '', tainted = ''] = told.split('!');
+    // What it said before of others counts no more (RootsForAgents).
+    const { word } = this.#state.workloads[index]!;
+    this.#change(index, { told, word: word === hash ? word : undefined });
+    const event = {
+      type: 'trust-bundle.received',
+      ...{ hash, roots: [], members: hash.split('+'), tainted: tainted === '' ? [] : [tainted] },
+    };
+    this.#agents[index]!.system.get('secrets').send(event);
+  }
+
+  // ---- the state
+
+  #spendFault(): void {
+    this.#set({ faults: this.#state.faults - 1 });
+  }
+
+  #change(index: number, change: Partial<Workload>): void {
+    const { workloads } = this.#state;
+    this.#set({ workloads: workloads.with(index, { ...workloads[index]!, ...change }) });
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
+
+const keys = new WeakMap<object, string>();
+/** How often and how long something failed is told to people, and how long a pause is was decided. */
+const withoutFuture = new Set(['failures', 'pauseMs', 'nowMs', 'lacking', 'grace', 'reason', 'socket']);
+
+function keyOf(context: object): string {
+  const known = keys.get(context);
+  if (known !== undefined) return known;
+  const key = JSON.stringify(context, (name, value: unknown) => (withoutFuture.has(name) ? undefined : value));
+  keys.set(context, key);
+  return key;
+}

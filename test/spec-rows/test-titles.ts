@@ -1,0 +1,37 @@
+/** The titles of tests that name a section of a specification, read from their files: nothing is run. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+
+const files = ['src/**/*.test.ts', 'test/**/*.test.ts', 'machines/**/*.test.ts'];
+
+/** Titles with a `§`. Those of a table are one for each row, as the first text of the row fills them. */
+export function testTitles(): string[] {
+  return globSync(files, { cwd: packageRoot() }).flatMap((file) => {
+    const source = readFileSync(join(packageRoot(), file), 'utf8');
+    return source.includes('§') ? titlesIn(source) : [];
+  });
+}
+
+const titled = /(?<![.\w])(?:test|it|describe)(?=[.(])(?:\.(?!each)\w+)*(\.each\b)?/g;
+
+/** @param source of a file with tests */
+export function titlesIn(source: string): string[] {
+  const starts = [...source.matchAll(titled)];
+  let around = '';
+  return starts.flatMap((start, index) => {
+    const part = source.slice(start.index + start[0].length, starts[index + 1]?.index);
+    if (start[1] === undefined) {
+      const [, , title = ''] = /^\(\s*(['"`])(.*?)\1,/.exec(part) ?? [];
+      const isInside = source[start.index - 1] === ' ';
+      if (start[0].startsWith('describe')) around = title;
+      const name = isInside ? `${around} ${title}` : title;
+      return title !== '' && name.includes('§') ? [name] : [];
+    }
+    const [, , title = ''] = /\]\s*(?:as const)?\)\(\s*(['"`])([^\n]*?)\1,/.exec(part) ?? [];
+    // What a row begins with, in a line of its own or after the bracket.
+    const names = [...part.matchAll(/^\s*(?:\[\s*)?(['"`])([^\n]+?)\1/gm)].map(([, , name]) => name!);
+    const all = title.includes('%s') && names.length > 0 ? names.map((name) => title.replace('%s', name)) : [title];
+    return all.filter((name) => name.includes('§'));
+  });
+}
