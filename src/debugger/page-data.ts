@@ -2,6 +2,7 @@
 
 import type { TraceHeader } from '../runtime/trace/trace.ts';
 import type { BriefChart } from './statechart/brief-charts.ts';
+import type { Verdict } from './verdicts/verdict.ts';
 
 /** A trace that can be opened. */
 export interface Source {
@@ -11,6 +12,9 @@ export interface Source {
   /** The file's path, or `host:port` of the program. */
   readonly place: string;
 }
+
+/** What several programs in one trace are called among the sources. */
+export const togetherName = 'on one axis';
 
 /** What belongs to a trace beside its records. */
 export interface Session {
@@ -22,6 +26,16 @@ export interface Session {
   readonly now?: number;
   /** The sequence diagrams that the trace is held against; none for a program whose diagrams are not known. */
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];
+  /** Of a file for a colleague that holds a part of a trace: what is known of the whole. */
+  readonly part?: TracePart;
+}
+
+/** A part of a trace: what it is a part of. */
+export interface TracePart {
+  /** Records of the whole trace. */
+  readonly of: number;
+  /** What the whole trace comes to within the part, by places in the part. */
+  readonly verdicts: readonly Verdict[];
 }
 
 /** What of a trace's header its {@link Session} is made of. */

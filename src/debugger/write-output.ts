@@ -1,20 +1,45 @@
-import { writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { makeFolder } from '../runtime/make-folder.ts';
 
+/** A new file that holds what a trace does is for its owner only, as the trace is. */
+export const ownersOnly = 0o600;
+
 /**
- * Writes what `--output` asks for, and the folders above it.
+ * Writes what a flag asks for, and the folders above it.
  *
- * @throws ChartpilotError FLAG_INVALID when it cannot be written
+ * @param flag as in `--output`
+ * @param traces files that were read for it: it holds what they do
+ * @throws ChartpilotError FLAG_INVALID when it cannot be written, or is one of those files
  */
-export function writeOutput(path: string, text: string): void {
+export function writeOutput(flag: string, path: string, text: string, traces?: readonly string[]): void {
+  if (traces !== undefined) refuseInput(flag, path, traces);
   try {
     makeFolder(dirname(resolve(path)));
-    writeFileSync(path, text);
+    writeFileSync(path, text, traces === undefined ? {} : { mode: ownersOnly });
   } catch (error) {
-    throw new ChartpilotError('FLAG_INVALID', `--output ${path} cannot be written: ${messageOf(error)}`, {
+    throw new ChartpilotError('FLAG_INVALID', `${flag} ${path} cannot be written: ${messageOf(error)}`, {
       cause: error,
     });
+  }
+}
+
+/** @throws ChartpilotError FLAG_INVALID where what is to be written is what is read, under whatever name */
+export function refuseInput(flag: string, path: string, inputs: readonly string[]): void {
+  const output = fileAt(path);
+  if (output === undefined || !inputs.some((input) => fileAt(input) === output)) return;
+  throw new ChartpilotError('FLAG_INVALID', `${flag} ${path} is what is read: it would be lost`, {
+    hint: `Name another file with ${flag}.`,
+  });
+}
+
+/** What a path leads to, by the file system's own number; pipes and devices are not lost by writing. */
+function fileAt(path: string): string | undefined {
+  try {
+    const found = statSync(path, { bigint: true });
+    return found.isFile() ? `${found.dev} ${found.ino}` : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -38,10 +38,11 @@ async function readIt(target) {
   return reached;
 }
 
-/** What stays open, and tells what comes. */
+/** What stays open, and tells what comes. One after the other: a channel that opens while nobody listens is missed. */
 async function listenTo(target) {
   const reached = [];
-  for (const channel of [new EventSource(target), new WebSocket(target.replace(/^http/, 'ws'))]) {
+  for (const open of [() => new EventSource(target), () => new WebSocket(target.replace(/^http/, 'ws'))]) {
+    const channel = open();
     const opened = new Promise((resolve) => {
       channel.onopen = () => resolve(true);
       channel.onmessage = () => resolve(true);

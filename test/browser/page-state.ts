@@ -118,6 +118,15 @@ export function stepRate(page: Page, key: string): Promise<number> {
   ] as const);
 }
 
+/** As the browser gives files that were held over the page and let go. */
+export async function drop(
+  page: Page,
+  files: readonly { readonly name: string; readonly body: string | Buffer }[],
+): Promise<void> {
+  const given = files.map(({ name, body }) => ({ name, base64: Buffer.from(body).toString('base64') }));
+  await page.evaluate((list) => (globalThis as unknown as InPage).inPage.drop(list), given);
+}
+
 /** What {@link actorsShown} must be at a record, by the trace itself: living charts and their states. */
 export function actorsAt(trace: string, seq: number | undefined): ActorsShown {
   const [header, ...records] = trace.trimEnd().split('\n');
@@ -158,6 +167,7 @@ interface InPage {
     nextFrame(): Promise<unknown>;
     holdKey(key: string, frames: number): Promise<number>;
     watchActors(): void;
+    drop(files: readonly { readonly name: string; readonly base64: string }[]): void;
     readonly statesSeen: Readonly<Record<string, readonly string[]>>;
   };
 }

@@ -11,7 +11,7 @@ import { launchBrowser, type OpenOptions, openPage } from '../browser/open-page.
 import { atRest, opened, type PageHooks, seqShown } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { eventBody } from '../fixtures/event-body.ts';
-import { recordedLife } from '../simulation/recorded-life.ts';
+import { numberOf, recordedLife } from '../simulation/recorded-life.ts';
 
 const life = recordedLife([
   { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
@@ -19,6 +19,10 @@ const life = recordedLife([
   { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
 ]);
 const sidecar = traceOf(life);
+/** The end of a restart: the Envoy that was replaced is gone. */
+const replaced = numberOf(life, 'stop', 'epoch-0');
+const atReplaced = `#record=${replaced}`;
+const ofSupervisor = `${atReplaced}&actor=supervisor`;
 const departing = writtenTrace(
   [
     ...['agent', 'supervisor', 'status', 'cert-watcher'].map((actor) => ({ kind: 'spawn', actor }) as const),
@@ -38,11 +42,15 @@ interface View {
 }
 
 const views: readonly View[] = [
-  { name: 'a restart', source: sidecar, options: { hash: '#record=157&actor=supervisor&range=127-207&marks=147' } },
+  {
+    name: 'a restart',
+    source: sidecar,
+    options: { hash: `${ofSupervisor}&range=${replaced - 30}-${replaced + 50}&marks=${replaced - 10}` },
+  },
   {
     name: 'all charts',
     source: sidecar,
-    options: { hash: '#record=157' },
+    options: { hash: atReplaced },
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
   { name: 'the end', source: sidecar, show: (page) => page.keyboard.press('End') },
@@ -53,24 +61,24 @@ const views: readonly View[] = [
     source: many,
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
-  { name: 'a search', source: sidecar, options: { hash: '#record=157' }, show: search },
+  { name: 'a search', source: sidecar, options: { hash: atReplaced }, show: search },
   {
     name: 'hints for a search',
     source: sidecar,
-    options: { hash: '#record=157' },
+    options: { hash: atReplaced },
     show: (page) => page.keyboard.press('/'),
   },
-  { name: 'the help', source: sidecar, options: { hash: '#record=157' }, show: (page) => page.keyboard.press('?') },
+  { name: 'the help', source: sidecar, options: { hash: atReplaced }, show: (page) => page.keyboard.press('?') },
   {
     name: 'the export menu',
     source: sidecar,
-    options: { hash: '#record=157' },
+    options: { hash: atReplaced },
     show: (page) => page.getByRole('button', { name: 'Export' }).click(),
   },
   {
     name: 'all verdicts',
     source: sidecar,
-    options: { hash: '#record=157' },
+    options: { hash: atReplaced },
     show: (page) => page.locator('.verdicts summary').click(),
   },
   { name: 'a file that is none', source: unread },
@@ -118,7 +126,7 @@ describe('axe finds nothing', () => {
 
 describe('by keyboard alone', () => {
   test('each mark and phase is reached, has a name that tells them apart, and leads to its record', async () => {
-    const open = await openPage(browser, [sidecar], { hash: '#record=157' });
+    const open = await openPage(browser, [sidecar], { hash: atReplaced });
     const { page } = open;
     await opened(page);
     await atRest(page);
@@ -131,15 +139,11 @@ describe('by keyboard alone', () => {
     await tabTo(page, '.lane-rows');
     const seen = new Set<string>();
     await page.keyboard.press('ArrowRight');
-    for (let up = 0; up < 10; up++) await page.keyboard.press('ArrowUp');
-    for (let row = 0; row < 10; row++) {
-      for (let left = 0; left < 20; left++) await page.keyboard.press('ArrowLeft');
-      for (let right = 0; right < 20; right++) {
-        seen.add(await nameInFocus(page));
-        await page.keyboard.press('ArrowRight');
-      }
-      await page.keyboard.press('ArrowDown');
-    }
+    await pressToTheEnd(page, 'ArrowUp');
+    do {
+      await pressToTheEnd(page, 'ArrowLeft');
+      for (const name of await pressToTheEnd(page, 'ArrowRight')) seen.add(name);
+    } while (await pressed(page, 'ArrowDown'));
     expect([...new Set(all)].filter((name) => !seen.has(name))).toEqual([]);
     const mark = await lanes.locator('.mark').last().getAttribute('aria-label');
     for (let left = 0; left < 20 && (await nameInFocus(page)) !== mark; left++) await page.keyboard.press('ArrowLeft');
@@ -152,7 +156,7 @@ describe('by keyboard alone', () => {
   });
 
   test('each state of the chart is reached and named, with what it is for and whether it is active', async () => {
-    const open = await openPage(browser, [sidecar], { hash: '#record=157&actor=supervisor' });
+    const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
     const { page } = open;
     await opened(page);
     await atRest(page);
@@ -176,7 +180,7 @@ describe('by keyboard alone', () => {
   });
 
   test('all that scrolls can be scrolled, and nothing that has the focus is hidden', async () => {
-    const open = await openPage(browser, [sidecar], { hash: '#record=157&actor=supervisor' });
+    const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
     const { page } = open;
     await opened(page);
     await atRest(page);
@@ -196,7 +200,7 @@ describe('by keyboard alone', () => {
 });
 
 test('each view reads as the text says that people have reviewed', async () => {
-  const hash = '#record=157&actor=supervisor&range=147-167&marks=155';
+  const hash = `${ofSupervisor}&range=${replaced - 10}-${replaced + 10}&marks=${replaced - 2}`;
   const dated = traceOf({ ...life, header: { ...life.header, pid: 7, startedAt: '2026-03-01T03:12:00.000Z' } });
   const open = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
   const { page } = open;
@@ -213,7 +217,7 @@ test('each view reads as the text says that people have reviewed', async () => {
 });
 
 test('whoever wants less motion gets none', async () => {
-  const open = await openPage(browser, [sidecar], { hash: '#record=157&actor=supervisor', reducedMotion: 'reduce' });
+  const open = await openPage(browser, [sidecar], { hash: ofSupervisor, reducedMotion: 'reduce' });
   const { page } = open;
   await opened(page);
   for (let step = 0; step < 12; step++) {
@@ -277,6 +281,25 @@ async function tabTo(page: Page, selector: string): Promise<void> {
 
 async function nameInFocus(page: Page): Promise<string> {
   return page.locator(':focus').evaluate((element) => element.getAttribute('aria-label') ?? '');
+}
+
+/** @returns whether the focus went elsewhere */
+async function pressed(page: Page, key: string): Promise<boolean> {
+  const before = await page.evaluateHandle('document.activeElement');
+  await page.keyboard.press(key);
+  await atRest(page);
+  const isMoved = await before.evaluate(
+    (element) => element !== (globalThis as unknown as { document: { activeElement: unknown } }).document.activeElement,
+  );
+  await before.dispose();
+  return isMoved;
+}
+
+/** Until the focus stays where it is. @returns the names on the way */
+async function pressToTheEnd(page: Page, key: string): Promise<string[]> {
+  const names = [await nameInFocus(page)];
+  for (let step = 0; step < 50 && (await pressed(page, key)); step++) names.push(await nameInFocus(page));
+  return names;
 }
 
 /** A busy machine draws later. */

@@ -9,9 +9,9 @@ import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-t
 import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { statechartOf } from '../../src/runtime/trace/statechart.ts';
-import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { formatTraceLine, type TraceBody, type TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened, recordsShown } from '../browser/page-state.ts';
+import { drop, opened, recordsShown } from '../browser/page-state.ts';
 import { traceOf } from '../browser/written-trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
 
@@ -38,6 +38,8 @@ test('the door lock, recorded by chartpilot/record: its states are bars of its l
     .locator('[data-lane="lock"] .bar')
     .evaluateAll((bars) => bars.map((bar) => bar.getAttribute('data-phase')));
   expect(phases).toEqual(expect.arrayContaining(['locked', 'open']));
+  // Its last record: nobody in the trace stops a machine that nobody there has started.
+  await shown(() => page.locator('[data-part="causes"]').innerText()).toMatch(/It came from outside of the program/);
   const drawn = await page
     .locator('[data-lane="lock"] .bar rect')
     .first()
@@ -67,7 +69,7 @@ test('a gateway and its control plane on one axis: an arrow goes from one to the
     records: bodies.map((body, i) => ({ seq: i + 1, ...body }) as TraceRecord),
   });
   const node = 'router~1.2.3.4~gateway.demo~demo.svc';
-  const merged = mergeTraces([
+  const programs = [
     program('gateway', epochMachine, [
       { kind: 'spawn', actor: 'epoch-0', machine: 'epoch', t: 10 },
       { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', t: 11, cause: 1 },
@@ -80,15 +82,37 @@ test('a gateway and its control plane on one axis: an arrow goes from one to the
       { kind: 'spawn', actor: 'ads-connection-1/stream', parent: 'ads-connection-1', t: 90, cause: 1 },
       event(100, 'ads-connection-1/stream', 'ads-connection-1', 'node.accepted', { node }),
     ]),
-  ]);
+  ];
+  const merged = mergeTraces(programs);
   expect(merged.arrows).toBe(2);
-  const open = await openPage(browser, [traceOf({ header: merged.header, records: merged.records })]);
+  const accepted = merged.records.find((record) => record.kind === 'event' && record.event.type === 'node.accepted')!;
+  const open = await openPage(browser, [traceOf({ header: merged.header, records: merged.records })], {
+    hash: `#record=${accepted.seq}`,
+  });
   const { page } = open;
   await opened(page);
   await shown(() => page.locator('[data-lane="gateway:epoch-0"]').count()).toBe(1);
+  // Whose record it opens at, theirs is the chart.
+  expect(await page.locator('.chart-head h2').innerText()).toBe('discovery:ads-connection-1');
   const arrow = merged.records.find((record) => record.kind === 'event' && record.event.type === 'xds.connect')!;
   await shown(() => page.locator(`.sequence-view [data-record="${arrow.seq}"]`).count()).toBe(1);
   expect(await page.locator('.sequence-view').innerText()).toContain('xds.configured');
+  // Whoever drops the traces together gets the same as the command line makes of them.
+  await drop(
+    page,
+    programs.map(({ label, header, records }) => ({
+      name: `${label}.trace`,
+      body: [header, ...records].map(formatTraceLine).join(''),
+    })),
+  );
+  await shown(() => page.getByLabel('Source').locator('option').allInnerTexts()).toEqual([
+    'written.trace',
+    'gateway.trace',
+    'discovery.trace',
+    'on one axis',
+  ]);
+  await page.getByLabel('Source').selectOption('on one axis');
+  await shown(() => recordsShown(page)).toBe(merged.records.length);
   await open.close();
 });
 

@@ -9,7 +9,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkTraces } from '../../src/debugger/check/check-command.ts';
 import { launchBrowser, openAddress, openPage } from '../browser/open-page.ts';
-import { atRest, opened, recordsShown, seqShown } from '../browser/page-state.ts';
+import { atRest, drop, opened, recordsShown, seqShown } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
@@ -243,9 +243,63 @@ describe('a file that is dropped on the page', () => {
   });
 });
 
-test('a file for a colleague holds the part that matters, opens at this record without a server, and can be sent on', async () => {
-  const open = await openPage(browser, [trace], { hash: '#record=150&actor=supervisor&marks=148' });
+test('a trace that was dropped is gone after a reload, which says so and offers what there is', async () => {
+  const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
+  const { page } = open;
+  await opened(page);
+  await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
+  await shown(() => recordsShown(page)).toBe(life.records.length);
+  await shown(() => page.url()).toContain('source=1');
+  await page.reload();
+  const banners = page.locator('.banners');
+  await shown(() => banners.innerText()).toMatch(/agent\.trace was dropped .* drop it again/);
+  expect(await banners.getByRole('button', { name: 'Try again' }).count()).toBe(0);
+  await page.locator('.opening').getByRole('button', { name: 'written.trace' }).click();
+  await shown(() => recordsShown(page)).toBe(1);
+  // Of a number that nobody dropped anything for it is said as well.
+  await page.evaluate('location.hash = "#source=99"');
+  await shown(() => banners.innerText()).toMatch(/There is no source 99/);
+  expect(await recordsShown(page)).toBe(1);
+  await open.close();
+});
+
+test('another source that cannot be had leaves what is shown where it is, and says why', async () => {
+  const second = writtenTrace([{ kind: 'spawn', actor: 'alone' }]);
+  const open = await openPage(browser, [trace, { ...second, name: 'other.trace' }], {
+    hash: '#record=100',
+    expected: /ERR_FAILED|Failed to load|Failed to fetch/,
+  });
+  const { page } = open;
+  await opened(page);
+  // As if its server had been ended.
+  await page.route('**/*', (route) => route.abort());
+  await page.getByLabel('Source').selectOption('other.trace');
+  await shown(() => page.locator('.banners').innerText()).toMatch(
+    /other\.trace cannot be opened.*server does not answer.*still shown/,
+  );
+  expect([await seqShown(page), await recordsShown(page)]).toEqual([100, life.records.length]);
+  expect(await page.getByLabel('Source').locator('option:checked').innerText()).toBe('written.trace');
+  await page.unroute('**/*');
+  await page.getByLabel('Source').selectOption('other.trace');
+  await shown(() => recordsShown(page)).toBe(1);
+  await open.close();
+});
+
+test('a file for a colleague holds the part that matters, says what the whole says, opens here without a server, and can be sent on', async () => {
+  // In the midst of a restart: whether somebody serves again is told later.
+  const lost = life.records.find(
+    (record) =>
+      record.kind === 'event' &&
+      record.event.type === 'epoch.failed' &&
+      ['serving'].includes(String(record.event.during)),
+  )!.seq;
+  const again = life.records.find(
+    (record) => record.seq > lost && record.kind === 'event' && record.event.type === 'serving.began',
+  )!.seq;
+  const open = await openPage(browser, [trace], { hash: `#record=${lost}&actor=supervisor&marks=${lost - 2}` });
   await opened(open.page);
+  await shown(() => open.page.locator('.verdict-bar .verdict').innerText()).toMatch(/which served, ended: /);
+  const said = await open.page.locator('.verdict-bar .verdict').innerText();
   const file = await copyAsFile(open.page);
   await open.close();
   const html = readFileSync(file, 'utf8');
@@ -253,26 +307,35 @@ test('a file for a colleague holds the part that matters, opens at this record w
 
   const other = await openAddress(browser, pathToFileURL(file).href, { offline: true });
   await opened(other.page);
-  await shown(() => seqShown(other.page)).toBe(150);
+  await shown(() => seqShown(other.page)).toBe(lost);
   expect(await recordsShown(other.page)).toBeLessThan(life.records.length);
-  await shown(() => other.page.url()).toMatch(/#.*record=150&actor=supervisor&marks=148/);
+  await shown(() => other.page.locator('.verdict-bar .verdict').innerText()).toBe(said);
+  const held = await other.page.locator('[data-part-of]').innerText();
+  const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(held)!.map(Number);
+  expect([last! - first! + 1, of]).toEqual([await recordsShown(other.page), life.records.length]);
+  expect(last).toBeGreaterThanOrEqual(again);
+  // The verdict of the restart itself is in it, and none of an end that was not one.
+  await other.page.locator('.verdicts summary').click();
+  const all = async (): Promise<string> => (await other.page.locator('.verdicts li').allInnerTexts()).join('\n');
+  await shown(all).toMatch(/serves again|replaced/);
+  expect(await all()).not.toMatch(/nobody serves|breaks off/);
+  await other.page.locator('.verdicts summary').click();
+  await shown(() => other.page.url()).toMatch(new RegExp(`#.*record=${lost}&actor=supervisor&marks=${lost - 2}`));
   await shown(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
   expect(await other.page.locator('[data-gaps]').count()).toBe(0);
   // The chain of causes is whole, and the part is a trace that holds to the contract.
-  expect(await other.page.locator('[data-part="causes"]').innerText()).not.toMatch(/not in the trace/);
-  const again = await copyAsFile(other.page);
+  await shown(() => other.page.locator('[data-part="causes"]').innerText()).not.toMatch(/not in the trace/);
+  const sentOn = await copyAsFile(other.page);
   await other.close();
-  const third = await openAddress(browser, pathToFileURL(again).href, { offline: true });
+  const third = await openAddress(browser, pathToFileURL(sentOn).href, { offline: true });
   await opened(third.page);
-  await shown(() => seqShown(third.page)).toBe(150);
+  await shown(() => seqShown(third.page)).toBe(lost);
+  await shown(() => third.page.locator('.verdict-bar .verdict').innerText()).toBe(said);
+  expect(await third.page.locator('[data-part-of]').innerText()).toContain(`of ${life.records.length}`);
   await third.close();
   const part = join(folder, 'part.trace');
-  writeFileSync(
-    part,
-    JSON.parse(
-      `"${/id="chartpilot-trace-0">([^<]*)</.exec(html)![1]!.replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`,
-    ),
-  );
+  // Lines of JSON: `<` is written as an escape that JSON reads by itself.
+  writeFileSync(part, /id="chartpilot-trace-0">([^<]*)</.exec(html)![1]!);
   const told: string[] = [];
   const out = (line: string): void => void told.push(line);
   expect(await checkTraces([part], { format: 'text' }, { out, error: out }), told.join('')).toBe(0);
@@ -290,18 +353,6 @@ async function copyAsFile(page: Page): Promise<string> {
 
 async function wholeText(): Promise<string> {
   return text(await trace.read({ follow: false }));
-}
-
-/** As the browser gives files that were held over the page and let go. */
-async function drop(
-  page: Page,
-  files: readonly { readonly name: string; readonly body: string | Buffer }[],
-): Promise<void> {
-  const given = files.map(({ name, body }) => ({ name, base64: Buffer.from(body).toString('base64') }));
-  await page.evaluate(
-    (list) => (globalThis as unknown as { inPage: { drop(files: unknown): void } }).inPage.drop(list),
-    given,
-  );
 }
 
 async function press(page: Page, key: { readonly key: string; readonly code: string }): Promise<void> {

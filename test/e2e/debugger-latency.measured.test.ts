@@ -20,7 +20,7 @@ let page: Page;
 
 beforeAll(async () => {
   [mesh, browser] = await Promise.all([
-    startMesh({ sidecar: false, watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 5_000 }),
+    startMesh({ sidecar: false, watchDelayMs: 200, drainMs: 1_000, parentShutdownMs: 2_000 }),
     launchBrowser(),
   ]);
   const { statusPort: port } = mesh.gateway!;

@@ -1,9 +1,10 @@
 /** What a person sees of a trace at once, on screens of several sizes: in a real browser. */
-import type { Browser, Locator } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
 import { nextFrame, opened, seqShown } from '../browser/page-state.ts';
-import { traceOf } from '../browser/written-trace.ts';
+import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
 let browser: Browser;
@@ -101,6 +102,7 @@ test('a chart that has the window fits it, and can be read; a folded state opens
   // Among the other panes it has less room: what of it is seen stands in its corner.
   await page.keyboard.press('Escape');
   await shown(() => page.locator('.chart-minimap').count()).toBe(1);
+  await besideEachOther(page, ['.chart-viewport', '.chart-minimap', '.chart-zoom']);
   await page.getByRole('button', { name: 'Details', exact: true }).click();
   await shown(() => chart.locator('text').count()).toBeGreaterThan(60);
   await open.close();
@@ -151,6 +153,48 @@ test('the sequence is as wide as its lanes need, names and words are whole or sh
   );
   expect(words.length).toBeGreaterThan(10);
   expect(words.filter(({ left, right }) => left < 134 || right > width)).toEqual([]);
+  // Wherever it is scrolled to the side, each row that is seen says its name in what is seen.
+  for (const part of [0, 0.5, 1]) {
+    await page.locator('.sequence-scroll').evaluate((own, to) => {
+      const scroller = own as unknown as ScrollElement;
+      scroller.scrollLeft = to * (scroller.scrollWidth - scroller.clientWidth);
+    }, part);
+    const rows = await rowsSeen(page);
+    expect(rows.length).toBeGreaterThan(6);
+    expect(rows.filter(({ from, to }) => from < 0 || to > 0)).toEqual([]);
+  }
+  await open.close();
+});
+
+test('a long payload leaves the name of its event in sight, uses the room of its row and is whole in its tip', async () => {
+  const reason = `the end of it ${'and what is said of it '.repeat(10)}ends`;
+  const actors = ['agent', 'supervisor', 'status', 'epoch-0', 'epoch-0/process', 'other', 'one-more', 'last-of-all'];
+  const open = await openPage(browser, [
+    writtenTrace([
+      ...actors.map((actor): TraceBody => ({ kind: 'spawn', actor })),
+      {
+        kind: 'event',
+        from: 'other',
+        to: 'last-of-all',
+        event: { type: 'process.exited', reason },
+      },
+    ]),
+  ]);
+  const { page } = open;
+  await opened(page);
+  const row = page.locator(`.sequence-row[data-record="${actors.length + 1}"]`);
+  const [name] = (await rowsSeen(page)).filter(({ text }) => text?.startsWith('process.exited') === true);
+  expect(name).toMatchObject({ isWhole: true });
+  expect(await row.getAttribute('title')).toContain(reason);
+  await page.getByRole('button', { name: 'Make the sequence large' }).click();
+  // Cut only where the row begins at the left already.
+  await shown(async () => {
+    const [own, around] = await Promise.all([
+      row.locator('.sequence-text').boundingBox(),
+      page.locator('.sequence-scroll').boundingBox(),
+    ]);
+    return own!.width / (around!.width - 134 - 170);
+  }).toBeGreaterThan(0.9);
   await open.close();
 });
 
@@ -210,6 +254,26 @@ test.each([
   const root = page.locator('html');
   const wide = (): Promise<number> => root.evaluate((html) => (html as unknown as BoxElement).scrollWidth);
   await shown(wide).toBe(viewport.width);
+  // The record at which it opens is seen at once; nothing that steers the chart lies on it.
+  await besideEachOther(page, ['.chart-viewport', '.chart-zoom']);
+  expect((await rowsSeen(page)).filter(({ isWhole }) => !isWhole)).toEqual([]);
+  if (viewport.height > 700) {
+    await shown(async () => {
+      const own = await page.locator('.sequence-row.here, .sequence-row.near').boundingBox();
+      const below = await page.locator('.transport').boundingBox();
+      return own !== null && own.y > 0 && own.y + own.height <= Math.min(below!.y, viewport.height);
+    }).toBe(true);
+  }
+  // At a hot restart the states of the status port are a long note.
+  const handover = crash.records.find(
+    (record) => record.kind === 'event' && record.event.type === 'handover.began',
+  )!.seq;
+  await page.evaluate(`location.hash = '#record=${handover}'`);
+  await shown(() => seqShown(page)).toBe(handover);
+  await shown(async () => (await rowsSeen(page)).some(({ text }) => text?.startsWith('handing over') === true)).toBe(
+    true,
+  );
+  expect((await rowsSeen(page)).filter(({ isWhole }) => !isWhole)).toEqual([]);
   for (const pane of ['.actors', '.chart-pane', '.sequence-pane', '.timeline', '.transport', '.details']) {
     await page.locator(pane).scrollIntoViewIfNeeded();
     const box = (await page.locator(pane).boundingBox())!;
@@ -217,6 +281,40 @@ test.each([
   }
   await open.close();
 });
+
+/** Rows of the sequence that are seen: how far the name in each begins beyond the left border and ends beyond the right one. */
+async function rowsSeen(page: Page): Promise<{ text: string | null; from: number; to: number; isWhole: boolean }[]> {
+  const scroller = (await page.locator('.sequence-scroll').boundingBox())!;
+  const found = await page.locator('.sequence-row').evaluateAll((rows) =>
+    (rows as unknown as BoxElement[]).map((row) => {
+      const words = [...row.querySelectorAll('.sequence-label, .sequence-note, .sequence-born')];
+      // A box of who comes to be says it where its arrow's word does not.
+      const word = words.at(-1);
+      const { left = 0, right = 0 } = word?.getBoundingClientRect() ?? {};
+      const { top, bottom } = row.getBoundingClientRect();
+      return { text: word?.textContent ?? null, left, right, top, bottom };
+    }),
+  );
+  return found
+    .filter(({ top, bottom }) => top >= scroller.y + 40 && bottom <= scroller.y + scroller.height - 8)
+    .map(({ text, left, right }) => {
+      const from = Math.round(left - scroller.x - 134);
+      const to = Math.round(right - scroller.x - scroller.width);
+      return { text, from, to, isWhole: from >= 0 && to <= 0 };
+    });
+}
+
+/** Fails where one of them lies on another. */
+async function besideEachOther(page: Page, selectors: readonly string[]): Promise<void> {
+  const boxes = await Promise.all(selectors.map(async (one) => ({ one, ...(await page.locator(one).boundingBox())! })));
+  const over = boxes.flatMap((a, i) =>
+    boxes
+      .slice(i + 1)
+      .filter((b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height)
+      .map((b) => `${a.one} and ${b.one}`),
+  );
+  expect(over).toEqual([]);
+}
 
 /** Whether all of a lane is to be seen between the axis and the lower border of the lanes. */
 async function isSeen(lane: Locator): Promise<boolean> {
@@ -241,4 +339,10 @@ interface BoxElement {
   readonly offsetLeft: number;
   readonly offsetWidth: number;
   getAttribute(name: string): string | null;
+  querySelectorAll(selector: string): Iterable<BoxElement>;
+  getBoundingClientRect(): Record<'left' | 'right' | 'top' | 'bottom', number>;
+}
+
+interface ScrollElement extends BoxElement {
+  scrollLeft: number;
 }

@@ -18,6 +18,7 @@ import {
 import { takePicture } from '../browser/pictures.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../harness/otlp-receiver.ts';
 import { Program } from '../harness/program.ts';
 import { conclude } from './conclude.ts';
 
@@ -26,6 +27,8 @@ let gateway: AgentProgram;
 let browser: Browser;
 let open: OpenedPage;
 let page: Page;
+let receiver: OtlpReceiver;
+let exporter: Program;
 
 beforeAll(async () => {
   [mesh, browser] = await Promise.all([
@@ -39,11 +42,19 @@ beforeAll(async () => {
     expected: /status 502|502 \(Bad Gateway\)/,
   });
   page = open.page;
+  receiver = await startOtlpReceiver();
+  exporter = Program.start('chartpilot', {
+    args: ['trace', '--attach', `127.0.0.1:${gateway.statusPort}`, '--otlp', receiver.address],
+    env: process.env,
+    cwd: mesh.root,
+  });
 });
 
 afterAll(async () => {
   await open?.close();
   await browser?.close();
+  await exporter?.stop({ signal: 'SIGKILL' });
+  receiver?.close();
   await conclude(mesh);
 });
 
@@ -68,6 +79,14 @@ test('a restart is seen as it happens: epoch 1 appears and goes live, epoch 0 dr
   expect(seen['epoch-0']!.join()).toMatch(/^running\.live,.*draining/);
   for (const epoch of ['epoch-0', 'epoch-1']) expect(await page.locator(`[data-lane="${epoch}"]`).count()).toBe(1);
   expect(await recordsShown(page)).toBeGreaterThan(before + 30);
+});
+
+test('the restart is told to an OpenTelemetry receiver while the program runs, each once', async () => {
+  await eventually('both starts are told', () => receiver.requests.flat().length >= 8, { deadlineMs: 20_000 });
+  expect(receiver.requests).toEqual([
+    ['cold start', 'validate', 'start', 'initialise'],
+    ['hot restart', 'validate', 'hand-over', 'start', 'initialise', 'drain'],
+  ]);
 });
 
 test('stepped backwards, the page shows what the trace says of each moment', async () => {
@@ -137,6 +156,9 @@ test('the end of the program is told, and the trace stays', async () => {
   const records = recordsOf(gateway);
   expect(await recordsShown(page)).toBe(records.length);
   expect(await seqShown(page)).toBe(records.at(-1)!.seq);
+  // Who exports ends with it.
+  expect((await exporter.exited).code).toBe(0);
+  expect(exporter.lines).toEqual([`otlp: 2 traces, 10 spans → ${receiver.address}/v1/traces`]);
 });
 
 /** The list of actors, and the chart of the chosen one, say what the trace file says of the record that is looked at. */

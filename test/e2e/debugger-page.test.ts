@@ -44,6 +44,9 @@ describe('each kind of departure is shown with what was expected, if anything wa
     await shown(() => seqShown(open.page)).toBe(roots.length + 1);
     const row = open.page.locator(`.sequence-view [data-record="${roots.length + 1}"].departure`);
     await row.waitFor();
+    expect(await open.page.locator('.verdict-bar .verdict').innerText()).toMatch(
+      /1 message departs from the sequence diagrams/,
+    );
     expect(await row.getAttribute('aria-label')).toMatch(/departs from the contract/);
     expect(await open.page.locator('.sequence-expected').first().innerText()).toMatch(says);
     await open.close();
@@ -139,6 +142,18 @@ test('a search shows why each record was found, and gives the keys back', async 
   ]);
   const { page } = open;
   await opened(page);
+  // Its help goes where the Tab key goes on, and with the verdicts' list it is as with every list: Escape closes it.
+  await page.keyboard.press('/');
+  await shown(() => page.locator('.found').count()).toBe(1);
+  for (let i = 0; i < 7; i++) await page.keyboard.press('Tab');
+  await shown(() => page.locator('.found').count()).toBe(0);
+  const verdicts = page.locator('.verdicts');
+  await verdicts.locator('summary').click();
+  await shown(() => verdicts.locator('ol').count()).toBe(1);
+  await verdicts.locator('ol button').first().focus();
+  await page.keyboard.press('Escape');
+  await shown(() => verdicts.locator('ol').count()).toBe(0);
+  expect(await verdicts.locator('summary').evaluate((own) => own.matches(':focus'))).toBe(true);
   await page.keyboard.press('/');
   await page.keyboard.type('needle');
   await shown(() => page.locator('.found-text mark').allInnerTexts()).toEqual(['needle']);
@@ -150,13 +165,29 @@ test('a search shows why each record was found, and gives the keys back', async 
   await open.close();
 });
 
-test('marks and bars have a legend', async () => {
+test('marks and bars have a legend, also in the help; a time far away stays beside its row', async () => {
   const open = await openPage(browser, [
-    writtenTrace([{ kind: 'spawn', actor: 'a' }, { ...eventBody('outside', 'a', 'signal.received') }], {
-      machines: [statechartOf(agentMachine)],
-    }),
+    writtenTrace(
+      [
+        { kind: 'spawn', actor: 'a' },
+        { ...eventBody('outside', 'a', 'signal.received'), t: 4e12 },
+      ],
+      {
+        machines: [statechartOf(agentMachine)],
+      },
+    ),
   ]);
   await opened(open.page);
+  const time = open.page.locator('.sequence-time').last();
+  const stamp = (await open.page.locator('.sequence-stamp').last().boundingBox())!;
+  const drawn = (await time.boundingBox())!;
+  expect(await time.getAttribute('title')).toBe('1111111:06:40.000');
+  expect(drawn.x + drawn.width).toBeLessThanOrEqual(stamp.x + stamp.width);
+  await open.page.keyboard.press('?');
+  const help = (await open.page.locator('#help').boundingBox())!;
+  const last = (await open.page.locator('#help .legend li').last().boundingBox())!;
+  expect(last.x + last.width).toBeLessThan(help.x + help.width);
+  await open.page.keyboard.press('Escape');
   await shown(() => open.page.locator('.timeline .legend').innerText()).toMatch(/signal/);
   await open.close();
 });

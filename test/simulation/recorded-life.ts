@@ -23,3 +23,10 @@ export function recordedLife(steps: readonly Step[]): RecordedLife {
   const [header, ...records] = lines;
   return { header: header as TraceHeader, records: records as TraceRecord[] };
 }
+
+/** The number of the first record of a kind in an actor's life: numbers themselves change with each actor that is added. */
+export function numberOf(life: RecordedLife, kind: TraceRecord['kind'], actor: string): number {
+  const found = life.records.find((record) => record.kind === kind && 'actor' in record && record.actor === actor);
+  if (found === undefined) throw new Error(`no ${kind} of ${actor} in this life`);
+  return found.seq;
+}

@@ -12,7 +12,7 @@ export interface Seen {
   readonly height: number;
 }
 
-const most = { width: 150, height: 110 };
+const most = { width: 170, height: 38 };
 
 interface Props {
   readonly machine: string;
@@ -28,7 +28,7 @@ export function Minimap({ machine, picture, scale, seen, goTo }: Props): JSX.Ele
   if (picture.width * scale <= width + 30 && picture.height * scale <= height + 30) return null;
   const chart = definitionOf(machine);
   const active = chart === undefined ? [] : activeLeaves(chart, shownSnapshot.value?.state ?? '');
-  const room = { width: Math.min(most.width, width / 4), height: Math.min(most.height, height / 3) };
+  const room = { width: Math.min(most.width, width / 4), height: most.height };
   const small = Math.min(room.width / picture.width, room.height / picture.height);
   const go = (event: TargetedPointerEvent<SVGSVGElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();

@@ -67,41 +67,43 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
         onPointerDown={beginDrag}
         onWheel={(event) => onWheel(event, viewport.current, zoom, scale)}
       />
-      <Minimap
-        machine={machine}
-        picture={scene.picture}
-        scale={scale.value}
-        seen={seen}
-        goTo={(left, top) => viewport.current?.scrollTo({ left, top, behavior: 'instant' })}
-      />
-      <fieldset class="chart-zoom" aria-label="Zoom">
-        <button
-          type="button"
-          title="All that the definition says, or names and arrows with what is not active folded"
-          aria-pressed={showsWhole.value}
-          onClick={toggleWhole}
-        >
-          Details
-        </button>
-        <button type="button" title="Smaller (−)" aria-label="Smaller" onClick={commands['-']}>
-          −
-        </button>
-        <button
-          type="button"
-          title="Real size (1)"
-          aria-label={`${Math.round(scale.value * 100)} %: show it in real size`}
-          class="chart-scale"
-          onClick={commands['1']}
-        >
-          {Math.round(scale.value * 100)} %
-        </button>
-        <button type="button" title="Larger (+)" aria-label="Larger" onClick={commands['+']}>
-          +
-        </button>
-        <button type="button" title="The whole chart (0)" onClick={fit}>
-          Fit
-        </button>
-      </fieldset>
+      <div class="chart-foot">
+        <Minimap
+          machine={machine}
+          picture={scene.picture}
+          scale={scale.value}
+          seen={seen}
+          goTo={(left, top) => viewport.current?.scrollTo({ left, top, behavior: 'instant' })}
+        />
+        <fieldset class="chart-zoom" aria-label="Zoom">
+          <button
+            type="button"
+            title="All that the definition says, or names and arrows with what is not active folded"
+            aria-pressed={showsWhole.value}
+            onClick={toggleWhole}
+          >
+            Details
+          </button>
+          <button type="button" title="Smaller (−)" aria-label="Smaller" onClick={commands['-']}>
+            −
+          </button>
+          <button
+            type="button"
+            title="Real size (1)"
+            aria-label={`${Math.round(scale.value * 100)} %: show it in real size`}
+            class="chart-scale"
+            onClick={commands['1']}
+          >
+            {Math.round(scale.value * 100)} %
+          </button>
+          <button type="button" title="Larger (+)" aria-label="Larger" onClick={commands['+']}>
+            +
+          </button>
+          <button type="button" title="The whole chart (0)" onClick={fit}>
+            Fit
+          </button>
+        </fieldset>
+      </div>
     </div>
   );
 }

@@ -3,11 +3,13 @@ import { useState } from 'preact/hooks';
 import { type CauseKind, type CauseLink, type CauseOrigin, causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import { type ChainPart, foldChain } from '../../src/debugger/trace/fold-chain.ts';
 import { triesOf, worstInWords } from '../../src/debugger/trace/retry-words.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { jumpTo } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { story, storyActors, storyAnchor, toggleStory } from '../model/story.ts';
 import { durationInWords, recordInWords } from '../model/words.ts';
 import { MarkSign } from '../parts/mark-shape.tsx';
+import { Column } from './column.tsx';
 
 /** Consequences that are listed at once, and when all are asked for. */
 const listed = 30;
@@ -23,6 +25,7 @@ const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
   told: 'an effect, after it was told',
   spawned: 'an effect, since it was started by',
   'owner-state': 'an effect, while its owner was in the state that came with',
+  'owner-told': 'an effect, after its owner was told',
   'ended-by': 'it ended in',
 };
 
@@ -32,7 +35,7 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
   const record = open.recordAt(index)!;
   const led = open.ledTo(record.seq);
   return (
-    <div class="column scroll" data-part="causes">
+    <Column label="Why" part="causes">
       <h3 class="column-head">
         Why
         <StoryButton open={open} />
@@ -48,7 +51,7 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
             )}
           </>
         ))}
-        <li class="origin">{origins[origin]}</li>
+        <li class="origin">{origins[isEndFromOutside(open, links.at(-1)?.record ?? record) ? 'outside' : origin]}</li>
       </ol>
       <h3 class="column-head">What it led to</h3>
       {led.length === 0 ? (
@@ -65,8 +68,16 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
           )}
         </ol>
       )}
-    </div>
+    </Column>
   );
+}
+
+/** Who stops an actor that nobody in the trace has started is no actor: the program that runs it. */
+function isEndFromOutside(open: Recording, record: TraceRecord): boolean {
+  if (record.kind !== 'stop' || record.status !== 'stopped') return false;
+  const spawned = open.lastAbout(record.actor, ['spawn'], open.indexOf(record.seq) ?? 0);
+  const spawn = spawned === undefined ? undefined : open.recordAt(spawned);
+  return spawn?.kind === 'spawn' && spawn.parent === undefined;
 }
 
 /** `9 × the same before it: SIGKILL while initializing`. */

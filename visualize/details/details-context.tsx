@@ -3,6 +3,7 @@ import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { valueAt } from '../../src/runtime/trace/trace-state.ts';
 import { changesOf, shortPair } from '../model/context-change.ts';
 import type { Moment } from '../model/moment.ts';
+import { Column } from './column.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Json } from './json.tsx';
 
@@ -13,7 +14,7 @@ export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
   const changes = context === undefined ? [] : changesOf(moment);
   const marked = new Map(changes.map(({ path }) => [path, valueAt(before?.context, path)]));
   return (
-    <div class="column scroll" data-part="context">
+    <Column label="Context" part="context">
       <h3 class="column-head">
         Context of {actor}
         {context !== undefined && <CopyButton text={() => JSON.stringify(context, null, 2)} what="context" />}
@@ -26,7 +27,7 @@ export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
           <Json value={context} marked={marked} />
         </>
       )}
-    </div>
+    </Column>
   );
 }
 

@@ -3,6 +3,7 @@ import { logsAround } from '../model/moment.ts';
 import { jumpTo } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { durationInWords } from '../model/words.ts';
+import { Column } from './column.tsx';
 
 const listed = 40;
 
@@ -10,7 +11,7 @@ const listed = 40;
 export function Lines({ open, t }: { readonly open: Recording; readonly t: number }): JSX.Element {
   const { lines, all } = logsAround(open, t, listed);
   return (
-    <div class="column scroll" data-part="log">
+    <Column label="Log lines" part="log">
       <h3 class="column-head">
         Log lines <span class="muted">±2 s, the nearest first</span>
       </h3>
@@ -31,6 +32,6 @@ export function Lines({ open, t }: { readonly open: Recording; readonly t: numbe
         ))}
       </ol>
       {all > listed && <p class="muted">… and {all - listed} more, farther away</p>}
-    </div>
+    </Column>
   );
 }

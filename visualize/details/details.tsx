@@ -13,6 +13,7 @@ import {
   wallClockText,
 } from '../model/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
+import { Column } from './column.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Causes } from './details-causes.tsx';
 import { Context } from './details-context.tsx';
@@ -59,16 +60,16 @@ export function Details(): JSX.Element {
         <p class="empty">{open === undefined ? '' : 'Before the first record: step forward (→) or play (Space).'}</p>
       ) : (
         <>
-          <div class="column record-column scroll">
+          <Column label="Record" class="record-column">
             <RecordHead moment={moment} startedAt={open.header.startedAt} />
             <Departures open={open} index={moment.index} />
             <Payload moment={moment} />
-          </div>
+          </Column>
           <Context moment={moment} />
           <Causes open={open} index={moment.index} />
-          <div class="column scroll">
+          <Column label="Definition">
             <Definition moment={moment} />
-          </div>
+          </Column>
           <Lines open={open} t={moment.record.t} />
           <LargeButton pane="details" />
         </>

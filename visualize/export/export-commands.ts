@@ -1,16 +1,17 @@
 /** What the export menu offers. */
 import type { Session } from '../../src/debugger/page-data.ts';
+import { departuresRule } from '../../src/debugger/verdicts/departures.ts';
 import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
 import { currentAddress } from '../model/link.ts';
 import { place, range, recording, session } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { shownColumns, shownRows } from '../sequence/sequence-current.ts';
-import { currentVerdict, verdicts } from '../verdicts/verdict-current.ts';
+import { verdicts } from '../verdicts/verdict-current.ts';
 import { copyText, download } from './download.ts';
 import { type ExportedRange, exportedRange, fileName } from './exported-range.ts';
 import { machinesWithin, minimalTrace } from './minimal-trace.ts';
 import { pageFile } from './page-file.ts';
-import { partThatMatters } from './part-that-matters.ts';
+import { partOf, partThatMatters } from './part-that-matters.ts';
 import { pngOf, type StandaloneSvg, standalone } from './picture.ts';
 import { rangeMermaid } from './range-mermaid.ts';
 import { rangeTest, whyNoTest } from './range-test.ts';
@@ -73,7 +74,7 @@ export const exportCommands: readonly ExportCommand[] = [
     name: 'Copy as file',
     group: 'Trace',
     run: async (open, exported) => {
-      const part = range.value === undefined ? partThatMatters(open, place.value, verdictHere()) : exported;
+      const part = range.value === undefined ? partThatMatters(open, place.value, verdictsHere()) : exported;
       const name = fileName(open, part, '.html');
       const file = await pageFile({
         name: fileName(open, part, '.trace'),
@@ -110,17 +111,19 @@ export const exportCommands: readonly ExportCommand[] = [
 
 const svgType = 'image/svg+xml';
 
-function verdictHere(): Verdict | undefined {
-  return verdicts.value[currentVerdict.value];
+/** Departures may be all over a trace, and each of them is about itself. */
+function verdictsHere(): Verdict[] {
+  return verdicts.value.filter(({ rule }) => rule !== departuresRule);
 }
 
 /** The pictures of those who occur in it. */
 function sessionOfPart(open: Recording, part: ExportedRange): Session {
-  const { charts = {}, briefCharts = {}, diagrams = [] } = session.value ?? {};
+  const { charts = {}, briefCharts = {}, diagrams = [], part: before } = session.value ?? {};
+  const of = partOf(open, part, verdicts.value, before);
   const ids = new Set(machinesWithin(open, part).map(({ id }) => id));
   const own = <Picture>(all: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
     Object.fromEntries(Object.entries(all).filter(([id]) => ids.has(id)));
-  return { charts: own(charts), briefCharts: own(briefCharts), diagrams };
+  return { charts: own(charts), briefCharts: own(briefCharts), diagrams, ...(of !== undefined && { part: of }) };
 }
 
 /** The part that is exported now. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { Recording } from '../model/recording.ts';
-import { partThatMatters } from './part-that-matters.ts';
+import { partOf, partThatMatters } from './part-that-matters.ts';
 
 /** Events in thousands, and among them two that are the causes of one. */
 function recordingWith(causes: Readonly<Record<number, number>>, count = 20_000): Recording {
@@ -19,20 +19,43 @@ function recordingWith(causes: Readonly<Record<number, number>>, count = 20_000)
 
 test('reaches from the first cause to what it led to, with a little around it', () => {
   const recording = recordingWith({ 10000: 9_500, 9500: 8_000, 10100: 10_000 });
-  const { first, last } = partThatMatters(recording, 9_999, undefined);
+  const { first, last } = partThatMatters(recording, 9_999, []);
   expect([first, last]).toEqual([7_999 - 20, 10_099 + 20]);
 });
 
 test('holds what the verdict there is about, and not one about another time', () => {
   const recording = recordingWith({});
   const about = { range: [4_900, 5_200], root: 4_000 } as const;
-  expect(partThatMatters(recording, 5_000, about)).toEqual({ first: 3_980, last: 5_220 });
-  expect(partThatMatters(recording, 7_000, about)).toEqual({ first: 6_980, last: 7_020 });
+  const later = { range: [5_000, 5_900] } as const;
+  expect(partThatMatters(recording, 4_950, [about, later])).toEqual({ first: 3_980, last: 5_220 });
+  // A restart that ends after what is said of it here.
+  expect(partThatMatters(recording, 5_000, [about, later])).toEqual({ first: 3_980, last: 5_920 });
+  expect(partThatMatters(recording, 7_000, [about, later])).toEqual({ first: 6_980, last: 7_020 });
 });
 
 test('is never more than a mail takes, and never leaves the trace', () => {
-  const recording = recordingWith({ 20000: 1 });
-  expect(partThatMatters(recording, 19_999, undefined)).toEqual({ first: 14_999, last: 19_999 });
-  expect(partThatMatters(recording, -1, undefined)).toEqual({ first: 0, last: 19 });
-  expect(partThatMatters(recordingWith({}, 1), 0, undefined)).toEqual({ first: 0, last: 0 });
+  const recording = recordingWith({ 20000: 1, 6000: 101 });
+  expect(partThatMatters(recording, 19_999, [])).toEqual({ first: 14_999, last: 19_999 });
+  expect(partThatMatters(recording, 100, []).last).toBe(5_100);
+  expect(partThatMatters(recording, -1, [])).toEqual({ first: 0, last: 19 });
+  expect(partThatMatters(recordingWith({}, 1), 0, [])).toEqual({ first: 0, last: 0 });
+});
+
+test('takes along what the whole trace comes to within it, by its own places; all of a trace is no part', () => {
+  const recording = recordingWith({}, 100);
+  const verdict = { rule: 'r', weight: 'bad', sentence: 's' } as const;
+  const all = [
+    { ...verdict, index: 5, range: [5, 5] },
+    { ...verdict, index: 30, range: [5, 30], root: 5 },
+    { ...verdict, index: 40, range: [35, 90], root: 36 },
+  ] as const;
+  expect(partOf(recording, { first: 20, last: 49 }, all, undefined)).toEqual({
+    of: 100,
+    verdicts: [
+      { ...verdict, index: 10, range: [0, 10] },
+      { ...verdict, index: 20, range: [15, 29], root: 16 },
+    ],
+  });
+  expect(partOf(recording, { first: 0, last: 99 }, all, undefined)).toBeUndefined();
+  expect(partOf(recording, { first: 0, last: 99 }, [], { of: 345, verdicts: [] })).toEqual({ of: 345, verdicts: [] });
 });

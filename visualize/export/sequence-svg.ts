@@ -21,6 +21,8 @@ export interface Palette {
 /** A longer picture is nothing that anybody looks at, and more than browsers draw. */
 export const maxPictureRows = 1_500;
 
+/** Characters of what goes with a message. */
+const maxPayload = 90;
 const head = 44;
 const foot = 12;
 const font = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
@@ -96,7 +98,7 @@ function rowSvg(rows: SequenceRows, at: number, y: number, drawing: Drawing): st
     ...alarm,
     text(48, y + 17, String(record.seq), { fill: palette.muted, 'text-anchor': 'end' }),
     text(56, y + 17, clockText(record.t), { fill: palette.muted }),
-    ...arrowSvg(entry, labelOf(entry, record), payloadOf(record), y, departures.length > 0, drawing),
+    ...arrowSvg(entry, labelOf(entry, record), payloadOf(record, maxPayload), y, departures.length > 0, drawing),
   ];
 }
 

@@ -1,7 +1,12 @@
 /** Traces that a person gives to the page: dropped on it, or chosen as files. They stay in this browser. */
 import { batch } from '@preact/signals';
+import { labelsOf } from '../../src/debugger/merge/labels.ts';
+import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-traces.ts';
+import { togetherName } from '../../src/debugger/page-data.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
+import { formatTraceLine, isSameRun, type TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { notice, sources } from './connection.ts';
+import { nextTurn } from './frames.ts';
 import { TraceProblem, TraceStream } from './incoming-trace.ts';
 import { openSource } from './load.ts';
 import { jumps } from './place.ts';
@@ -22,9 +27,7 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   const first = sources.value.length;
   batch(() => {
     for (const file of good) {
-      const name = freeName(file.name);
-      addFile(sources.value.length, file);
-      sources.value = [...sources.value, { name, kind: 'file', place: file.name }];
+      add(freeName(file.name), file.name, file);
     }
   });
   if (good.length > 0) {
@@ -32,7 +35,50 @@ export async function openFiles(files: readonly File[]): Promise<void> {
     const opening = openSource(first);
     if (problems.length > 0) notice.value = problems.join(' ');
     await opening;
+    const together = await togetherOf(good);
+    if (together !== undefined) add(freeName(togetherName), good.map(({ name }) => name).join(', '), together);
   } else if (problems.length > 0) notice.value = problems.join(' ');
+}
+
+function add(name: string, place: string, file: Blob): void {
+  addFile(sources.value.length, name, file);
+  sources.value = [...sources.value, { name, kind: 'file', place }];
+}
+
+/** The page is deaf for so long while it reads them. */
+const sliceMs = 25;
+/** It is held in memory, three times over. */
+const mostBytesTogether = 64 * 1024 * 1024;
+
+/** Several programs also all on one axis, as `chartpilot visualize` offers them; undefined where nothing went between them. */
+async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
+  if (given.length < 2 || given.reduce((sum, { size }) => sum + size, 0) > mostBytesTogether) return undefined;
+  try {
+    const labels = labelsOf(given.map(({ name }) => name));
+    const programs: ProgramTrace[] = [];
+    for (const [i, file] of given.entries()) {
+      const stream = new TraceStream();
+      stream.push(await file.text());
+      const records: TraceRecord[] = [];
+      for (;;) {
+        const until = performance.now() + sliceMs;
+        const read = stream.read(() => performance.now() < until);
+        if (read.records.length === 0) break;
+        for (const record of read.records) records.push(record);
+        await nextTurn();
+      }
+      records.push(...stream.end().records);
+      const header = stream.header!;
+      // One run would meet itself, and what is of several programs already has its axis.
+      if (header.programs !== undefined || programs.some((one) => isSameRun(one.header, header))) return undefined;
+      programs.push({ label: labels[i]!, header, records });
+    }
+    const { header, records, arrows } = mergeTraces(programs);
+    return arrows === 0 ? undefined : new Blob([header, ...records].map(formatTraceLine));
+  } catch {
+    // What is wrong in one of them is shown where it is looked at alone, with what is good before it.
+    return undefined;
+  }
 }
 
 /** Before anything that is open is left. */

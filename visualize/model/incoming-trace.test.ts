@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { longestLine } from '../../src/debugger/trace/line-splitter.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { longestLine, TraceProblem, TraceStream } from './incoming-trace.ts';
+import { TraceProblem, TraceStream } from './incoming-trace.ts';
 
 const header = headerWith();
 const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'supervisor', timer: 'backoff' });

@@ -1,4 +1,5 @@
 /** A trace as it comes in: text in pieces of any length, read line by line. */
+import { LineSplitter, LineTooLong } from '../../src/debugger/trace/line-splitter.ts';
 import { notJson, TraceLineReader } from '../../src/debugger/trace/trace-line.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 
@@ -20,9 +21,6 @@ export interface Incoming {
   readonly lines: readonly string[];
 }
 
-/** Far more than a program writes (runtime/trace/redact.ts); what is longer would take the memory before anybody knows what it is. */
-export const longestLine = 64 * 1024 * 1024;
-
 /**
  * Reads lines. Give it text with {@link TraceStream.push}; take records with {@link TraceStream.read}, which does as much
  * as it is told to: a page must stay alive while it reads.
@@ -32,22 +30,16 @@ export class TraceStream {
   /** Numbers of lines that were only half written, as a crash leaves the last one, or a full disk one in the middle. */
   readonly cutOff: number[] = [];
   readonly #reader = new TraceLineReader();
-  readonly #texts: string[] = [];
+  readonly #lines = new LineSplitter();
   /** Of a line that was reached; what is good before it is answered first. */
   #problem: unknown;
-  /** The piece that is being read, and how far it was. */
-  #piece = '';
-  #from = 0;
-  /** Pieces of a line whose end has not come: joined once, when it has. */
-  #begun: string[] = [];
-  #begunLength = 0;
   #line = 0;
   #lastSeq = 0;
   /** A line that is not JSON: it was cut, if records are missing behind it. */
   #half: { readonly line: number; readonly why: string } | undefined;
 
   push(text: string): void {
-    if (text !== '') this.#texts.push(text);
+    this.#lines.push(text);
   }
 
   /**
@@ -80,10 +72,7 @@ export class TraceStream {
 
   /** No more text will come: a last line without its newline is looked at. */
   end(): Incoming {
-    const text = this.#begun.join('') + this.#piece.slice(this.#from);
-    this.#piece = '';
-    this.#from = 0;
-    this.#begun = [];
+    const text = this.#lines.rest();
     if (text.trim() !== '') {
       if (typeof this.#reader.read(text) !== 'string') {
         const record = this.#take(text);
@@ -97,30 +86,10 @@ export class TraceStream {
   }
 
   #nextLine(): string | undefined {
-    for (;;) {
-      const end = this.#piece.indexOf('\n', this.#from);
-      if (end !== -1) {
-        const line = this.#piece.slice(this.#from, end);
-        this.#from = end + 1;
-        if (this.#begun.length === 0) return line;
-        const whole = [...this.#begun, line].join('');
-        this.#begun = [];
-        this.#begunLength = 0;
-        return whole;
-      }
-      if (this.#from < this.#piece.length) {
-        this.#begun.push(this.#piece.slice(this.#from));
-        this.#begunLength += this.#piece.length - this.#from;
-        this.#from = this.#piece.length;
-      }
-      if (this.#begunLength > longestLine) {
-        const mega = longestLine / 1024 / 1024;
-        throw new TraceProblem(this.#line + 1, `the line is longer than ${mega} million characters: it is no record`);
-      }
-      const more = this.#texts.shift();
-      if (more === undefined) return undefined;
-      this.#piece = more;
-      this.#from = 0;
+    try {
+      return this.#lines.next();
+    } catch (error) {
+      throw error instanceof LineTooLong ? new TraceProblem(this.#line + 1, error.message) : error;
     }
   }
 

@@ -1,5 +1,5 @@
 /** Opens a source: reads its trace piece by piece, and keeps the page alive meanwhile. */
-import { batch } from '@preact/signals';
+import { batch, type Signal } from '@preact/signals';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
 import type { Session, Source } from '../../src/debugger/page-data.ts';
@@ -13,7 +13,7 @@ import { marks } from './marks.ts';
 import { chosenActor, elapsed, follows, place, range, recording, session, size } from './place.ts';
 import { noteRecord, programTime, setProgramClock } from './program-clock.ts';
 import { Recording } from './recording.ts';
-import { loadSession, traceTexts } from './source-data.ts';
+import { droppedName, loadSession, traceTexts } from './source-data.ts';
 
 /** Longest time that the page is deaf while it reads. */
 const sliceMs = 25;
@@ -29,10 +29,16 @@ let opening = new AbortController();
 
 /** Opens a source at an address. What was open is left. */
 export async function openSource(number: number, address: Address = {}): Promise<void> {
+  const chosen = sources.value[number];
+  // A link to what is not there takes nothing away that is.
+  if (chosen === undefined && recording.value !== undefined) {
+    notice.value = whyNoSource(number);
+    return;
+  }
+  const goBack = whatIsShown(number);
   opening.abort();
   opening = new AbortController();
   const { signal } = opening;
-  const chosen = sources.value[number];
   opened = undefined;
   batch(() => {
     source.value = number;
@@ -45,12 +51,57 @@ export async function openSource(number: number, address: Address = {}): Promise
     range.value = undefined;
     marks.value = address.marks ?? [];
     connection.value =
-      chosen === undefined
-        ? { kind: 'failed', reason: `There is no source ${number}.` }
-        : { kind: 'opening', records: 0 };
+      chosen === undefined ? { kind: 'failed', reason: whyNoSource(number) } : { kind: 'opening', records: 0 };
     notice.value = undefined;
   });
-  if (chosen !== undefined) await new Reading(number, chosen, address, signal).run();
+  if (chosen !== undefined) await new Reading(number, chosen, address, signal, goBack).run();
+}
+
+function whyNoSource(number: number): string {
+  const name = droppedName(number);
+  if (name === undefined) return `There is no source ${number}.`;
+  return `The file ${name} was dropped on the page, which keeps none: drop it again.`;
+}
+
+/**
+ * Goes back to what is shown when a source cannot be had: a trace that was read is worth more than the reason why another is
+ * not. Undefined where there is nothing to go back to. A program that is asked again is waited for instead.
+ */
+function whatIsShown(next: number): ((why: string) => void) | undefined {
+  const [number, before, how] = [source.value, recording.value, connection.value];
+  const isAskedAgain = number === next && sources.value[number]?.kind === 'live';
+  if (before === undefined || how.kind === 'opening' || isAskedAgain) return undefined;
+  const kept = [
+    keep(session),
+    keep(recording),
+    keep(size),
+    keep(place),
+    keep(elapsed),
+    keep(chosenActor),
+    keep(range),
+    keep(marks),
+    keep(follows),
+  ];
+  return (why) => {
+    batch(() => {
+      source.value = number;
+      for (const putBack of kept) putBack();
+      connection.value = how;
+      notice.value = why;
+    });
+    const one = sources.value[number];
+    if (one === undefined || (how.kind !== 'live' && how.kind !== 'lost')) return;
+    // Its stream was left for the other one.
+    connection.value = { kind: 'lost', reason: 'it was left for another source', retryAt: performance.now() };
+    void new Reading(number, one, {}, opening.signal, undefined).run();
+  };
+}
+
+function keep<Value>(one: Signal<Value>): () => void {
+  const value = one.peek();
+  return () => {
+    one.value = value;
+  };
 }
 
 /** Asks a program that has ended, or a source that failed, once more. */
@@ -72,8 +123,17 @@ class Reading {
   /** Makes what was read the open trace, unless it is. */
   #shown: (() => void) | undefined;
   #drawnUpTo = 0;
+  /** Until something of this source is shown. */
+  #goBack: ((why: string) => void) | undefined;
 
-  constructor(number: number, source: Source, wanted: Address, signal: AbortSignal) {
+  constructor(
+    number: number,
+    source: Source,
+    wanted: Address,
+    signal: AbortSignal,
+    goBack: ((why: string) => void) | undefined,
+  ) {
+    this.#goBack = goBack;
     this.#number = number;
     this.#source = source;
     this.#wanted = wanted.record === undefined && wanted.range === undefined ? undefined : wanted;
@@ -88,7 +148,12 @@ class Reading {
         if (!goesOn) return;
       } catch (error) {
         if (this.#signal.aborted) return;
-        const reason = messageOf(error);
+        const reason =
+          error instanceof TypeError ? `the page's server does not answer (${error.message})` : messageOf(error);
+        if (this.#goBack !== undefined && this.#shown === undefined) {
+          this.#goBack(`${this.#source.name} cannot be opened: ${reason}. What was open is still shown.`);
+          return;
+        }
         if (error instanceof TraceProblem || this.#source.kind === 'file') {
           this.#complete({ kind: 'failed', reason });
           return;
@@ -141,6 +206,7 @@ class Reading {
 
   #show(begun: Recording, made: Session): void {
     this.#shown = undefined;
+    this.#goBack = undefined;
     const before = recording.value?.seqAt(place.value);
     if (this.#wanted === undefined && before !== undefined && !follows.value) this.#wanted = { record: before };
     this.#drawnUpTo = 0;
@@ -203,6 +269,7 @@ class Reading {
       this.#noteDrawn(grown);
       if (follows.value) place.value = grown.length - 1;
       else if (place.value === -1 && this.#source.kind === 'file') place.value = firstPlace(grown);
+      chosenActor.value ??= firstActor(grown, place.value);
       follows.value = false;
     });
     opened ??= performance.now() - this.#began;
@@ -248,6 +315,14 @@ export function firstPlace(all: Recording): number {
     .flatMap(({ marks }) => marks)
     .filter(({ kind }) => kind === 'restart' || kind === 'retry');
   return all.departures[0]?.index ?? restarts.at(-1)?.index ?? all.length - 1;
+}
+
+/** Of several programs on one axis, whoever it opens at is looked at: no actor is the first of all of them. */
+function firstActor(all: Recording, index: number): string | undefined {
+  if (all.header.programs === undefined || index < 0) return undefined;
+  const about = all.aboutAt(index);
+  const owner = about.split('/')[0]!;
+  return all.machineOf(owner) === undefined ? undefined : owner;
 }
 
 /** A diagram that cannot be read is left out: the trace is worth seeing without it. */

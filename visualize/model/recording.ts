@@ -43,7 +43,7 @@ export class Recording implements RecordList {
   /** The trace as bars and marks over time. */
   readonly lanes: Lanes;
   /** What it comes to. */
-  readonly verdicts: Verdicts = new Verdicts(this);
+  readonly verdicts: Verdicts;
   /** When nothing on them changed for long. */
   readonly idle = new IdleTimes();
   readonly #records: RecordStore;
@@ -62,6 +62,7 @@ export class Recording implements RecordList {
 
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
     this.header = header;
+    this.verdicts = new Verdicts(this);
     this.diagrams = diagrams;
     this.#records = new RecordStore(header);
     this.lanes = new Lanes(header);

@@ -58,11 +58,32 @@ export async function loadSources(): Promise<Source[]> {
 }
 
 /** Traces that a person gave to the page, by the numbers of their sources. */
-const files = new Map<number, File>();
+const files = new Map<number, Blob>();
+/** After a reload there is no more than their names. */
+const droppedKey = 'chartpilot.dropped';
 
 /** From now on a source is a file of the person's: it is read here, and sent nowhere. */
-export function addFile(source: number, file: File): void {
+export function addFile(source: number, name: string, file: Blob): void {
   files.set(source, file);
+  try {
+    sessionStorage.setItem(droppedKey, JSON.stringify({ ...droppedNames(), [source]: name }));
+  } catch {
+    // Then a reload says that there is no such source.
+  }
+}
+
+/** What was dropped as a source of this number since the window was opened. */
+export function droppedName(source: number): string | undefined {
+  const name = droppedNames()[source];
+  return typeof name === 'string' ? name : undefined;
+}
+
+function droppedNames(): Readonly<Record<number, unknown>> {
+  try {
+    return Object(JSON.parse(sessionStorage.getItem(droppedKey) ?? '{}')) as Readonly<Record<number, unknown>>;
+  } catch {
+    return {};
+  }
 }
 
 /** Where the page opens when its address does not say: a file that was made for a colleague does. */

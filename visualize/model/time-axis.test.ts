@@ -87,3 +87,15 @@ test('each restart of a week is wide enough to be read, and its date stands besi
   const labels = ticks.map(({ wallX, wall }) => [wallX, wallX + textWidth(wall, { size: 10 })] as const);
   for (const [i, [from]] of labels.entries()) expect(from).toBeGreaterThan(labels[i - 1]?.[1] ?? -1);
 });
+
+test('words that do not end before the right edge are left out: half of a time is another time', () => {
+  const axis = new TimeAxis(foldedClock([], 0, { from: 0, to: 640 }, 730), { from: 0, to: 640 }, 730);
+  const ticks = axisTicks(axis, startedAt);
+  expect(ticks.at(-1)).toMatchObject({ t: 600, text: '600 ms' });
+  const narrow = axisTicks(
+    new TimeAxis(foldedClock([], 0, { from: 0, to: 605 }, 730), { from: 0, to: 605 }, 730),
+    startedAt,
+  );
+  expect(narrow.at(-1)).toMatchObject({ t: 600, text: '', wall: '' });
+  for (const { x, text } of narrow) expect(x + 4 + textWidth(text, { size: 11 })).toBeLessThanOrEqual(730);
+});

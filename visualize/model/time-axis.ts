@@ -139,7 +139,11 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
         : times.map((t) => timeOfDayText(startedAt, t, step));
     for (const [at, t] of times.entries()) {
       const x = axis.xOf(t);
-      found.push({ t, x, text: tickText(t, step), wall: walls[at]!, wallX: x + besideTick });
+      // At the end of the screen half a word is a wrong one.
+      const fits = (words: string, font: { readonly size: number }): string =>
+        x + besideTick + textWidth(words, font) <= stretch.end ? words : '';
+      const [text, wall] = [fits(tickText(t, step), textFont), fits(walls[at]!, wallFont)];
+      found.push({ t, x, text, wall, wallX: x + besideTick });
     }
   }
   return found;

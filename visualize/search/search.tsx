@@ -25,7 +25,13 @@ export function SearchBox(): JSX.Element {
     }
   };
   return (
-    <search class="search">
+    <search
+      class="search"
+      onFocusOut={({ currentTarget, relatedTarget }) => {
+        // To nothing: a press beside it, which closes it itself, or the window that went behind another.
+        if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) isOpen.value = false;
+      }}
+    >
       <Icon name="search" />
       <input
         id="search"

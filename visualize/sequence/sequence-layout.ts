@@ -1,6 +1,7 @@
 /** Where lifelines and arrows are, in pixels. */
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import type { Column, Columns } from './sequence-lifelines.ts';
+import { columnFor } from './sequence-name.ts';
 import type { Entry } from './sequence-rows.ts';
 
 export const rowHeight = 26;
@@ -17,7 +18,7 @@ const spareWidth = { narrow: 40, wide: 330 };
 const columnWidth = { least: 84, wanted: 100, most: 190 };
 const edge = 6;
 /** Room for where the diagrams have a message. */
-const noteWidth = 170;
+const placeWidth = 170;
 
 export interface Layout {
   readonly columnWidth: number;
@@ -26,12 +27,24 @@ export interface Layout {
   readonly hasNotes: boolean;
 }
 
-export function layoutOf(columns: number, viewport: number): Layout {
+/** @param least of a column, for the sake of its name */
+export function layoutOf(columns: number, viewport: number, least: number = columnWidth.least): Layout {
   const hasNotes = viewport >= narrow;
   const behind = hasNotes ? spareWidth.wide : spareWidth.narrow;
   const room = (viewport - gutter - behind) / Math.max(1, columns);
-  const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, room)));
+  const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, least, room)));
   return { columnWidth: width, width: Math.max(viewport, gutter + width * columns + behind), hasNotes };
+}
+
+/** To measure names in each step would cost more than the step. */
+const leastOf = new WeakMap<Columns, number>();
+
+/** Of these columns, wide enough for their names. */
+export function layoutFor(columns: Columns, viewport: number): Layout {
+  const { list } = columns;
+  const least = leastOf.get(columns) ?? columnFor(list.map(({ family }) => family));
+  leastOf.set(columns, least);
+  return layoutOf(list.length, viewport, least);
 }
 
 /** How wide a view shows all lifelines well. */
@@ -45,9 +58,25 @@ export function wordsAt(
   width: number,
   layout: Pick<Layout, 'width' | 'hasNotes'>,
 ): { left: number; most: number } {
-  const right = layout.width - edge - (layout.hasNotes ? noteWidth : 0);
+  const right = layout.width - edge - (layout.hasNotes ? placeWidth : 0);
   const left = Math.max(gutter + edge, Math.min(x, right - width));
   return { left, most: right - left };
+}
+
+/** Right of an arrow back to its own lifeline, the words for it; left of it where there is more room. */
+const [behindLoop, beforeLoop] = [30, 8];
+
+/** As {@link wordsAt}, for an arrow back to its own lifeline: it is never covered by its words. */
+export function wordsBeside(
+  x: number,
+  width: number,
+  layout: Pick<Layout, 'width' | 'hasNotes'>,
+): ReturnType<typeof wordsAt> {
+  const right = wordsAt(x + behindLoop, 0, layout);
+  const roomBefore = x - beforeLoop - gutter - edge;
+  if (width <= right.most || roomBefore <= right.most) return right;
+  const most = Math.min(width, roomBefore);
+  return { left: x - beforeLoop - most, most };
 }
 
 /** A length for a style. */
@@ -80,10 +109,20 @@ export function drawn(entry: Entry, columns: Columns, layout: Pick<Layout, 'colu
   };
 }
 
+/** Of a note, or the box of who comes to be. */
+export function noteWidth(text: string): number {
+  return Math.ceil(textWidth(text, noteFont) + 18);
+}
+
 /** Where the middle of a note is: over its lifeline, unless it would reach into the gutter or beyond the right edge. */
 export function noteMiddle(x: number, text: string, { width }: Pick<Layout, 'width'>): number {
   const half = (textWidth(text, noteFont) + 18) / 2;
   return Math.max(gutter + edge + half, Math.min(x, width - edge - half));
+}
+
+/** Where a note begins. */
+export function noteLeft(x: number, text: string, layout: Pick<Layout, 'width'>): number {
+  return Math.floor(noteMiddle(x, text, layout) - noteWidth(text) / 2);
 }
 
 /** Whether an actor's own lifeline is drawn, rather than the one of who it works for. */

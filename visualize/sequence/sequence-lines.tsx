@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { choose, chosenActor, place } from '../model/place.ts';
 import { gutter, type Layout, px, rowHeight, xOf } from './sequence-layout.ts';
 import { type Column, type Columns, lifeAt, livesWithin, titleOf } from './sequence-lifelines.ts';
-import { nameLines } from './sequence-name.ts';
+import { aroundName, nameLines } from './sequence-name.ts';
 import type { SequenceRows } from './sequence-rows.ts';
 
 /** The lifelines' names: of those who live at the place. */
@@ -37,7 +37,7 @@ function HeadName({ column, x, width }: { column: Column; x: number; width: numb
       disabled={!isOne}
       onClick={() => choose(name)}
     >
-      {nameLines(name, width - 12).map((line) => (
+      {nameLines(name, width - aroundName).map((line) => (
         <span key={line}>{line}</span>
       ))}
     </button>

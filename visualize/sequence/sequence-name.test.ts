@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
-import { layoutOf, noteMiddle, widthFor, wordsAt } from './sequence-layout.ts';
-import { nameLines } from './sequence-name.ts';
+import { layoutOf, noteMiddle, widthFor, wordsAt, wordsBeside } from './sequence-layout.ts';
+import { columnFor, nameLines } from './sequence-name.ts';
 
 test.each([
   ['agent', 78, ['agent']],
@@ -37,4 +37,22 @@ test('words and notes stay between the numbers and the right edge', () => {
   const half = textWidth(note, { size: 12 }) / 2;
   expect(noteMiddle(595, note, layout) + half).toBeLessThan(layout.width);
   expect(noteMiddle(120, note, layout) - half).toBeGreaterThan(134);
+});
+
+test('words of an arrow back to its own lifeline stand beside it, where there is more room', () => {
+  const layout = layoutOf(4, 600);
+  expect(wordsBeside(200, 100, layout).left).toBe(230);
+  const before = wordsBeside(560, 100, layout);
+  expect(before.left + before.most).toBeLessThan(560);
+  // Neither side has room for all of it: the larger one is taken, and no arrow is covered.
+  const long = wordsBeside(200, 5_000, layout);
+  expect([long.left, long.left + long.most]).toEqual([230, layout.width - 6]);
+  expect(wordsBeside(500, 5_000, layout).left).toBe(140);
+});
+
+test('columns are as wide as names of several programs need, and no wider than they may be', () => {
+  expect(columnFor(['agent', 'supervisor'])).toBe(84);
+  const width = columnFor(['agent', 'gateway:restart-status']);
+  expect(nameLines('gateway:restart-status', width - 12).join('')).toBe('gateway:restart-status');
+  expect(columnFor(['an-exceedingly-long-name-of-an-actor-17-of-many-others'])).toBe(132);
 });

@@ -13,9 +13,23 @@ export function nameLines(name: string, width: number): string[] {
   return [name];
 }
 
+/** A box of a name is as narrow as its column, or as wide as this at most for the sake of the name. */
+const widths = { least: 84, most: 132, step: 8 };
+/** Of its border and the room within it. */
+export const aroundName = 12;
+
+/** How wide columns are to be so that none of some names is shortened, unless that is too much. */
+export function columnFor(names: Iterable<string>): number {
+  let { least: width } = widths;
+  for (const name of names) {
+    while (width < widths.most && linesOf(name, width - aroundName) === undefined) width += widths.step;
+  }
+  return width;
+}
+
 /** As few lines as there may be; undefined when they are too many, or one of them is too long. */
 function linesOf(name: string, width: number): string[] | undefined {
-  const parts = name.match(/[^-/ ]*[-/ …]?/g)!.filter((part) => part !== '');
+  const parts = name.match(/[^-/: ]*[-/: …]?/g)!.filter((part) => part !== '');
   const lines: string[] = [];
   for (const part of parts) {
     const longer = (lines.at(-1) ?? '') + part;

@@ -12,10 +12,12 @@ import {
   type Layout,
   labelFont,
   noteFont,
-  noteMiddle,
+  noteLeft,
+  noteWidth,
   px,
   rowHeight,
   wordsAt,
+  wordsBeside,
   xOf,
 } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
@@ -100,7 +102,9 @@ export function SequenceStamp({
     >
       {departs && <span class="sequence-alarm">⚠</span>}
       <span class="sequence-seq">{record.seq}</span>
-      <span class="sequence-time">{clockText(record.t)}</span>
+      <span class="sequence-time" title={clockText(record.t)}>
+        {clockText(record.t)}
+      </span>
     </div>
   );
 }
@@ -122,9 +126,11 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   const who = whoOf(entry, columns);
   if (form.form === 'note') {
     return (
-      <span class="sequence-note" style={{ left: px(noteMiddle(form.x, who + label, layout)) }}>
-        {who + label}
-      </span>
+      <Kept at={noteLeft(form.x, who + label, layout)} wide={noteWidth(who + label)}>
+        <span class="sequence-note" style={{ '--least': px(noteWidth(who + label)) }}>
+          {who + label}
+        </span>
+      </Kept>
     );
   }
   // The box says all where an actor comes to be by itself.
@@ -134,12 +140,14 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
   const payload = born ? '' : payloadOf(record);
   const wide = textWidth(who, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
-  const words = wordsAt(form.x + (form.form === 'self' ? 30 : 8), wide, layout);
+  const words = form.form === 'self' ? wordsBeside(form.x, wide, layout) : wordsAt(form.x + 8, wide, layout);
   const text = (
-    <span class="sequence-text" style={{ left: px(words.left), maxWidth: px(words.most) }}>
-      <span class="sequence-effect">{who}</span>
-      <span class="sequence-label">{label}</span> <span class="sequence-payload">{payload}</span>
-    </span>
+    <Kept at={words.left} wide={wide} most={words.most} isStill={born}>
+      <span class="sequence-text">
+        <span class="sequence-effect">{who}</span>
+        <span class="sequence-label">{label}</span> <span class="sequence-payload">{payload}</span>
+      </span>
+    </Kept>
   );
   const arrow =
     form.form !== 'arrow' ? (
@@ -159,6 +167,28 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   );
 }
 
+interface KeptProps {
+  /** Where it begins, as long as that is seen. */
+  readonly at: number;
+  /** How wide its words are. */
+  readonly wide: number;
+  readonly most?: number;
+  readonly isStill?: boolean;
+  readonly children: JSX.Element;
+}
+
+/** Words of a row: where the view is scrolled to the side they stay in it, and what does not fit is left out at their end. */
+function Kept({ at, wide, most, isStill = false, children }: KeptProps): JSX.Element {
+  return (
+    <span
+      class={isStill ? 'sequence-kept still' : 'sequence-kept'}
+      style={{ '--at': px(at), '--wide': px(wide), ...(most !== undefined && { '--most': px(most) }) }}
+    >
+      {children}
+    </span>
+  );
+}
+
 /** A box where an actor comes to be, a cross where it ends. */
 function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>): JSX.Element | null {
   const { kind, fromActor, toActor } = entry;
@@ -166,9 +196,11 @@ function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>):
   if ((kind !== 'spawn' && kind !== 'done' && kind !== 'ended') || !hasLifeline(columns, lifeline)) return null;
   const x = xOf(columns.of(lifeline)!, layout);
   return kind === 'spawn' ? (
-    <span class="sequence-born" style={{ left: px(noteMiddle(x, `${toActor} `, layout)) }}>
-      {toActor}
-    </span>
+    <Kept at={noteLeft(x, `${toActor} `, layout)} wide={noteWidth(`${toActor} `)}>
+      <span class="sequence-born" style={{ '--least': px(noteWidth(`${toActor} `)) }}>
+        {toActor}
+      </span>
+    </Kept>
   ) : (
     <span class="sequence-end" style={{ left: px(x) }} title={`${fromActor} ends`}>
       ✕
@@ -201,11 +233,15 @@ function spoken(entry: Entry, record: TraceRecord, departures: readonly Departur
   return [...wrong, sentenceOf(entry, record, who)].join('; ');
 }
 
+/** With all that went with it: the row has room for its beginning. */
 function full(entry: Entry, record: TraceRecord): string {
   return entry.kind === 'state' && record.kind === 'transition'
     ? `${record.from || '—'} → ${record.to}`
-    : sentenceOf(entry, record);
+    : sentenceOf(entry, record, '', mostTold);
 }
+
+/** More than that no tip shows. */
+const mostTold = 4_000;
 
 function isOutside({ index }: Entry): boolean {
   const chosen = range.value;

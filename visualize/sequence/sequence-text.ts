@@ -5,7 +5,8 @@ import { hasLifeline } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import type { Entry } from './sequence-rows.ts';
 
-const maxPayload = 90;
+/** A row has room for so many characters at most; what it has none for is left out by the style sheet. */
+const maxPayload = 300;
 
 /** An arrow's text in the diagrams' words: an event's type, `spawn`, `done`, `timer` and the delay's name. */
 export function labelOf({ kind }: Entry, record: TraceRecord): string {
@@ -32,17 +33,17 @@ export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
     : labelOf(entry, record);
 }
 
-/** What goes with it, short enough for a line. */
-export function payloadOf(record: TraceRecord): string {
+/** What goes with it, short enough for a line. @param most characters */
+export function payloadOf(record: TraceRecord, most = maxPayload): string {
   switch (record.kind) {
     case 'event': {
       const { type: _, ...payload } = record.event;
-      return fieldsOf(payload);
+      return fieldsOf(payload, most);
     }
     case 'effect':
-      return valueOf(record.params);
+      return valueOf(record.params, most);
     case 'stop':
-      return record.error ?? valueOf(record.output);
+      return record.error === undefined ? valueOf(record.output, most) : shortened(record.error, most);
     case 'spawn':
       return record.actor;
     default:
@@ -68,11 +69,11 @@ function isShared(columns: Columns, lifeline: Entry['from']): boolean {
 }
 
 /** The row as a sentence, for who does not see the arrows. */
-export function sentenceOf(entry: Entry, record: TraceRecord, who = ''): string {
+export function sentenceOf(entry: Entry, record: TraceRecord, who = '', most = maxPayload): string {
   const { kind, fromActor, toActor } = entry;
   // What is to be seen must be in what is said: who speaks to the page says what it reads there.
   const label = who + labelOf(entry, record);
-  const payload = payloadOf(record);
+  const payload = payloadOf(record, most);
   const what = payload === '' ? label : `${label}, ${payload}`;
   const stamp = `${record.seq}, ${clockText(record.t)}`;
   if (kind === 'state' && record.kind === 'transition') return `${stamp}: ${fromActor} is now ${label}`;
@@ -83,18 +84,18 @@ function lastName(effect: string): string {
   return effect.slice(effect.lastIndexOf('/') + 1);
 }
 
-function fieldsOf(payload: Readonly<Record<string, unknown>>): string {
+function fieldsOf(payload: Readonly<Record<string, unknown>>, most: number): string {
   const text = Object.entries(payload)
-    .map(([field, value]) => `${field}: ${valueOf(value)}`)
+    .map(([field, value]) => `${field}: ${valueOf(value, most)}`)
     .join(', ');
-  return shortened(text);
+  return shortened(text, most);
 }
 
-function valueOf(value: unknown): string {
+function valueOf(value: unknown, most: number): string {
   if (value === undefined) return '';
-  return shortened(typeof value === 'string' ? value : JSON.stringify(value));
+  return shortened(typeof value === 'string' ? value : JSON.stringify(value), most);
 }
 
-function shortened(text: string): string {
-  return text.length <= maxPayload ? text : `${text.slice(0, maxPayload - 1)}…`;
+function shortened(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }

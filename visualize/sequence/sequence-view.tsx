@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { follows, goTo, place, size } from '../model/place.ts';
 import { isInStory } from '../model/story.ts';
 import { shownColumns, shownRows } from './sequence-current.ts';
-import { drawn as drawnForm, gutter, headHeight, type Layout, layoutOf, px, rowHeight } from './sequence-layout.ts';
+import { drawn as drawnForm, gutter, headHeight, type Layout, layoutFor, px, rowHeight } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import { SequenceHead, SequenceLifelines } from './sequence-lines.tsx';
 import { SequenceRow, SequenceStamp } from './sequence-row.tsx';
@@ -24,12 +24,12 @@ export function SequenceView(): JSX.Element {
   });
   const shown = shownRows.value;
   const columns = shownColumns.value;
-  const layout = layoutOf(columns.list.length, box.value.width);
+  const layout = layoutFor(columns, box.value.width);
   const length = shown?.length ?? 0;
   const first = Math.max(0, Math.floor(top.value / rowHeight) - spare);
   const end = Math.min(length, Math.ceil((top.value + box.value.height) / rowHeight) + spare);
   const here = shown?.rows.rowOf(place.value) ?? -1;
-  usePlaceInView(scroller, here, shown?.rows);
+  usePlaceInView(scroller, here, shown?.rows, `${box.value.width} ${box.value.height} ${columns.list.length}`);
   const drawn = useDrawnRows(columns, layout)(shown?.rows, first, end, here);
   return (
     <section class="sequence-view" aria-label="Messages">
@@ -37,8 +37,11 @@ export function SequenceView(): JSX.Element {
       <div
         class="sequence-scroll"
         ref={scroller}
+        style={{ '--seen-width': px(box.value.width) }}
         onScroll={(event) => {
-          top.value = event.currentTarget.scrollTop;
+          const { scrollTop, scrollLeft, style } = event.currentTarget;
+          top.value = scrollTop;
+          if (style.getPropertyValue('--scrolled') !== px(scrollLeft)) style.setProperty('--scrolled', px(scrollLeft));
         }}
       >
         <div class="sequence-page" style={{ width: px(layout.width) }}>
@@ -124,7 +127,12 @@ function onKey(event: KeyboardEvent): void {
 }
 
 /** The row of the place stays in view; who scrolled away from the end of a live trace is left alone. */
-function usePlaceInView(scroller: { readonly current: HTMLDivElement | null }, row: number, rows: unknown): void {
+function usePlaceInView(
+  scroller: { readonly current: HTMLDivElement | null },
+  row: number,
+  rows: unknown,
+  room: string,
+): void {
   const before = useRef(-1);
   useLayoutEffect(() => {
     const element = scroller.current;
@@ -138,9 +146,11 @@ function usePlaceInView(scroller: { readonly current: HTMLDivElement | null }, r
     showSideways(element, row);
     if (isSeen(row)) return;
     const isNear = Math.abs(row * rowHeight - (top + seen / 2)) < seen;
-    const margin = isNear ? 3 * rowHeight : seen / 3;
-    element.scrollTop = row * rowHeight < top ? row * rowHeight - margin : (row + 1) * rowHeight - seen + margin;
-  }, [row, rows]);
+    const margin = 3 * rowHeight;
+    const isBelow = row * rowHeight >= top;
+    // From far away it comes near the top, where also a window that ends within the view has it.
+    element.scrollTop = isNear && isBelow ? (row + 1) * rowHeight - seen + margin : row * rowHeight - margin;
+  }, [row, rows, room]);
 }
 
 /** Scrolls to the side when a row's arrow is not seen there. */
@@ -148,13 +158,27 @@ function showSideways(element: HTMLElement, row: number): void {
   const rows = shownRows.peek()?.rows;
   const columns = shownColumns.peek();
   if (rows === undefined || row >= rows.length) return;
-  const form = drawnForm(rows.row(row).entry, columns, layoutOf(columns.list.length, element.clientWidth));
+  const form = drawnForm(rows.row(row).entry, columns, layoutFor(columns, element.clientWidth));
   if (form === undefined) return;
   const { scrollLeft, clientWidth } = element;
-  const right = form.x + (form.form === 'arrow' ? form.length : 0) + 40;
-  if (form.x - gutter - 30 < scrollLeft) element.scrollLeft = form.x - gutter - 30;
-  else if (right > scrollLeft + clientWidth) element.scrollLeft = Math.min(right - clientWidth, form.x - gutter - 30);
+  const layout = layoutFor(columns, clientWidth);
+  const most = form.x - gutter - 30;
+  const least = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
+  // Of an arrow that is longer than the view a part is seen wherever it lies between its ends.
+  const [low, high] = [Math.min(least, most), Math.max(least, most)];
+  if (scrollLeft >= low && scrollLeft <= high) return;
+  const around = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
+    .filter((at) => at >= 0 && at < rows.length)
+    .flatMap((at) => drawnForm(rows.row(at).entry, columns, layout) ?? [])
+    .map((one) => one.x + (one.form === 'arrow' ? one.length / 2 : 0))
+    .sort((a, b) => a - b);
+  // As far as the row allows, its neighbours are seen as well.
+  const wanted = around[around.length >> 1]! - gutter - (clientWidth - gutter) / 2;
+  element.scrollLeft = Math.max(low, Math.min(wanted, high));
 }
+
+/** Rows before and behind one that are to be seen with it. */
+const neighbours = 6;
 
 function useSize(
   scroller: { readonly current: HTMLElement | null },

@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { connection, notice, source, sources } from '../model/connection.ts';
-import { reopen } from '../model/load.ts';
-import { jumpTo, recording, size } from '../model/place.ts';
+import { openSource, reopen } from '../model/load.ts';
+import { jumpTo, recording, session, size } from '../model/place.ts';
 import { Icon } from '../parts/icon.tsx';
 
 /** What the person must know of where the trace comes from. Nothing when all is well. */
@@ -11,6 +11,7 @@ export function Banners(): JSX.Element {
   return (
     <div class="banners" role="status">
       <ConnectionBanner />
+      <PartBanner />
       <GapBanner />
       {notice.value !== undefined && (
         <p class="banner note">
@@ -52,13 +53,19 @@ function ConnectionBanner(): JSX.Element | null {
       return (
         <p class="banner bad">
           <span>
-            <b>{recording.value === undefined ? `${name} cannot be opened.` : `${name} cannot be read any further.`}</b>{' '}
+            {sources.value[source.value] !== undefined && (
+              <b>
+                {recording.value === undefined ? `${name} cannot be opened. ` : `${name} cannot be read any further. `}
+              </b>
+            )}
             {sentence(how.reason)}
             {recording.value !== undefined && ` What comes before it is shown: ${size.value} records.`}
           </span>
-          <button type="button" onClick={reopen}>
-            Try again
-          </button>
+          {sources.value[source.value] !== undefined && (
+            <button type="button" onClick={reopen}>
+              Try again
+            </button>
+          )}
         </p>
       );
     case 'complete':
@@ -74,6 +81,24 @@ function ConnectionBanner(): JSX.Element | null {
     default:
       return null;
   }
+}
+
+/** A file for a colleague is seldom all. */
+function PartBanner(): JSX.Element | null {
+  size.value;
+  const open = recording.value;
+  const of = session.value?.part?.of;
+  if (open === undefined || of === undefined || connection.value.kind === 'opening') return null;
+  return (
+    <p class="banner note" data-part-of={of}>
+      <span>
+        <b>
+          Part of a trace: records {open.seqAt(0)}–{open.seqAt(open.length - 1)} of {of}.
+        </b>{' '}
+        What it comes to is told as the whole trace tells it.
+      </span>
+    </p>
+  );
 }
 
 /** A ring that has run over or a rotated file has let go of its beginning: that is how they are made, and no hole. */
@@ -148,6 +173,20 @@ export function Opening(): JSX.Element {
           <span class="progress-bar" />
           <p>Opening {sources.value[source.value]?.name ?? ''}</p>
           <p class="muted">{how.records > 0 ? `${how.records.toLocaleString('en')} records` : ''}</p>
+        </>
+      )}
+      {how.kind === 'failed' && sources.value.length > 0 && (
+        <>
+          <p>What can be opened:</p>
+          <ul class="sources">
+            {sources.value.map(({ name, place }, number) => (
+              <li key={name}>
+                <button type="button" title={place} onClick={() => void openSource(number)}>
+                  {name}
+                </button>
+              </li>
+            ))}
+          </ul>
         </>
       )}
     </div>

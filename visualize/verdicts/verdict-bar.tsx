@@ -99,6 +99,12 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
     <details
       class="verdicts"
       open={isOpen.value}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape' || !isOpen.value) return;
+        event.stopPropagation();
+        isOpen.value = false;
+        event.currentTarget.querySelector('summary')?.focus();
+      }}
       onToggle={({ currentTarget }) => {
         isOpen.value = currentTarget.open;
       }}

@@ -1,8 +1,9 @@
 /** What is said of the open trace, and which of it is about the place that is looked at. */
 import { computed, signal } from '@preact/signals';
+import { departuresVerdict } from '../../src/debugger/verdicts/departures.ts';
 import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
 import { connection } from '../model/connection.ts';
-import { place, recording, size } from '../model/place.ts';
+import { place, recording, session, size } from '../model/place.ts';
 import { firstAfter } from '../model/sorted.ts';
 
 const none: readonly Verdict[] = [];
@@ -11,9 +12,14 @@ const none: readonly Verdict[] = [];
 export const verdicts = computed<readonly Verdict[]>(() => {
   const open = recording.value;
   if (open === undefined || size.value === 0 || connection.value.kind === 'opening') return none;
+  // What its whole comes to cannot be found out from a part.
+  if (session.value?.part !== undefined) return session.value.part.verdicts;
   const { verdicts: follower } = open;
   const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
-  return isOver ? [...follower.found, ...follower.atEnd()].sort((a, b) => a.index - b.index) : follower.found.slice();
+  const departs = departuresVerdict(open.departures);
+  return [...follower.found, ...(isOver ? follower.atEnd() : []), ...(departs === undefined ? [] : [departs])].sort(
+    (a, b) => a.index - b.index,
+  );
 });
 
 /** The one that somebody asked for: where several are about one record, it is said. */

@@ -4,7 +4,7 @@ import type { CommandOutput } from '../command-output.ts';
 import { bundledDiagrams } from '../diagram/bundled.ts';
 import type { Diagram } from '../diagram/diagram.ts';
 import { loadDiagrams } from '../diagram/load.ts';
-import { openTrace, type TraceReading } from '../trace/read-trace.ts';
+import { halfWritten, openTrace, requireOneProgram, type TraceReading } from '../trace/read-trace.ts';
 import { type CheckReport, TraceChecker } from './check.ts';
 import { formatReport } from './check-report-text.ts';
 import { JudgedMessages } from './message-kinds.ts';
@@ -81,6 +81,7 @@ export async function checkTraces(
 async function checkOne(path: string, options: CheckCommandOptions): Promise<{ result: CheckedTrace; text?: string }> {
   const reading = await openTrace(path);
   try {
+    await requireOneProgram(path, reading);
     const diagrams = diagramsFor(reading.header.program, path, options.diagrams);
     if (options.format === 'mermaid') return await drawOne(path, reading, diagrams, options.around ?? aroundDefault);
     const checker = new TraceChecker(diagrams, reading.header);
@@ -136,11 +137,9 @@ function diagramsFor(program: string, trace: string, given: string | undefined):
 }
 
 function formatResult(result: CheckedTrace, diagrams: readonly Diagram[]): string {
-  return [
-    inOneLine(result),
-    ...result.cutOff.map((place) => `${place}: the line is half written and was left out`),
-    formatReport(result, diagrams),
-  ].join('\n');
+  return [inOneLine(result), ...halfWritten({ cutOff: () => result.cutOff }), formatReport(result, diagrams)].join(
+    '\n',
+  );
 }
 
 function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string {

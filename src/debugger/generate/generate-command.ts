@@ -36,7 +36,7 @@ export async function generateTests(
   const suite = suiteOf(loaded, options);
   const text = options.format === 'json' ? jsonOf(suite) : vitestOf(suite, loaded, request, options);
   if (options.output === undefined) output.out(text);
-  else writeOutput(options.output, text);
+  else writeOutput('--output', options.output, text);
   output.error(`${formatCoverage(suite, options.output)}\n`);
   return suite.tests.length === 0 ? 1 : 0;
 }

@@ -20,11 +20,13 @@ interface EpochSeen {
   readonly baseId?: number;
   readonly digest?: string;
   readonly orders?: number;
+  readonly binary?: string;
 }
 
 interface Desired {
   readonly digest: string;
   readonly orders: number;
+  readonly binary: string;
 }
 
 const settings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
@@ -58,6 +60,13 @@ const supervisorSamples: Samples = {
       const other = { digest: now === 'digest-1' ? 'digest-2' : 'digest-1', files: 1 };
       return now === '' ? [other] : [other, { digest: now, files: 1 }];
     },
+    'binary.changed': ({ value, context }) => {
+      // Between a request and its grant no time passes where there is a token: there it is as any other news.
+      if ((value as { running?: unknown }).running === 'waiting for a start') return [];
+      const isFirst = (context.desired as Desired).binary === '';
+      return [{ binary: isFirst ? 'second' : '', description: isFirst ? '1.40.0' : '1.39.3' }];
+    },
+    'binary.rejected': [{ reason: 'its hot restart version is 11.112' }],
     'config.rejected': [{ reason: 'tls.key is not the key of tls.crt' }],
     'supervisor.restart': [{ reason: 'SIGHUP' }],
     'supervisor.stop': [{ reason: 'SIGTERM' }],
@@ -93,13 +102,15 @@ const supervisorSamples: Samples = {
       context.restart === undefined ? [{ output: { end: 'failed' } }, { output: { end: 'called off' } }] : [],
   },
   // Epochs are known by their place and not by their number, configurations by whether they are the one that is wanted.
-  relevant: ({ epochs, desired, failures, recovery, restart, baseIds }) => [
-    (epochs as readonly EpochSeen[]).map(({ name, epoch, baseId, digest, orders, ...rest }) => ({
+  relevant: ({ epochs, desired, failures, recovery, restart, baseIds, provenBinary }) => [
+    (epochs as readonly EpochSeen[]).map(({ name, epoch, baseId, digest, orders, binary, ...rest }) => ({
       ...rest,
       second: baseId === (baseIds as readonly number[])[1],
       wanted: digest === (desired as Desired).digest && orders === (desired as Desired).orders,
+      other: binary !== (desired as Desired).binary,
     })),
     (desired as Desired).digest === '',
+    (desired as Desired).binary === provenBinary,
     failures,
     recovery,
     restart !== undefined,
@@ -155,6 +166,7 @@ const epochSamples: Samples = {
     epoch: 0,
     name: 'epoch-0',
     baseId: 7,
+    binary: '',
     validate: true,
     certificates: null,
     parentShutdownMs: 60_000,
@@ -233,18 +245,24 @@ const directorySamples: Samples = {
 };
 
 const statusSamples: Samples = {
-  inputs: [{ port: 15_020 }, { port: 0 }],
+  inputs: [
+    { port: 15_020, hasEnvoy: true, awaitsNames: false },
+    { port: 15_020, hasEnvoy: true, awaitsNames: true },
+    { port: 15_020, hasEnvoy: false, awaitsNames: true },
+    { port: 15_020, hasEnvoy: false, awaitsNames: false },
+    { port: 0, hasEnvoy: true, awaitsNames: false },
+  ],
   events: {
     'http.listening': [{ port: 15_020 }],
     'http.failed': [{ reason: 'address already in use' }],
     'readiness.asked': [{ request: 1 }],
+    'drain.ordered': [{ reason: '' }],
     'envoy.answered': [
-      { request: 1, by: 'admin', live: true, detail: 'LIVE', refused: '' },
-      { request: 1, by: 'admin', live: true, detail: 'LIVE', refused: 'tls: no certificate' },
-      { request: 1, by: 'admin', live: false, detail: 'DRAINING', refused: '' },
-      { request: 1, by: 'port', live: true, detail: 'port 15021 answers', refused: '' },
-      { request: 1, by: 'port', live: true, detail: 'port 15021 answers', refused: 'tls: no certificate' },
+      { request: 1, by: 'admin', live: true, detail: 'LIVE' },
+      { request: 1, by: 'admin', live: false, detail: 'DRAINING' },
+      { request: 1, by: 'port', live: true, detail: 'port 15021 answers' },
     ],
+    'listeners.refused': [{ listeners: [] }, { listeners: [{ name: 'tls', why: 'no certificate' }] }],
     'serving.began': [{ name: 'epoch-0', epoch: 0, baseId: 7 }],
     'serving.ended': [{ reason: 'Envoy ended' }],
     'handover.began': [{ name: 'epoch-1' }],
@@ -278,7 +296,7 @@ const xdsProxySamples: Samples = {
     'stream.ended': [{ stream: 1, reason: 'Envoy closed it' }],
     'upstream.failed': [{ stream: 1, reason: 'ECONNREFUSED', isRefusal: false, retryAfterMs: 0 }],
     'upstream.served': [{ stream: 1 }],
-    'trust-bundle.received': [{ roots: ['PEM'], hash: 'a' }],
+    'trust-bundle.received': [{ roots: ['PEM'], hash: 'a', members: [], tainted: [] }],
     'trust-bundle.served': [{ hash: 'a' }],
   },
   // Not how many streams may be opened now without a pause, nor after how many failures.
@@ -300,7 +318,7 @@ const xdsStreamSamples: Samples = {
       { code: 'UNAUTHENTICATED', reason: 'the token has ended', retryAfterMs: 0 },
     ],
     'downstream.invalid': [{ reason: 'no discovery request' }],
-    'bundle.arrived': [{ roots: ['PEM'], hash: 'a' }],
+    'bundle.arrived': [{ roots: ['PEM'], hash: 'a', members: [], tainted: [] }],
     'trust-bundle.served': [{ hash: 'a' }, { hash: 'b' }],
     'trust-bundle.refused': [{ hash: 'a', reason: 'no' }],
   },
@@ -313,6 +331,7 @@ const agentSamples: Samples = {
     { settings: { ...settings, dns: true } },
     { settings: { ...settings, identity } },
     { settings: { ...settings, dns: true, identity } },
+    { settings: { ...settings, runsEnvoy: false } },
   ],
   events: {
     'dns.listening': [{ addresses: ['127.0.0.1'], port: 15_053 }],
@@ -338,7 +357,7 @@ const agentSamples: Samples = {
 const parts = { authorities: 'roots-1', bundle: '' };
 
 const secretsSamples: Samples = {
-  input: identity,
+  inputs: [identity, { ...identity, source: 'files of services' }],
   events: {
     'sds.failed': [{ reason: 'address already in use' }],
     'sds.asked': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }, { name: 'nonsense' }],
@@ -346,12 +365,12 @@ const secretsSamples: Samples = {
     'sds.acknowledged': [{ name: 'ROOTCA', version: 'roots-1' }],
     'sds.rejected': [{ name: 'ROOTCA', version: 'roots-1', reason: 'no certificate' }],
     'secret.obtained': [
-      { name: 'default', version: 'certificate-1', authorities: 'roots-1', parts, endsAtMs: 1 },
-      { name: 'ROOTCA', version: 'roots-1', authorities: '', parts, endsAtMs: null },
+      { name: 'default', version: 'certificate-1', authorities: 'roots-1', root: 'root-1', parts, endsAtMs: 1 },
+      { name: 'ROOTCA', version: 'roots-1', authorities: '', root: '', parts, endsAtMs: null },
     ],
     'secret.lacking': [{ name: 'default', reason: 'the authority does not answer', attempts: 1, pauseMs: 500 }],
     'secret.ended': [{ name: 'default' }],
-    'trust-bundle.received': [{ roots: [], hash: 'bundle-1' }],
+    'trust-bundle.received': [{ roots: [], hash: 'bundle-1', members: [], tainted: [] }],
     'output.failed': [{ reason: 'no space left on device' }],
   },
   outcomes: { look: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }] },
@@ -384,12 +403,22 @@ const secretSamples: Samples = {
   ],
   events: {
     'secret.refresh': [{ parts }],
+    'secret.taint': [{ roots: ['root-1'] }, { roots: [] }],
     'files.changed': [{ path: 'certs/cert-chain.pem' }],
   },
   outcomes: {
     obtain: [
-      { output: { ...answered, outcome: 'obtained', version: 'one', authorities: 'roots-1', endsAtMs: 20_000 } },
-      { output: { ...answered, outcome: 'obtained', version: 'one', authorities: '', endsAtMs: null } },
+      {
+        output: {
+          ...answered,
+          outcome: 'obtained',
+          version: 'one',
+          authorities: 'roots-1',
+          root: 'root-1',
+          endsAtMs: 20_000,
+        },
+      },
+      { output: { ...answered, outcome: 'obtained', version: 'one', authorities: '', root: '', endsAtMs: null } },
       { output: { ...answered, outcome: 'refused', reason: 'it does not answer', unknown: false, pushbackMs: 0 } },
       { output: { ...answered, outcome: 'refused', reason: 'the token has ended', unknown: true, pushbackMs: 0 } },
       { output: { atMs: 30_000, draw: 0.5, outcome: 'refused', reason: 'it is late', unknown: false, pushbackMs: 0 } },
@@ -397,7 +426,7 @@ const secretSamples: Samples = {
     ],
     clock: [{ output: { atMs: 11_000 } }, { output: { atMs: 16_000 } }, { error: 'a fault' }],
   },
-  relevant: ({ version, endsAtMs, shown, parts: made }) => [version, endsAtMs, shown, made],
+  relevant: ({ version, endsAtMs, shown, parts: made, tainted }) => [version, endsAtMs, shown, made, tainted],
 };
 
 /** In the order in which a person meets them. */

@@ -1,7 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { checkTraces } from '../check/check-command.ts';
+import { exportOtlp } from '../otlp/otlp-command.ts';
 import { openTrace, readRecords } from '../trace/read-trace.ts';
 import { mergeInto } from './merge-command.ts';
 
@@ -22,4 +24,59 @@ test('traces of all versions become one that is read like any other, and where e
   expect(records).toHaveLength(lines.reduce((sum, count) => sum + count, 0) + 3);
   for (const [i, { t }] of records.entries()) if (i > 0) expect(t).toBeGreaterThanOrEqual(records[i - 1]!.t);
   expect(records.flatMap((record) => (record.kind === 'spawn' ? record.actor : []))).toContain('version-2:epoch-1');
+});
+
+test('no trace is lost by writing the whole, and what makes no sense is refused', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-merge-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [one, two, link] = ['one.trace', 'two.trace', 'link.trace'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  copyFileSync(join(stored, 'version-3.trace'), one);
+  copyFileSync(join(stored, 'version-2.trace'), two);
+  symlinkSync(one, link);
+  const output = { out: () => {}, error: () => {} };
+  const before = readFileSync(one, 'utf8');
+  for (const to of [one, link]) {
+    await expect(mergeInto(to, [one, two], output)).rejects.toMatchObject({ code: 'FLAG_INVALID' });
+  }
+  expect(readFileSync(one, 'utf8')).toBe(before);
+  const all = join(folder, 'all.trace');
+  await expect(mergeInto(all, [one], output)).rejects.toThrow('nothing to be merged with');
+  await expect(mergeInto(all, [one, two, link], output)).rejects.toThrow('is of the same run as one');
+  await mergeInto(all, [one, two], output);
+  // As the traces are that are in it.
+  expect(statSync(all).mode & 0o777).toBe(0o600);
+  await expect(mergeInto(join(folder, 'more.trace'), [all, one], output)).rejects.toThrow('several programs already');
+  const told: string[] = [];
+  expect(await checkTraces([all], { format: 'text' }, { out: () => {}, error: (text) => void told.push(text) })).toBe(
+    2,
+  );
+  expect(told.join('')).toContain('is of several programs (one, two)');
+});
+
+test('spans of programs on one axis are those of each of them', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-merge-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const all = join(folder, 'all.trace');
+  const traces = ['version-1.trace', 'version-2.trace'].map((name) => join(stored, name));
+  await mergeInto(all, traces, { out: () => {}, error: () => {} });
+  const spansOf = async (path: string): Promise<[string, number][]> => {
+    const to = join(folder, 'spans');
+    await exportOtlp(path, to, { out: () => {}, error: () => {} });
+    const requests = readFileSync(to, 'utf8')
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+    return requests
+      .flatMap(({ resourceSpans }) => resourceSpans)
+      .flatMap(({ scopeSpans }) => scopeSpans)
+      .flatMap(({ spans }) => spans)
+      .map((span) => [span.name, Math.round((span.endTimeUnixNano - span.startTimeUnixNano) / 1e6)]);
+  };
+  const alone = [...(await spansOf(traces[0]!)), ...(await spansOf(traces[1]!))];
+  expect(alone).toHaveLength(19);
+  expect(await spansOf(all)).toEqual(alone);
 });

@@ -1,8 +1,10 @@
-import { basename } from 'node:path';
-import { formatTraceLine } from '../../runtime/trace/trace.ts';
-import { openTrace, readRecords } from '../trace/read-trace.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { formatTraceLine, isSameRun } from '../../runtime/trace/trace.ts';
+import { halfWritten, openTrace, partsOf, readRecords } from '../trace/read-trace.ts';
+import { gapsIn } from '../trace/record-gaps.ts';
 import type { TraceOutput } from '../trace/trace-command.ts';
-import { writeOutput } from '../write-output.ts';
+import { refuseInput, writeOutput } from '../write-output.ts';
+import { labelsOf } from './labels.ts';
 import { type MergedTrace, mergeTraces, type ProgramTrace, placementInWords } from './merge-traces.ts';
 
 /**
@@ -11,8 +13,14 @@ import { type MergedTrace, mergeTraces, type ProgramTrace, placementInWords } fr
  * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID or FLAG_INVALID
  */
 export async function mergeInto(path: string, traces: readonly string[], { out, error }: TraceOutput): Promise<void> {
+  if (traces.length < 2) {
+    throw new ChartpilotError('FLAG_INVALID', `--merge ${path}: one trace has nothing to be merged with`, {
+      hint: '--merge takes the file to write, and then the traces: --merge all.trace a.trace b.trace.',
+    });
+  }
+  refuseInput('--merge', path, traces.flatMap(partsOf));
   const merged = await merge(traces, error);
-  writeOutput(path, formatMerged(merged));
+  writeOutput('--merge', path, formatMerged(merged), traces);
   await out(`${placementLines(merged).join('\n')}\n`);
 }
 
@@ -22,8 +30,20 @@ export async function merge(traces: readonly string[], error: (text: string) => 
   const programs: ProgramTrace[] = [];
   for (const [i, path] of traces.entries()) {
     const reading = await openTrace(path);
+    if (reading.header.programs !== undefined) {
+      await reading.close();
+      throw new ChartpilotError('FLAG_INVALID', `${path} is of several programs already`, {
+        hint: 'Merge the traces that these programs wrote.',
+      });
+    }
+    const same = programs.find(({ header }) => isSameRun(header, reading.header));
+    if (same !== undefined) {
+      await reading.close();
+      throw new ChartpilotError('FLAG_INVALID', `${path} is of the same run as ${same.label}: each program once`);
+    }
     const { records } = await readRecords(reading.records);
-    for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
+    for (const gap of gapsIn(records)) error(`${path}: ${gap}\n`);
+    for (const line of halfWritten(reading)) error(`${line}\n`);
     programs.push({ label: labels[i]!, header: reading.header, records });
   }
   return mergeTraces(programs);
@@ -40,15 +60,4 @@ export function placementLines({ placements, arrows, unplaced }: MergedTrace): s
     ...placements.map((placement) => `${placement.label}: ${placementInWords(placement)}`),
     `${arrows} arrows between them; ${unplaced} ends of arrows have no other end, or would point back in time`,
   ];
-}
-
-/** `gateway` of `traces/gateway.trace.ndjson`; numbered where two files are called alike. */
-function labelsOf(traces: readonly string[]): string[] {
-  const used = new Map<string, number>();
-  return traces.map((path) => {
-    const name = basename(path).replace(/\..*$/, '') || 'trace';
-    const count = (used.get(name) ?? 0) + 1;
-    used.set(name, count);
-    return count === 1 ? name : `${name} ${count}`;
-  });
 }

@@ -178,6 +178,10 @@ function weave(
       program: programs.map(({ label }) => label).join(' + '),
       pid: 0,
       startedAt: new Date(begin).toISOString(),
+      programs: programs.map(({ label, header: { program, pid, foreign } }) => ({
+        ...{ label, program, pid },
+        ...(foreign === true && { foreign }),
+      })),
       level: programs.every(({ header }) => header.level === 'full') ? 'full' : 'standard',
       machines: machines.all,
       ...(actors.length > 0 && { actors }),

@@ -6,9 +6,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
 import { formatTraceLine, type TraceBody, type TraceRecord } from '../../runtime/trace/trace.ts';
 import { RecordedRun } from '../trace/record-list.ts';
-import { exportOtlp, spansOf } from './otlp-command.ts';
+import { addressIn, exportOtlp } from './otlp-command.ts';
+import { spansOf } from './run-spans.ts';
 import { sendOtlp } from './send-otlp.ts';
 import type { Span } from './span.ts';
 
@@ -221,6 +223,11 @@ describe('a receiver', () => {
       (_, answer) => void answer.write('{'),
       /no answer in 200 ms|aborted|terminated/,
     ],
+    [
+      'would move the cursor',
+      (_, answer) => void answer.writeHead(500).end('\u001b[2Jbro\u0007ken'),
+      /answers 500: bro ken \(|answers 500: bro ken$/,
+    ],
     ['fails', (_, answer) => void answer.writeHead(500).end('broken'), /answers 500: broken/],
     [
       'sends elsewhere',
@@ -289,4 +296,27 @@ async function receiver(behave: (request: IncomingMessage, answer: ServerRespons
     server.close();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test.each([
+  ['127.0.0.1:4318', 'http://127.0.0.1:4318'],
+  ['localhost:4318/v1/traces', 'http://localhost:4318/v1/traces'],
+  ['[::1]:4318', 'http://[::1]:4318'],
+  ['ftp://collector:4318', 'http://collector:4318'],
+])('%s is an address that lacks its scheme, and no file', (to, meant) => {
+  expect(() => addressIn(to)).toThrow(ChartpilotError);
+  expect(refusalOf(() => addressIn(to)).hint).toContain(meant);
+});
+
+test.each(['spans.jsonl', './127.0.0.1:4318', 'C/spans', 'spans'])('%s is a file', (to) => {
+  expect(addressIn(to)).toBeUndefined();
+});
+
+function refusalOf(run: () => unknown): ChartpilotError {
+  try {
+    run();
+  } catch (error) {
+    return error as ChartpilotError;
+  }
+  throw new Error('it was taken');
 }

@@ -2,22 +2,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
-import { openTrace, readRecords } from '../trace/read-trace.ts';
-import { RecordedRun } from '../trace/record-list.ts';
+import { count } from '../../runtime/verdicts/words.ts';
+import { runsIn } from '../trace/program-runs.ts';
+import { halfWritten, openTrace, readRecords } from '../trace/read-trace.ts';
+import { gapsIn } from '../trace/record-gaps.ts';
 import type { TraceOutput } from '../trace/trace-command.ts';
 import { writeOutput } from '../write-output.ts';
-import { lifeSpans } from './life-spans.ts';
 import { otlpRequests } from './otlp-json.ts';
-import { pushSpans } from './push-spans.ts';
-import { restartSpans } from './restart-spans.ts';
+import { spansOf } from './run-spans.ts';
 import { type SendOptions, sendOtlp } from './send-otlp.ts';
-import type { Span } from './span.ts';
-
-/** What operations people look for in a run, as spans. */
-export function spansOf(run: RecordedRun): Span[] {
-  if (run.header.foreign === true) return lifeSpans(run);
-  return [...restartSpans(run), ...pushSpans(run)];
-}
 
 /**
  * `chartpilot trace --otlp`: restarts and pushes of a trace as OpenTelemetry traces.
@@ -33,12 +26,14 @@ export async function exportOtlp(
 ): Promise<void> {
   const url = addressIn(to);
   const reading = await openTrace(path);
-  const { header } = reading;
-  const spans = spansOf(new RecordedRun(header, (await readRecords(reading.records)).records));
-  for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
-  const requests = otlpRequests(header, spans, version());
+  const { records } = await readRecords(reading.records);
+  const runs = runsIn(reading.header, records).map((run) => ({ header: run.header, spans: spansOf(run) }));
+  const spans = runs.flatMap((run) => run.spans);
+  for (const line of halfWritten(reading)) error(`${line}\n`);
+  for (const gap of gapsIn(records)) error(`${path}: ${gap}: what is told may be wrong\n`);
+  const requests = runs.flatMap((run) => otlpRequests(run.header, run.spans, exportedBy()));
   if (url === undefined) {
-    writeOutput(to, requests.map((request) => `${JSON.stringify(request)}\n`).join(''));
+    writeOutput('--otlp', to, requests.map((request) => `${JSON.stringify(request)}\n`).join(''), reading.files);
   } else {
     for (const request of requests) {
       const rejected = await sendOtlp(url, request, options);
@@ -47,19 +42,26 @@ export async function exportOtlp(
   }
   const traces = new Set(spans.map(({ trace }) => trace)).size;
   await out(
-    `otlp: ${traces} traces, ${spans.length} spans → ${url === undefined ? to : `${url.origin}${url.pathname}`}\n`,
+    `otlp: ${count(traces, 'trace')}, ${count(spans.length, 'span')} → ${url === undefined ? to : `${url.origin}${url.pathname}`}\n`,
   );
 }
 
 /** An address without a path is a collector's base, as OpenTelemetry's exporters have it. */
-function addressIn(to: string): URL | undefined {
-  if (!/^https?:\/\//i.test(to)) return undefined;
+export function addressIn(to: string): URL | undefined {
+  if (!/^https?:\/\//i.test(to)) {
+    // What looks like an address is none of a file, even where a file could be called so.
+    if (!/^([a-z][a-z\d+.-]*:\/\/|[\w.-]+:\d+(\/|$)|\[[\da-f:]+\]:\d+)/i.test(to)) return undefined;
+    throw new ChartpilotError('FLAG_INVALID', `--otlp ${to} is no address of OTLP over HTTP`, {
+      hint: `Write http://${to.replace(/^.*:\/\//, '')}, or the path of a file (./NAME).`,
+    });
+  }
   if (!URL.canParse(to)) throw new ChartpilotError('FLAG_INVALID', `--otlp ${to} is no address`);
   const url = new URL(to);
   if (url.pathname === '/') url.pathname = '/v1/traces';
   return url;
 }
 
-function version(): string {
+/** As the scope of spans has it. */
+export function exportedBy(): string {
   return (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string }).version;
 }

@@ -3,7 +3,7 @@ import { ChartpilotError, type ErrorCode, explainError } from '../../runtime/err
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { loadMachine } from '../generate/load-machine.ts';
-import { openTrace } from '../trace/read-trace.ts';
+import { halfWritten, openTrace, requireOneProgram } from '../trace/read-trace.ts';
 import { machinesOfProgram } from './program-machines.ts';
 import { type ReplayReport, replay } from './replay.ts';
 import { formatReplay } from './replay-report-text.ts';
@@ -70,6 +70,7 @@ async function replayTrace(path: string, given: readonly AnyStateMachine[]): Pro
   const reading = await openTrace(path);
   const { header, files } = reading;
   const records: TraceRecord[] = [];
+  await requireOneProgram(path, reading);
   for await (const record of reading.records) records.push(record);
   const report = replay(header, records, [...machinesOfProgram(header.program), ...given]);
   mustTakePart(given, records);
@@ -114,7 +115,7 @@ function formatResult(result: ReplayedTrace): string {
   const verdict = result.difference === undefined ? 'the machines do what was recorded' : 'differs';
   return [
     `${result.files.join(' + ')}: ${verdict} (${result.program}, started ${result.startedAt})`,
-    ...result.cutOff.map((place) => `${place}: the line is half written and was left out`),
+    ...halfWritten({ cutOff: () => result.cutOff }),
     formatReplay(result),
   ].join('\n');
 }

@@ -2,6 +2,7 @@ import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import { gapBetween } from '../trace/record-gaps.ts';
 
 const recordInFull = 'record with --traceLevel full';
 
@@ -120,7 +121,7 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
   }
   const gap = records.findIndex((record, i) => record.seq !== i + 1);
   if (gap < 0) return;
-  throw new ChartpilotError('TRACE_INVALID', `records ${gap + 1} to ${records[gap]!.seq - 1} are missing`, {
+  throw new ChartpilotError('TRACE_INVALID', gapBetween(gap, records[gap]!.seq), {
     hint: 'a replay needs all of them; was the trace cut by hand, or written by a program that could not keep up?',
   });
 }

@@ -15,6 +15,11 @@ export interface NamedMachine {
 export const namedMachines: readonly NamedMachine[] = [
   ...ownMachines,
   {
+    name: 'binary-watcher',
+    file: 'machines/agent/binary-watcher.machine.ts',
+    load: async () => (await import('../../../machines/agent/binary-watcher.machine.ts')).binaryWatcherMachine,
+  },
+  {
     name: 'dns',
     file: 'machines/agent/dns.machine.ts',
     load: async () => (await import('../../../machines/agent/dns.machine.ts')).dnsMachine,

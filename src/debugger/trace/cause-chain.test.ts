@@ -71,6 +71,26 @@ describe('the causes of a record', () => {
     expect(why(superseded, 8)).toEqual(['owner-state 6', 'cause 5', 'cause 4', 'outside']);
   });
 
+  test('pass through an effect to what somebody else told its owner, when nothing came later; its own word is none', () => {
+    const pushed = listOf([
+      /* 1 */ { kind: 'spawn', actor: 'connection', machine: 'connection' },
+      /* 2 */ { kind: 'spawn', actor: 'connection/stream', parent: 'connection', cause: 1 },
+      /* 3 */ eventBody('connection', 'connection/stream', 'stream.order', 1),
+      /* 4 */ eventBody('outside', 'connection', 'push.order'),
+      /* 5 */ eventBody('connection/stream', 'connection', 'watch.changed'),
+      /* 6 */ eventBody('connection/stream', 'connection', 'response.sent'),
+      /* 7 */ eventBody('connection', 'connection/stream', 'stream.order', 6),
+      /* 8 */ eventBody('connection/stream', 'connection', 'response.sent'),
+      /* 9 */ eventBody('connections', 'connection', 'push.order'),
+      /* 10 */ { kind: 'transition', actor: 'connection', from: 'idle', to: 'over', on: 'push.order', cause: 9 },
+      /* 11 */ eventBody('connection/stream', 'connection', 'stream.closed'),
+    ]);
+    expect(why(pushed, 5)).toEqual(['owner-told 4', 'outside']);
+    expect(why(pushed, 6)).toEqual(['owner-told 4', 'outside']);
+    expect(why(pushed, 8).slice(0, 2)).toEqual(['told 7', 'cause 6']);
+    expect(why(pushed, 11).slice(0, 2)).toEqual(['owner-state 10', 'cause 9']);
+  });
+
   test('of an end are the step that it came with: its own, or that of the parent that stopped it', () => {
     expect(why(run, 15).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
     expect(why(run, 16).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
@@ -88,7 +108,7 @@ describe('the causes of a record', () => {
   test('that are not in the trace any more are said to be lost', () => {
     const rotated = listOf([eventBody('a', 'b', 'b.greet', 99), eventBody('b/effect', 'b', 'b.heard')], 100);
     expect(why(rotated, 100)).toEqual(['lost']);
-    expect(why(rotated, 101)).toEqual(['lost']);
+    expect(why(rotated, 101)).toEqual(['owner-told 100', 'lost']);
     expect(why(listOf([{ kind: 'timer', actor: 'a', timer: 't' }]), 1)).toEqual(['lost']);
     expect(why(listOf([{ kind: 'stop', actor: 'a', status: 'stopped' }]), 1)).toEqual(['lost']);
     expect(causeChain(rotated, 7)).toEqual({ links: [], origin: 'lost' });

@@ -21,6 +21,8 @@ export type CauseKind =
   | 'spawned'
   /** An effect did it in its own time; since it was spawned or told anything, its owner came into the state it was in: so. */
   | 'owner-state'
+  /** An effect did it in its own time; this is the last that somebody else had told its owner, since any of the above. */
+  | 'owner-told'
   /** An actor ended; this is the step in which it came to its end, or in which its parent stopped it. */
   | 'ended-by';
 
@@ -97,15 +99,19 @@ function startOfTimer(
 
 /**
  * What an effect does has no cause in the trace. The nearest to one is the last of these: what it was told, its spawn, and
- * the change that brought its owner into the state in which the owner waits for it. A process that ends while its epoch
- * drains ends because of what made the epoch drain, not of its start.
+ * the change that brought its owner into the state in which the owner waits for it, or what others told its owner. A process
+ * that ends while its epoch drains ends because of what made the epoch drain, not of its start; a response is sent for the push
+ * that its stream was told of, not for the acknowledgement before it.
  */
 function ownDoing(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);
   const reached = list.lastAbout(effect, reaching, index);
   const isEntered = ({ from }: TraceRecord & { kind: 'transition' }): boolean => from !== '';
   const since = (reached ?? -1) + 1;
+  const isOfOthers = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
+  const ordered = owner === undefined ? undefined : lastSuch(list, owner, 'event', index, isOfOthers, since);
   const entered = owner === undefined ? undefined : lastSuch(list, owner, 'transition', index, isEntered, since);
+  if (ordered !== undefined && ordered > (entered ?? -1)) return at(list, ordered, 'owner-told');
   if (entered === undefined) return at(list, reached, 'told');
   // What the owner told it on its way into that state says more than the state.
   if (reached !== undefined && causeIn(list.recordAt(reached)!) === causeIn(list.recordAt(entered)!)) {

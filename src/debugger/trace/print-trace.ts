@@ -36,12 +36,13 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
   return [`${placeOf(record, options)}  ${inOneLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
 }
 
-type OwnWay = 'told' | 'spawned' | 'owner-state';
+type OwnWay = 'told' | 'spawned' | 'owner-state' | 'owner-told';
 
 const ownWays: Readonly<Record<OwnWay, string>> = {
   told: '; it was last told',
   spawned: ', since',
   'owner-state': ', in the state that came with',
+  'owner-told': ', after its owner was told',
 };
 
 const stepsBack: Readonly<Record<Exclude<CauseKind, OwnWay>, string>> = {
@@ -132,7 +133,7 @@ function duration(ms: number): string {
 }
 
 /** A process may write anything: what would move the cursor or colour the terminal is left out. */
-function inOneLine(text: string): string {
+export function inOneLine(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what it is about.
   return text.replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ');
 }

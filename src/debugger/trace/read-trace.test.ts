@@ -129,6 +129,16 @@ describe('a trace file', () => {
     expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`, `${path}:6`] });
   });
 
+  test('has no line that never was a record, wherever records are missing', async () => {
+    for (const line of ['garbage', '  {', '<html>']) {
+      const path = file('t', `${headerLine}${eventLine}${line}\n${formatTraceLine(event(7))}`);
+      expect((await refusal(path)).message, line).toContain(`${path}:3: the line is not JSON`);
+    }
+    // A disk may be full after the first character.
+    const path = file('t', `${headerLine}${eventLine}{\n${formatTraceLine(event(7))}`);
+    expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`] });
+  });
+
   test('has two broken lines one after the other only when it is no trace any more', async () => {
     const path = file('t', `${headerLine}{"seq"\n{"seq"\n${formatTraceLine(event(7))}`);
     expect((await refusal(path)).message).toContain(`${path}:2: the line is not JSON`);

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import { isSameRun, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
 import { RecordArray } from './record-list.ts';
 import { TracePart } from './trace-part.ts';
 
@@ -18,6 +18,30 @@ export interface TraceReading {
   cutOff: () => readonly string[];
   /** For whoever does not read the records to their end. */
   close: () => Promise<void>;
+}
+
+/** The files that a trace may be in. */
+export function partsOf(path: string): string[] {
+  return [path, `${path}.1`];
+}
+
+/** What was left out of a trace that was read to its end, a line each. */
+export function halfWritten({ cutOff }: Pick<TraceReading, 'cutOff'>): string[] {
+  return cutOff().map((place) => `${place}: the line is half written and was left out`);
+}
+
+/**
+ * Some questions are about one program's trace.
+ *
+ * @throws ChartpilotError TRACE_INVALID where several are on one axis; it is closed then
+ */
+export async function requireOneProgram(path: string, { header: { programs }, close }: TraceReading): Promise<void> {
+  if (programs === undefined) return;
+  await close();
+  const labels = programs.map(({ label }) => label).join(', ');
+  throw new ChartpilotError('TRACE_INVALID', `${path} is of several programs (${labels})`, {
+    hint: 'Name the traces that they wrote themselves.',
+  });
 }
 
 /** Stands for standard input where a trace file is named. */
@@ -90,7 +114,7 @@ async function openParts(path: string): Promise<TracePart[]> {
 async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TracePart | undefined> {
   try {
     const part = await begun(name, file);
-    if (part.isOfRun(header)) return part;
+    if (isSameRun(part.header, header)) return part;
     await part.close();
   } catch (error) {
     if (!(error instanceof ChartpilotError && error.code === 'TRACE_INVALID')) throw error;

@@ -98,6 +98,11 @@ describe('what is printed', () => {
   });
 });
 
+test('where no record is as asked for, that is said', async () => {
+  const { out, error } = await printed({ actor: ['nobody'] });
+  expect({ out, error }).toEqual({ out: '', error: `${path}: no record is as asked for\n` });
+});
+
 describe('why a record happened', () => {
   test('is told back to where it began', async () => {
     const { out } = await printed({ why: 8 });
@@ -129,8 +134,9 @@ describe('why a record happened', () => {
   });
 
   test.each([
-    [{ why: 0 }, '--why 0: ', 'has no such record, but those from 1 to 1 and more'],
+    [{ why: 0 }, '--why 0: ', 'has no such record, but those from 1 on'],
     [{ why: 99 }, '--why 99: ', 'has no such record, but those from 1 to 10'],
+    [{ from: 5, to: 4 }, '--from 5 is behind --to 4', ''],
     [{ actor: ['epoch-N-1'] }, "--actor epoch-N-1 is no actor's name", ''],
   ])('is refused where the flag is wrong: %j', async (options, what, detail) => {
     const error = await printed(options).catch((cause: unknown) => cause);

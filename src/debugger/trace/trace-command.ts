@@ -3,7 +3,7 @@ import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runti
 import { matchName, type NamePattern, namePattern } from '../diagram/name-pattern.ts';
 import { causeChain } from './cause-chain.ts';
 import { formatCauses, formatRecord, type PrintOptions } from './print-trace.ts';
-import { openTrace, readRecords } from './read-trace.ts';
+import { halfWritten, openTrace, readRecords } from './read-trace.ts';
 
 export interface TraceCommandOptions {
   /** Only records of these actors, and of the effects below them; `epoch-N` is any epoch. */
@@ -43,15 +43,19 @@ export async function printTrace(
   }
   const print = printOptions(reading.header, options);
   const { from = 0, to = Number.POSITIVE_INFINITY } = options;
+  if (from > to) throw new ChartpilotError('FLAG_INVALID', `--from ${from} is behind --to ${to}`);
   const kinds = options.kind === undefined ? undefined : new Set<string>(options.kind);
+  let printed = 0;
   for await (const record of reading.records) {
     if (record.seq < from) continue;
     if (record.seq > to) break;
     if (kinds?.has(record.kind) === false) continue;
     if (actors !== undefined && !namesOf(record).some((name) => isOneOf(actors, name))) continue;
+    printed++;
     await out(options.format === 'json' ? formatTraceLine(record) : `${formatRecord(record, print)}\n`);
   }
-  for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
+  if (printed === 0) error(`${path}: no record is as asked for\n`);
+  for (const line of halfWritten(reading)) error(`${line}\n`);
 }
 
 async function whyText(
@@ -64,8 +68,7 @@ async function whyText(
   const index = list.indexOf(seq);
   if (index === undefined) {
     const [first, last] = [list.recordAt(0), list.recordAt(list.length - 1)];
-    const has =
-      first === undefined ? 'none' : `those from ${first.seq} to ${last!.seq}${last!.seq > seq ? ' and more' : ''}`;
+    const has = first === undefined ? 'none' : `those from ${first.seq} ${last!.seq > seq ? 'on' : `to ${last!.seq}`}`;
     throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: ${path} has no such record, but ${has}`);
   }
   const record = list.recordAt(index)!;

@@ -19,6 +19,10 @@ function list(form: Form): Form {
   return (value) => Array.isArray(value) && value.every(form);
 }
 
+function isBoolean(value: unknown): boolean {
+  return typeof value === 'boolean';
+}
+
 function oneOf(...words: readonly string[]): Form {
   return (value) => typeof value === 'string' && words.includes(value);
 }
@@ -112,8 +116,9 @@ export const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
     startedAt: text,
     level: text,
     machines: list(machine),
-    foreign: optional((value) => typeof value === 'boolean'),
+    foreign: optional(isBoolean),
     omits: optional(list(text)),
+    programs: optional(list(record({ label: text, program: text, pid: number, foreign: optional(isBoolean) }))),
     actors: optional(list(livingActor)),
   },
   spawn: { ...caused, actor: text, parent: optional(text), machine: optional(text) },

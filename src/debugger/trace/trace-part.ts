@@ -1,5 +1,6 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
-import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import { isSameRun, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
+import { LineSplitter, LineTooLong } from './line-splitter.ts';
 import { notJson, TraceLineReader } from './trace-line.ts';
 
 /** One file of a trace, or another stream of its text, that is being read. */
@@ -15,7 +16,7 @@ export class TracePart {
 
   private constructor(name: string, text: AsyncIterable<string | Buffer>) {
     this.name = name;
-    this.#lines = linesOf(text);
+    this.#lines = linesOf(text, (why) => this.invalid(why, this.#line + 1));
   }
 
   /** Reads the header. Throws TRACE_INVALID when there is none, or one of another version. */
@@ -36,10 +37,6 @@ export class TracePart {
     return this.#header!;
   }
 
-  isOfRun({ program, pid, startedAt }: TraceHeader): boolean {
-    return this.header.program === program && this.header.pid === pid && this.header.startedAt === startedAt;
-  }
-
   /**
    * The records, in the order of their numbers. A line without its end is left out where records are missing behind it: a
    * full disk leaves one in the middle.
@@ -55,13 +52,14 @@ export class TracePart {
       const line = this.#reader.read(text);
       if (typeof line === 'string') {
         if (half !== undefined) throw this.invalid(half.why, half.line);
-        // What is JSON was written to its end: it is wrong, not cut.
-        if (whole && line !== notJson) throw this.invalid(line);
+        // What is JSON was written to its end: it is wrong, not cut. What does not begin as a record was never one.
+        if (whole && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalid(line);
         half = { line: this.#line, why: line };
         continue;
       }
       if (line.kind === 'header') {
-        if (!this.isOfRun(line)) throw this.invalid('a second header: another run begins here; split the file');
+        if (!isSameRun(this.header, line))
+          throw this.invalid('a second header: another run begins here; split the file');
         continue;
       }
       if (line.seq <= last) throw this.invalid(`record ${line.seq} comes after record ${last}`);
@@ -103,13 +101,24 @@ interface Line {
   whole: boolean;
 }
 
-async function* linesOf(text: AsyncIterable<string | Buffer>): AsyncGenerator<Line> {
+/** @param refusal what is thrown at a line that is too long to be one */
+export async function* linesOf(
+  text: AsyncIterable<string | Buffer>,
+  refusal: (why: string) => Error,
+): AsyncGenerator<Line> {
   const decoder = new TextDecoder();
-  let rest = '';
+  const lines = new LineSplitter();
+  const next = (): string | undefined => {
+    try {
+      return lines.next();
+    } catch (error) {
+      throw error instanceof LineTooLong ? refusal(error.message) : error;
+    }
+  };
   for await (const chunk of text) {
-    const lines = (rest + (typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }))).split('\n');
-    rest = lines.pop()!;
-    for (const line of lines) yield { text: line, whole: true };
+    lines.push(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }));
+    for (let line = next(); line !== undefined; line = next()) yield { text: line, whole: true };
   }
+  const rest = lines.rest();
   if (rest !== '') yield { text: rest, whole: false };
 }

@@ -32,7 +32,7 @@ class RestartRun implements RuleRun {
     const { links } = causeChain(run, index, lost ? isLoss : isOrder);
     const root = links.at(-1);
     const gap = lostAt === undefined ? 0 : record.t - lostAt;
-    const why = root === undefined ? 'for a reason that is not in the trace' : reasonOf(root);
+    const why = root === undefined ? 'for a reason that is not in the trace' : reasonOf(root, links, run);
     const name = spoken(event.name);
     const sentence = hasServed
       ? `${name} ${before === undefined ? 'serves again' : `replaced ${spoken(before)}`}: ${why}; ${span(gap)} without a serving Envoy`
@@ -74,12 +74,12 @@ function isLoss({ record }: CauseLink): boolean {
   return record.event.during === 'serving' || record.event.during === 'draining';
 }
 
-function reasonOf({ record }: CauseLink): string {
+function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run): string {
   if (record.kind !== 'event') return 'the start of the agent';
   const { event } = record;
   switch (event.type) {
     case 'files.changed':
-      return `${typeof event.path === 'string' ? fileName(event.path) : 'a watched file'} changed`;
+      return `${filesChanged(record, links, run).join(', ')} changed`;
     case 'signal.received':
       return `ordered by ${text(event.signal)}`;
     case 'epoch.failed':
@@ -87,4 +87,31 @@ function reasonOf({ record }: CauseLink): string {
     default:
       return event.type;
   }
+}
+
+/** Changes that are looked at, beside the one that began it. */
+const mostChanges = 100;
+const mostNamed = 3;
+
+/** A certificate and its key are two files: all that changed up to the configuration that was told then, each once. */
+function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly CauseLink[], run: Run): string[] {
+  const told = links.find(({ record }) => record.kind === 'event' && record.event.type === 'config.changed')?.index;
+  const names = new Set<string>();
+  let at = told ?? links.at(-1)!.index + 1;
+  for (let looked = 0; looked < mostChanges; looked++) {
+    const found = run.lastAbout(to, ['event'], at);
+    const record = found === undefined ? undefined : run.recordAt(found);
+    if (found === undefined || record?.kind !== 'event' || isEarlier(record, links)) break;
+    if (record.event.type === 'files.changed') {
+      names.add(typeof record.event.path === 'string' ? fileName(record.event.path) : 'a watched file');
+    }
+    at = found;
+  }
+  const all = [...names].reverse();
+  return all.length <= mostNamed ? all : [...all.slice(0, mostNamed), `${all.length - mostNamed} more`];
+}
+
+/** What was told before belongs to another configuration. */
+function isEarlier({ seq }: TraceRecord, links: readonly CauseLink[]): boolean {
+  return seq < links.at(-1)!.record.seq;
 }

@@ -1,9 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { formatTraceLine, type TraceBody } from '../../runtime/trace/trace.ts';
+import { mergeInto } from '../merge/merge-command.ts';
+import { openTrace, readRecords } from '../trace/read-trace.ts';
 import { printSummary } from './summary-command.ts';
 
 let path: string;
@@ -46,6 +48,33 @@ test('a sentence is a line, with the number of its record, its time, and where t
     /^ +101 +250\.000 {2}✓ epoch 0 serves, 250 ms after the start\n +250 ms: 250 ms supervisor\n +101 .*• the trace breaks off/,
   );
   expect((await printed('text', true)).out).toContain('101 2026-03-01T03:12:00.250Z  ✓');
+});
+
+test('records that are missing are told: what is said may be wrong', async () => {
+  write(served);
+  const [header, first, second] = readFileSync(path, 'utf8').trimEnd().split('\n');
+  writeFileSync(path, [header, first, second!.replace('"seq":101', '"seq":110'), ''].join('\n'));
+  expect((await printed('text')).error).toBe(`${path}: records 101 to 109 are missing: what is told may be wrong\n`);
+});
+
+test('programs on one axis are judged each by itself, and named', async () => {
+  write(served);
+  const other = join(path, '../b.trace');
+  const all = join(path, '../all.trace');
+  writeFileSync(other, readFileSync(path, 'utf8').replace('"pid":1', '"pid":2'));
+  await mergeInto(all, [path, other], { out: () => {}, error: () => {} });
+  path = all;
+  const { out, error } = await printed('text');
+  expect(error).toBe('');
+  expect(out).toContain('✓ a: epoch 0 serves, 250 ms after the start\n');
+  expect(out).toContain('✓ b: epoch 0 serves, 250 ms after the start\n');
+  expect(out).not.toContain('replaced');
+  const { verdicts } = JSON.parse((await printed('json')).out);
+  const { records } = await readRecords((await openTrace(path)).records);
+  for (const { rule, record } of verdicts as { rule: string; record: number }[]) {
+    if (rule !== 'restart') continue;
+    expect(records.find(({ seq }) => seq === record)).toMatchObject({ event: { type: 'serving.began' } });
+  }
 });
 
 test('json names records by their numbers', async () => {

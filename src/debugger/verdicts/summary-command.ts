@@ -1,5 +1,6 @@
 import { placeOf } from '../trace/print-trace.ts';
-import { openTrace, readRecords } from '../trace/read-trace.ts';
+import { halfWritten, openTrace, readRecords } from '../trace/read-trace.ts';
+import { gapsIn } from '../trace/record-gaps.ts';
 import { RecordedRun } from '../trace/record-list.ts';
 import type { TraceCommandOptions, TraceOutput } from '../trace/trace-command.ts';
 import { formatVerdicts } from './format-verdicts.ts';
@@ -34,5 +35,6 @@ export async function printSummary(
     }));
     await out(`${JSON.stringify({ verdicts: told, broken: verdicts.broken }, undefined, 2)}\n`);
   }
-  for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
+  for (const gap of gapsIn(records)) error(`${path}: ${gap}: what is told may be wrong\n`);
+  for (const line of halfWritten(reading)) error(`${line}\n`);
 }

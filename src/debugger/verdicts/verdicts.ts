@@ -1,6 +1,7 @@
 /** Follows a trace with all rules. Runs in a browser. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { type ProgramRun, ProgramRuns } from '../trace/program-runs.ts';
 import { endingRule } from './ending.ts';
 import { failedTriesRule } from './failed-tries.ts';
 import { lostServingRule } from './lost-serving.ts';
@@ -22,6 +23,27 @@ export const rules: readonly VerdictRule[] = [
 /** Of a rule; a trace in which one finds more has another problem. */
 const mostOfARule = 1_000;
 
+interface OwnVerdicts extends ProgramRun {
+  readonly verdicts: Verdicts;
+}
+
+interface Programs {
+  readonly runs: ProgramRuns;
+  /** By their labels. */
+  readonly verdicts: ReadonlyMap<string, OwnVerdicts>;
+}
+
+function amongAll({ sentence, index, range, root, ...verdict }: Verdict, { label, places }: ProgramRun): Verdict {
+  const at = (own: number): number => places[own]!;
+  return {
+    ...verdict,
+    sentence: `${label}: ${sentence}`,
+    index: at(index),
+    range: [at(range[0]), at(range[1])],
+    ...(root !== undefined && { root: at(root) }),
+  };
+}
+
 /** A rule that follows this trace. */
 interface Asked {
   readonly name: string;
@@ -29,9 +51,10 @@ interface Asked {
   found: number;
 }
 
-/** What is said of a trace that grows. */
+/** What is said of a trace that grows. Of several programs on one axis each is judged as if it were alone. */
 export class Verdicts {
   readonly #run: Run;
+  readonly #programs: Programs | undefined;
   readonly #rules: Asked[];
   /** By the type of an event, or the kind of another record: who wants to see it. */
   readonly #byEvent = new Map<string, Asked[]>();
@@ -42,6 +65,14 @@ export class Verdicts {
 
   constructor(run: Run, use: readonly VerdictRule[] = rules) {
     this.#run = run;
+    const { programs } = run.header;
+    if (programs !== undefined) {
+      const runs = new ProgramRuns(run.header, programs);
+      const own = runs.all.map((one) => [one.label, { ...one, verdicts: new Verdicts(one.run, use) }] as const);
+      this.#programs = { runs, verdicts: new Map(own) };
+      this.#rules = [];
+      return;
+    }
     this.#rules = use.map(({ name, begin }) => ({ name, run: begin(), found: 0 }));
     for (const [at, { reads }] of use.entries()) {
       for (const type of new Set(reads.events)) listOf(this.#byEvent, type).push(this.#rules[at]!);
@@ -56,7 +87,7 @@ export class Verdicts {
 
   /** Rules that threw, and say nothing more. */
   get broken(): readonly BrokenRule[] {
-    return this.#broken;
+    return [...this.#broken, ...this.#own().flatMap(({ verdicts }) => verdicts.broken)];
   }
 
   /** Takes in the records that came since. */
@@ -67,13 +98,33 @@ export class Verdicts {
   /** Takes in the next record, for whoever has it at hand: it is in the run already. */
   take(record: TraceRecord): void {
     const index = this.#read++;
+    if (this.#programs !== undefined) {
+      this.#takeOwn(this.#programs, record, index);
+      return;
+    }
     const asked = record.kind === 'event' ? this.#byEvent.get(record.event.type) : this.#byKind.get(record.kind);
     if (asked !== undefined) this.#found.push(...this.#ask(asked, (rule) => rule.take(record, index, this.#run)));
   }
 
   /** What is to be said beside that if no record comes any more. */
   atEnd(): readonly Verdict[] {
+    if (this.#programs !== undefined) {
+      return this.#own().flatMap((own) => own.verdicts.atEnd().map((verdict) => amongAll(verdict, own)));
+    }
     return this.#ask(this.#rules, (rule) => rule.end?.(this.#run));
+  }
+
+  #own(): readonly OwnVerdicts[] {
+    return [...(this.#programs?.verdicts.values() ?? [])];
+  }
+
+  #takeOwn({ runs, verdicts }: Programs, record: TraceRecord, index: number): void {
+    const found = runs.add(record, index);
+    if (found === undefined) return;
+    const own = verdicts.get(found.label)!;
+    const before = own.verdicts.found.length;
+    own.verdicts.take(found.record);
+    this.#found.push(...own.verdicts.found.slice(before).map((verdict) => amongAll(verdict, own)));
   }
 
   #ask(asked: readonly Asked[], question: (rule: RuleRun) => readonly Verdict[] | undefined): readonly Verdict[] {

@@ -50,7 +50,7 @@ export async function drawDiagram(
   } else {
     const text = await textOf(await chartNamed(machine, recorded, options), options.format);
     if (options.output === undefined) output.out(text);
-    else writeOutput(options.output, text);
+    else writeOutput('--output', options.output, text);
   }
 }
 

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
+import { longestLine } from '../trace/line-splitter.ts';
 import { openTrace } from '../trace/read-trace.ts';
 import { parseTraceLine } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
@@ -23,15 +24,26 @@ export function fileSource(path: string, name = basename(path)): PageSource {
 
 const newline = 0x0a;
 
-/** The lines of files, one file after the other; without a last one that is only half written. */
+/**
+ * The lines of files, one file after the other; without a last one that is only half written. What is held back is the
+ * line whose end has not come. One that is too long to be a record is passed on as it comes: who reads it refuses it.
+ */
 async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
   for (const file of files) {
-    let rest: Buffer = Buffer.alloc(0);
+    let held: Buffer[] = [];
+    let heldBytes = 0;
     for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024 }) as AsyncIterable<Buffer>) {
       const end = chunk.lastIndexOf(newline) + 1;
-      if (end > 0) yield Buffer.concat([rest, chunk.subarray(0, end)]);
-      rest = end > 0 ? chunk.subarray(end) : Buffer.concat([rest, chunk]);
+      if (end > 0 || heldBytes > longestLine) {
+        yield* held;
+        held = [];
+        heldBytes = 0;
+      }
+      if (end > 0) yield chunk.subarray(0, end);
+      if (end < chunk.length) held.push(chunk.subarray(end));
+      heldBytes += chunk.length - end;
     }
+    const rest = Buffer.concat(held);
     // It may lack only its newline.
     if (typeof parseTraceLine(rest.toString('utf8')) !== 'string') yield Buffer.concat([rest, Buffer.from('\n')]);
   }

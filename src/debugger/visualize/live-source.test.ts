@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { event, header, traceText } from '../../../test/fixtures/traces.ts';
 import { silentLogger } from '../../runtime/log.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
@@ -59,6 +59,17 @@ describe('a program that runs', () => {
     expect(String(await broken)).toMatch(/aborted/);
   });
 
+  test('whose connection is reset breaks off too, and ends nobody else', async () => {
+    const { ring, source } = await start();
+    ring.write(event(1));
+    const trace: Readable = await source.read({ follow: true });
+    await once(trace, 'data');
+    const broken = once(trace, 'error').catch((error: unknown) => error);
+    program!.reset();
+    trace.resume();
+    expect(String(await broken)).toMatch(/aborted|ECONNRESET/);
+  });
+
   test('has another token after each start, and it is found', async () => {
     const first = await start();
     const { port } = program!;
@@ -102,12 +113,63 @@ describe('what cannot be attached to is told with what to do', () => {
     await expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toThrow(/is no trace/);
     server.close();
   });
+
+  test('a server that begins a line and goes on never', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const begun = Promise.withResolvers<void>();
+    const server = createServer((_, response) => {
+      response.write('{"kind":');
+      begun.resolve();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const asked = expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toMatchObject({
+      code: 'REQUEST_FAILED',
+      message: expect.stringContaining('no whole line in 5000 ms'),
+    });
+    await begun.promise;
+    // The answer's head is on its way; the limit of its first line begins with it.
+    while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    for (let waited = 0; waited < 10; waited++) {
+      vi.advanceTimersByTime(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await asked;
+  });
+
+  test('a server whose first line never ends', async () => {
+    const server = createServer((_, response) => {
+      const endless = Readable.from(
+        (function* () {
+          for (;;) yield 'x'.repeat(1024 * 1024);
+        })(),
+      );
+      pipeline(endless, response, () => {});
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    await expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toMatchObject({
+      code: 'TRACE_INVALID',
+      message: expect.stringContaining('longer than 64 million characters'),
+    });
+    server.close();
+  });
 });
 
 interface LiveProgram {
   readonly port: number;
   end(): Promise<void>;
   kill(): void;
+  /** As a kernel does for a program that is gone with something unread. */
+  reset(): void;
 }
 
 /** A program as the debugger sees it: the endpoint that pilot-agent and pilot-discovery have, on a port of its own. */
@@ -123,6 +185,8 @@ async function start({ port = 0 } = {}) {
     else if ('stream' in answer) answer.stream(response);
     else response.writeHead(answer.status, answer.headers).end(answer.body);
   });
+  const connections: Socket[] = [];
+  server.on('connection', (connection) => connections.push(connection));
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const bound = (server.address() as AddressInfo).port;
@@ -132,6 +196,9 @@ async function start({ port = 0 } = {}) {
     end: async () => {
       await endpoint.end();
       server.close();
+    },
+    reset: () => {
+      for (const connection of connections) connection.resetAndDestroy();
     },
     kill: () => {
       server.closeAllConnections();

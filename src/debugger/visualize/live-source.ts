@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
+import { LineSplitter, LineTooLong } from '../trace/line-splitter.ts';
 import { TraceLineReader } from '../trace/trace-line.ts';
 import { formatLiveAddress, type LiveAddress } from './live-address.ts';
 import type { PageSource } from './page-source.ts';
@@ -29,9 +29,11 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
     place,
     header: async () => {
       const trace = await request(address, options, false);
+      const limit = setTimeout(() => trace.destroy(new Error(`no whole line in ${answerLimitMs} ms`)), answerLimitMs);
       try {
         return await firstLine(trace, place);
       } finally {
+        clearTimeout(limit);
         trace.destroy();
       }
     },
@@ -51,6 +53,8 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
     agent: false,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
+  // Once the answer has begun, what goes wrong is told by it; the request's own word would end the program.
+  asked.on('error', () => {});
   const limit = setTimeout(() => asked.destroy(new Error(`no answer in ${answerLimitMs} ms`)), answerLimitMs);
   let answer: IncomingMessage;
   try {
@@ -97,17 +101,26 @@ function hintFor(status: number, { port }: LiveAddress, token: string | undefine
 const whichPort = 'Is it the port of pilot-agent or pilot-discovery?';
 
 async function firstLine(trace: IncomingMessage, place: string): Promise<TraceHeader> {
-  for await (const line of createInterface({ input: trace })) {
-    const header = new TraceLineReader().read(line);
-    if (typeof header === 'string') {
-      throw new ChartpilotError('TRACE_INVALID', `${place}: what it answers is no trace: ${header}`, {
-        hint: whichPort,
-      });
+  const line = await firstText(trace, place);
+  const header = line instanceof LineTooLong ? line.message : new TraceLineReader().read(line);
+  if (typeof header !== 'string' && header.kind === 'header') return header;
+  const why = typeof header === 'string' ? `: ${header}` : '';
+  throw new ChartpilotError('TRACE_INVALID', `${place}: what it answers is no trace${why}`, { hint: whichPort });
+}
+
+/** Up to its end the first line: anybody may be behind a port, and may never end it. */
+async function firstText(trace: IncomingMessage, place: string): Promise<string | LineTooLong> {
+  trace.setEncoding('utf8');
+  const lines = new LineSplitter();
+  try {
+    for await (const piece of trace as AsyncIterable<string>) {
+      lines.push(piece);
+      const line = lines.next();
+      if (line !== undefined) return line;
     }
-    if (header.kind === 'header') return header;
-    break;
+  } catch (error) {
+    if (error instanceof LineTooLong) return error;
+    throw new ChartpilotError('REQUEST_FAILED', `${place}: ${messageOf(error)}`, { hint: whichPort, cause: error });
   }
-  throw new ChartpilotError('TRACE_INVALID', `${place}: what it answers is no trace`, {
-    hint: whichPort,
-  });
+  return lines.rest();
 }

@@ -80,7 +80,7 @@ describe('several programs', () => {
     const path = join(folder, name);
     const timeline = { links: [{ ...links[0], side }] };
     const lines = [
-      headerWith({ machines: [{ id: name, states: [], transitions: [], timeline }] }),
+      headerWith({ program: name, machines: [{ id: name, states: [], transitions: [], timeline }] }),
       { ...event(1, 'passed'), event: { type: 'passed', nonce: 'n' } },
     ];
     writeFileSync(path, lines.map((line) => formatTraceLine(line as TraceLine)).join('') + more);
@@ -92,16 +92,25 @@ describe('several programs', () => {
     return readFileSync(output, 'utf8');
   };
 
+  test('are not written over by the page', async () => {
+    const path = written('a.trace', 'sends');
+    const before = readFileSync(path, 'utf8');
+    for (const output of [path, join(folder, '.', 'a.trace')]) {
+      await expect(run([path], { output })).rejects.toMatchObject({ code: 'FLAG_INVALID' });
+    }
+    expect(readFileSync(path, 'utf8')).toBe(before);
+  });
+
   test('are there each alone, and all on one axis with the arrows between them', async () => {
     const html = await page(written('a.trace', 'sends'), written('b.trace', 'receives'));
-    expect(html).toContain('on one axis');
+    expect(html).toContain('"name":"on one axis"');
     expect(html).toContain('b:light');
     expect(html).toContain('"letter"');
   });
 
   test('without an arrow between them are each alone; and so are those of which one cannot be read to its end', async () => {
-    expect(await page(written('a.trace', 'sends'), written('b.trace', 'sends'))).not.toContain('on one axis');
+    expect(await page(written('a.trace', 'sends'), written('b.trace', 'sends'))).not.toContain('"name":"on one axis"');
     const broken = written('c.trace', 'receives', '{"kind":"what"}\n');
-    expect(await page(written('a.trace', 'sends'), broken)).not.toContain('on one axis');
+    expect(await page(written('a.trace', 'sends'), broken)).not.toContain('"name":"on one axis"');
   });
 });

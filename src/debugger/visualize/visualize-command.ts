@@ -6,7 +6,9 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { loadDiagrams } from '../diagram/load.ts';
 import { formatMerged, merge } from '../merge/merge-command.ts';
-import { standardInput } from '../trace/read-trace.ts';
+import { togetherName } from '../page-data.ts';
+import { partsOf, standardInput } from '../trace/read-trace.ts';
+import { ownersOnly, refuseInput } from '../write-output.ts';
 import { fileSource } from './file-source.ts';
 import { formatLiveAddress, parseLiveAddress } from './live-address.ts';
 import { liveSource } from './live-source.ts';
@@ -41,6 +43,7 @@ export async function visualize(
   if (diagrams !== undefined) loadDiagrams(diagrams);
   const common = { sources, ...(diagrams !== undefined && { diagrams }) };
   if (options.output !== undefined) {
+    refuseInput('--output', options.output, files.flatMap(partsOf));
     await writePage(options.output, singleFile(common));
     output.error(`${options.output} is written: it opens in a browser without a server or a network\n`);
     return;
@@ -73,7 +76,7 @@ async function togetherOf(files: readonly string[]): Promise<PageSource[]> {
   if (!small) return [];
   try {
     const merged = await merge(files);
-    return merged.arrows === 0 ? [] : [memorySource('on one axis', formatMerged(merged))];
+    return merged.arrows === 0 ? [] : [memorySource(togetherName, formatMerged(merged))];
   } catch {
     // What is wrong in one of them is shown where it is looked at alone, with what is good before it.
     return [];
@@ -93,7 +96,7 @@ async function traceSource(file: string): Promise<PageSource> {
 
 async function writePage(path: string, text: AsyncGenerator<string>): Promise<void> {
   try {
-    await pipeline(Readable.from(text), createWriteStream(path));
+    await pipeline(Readable.from(text), createWriteStream(path, { mode: ownersOnly }));
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
     throw new ChartpilotError('FILE_UNREADABLE', `${path} cannot be written: ${messageOf(error)}`, {

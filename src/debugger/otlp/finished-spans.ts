@@ -1,0 +1,108 @@
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import { RecordedRun } from '../trace/record-list.ts';
+import { spansOf } from './run-spans.ts';
+import type { Span } from './span.ts';
+
+export interface Patience {
+  /** So long a trace that has ended stays as it is before it is told: what belongs to it may come in several records. */
+  readonly settleMs: number;
+  /** So long one that has not: who waits for a proxy that has left waits for ever. */
+  readonly staleMs: number;
+  /** Records that are kept; with more of them, traces that have not ended are told as they are. */
+  readonly mostRecords: number;
+}
+
+export const patience: Patience = { settleMs: 2_000, staleMs: 120_000, mostRecords: 50_000 };
+
+/** What asked for a restart, and the first change of a push, are in records before the one that the trace is named after. */
+const recordsBefore = 2_000;
+
+/** Finds the traces of a run that is still going on, each when it has ended. */
+export class FinishedSpans {
+  readonly #header: TraceHeader;
+  readonly #patience: Patience;
+  #records: TraceRecord[] = [];
+  #told = new Set<string>();
+  #hasNew = false;
+  /** Traces that were not told yet, as they were when they last changed. */
+  #seen = new Map<string, { readonly shape: string; readonly atMs: number }>();
+
+  constructor(header: TraceHeader, { settleMs, staleMs, mostRecords }: Patience = patience) {
+    this.#header = header;
+    this.#patience = { settleMs, staleMs, mostRecords };
+  }
+
+  get kept(): number {
+    return this.#records.length;
+  }
+
+  add(record: TraceRecord): void {
+    this.#records.push(record);
+    this.#hasNew = true;
+  }
+
+  /** Spans of the traces that have ended since the last time. */
+  take(nowMs: number): Span[] {
+    // Nothing has come, and nothing waits for its time.
+    if (!this.#hasNew && this.#seen.size === 0) return [];
+    this.#hasNew = false;
+    const tooMany = this.#records.length > this.#patience.mostRecords;
+    return this.#take((trace, spans) => tooMany || this.#isOver(trace, spans, nowMs));
+  }
+
+  /** The run is over: spans of all that were not told, as they are. */
+  end(): Span[] {
+    return this.#take(() => true);
+  }
+
+  #take(isOver: (trace: string, spans: readonly Span[]) => boolean): Span[] {
+    const all = Map.groupBy(spansOf(new RecordedRun(this.#header, this.#records)), ({ trace }) => trace);
+    const told = [...all].filter(([trace, spans]) => !this.#told.has(trace) && isOver(trace, spans));
+    for (const [trace] of told) {
+      this.#told.add(trace);
+      this.#seen.delete(trace);
+    }
+    this.#forget(all);
+    return told.flatMap(([, spans]) => spans);
+  }
+
+  #isOver(trace: string, spans: readonly Span[], nowMs: number): boolean {
+    const shape = JSON.stringify(spans.map((span) => [span.key, span.from, isOpen(span) ? '' : span.to, span.error]));
+    const before = this.#seen.get(trace);
+    if (before?.shape !== shape) {
+      this.#seen.set(trace, { shape, atMs: nowMs });
+      return false;
+    }
+    const { settleMs, staleMs } = this.#patience;
+    return nowMs - before.atMs >= (hasEnded(spans) ? settleMs : staleMs);
+  }
+
+  /** Records that no trace needs which was not told. */
+  #forget(all: ReadonlyMap<string, readonly Span[]>): void {
+    const half = this.#patience.mostRecords / 2;
+    if (this.#records.length <= half) return;
+    const needed = [...all]
+      .filter(([trace]) => !this.#told.has(trace))
+      .map(([, spans]) => Number(rootOf(spans).attributes['chartpilot.trace.seq']));
+    const first = this.#records.findIndex(({ seq }) => seq >= Math.min(...needed));
+    const from = Math.max(0, (first === -1 ? this.#records.length : first) - Math.min(recordsBefore, half));
+    this.#records = this.#records.slice(from);
+    // A trace whose records are gone cannot come again.
+    for (const trace of this.#told) if (!all.has(trace)) this.#told.delete(trace);
+  }
+}
+
+function rootOf(spans: readonly Span[]): Span {
+  return spans.find(({ key }) => key === '')!;
+}
+
+function isOpen({ attributes }: Span): boolean {
+  return attributes['chartpilot.unfinished'] === true;
+}
+
+/** A restart has ended when its Envoy was live, or what went wrong is known: between two of its phases none is open. */
+function hasEnded(spans: readonly Span[]): boolean {
+  if (spans.some(isOpen)) return false;
+  const isRestart = rootOf(spans).attributes['chartpilot.epoch.name'] !== undefined;
+  return !isRestart || spans.some(({ name, error }) => error !== undefined || name === 'initialise');
+}

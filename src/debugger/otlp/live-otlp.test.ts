@@ -1,0 +1,188 @@
+import type { ServerResponse } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { expect, onTestFinished, test } from 'vitest';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../../../test/harness/otlp-receiver.ts';
+import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
+import type { PageSource } from '../visualize/page-source.ts';
+import { FinishedSpans } from './finished-spans.ts';
+import { followOtlp, type LiveOtlpOptions } from './live-otlp.ts';
+import { SendQueue } from './send-queue.ts';
+
+const header = headerWith({ program: 'pilot-agent', pid: 7 });
+const quick: LiveOtlpOptions = { settleMs: 40, lookMs: 5, pauseMs: 1, endMs: 500 };
+
+/** A hot restart up to the life of its Envoy, and then the end of the one before. */
+function restartOf(number: number): { begins: TraceRecord[]; ends: TraceRecord[] } {
+  let seq = number * 100;
+  const [name, before] = [`epoch-${number}`, `epoch-${number - 1}`];
+  const told = (from: string, to: string, type: string, more: object = {}, cause?: number): TraceRecord => ({
+    ...{ kind: 'event', seq: ++seq, t: seq * 10, from, to, event: { type, ...more } },
+    ...(cause !== undefined && { cause }),
+  });
+  const born = (actor: string): TraceRecord => ({ kind: 'spawn', seq: ++seq, t: seq * 10, actor });
+  const begins = [
+    told('supervisor', 'agent', 'restart.decided', { name, how: 'hot restart', reason: 'SIGHUP', attempt: 1 }),
+    born(`${name}/process`),
+    told(`${name}/process`, name, 'process.spawned', { name, pid: 99 }),
+    told(name, 'supervisor', 'epoch.live', { name }),
+  ];
+  return {
+    begins: [...begins, told('supervisor', before, 'epoch.supersede', { name: before }, seq)],
+    ends: [told(before, 'supervisor', 'epoch.exited', { name: before })],
+  };
+}
+
+async function receiver(answers?: (response: ServerResponse) => void): Promise<OtlpReceiver> {
+  const started = await startOtlpReceiver(answers);
+  onTestFinished(() => started.close());
+  return started;
+}
+
+/** A program that runs: what is written here it has recorded. */
+function follow(to: string, options: LiveOtlpOptions = {}) {
+  const trace = new PassThrough({ highWaterMark: 1_000_000 });
+  // Connections that come after the first one.
+  const next: PassThrough[] = [];
+  const source: PageSource = {
+    ...{ name: 'agent', kind: 'live', place: '127.0.0.1:15020' },
+    header: () => Promise.resolve(header),
+    read: () => {
+      const connection = asked++ === 0 ? trace : next.shift();
+      return connection === undefined ? Promise.reject(new Error('ECONNREFUSED')) : Promise.resolve(connection);
+    },
+  };
+  let asked = 0;
+  const said = { out: '', error: '' };
+  const into = (name: keyof typeof said) => (text: string) => {
+    said[name] += text;
+    return Promise.resolve();
+  };
+  const output = { out: into('out'), error: into('error') };
+  const done = followOtlp(source, to, output, { ...quick, ...options });
+  trace.write(formatTraceLine(header));
+  return {
+    said,
+    done,
+    trace,
+    /** A connection that is there when the one before it breaks. */
+    again: (first: TraceHeader, records: readonly TraceRecord[]): PassThrough => {
+      const connection = new PassThrough({ highWaterMark: 1_000_000 });
+      connection.write([first, ...records].map(formatTraceLine).join(''));
+      next.push(connection);
+      return connection;
+    },
+    record: (records: TraceRecord[]) => void trace.write(records.map(formatTraceLine).join('')),
+  };
+}
+
+test('a restart is told when it has ended, while the program runs, and once', async () => {
+  const { address, requests } = await receiver();
+  const { record, trace, done, said } = follow(address);
+  const first = restartOf(1);
+  record(first.begins);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  // The one before it drains still.
+  expect(requests).toEqual([]);
+  record(first.ends);
+  await eventually('the restart is told', () => requests.length === 1);
+  expect(requests[0]).toEqual(['hot restart', 'start', 'initialise', 'drain']);
+  const second = restartOf(2);
+  record([...second.begins, ...second.ends]);
+  await eventually('the next one is told', () => requests.length === 2);
+  record(restartOf(3).begins);
+  trace.end();
+  await done;
+  // What had not ended with the program is told as it was, and nothing twice.
+  expect(requests.map((names) => names.length)).toEqual([4, 4, 4]);
+  expect(said).toEqual({ out: `otlp: 3 traces, 12 spans → ${address}/v1/traces\n`, error: '' });
+});
+
+test('a connection that breaks is made again: what had been told is not told twice, what came meanwhile is', async () => {
+  const { address, requests } = await receiver();
+  const { record, trace, again, done, said } = follow(address);
+  const [first, second, third] = [1, 2, 3].map(restartOf).map(({ begins, ends }) => [...begins, ...ends]);
+  record(first!);
+  await eventually('the first is told', () => requests.length === 1);
+  const back = again(header, [...first!, ...second!]);
+  trace.destroy(new Error('aborted'));
+  await eventually('the second is told', () => requests.length === 2);
+  back.write(third!.map(formatTraceLine).join(''));
+  back.end();
+  await done;
+  expect(said).toEqual({ out: `otlp: 3 traces, 12 spans → ${address}/v1/traces\n`, error: '' });
+  expect(requests).toHaveLength(3);
+});
+
+test.each([
+  ['nobody answers there any more', undefined],
+  ['another run answers there', { ...header, pid: 8 }],
+])('a program that is killed: what it had begun is told as it was, where %s', async (_, other) => {
+  const { address, requests } = await receiver();
+  const { record, trace, again, done, said } = follow(address, { againMs: 100 });
+  const { begins, ends } = restartOf(1);
+  record(begins);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  if (other !== undefined) again(other, ends);
+  trace.destroy(new Error('aborted'));
+  if (other === undefined) await expect(done).rejects.toMatchObject({ code: 'REQUEST_FAILED' });
+  else await done;
+  expect(said.out).toBe(`otlp: 1 trace, 4 spans → ${address}/v1/traces\n`);
+  expect(requests).toEqual([['hot restart', 'start', 'initialise', 'drain']]);
+});
+
+test('while a receiver hangs, the program is read on, and what waits is bounded and counted', async () => {
+  const { address } = await receiver(() => {});
+  const { record, trace, done, said } = follow(address, { timeoutMs: 60_000, settleMs: 0 });
+  for (let number = 1; number <= 300; number++) {
+    const { begins, ends } = restartOf(number);
+    record([...begins, ...ends]);
+    await new Promise((resolve) => setTimeout(resolve, 12));
+  }
+  await eventually('all is read', () => trace.readableLength === 0);
+  trace.end();
+  await done;
+  const [, lost = 0] = (/, (\d+) requests not delivered/.exec(said.out) ?? []).map(Number);
+  expect(lost).toBeGreaterThan(100);
+}, 30_000);
+
+test('a receiver that is away is told once, and ends nothing', async () => {
+  const { record, trace, done, said } = follow('http://127.0.0.1:1');
+  for (const number of [1, 2]) {
+    const { begins, ends } = restartOf(number);
+    record([...begins, ...ends]);
+    await new Promise((resolve) => setTimeout(resolve, 150));
+  }
+  trace.end();
+  await done;
+  expect(said.error.split('\n').filter(Boolean)).toHaveLength(1);
+  expect(said.out).toContain('2 requests not delivered');
+});
+
+test('records are kept for what has not ended, and no more of them than may be', () => {
+  const spans = new FinishedSpans(header, { settleMs: 10, staleMs: 1_000, mostRecords: 1_000 });
+  const names: string[] = [];
+  let most = 0;
+  for (let number = 1; number <= 2_000; number++) {
+    const { begins, ends } = restartOf(number);
+    for (const each of [...begins, ...(number % 10 === 0 ? [] : ends)]) spans.add(each);
+    if (number % 5 === 0) names.push(...spans.take(number * 20).map(({ trace }) => trace));
+    most = Math.max(most, spans.kept);
+  }
+  names.push(...spans.end().map(({ trace }) => trace));
+  expect(most).toBeLessThan(1_100);
+  expect(new Set(names).size).toBe(2_000);
+  // Each trace has four spans, and is told once.
+  expect(names).toHaveLength(8_000);
+});
+
+test('a hundred requests wait for a receiver, the newest', async () => {
+  const { address } = await receiver(() => {});
+  const queue = new SendQueue(new URL(address), { timeoutMs: 60_000 }, () => {});
+  for (let number = 0; number < 300; number++) queue.offer({ resourceSpans: [] });
+  // One is on its way.
+  expect({ waiting: queue.waiting, lost: queue.lost }).toEqual({ waiting: 100, lost: 199 });
+  await queue.end(10);
+  expect({ waiting: queue.waiting, lost: queue.lost }).toEqual({ waiting: 0, lost: 299 });
+});

@@ -1,0 +1,133 @@
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { isSameRun, type TraceHeader, type TraceLine, type TraceRecord } from '../../runtime/trace/trace.ts';
+import { count } from '../../runtime/verdicts/words.ts';
+import type { TraceOutput } from '../trace/trace-command.ts';
+import { TraceLineReader } from '../trace/trace-line.ts';
+import { linesOf } from '../trace/trace-part.ts';
+import type { PageSource } from '../visualize/page-source.ts';
+import { FinishedSpans, type Patience, patience } from './finished-spans.ts';
+import { addressIn, exportedBy } from './otlp-command.ts';
+import { otlpRequests } from './otlp-json.ts';
+import type { SendOptions } from './send-otlp.ts';
+import { SendQueue } from './send-queue.ts';
+import type { Span } from './span.ts';
+
+export interface LiveOtlpOptions extends SendOptions, Partial<Patience> {
+  /** Between two looks for traces that have ended. */
+  readonly lookMs?: number;
+  /** A connection that broke is made again for so long. */
+  readonly againMs?: number;
+  /** For what still waits for the receiver when the program has ended. */
+  readonly endMs?: number;
+}
+
+/**
+ * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`: restarts and pushes of a running program, each when it has ended, until
+ * the program has. The program does for it what it does for a page that is open: a receiver that is away or slow costs it nothing.
+ * A connection that breaks is made again while the same run answers; when it does not, what is known is told all the same.
+ *
+ * @throws ChartpilotError FLAG_INVALID, REQUEST_FAILED when the program does not answer (any more), TRACE_INVALID
+ */
+export async function followOtlp(
+  source: PageSource,
+  to: string,
+  { out, error }: TraceOutput,
+  options: LiveOtlpOptions = {},
+): Promise<void> {
+  const url = addressIn(to);
+  if (url === undefined)
+    throw new ChartpilotError('FLAG_INVALID', `--otlp ${to}: --attach goes with an http(s) address`);
+  const place = `${url.origin}${url.pathname}`;
+  const queue = new SendQueue(url, options, (problem) => error(`${place}: ${problem}\n`));
+  // Each trace is told once: a program that runs for months leaves two numbers here.
+  const told = { traces: 0, spans: 0 };
+  let run: FollowedRun | undefined;
+  const send = (found: readonly Span[]): void => {
+    if (run === undefined) return;
+    told.traces += new Set(found.map((span) => span.trace)).size;
+    told.spans += found.length;
+    for (const request of otlpRequests(run.header, found, exportedBy())) queue.offer(request);
+  };
+  let trace = await source.read({ follow: true });
+  const look = setInterval(() => send(run?.spans.take(performance.now()) ?? []), options.lookMs ?? 500);
+  let broken: unknown;
+  try {
+    for (;;) {
+      broken = undefined;
+      try {
+        for await (const line of readLines(trace, source.place)) {
+          if (line.kind !== 'header') run?.add(line);
+          else if (run === undefined) run = new FollowedRun(line, { ...patience, ...options });
+          else if (!isSameRun(run.header, line)) break;
+        }
+      } catch (problem) {
+        if (problem instanceof ChartpilotError) throw problem;
+        broken = problem;
+      }
+      if (broken === undefined) break;
+      const next = await readAgain(source, options.againMs ?? 5_000);
+      if (next === undefined) break;
+      trace = next;
+    }
+  } finally {
+    clearInterval(look);
+    trace.destroy();
+    send(run?.spans.end() ?? []);
+    await queue.end(options.endMs ?? 30_000);
+    const lost = queue.lost === 0 ? '' : `, ${count(queue.lost, 'request')} not delivered`;
+    await out(`otlp: ${count(told.traces, 'trace')}, ${count(told.spans, 'span')} → ${place}${lost}\n`);
+  }
+  if (broken !== undefined) {
+    throw new ChartpilotError(
+      'REQUEST_FAILED',
+      `${source.place}: the connection broke, and the program does not answer any more`,
+      { hint: 'It was killed or cannot be reached: what it had told was exported.', cause: broken },
+    );
+  }
+}
+
+/** What is known of the run that is followed, through all connections to it. */
+class FollowedRun {
+  readonly header: TraceHeader;
+  readonly spans: FinishedSpans;
+  #last = 0;
+
+  constructor(header: TraceHeader, options: Patience) {
+    this.header = header;
+    this.spans = new FinishedSpans(header, options);
+  }
+
+  /** Each connection begins with what the program remembers: records that were known come again. */
+  add(record: TraceRecord): void {
+    if (record.seq <= this.#last) return;
+    this.#last = record.seq;
+    this.spans.add(record);
+  }
+}
+
+/** The lines of one connection; what it begins and does not end is none. */
+async function* readLines(trace: Readable, place: string): AsyncGenerator<TraceLine> {
+  const invalid = (why: string): ChartpilotError => new ChartpilotError('TRACE_INVALID', `${place}: ${why}`);
+  const reader = new TraceLineReader();
+  for await (const { text, whole } of linesOf(trace, invalid)) {
+    if (!whole) return;
+    const line = reader.read(text);
+    if (typeof line === 'string') throw invalid(line);
+    yield line;
+  }
+}
+
+/** @returns undefined when nobody answers in time */
+async function readAgain(source: PageSource, limitMs: number): Promise<Readable | undefined> {
+  const until = performance.now() + limitMs;
+  for (;;) {
+    await sleep(limitMs / 20);
+    try {
+      return await source.read({ follow: true });
+    } catch {
+      if (performance.now() >= until) return undefined;
+    }
+  }
+}

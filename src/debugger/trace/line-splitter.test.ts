@@ -1,0 +1,119 @@
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import fc from 'fast-check';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { formatTraceLine } from '../../runtime/trace/trace.ts';
+import { fileSource } from '../visualize/file-source.ts';
+import { LineSplitter, LineTooLong, longestLine } from './line-splitter.ts';
+import { openTrace } from './read-trace.ts';
+
+let folder: string | undefined;
+afterEach(() => {
+  vi.restoreAllMocks();
+  if (folder !== undefined) rmSync(folder, { recursive: true });
+  folder = undefined;
+});
+
+function linesIn(pieces: readonly string[]): string[] {
+  const splitter = new LineSplitter();
+  const lines: string[] = [];
+  for (const piece of pieces) {
+    splitter.push(piece);
+    for (let line = splitter.next(); line !== undefined; line = splitter.next()) lines.push(line);
+  }
+  return [...lines, splitter.rest()];
+}
+
+test('lines are the same in whatever pieces they come', () => {
+  const piece = fc.string({ unit: fc.constantFrom('a', 'ä', '\r', '\n') });
+  fc.assert(
+    fc.property(fc.array(piece), (pieces) => {
+      expect(linesIn(pieces)).toEqual(pieces.join('').split('\n'));
+    }),
+  );
+});
+
+test('a line that never ends is given up', () => {
+  const splitter = new LineSplitter();
+  const piece = 'x'.repeat(1024 * 1024);
+  for (let length = 0; length < longestLine; length += piece.length) {
+    splitter.push(piece);
+    expect(splitter.next()).toBeUndefined();
+  }
+  splitter.push('x');
+  expect(() => splitter.next()).toThrow(LineTooLong);
+});
+
+/** A trace file whose second line has so many MiB. */
+async function fileWith(megabytes: number): Promise<string> {
+  folder ??= mkdtempSync(join(tmpdir(), 'chartpilot-lines-'));
+  const path = join(folder, `${megabytes}.trace`);
+  const text = function* (): Generator<string> {
+    yield formatTraceLine(headerWith({ program: 'pilot-agent', pid: 7 }));
+    for (let count = 0; count < megabytes; count++) yield 'x'.repeat(1024 * 1024);
+  };
+  await pipeline(Readable.from(text()), createWriteStream(path));
+  return path;
+}
+
+/** Characters and bytes that were looked through or copied in whole strings and buffers. */
+async function workOf(reading: () => Promise<unknown>): Promise<number> {
+  let work = 0;
+  const { indexOf, split } = String.prototype;
+  const { concat } = Buffer;
+  vi.spyOn(String.prototype, 'indexOf').mockImplementation(function (this: string, what, from = 0) {
+    if (what === '\n') work += this.length - from;
+    return indexOf.call(this, what, from);
+  });
+  vi.spyOn(String.prototype, 'split').mockImplementation(function (this: string, ...given: unknown[]) {
+    work += this.length;
+    return Reflect.apply(split, this, given) as string[];
+  });
+  vi.spyOn(Buffer, 'concat').mockImplementation((list, length) => {
+    const joined = length === undefined ? concat.call(Buffer, list) : concat.call(Buffer, list, length);
+    work += joined.length;
+    return joined as ReturnType<typeof Buffer.concat>;
+  });
+  await reading();
+  vi.restoreAllMocks();
+  return work;
+}
+
+describe('a line of many megabytes costs as much as many lines of as much', () => {
+  const mebibyte = 1024 * 1024;
+  const readers: [string, (path: string) => Promise<unknown>][] = [
+    [
+      'for a command that reads a trace',
+      async (path) => {
+        for await (const _ of (await openTrace(path)).records);
+      },
+    ],
+    [
+      'for the server of the page',
+      async (path) => {
+        for await (const _ of await fileSource(path).read({ follow: false }));
+      },
+    ],
+  ];
+  test.each(readers)('%s', async (_, read) => {
+    const [small, large] = [await fileWith(8), await fileWith(32)];
+    expect(await workOf(() => read(small))).toBeLessThan(4 * 8 * mebibyte);
+    expect(await workOf(() => read(large))).toBeLessThan(4 * 32 * mebibyte);
+  });
+});
+
+test('a command says that a line of a hundred megabytes is none, the server of the page passes it on', async () => {
+  const path = await fileWith(100);
+  const reading = await openTrace(path);
+  await expect(reading.records[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+    code: 'TRACE_INVALID',
+    message: expect.stringContaining(`${path}:2: the line is longer than 64 million characters: it is no record`),
+  });
+  let bytes = 0;
+  for await (const piece of await fileSource(path).read({ follow: false })) bytes += (piece as Buffer).length;
+  expect(bytes).toBeGreaterThan(longestLine);
+});

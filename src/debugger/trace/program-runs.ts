@@ -1,0 +1,81 @@
+/** The programs that are in one trace together, each as if it were alone. Runs in a browser. */
+import type { MergedProgram, TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import { RecordedRun } from './record-list.ts';
+
+/** What one of them did. Numbers and times are those of all; names are its own. */
+export interface ProgramRun {
+  readonly label: string;
+  readonly run: RecordedRun;
+  /** The place among all of each of its records. */
+  readonly places: readonly number[];
+}
+
+interface GrowingRun extends ProgramRun {
+  readonly records: TraceRecord[];
+  readonly places: number[];
+}
+
+export class ProgramRuns {
+  readonly #byLabel: ReadonlyMap<string, GrowingRun>;
+
+  constructor(header: TraceHeader, programs: readonly MergedProgram[]) {
+    const runs = programs.map(({ label, program, pid, foreign }): GrowingRun => {
+      const { programs: _, actors, ...common } = header;
+      const own = actors?.filter(({ actor }) => labelOf(actor) === label).map((actor) => withoutLabel(actor, label));
+      const records: TraceRecord[] = [];
+      const alone = { ...common, program, pid, ...(foreign && { foreign }), ...(own?.length && { actors: own }) };
+      return { label, run: new RecordedRun(alone, records), places: [], records };
+    });
+    this.#byLabel = new Map(runs.map((run) => [run.label, run]));
+  }
+
+  get all(): readonly ProgramRun[] {
+    return [...this.#byLabel.values()];
+  }
+
+  /**
+   * Takes the record at a place among all.
+   *
+   * @returns whose it is, and the record as its program has it; undefined for what goes from one program to another
+   */
+  add(record: TraceRecord, place: number): { readonly label: string; readonly record: TraceRecord } | undefined {
+    const label = programOf(record);
+    const run = label === undefined ? undefined : this.#byLabel.get(label);
+    if (run === undefined) return undefined;
+    const own = withoutLabel(record, run.label);
+    run.records.push(own);
+    run.places.push(place);
+    return { label: run.label, record: own };
+  }
+}
+
+function programOf(record: TraceRecord): string | undefined {
+  if (record.kind !== 'event') return labelOf(record.actor);
+  const [from, to] = [labelOf(record.from), labelOf(record.to)];
+  return record.from === 'outside' || from === to ? to : undefined;
+}
+
+/** A label has no colon; an actor of a program alone has none either. */
+function labelOf(actor: string): string | undefined {
+  const end = actor.indexOf(':');
+  return end < 0 ? undefined : actor.slice(0, end);
+}
+
+/** Fields that name an actor; in a transition `from` and `to` are states. */
+function withoutLabel<Named extends object>(named: Named, label: string): Named {
+  const copy = { ...named } as Record<string, unknown>;
+  const fields = copy.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
+  for (const field of fields) {
+    const name = copy[field];
+    if (typeof name === 'string' && name.startsWith(`${label}:`)) copy[field] = name.slice(label.length + 1);
+  }
+  return copy as Named;
+}
+
+/** A run for each program of a trace; of most there is one. */
+export function runsIn(header: TraceHeader, records: readonly TraceRecord[]): readonly RecordedRun[] {
+  if (header.programs === undefined) return [new RecordedRun(header, records)];
+  const runs = new ProgramRuns(header, header.programs);
+  for (const [place, record] of records.entries()) runs.add(record, place);
+  return runs.all.map(({ run }) => run);
+}

@@ -1,0 +1,19 @@
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+
+const mostTold = 3;
+
+/** Where numbers are missing among records, in words: what is said of the others may be wrong. */
+export function gapsIn(records: readonly TraceRecord[]): string[] {
+  const gaps = records.flatMap(({ seq }, place) => {
+    const before = records[place - 1]?.seq;
+    if (before === undefined || seq === before + 1) return [];
+    return gapBetween(before, seq);
+  });
+  if (gaps.length <= mostTold) return gaps;
+  return [...gaps.slice(0, mostTold), `records are missing in ${gaps.length - mostTold} other places`];
+}
+
+/** Of two numbers that are not one after the other. */
+export function gapBetween(before: number, after: number): string {
+  return after === before + 2 ? `record ${before + 1} is missing` : `records ${before + 1} to ${after - 1} are missing`;
+}
