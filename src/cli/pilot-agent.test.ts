@@ -17,6 +17,17 @@ test.each([
   ['a command that there is not', ['serve'], /unknown command 'serve'\n.*--help/],
   ['a flag without its value', ['proxy', '--restartPolicy'], /'--restartPolicy <policy>' argument missing\n.*--help/],
   ['too few words', ['request', 'GET'], /missing required argument 'path'\n.*--help/],
+  [
+    '§1.1 a flag that nobody knows, before the command',
+    ['--bogus', 'proxy', 'waypoint'],
+    /Invalid proxy Type: waypoint/,
+  ],
+  ['§1.1 its value too', ['--bogus', 'of it', 'proxy', 'waypoint', '--other=1'], /Invalid proxy Type: waypoint/],
+  [
+    '§1.1 a flag of the command before it',
+    ['--log_target', '/nowhere/log', 'proxy', 'waypoint', '--watchDelay', 'soon'],
+    /Invalid proxy Type: waypoint/,
+  ],
   ['another role', ['proxy', 'waypoint'], /Invalid proxy Type: waypoint\n.*Say sidecar or router/],
   [
     'several values at once',
@@ -39,6 +50,13 @@ test.each([
   const { code, told } = run(...args);
   expect(told).toMatch(expected);
   expect(told.split('\n').length).toBeLessThan(5);
+  expect(code).toBe(255);
+});
+
+test('§1.1 a flag that nobody knows, before another command than proxy', () => {
+  const { code, told } = run('--bogus=1', 'wait', '--timeoutSeconds', '0');
+  expect(told).toMatch(/ignored, of no use to wait: --bogus=1\n/);
+  expect(told).toMatch(/timeout waiting for Envoy/);
   expect(code).toBe(255);
 });
 

@@ -59,6 +59,21 @@ function pilotAgent(): Command {
   return program;
 }
 
+/**
+ * Flags before the command's name are those of `proxy`, as the reference has them; whichever it does not know it ignores, and other
+ * commands ignore all (spec/agent.md §1.1). A word after an unknown flag is its value, unless it names a command.
+ */
+function commandFirst(program: Command, args: readonly string[]): readonly string[] {
+  const names = new Set(program.commands.map((command) => command.name()));
+  const at = args.findIndex((arg) => names.has(arg));
+  if (at <= 0 || !args[0]!.startsWith('-') || args.slice(0, at).some((arg) => arg === '-h' || arg === '--help'))
+    return args;
+  const [before, command, after] = [args.slice(0, at), args[at]!, args.slice(at + 1)];
+  if (command === 'proxy') return [command, ...after, ...before];
+  standardError.write(`pilot-agent: ignored, of no use to ${command}: ${before.join(' ')}\n`);
+  return [command, ...after];
+}
+
 function proxyCommand(): Command {
   const command = new Command('proxy')
     .summary('run Envoy until told to end')
@@ -142,4 +157,6 @@ function envoyScopeLevel({ logLevel }: ProxyOptions): string {
   return /\b(debug|trace)\b/.test(`${logLevel.level},${logLevel.components}`) ? 'envoy:debug' : '';
 }
 
-await runProgram(pilotAgent(), { misused: setUpFailed, failed: () => setUpFailed });
+const program = pilotAgent();
+const codes = { misused: setUpFailed, failed: () => setUpFailed };
+await runProgram(program, codes, commandFirst(program, process.argv.slice(2)));

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
+import { parse } from 'yaml';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const root = packageRoot();
@@ -23,6 +24,20 @@ test.each(programs)(
     const { stdout } = await execa(process.execPath, ['-r', look, join(root, 'dist', `${program}.mjs`), '--help']);
     expect(stdout).toContain('NativeModule fs');
     expect(stdout).not.toContain('undici');
+  },
+);
+
+test.each(['pilot-agent', 'pilot-discovery'])(
+  '%s as it is built says its version as YAML and as JSON',
+  async (program) => {
+    const version = async (format: string): Promise<string> =>
+      (await execa(join(root, 'bin', program), ['version', '-o', format])).stdout;
+    const { clientVersion } = parse(await version('yaml')) as { clientVersion: object };
+    expect(clientVersion).toMatchObject({
+      version: expect.stringMatching(/^\d/),
+      runtime: expect.stringMatching(/^node v/),
+    });
+    expect(JSON.parse(await version('json'))).toEqual({ clientVersion });
   },
 );
 

@@ -11,6 +11,8 @@ export interface BootstrapInput {
   readonly mesh: string;
   readonly labels: string;
   readonly annotations: string;
+  /** Whether the workload has an identity: without one, what needs a certificate is refused. */
+  readonly hasCredentialServer: boolean;
 }
 
 /** Texts that something in the way of a bootstrap may stumble over. */
@@ -64,6 +66,7 @@ const hostileText = fc.oneof(
   fc.string({ maxLength: 12 }),
 );
 const plainText = fc.constantFrom('web', 'a.b', 'web-0', 'my_tag', 'shop', 'request.host', 'outbound', 'x|y');
+const tagName = fc.constantFrom('my_tag', 'request.host', 'a/b', 'destination_port');
 const address = fc.constantFrom('zipkin:9411', '10.0.0.7:8126', '[2001:db8::7]:80', '$(HOST_IP):8126', 'a.b.svc:15012');
 const duration = fc.constantFrom('1s', '45s', '1h', '1.5s', '2m30s', '100h');
 const number = fc.oneof(
@@ -117,7 +120,7 @@ const tracing = some({
   zipkin: mostly(some({ address: mostly(address) })),
   datadog: mostly(some({ address: mostly(address) })),
   lightstep: mostly(some({ address: mostly(address), accessToken: mostly(plainText) })),
-  stackdriver: mostly(some({ debug: anyValue })),
+  stackdriver: mostly(some({ debug: mostly(fc.boolean()) })),
   sampling: mostly(fc.double({ min: 0, max: 100 }), number),
   maxPathTagLength: mostly(fc.nat(300), number),
   customTags: mostly(fc.dictionary(plainText, some({ literal: some({ value: mostly(plainText) }) }), { maxKeys: 2 })),
@@ -136,7 +139,10 @@ const proxyConfig = some({
   statusPort: mostly(fc.integer({ min: 0, max: 65_535 }), number),
   concurrency: mostly(fc.nat(8), number),
   statNameLength: mostly(fc.constant(189), number),
-  statsdUdpAddress: mostly(fc.constantFrom('10.0.0.1:8125', '[::1]:8125', '[fe80::1%eth0]:8125', 'statsd:8125')),
+  statsdUdpAddress: mostly(
+    fc.constantFrom('10.0.0.1:8125', '[::1]:8125', 'statsd:8125'),
+    fc.oneof(fc.constant('[fe80::1%eth0]:8125'), hostileText),
+  ),
   zipkinAddress: mostly(address),
   meshId: mostly(plainText),
   interceptionMode: mostly(fc.constantFrom('REDIRECT', 'TPROXY', 'NONE')),
@@ -155,7 +161,7 @@ const proxyConfig = some({
       mostly(fc.constantFrom('', '1', 'true', 'false', '1000')),
     ),
   ),
-  extraStatTags: mostly(texts(mostly(plainText))),
+  extraStatTags: mostly(texts(mostly(tagName))),
   proxyStatsMatcher: mostly(
     some({
       inclusionPrefixes: mostly(texts(mostly(plainText))),
@@ -278,4 +284,8 @@ export const bootstrapInput: fc.Arbitrary<BootstrapInput> = fc.record({
     mostly(plainText),
   ),
   annotations,
+  hasCredentialServer: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(true) },
+    { weight: 1, arbitrary: fc.constant(false) },
+  ),
 });

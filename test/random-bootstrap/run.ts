@@ -94,7 +94,7 @@ async function outcomeOf(input: BootstrapInput, folder: string): Promise<Outcome
       text: bootstrapText(
         agentBootstrap(options, {
           ...order,
-          hasCredentialServer: false,
+          hasCredentialServer: input.hasCredentialServer,
         }).bootstrap,
       ),
     };
