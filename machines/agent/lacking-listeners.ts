@@ -1,9 +1,10 @@
 /**
  * Listeners that an Envoy was sent and does not have, because it refused them. What it lacks from its start on makes it not
  * ready. Not so a listener that was refused later: what it has serves, and one mistake of many tenants takes no gateway out of
- * service. Nor one that the Envoy before it did without, too.
+ * service. Nor one that the Envoy before it did without, too. And where the application was said to have ports, an Envoy that was
+ * never seen to serve one of them.
  */
-import type { RefusedListener } from './protocol.ts';
+import type { EnvoyAnswered, RefusedListener } from './protocol.ts';
 
 export interface KnownListeners {
   /** From its start on. */
@@ -12,25 +13,37 @@ export interface KnownListeners {
   readonly tolerated: readonly string[];
   /** Of the Envoy before it. */
   readonly toleratedBefore: readonly string[];
+  /** That it was seen to serve one of the application's ports, or need not: once is enough, as listeners come and go with services. */
+  readonly servedApplication: boolean;
 }
 
-export const noListenersKnown: KnownListeners = { lacking: [], tolerated: [], toleratedBefore: [] };
+export const noListenersKnown: KnownListeners = {
+  lacking: [],
+  tolerated: [],
+  toleratedBefore: [],
+  servedApplication: false,
+};
 
 /** Another Envoy serves. What the one before had done without is not held against it. */
 export function ofSuccessor({ tolerated }: KnownListeners): KnownListeners {
-  return { lacking: [], tolerated: [], toleratedBefore: tolerated };
+  return { ...noListenersKnown, toleratedBefore: tolerated };
 }
 
 /** After the first look at an Envoy that serves. */
-export function atFirstLook({ toleratedBefore }: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
-  const before = new Set(toleratedBefore);
-  return { ...divided(refused, ({ name }) => !before.has(name)), toleratedBefore };
+export function atFirstLook(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
+  const before = new Set(known.toleratedBefore);
+  return { ...known, ...divided(refused, ({ name }) => !before.has(name)) };
 }
 
 /** After any further one: what it did not lack then, it never lacks from its start. */
 export function atLaterLook(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
   const lacked = new Set(known.lacking.map(({ name }) => name));
-  return { ...divided(refused, ({ name }) => lacked.has(name)), toleratedBefore: known.toleratedBefore };
+  return { ...known, ...divided(refused, ({ name }) => lacked.has(name)) };
+}
+
+/** After any word of its own: a port that answers says nothing of the application. */
+export function atAnswer(known: KnownListeners, { by, live, unserved }: EnvoyAnswered): KnownListeners {
+  return by === 'admin' && live && unserved === '' ? { ...known, servedApplication: true } : known;
 }
 
 function divided(refused: readonly RefusedListener[], isLacked: (listener: RefusedListener) => boolean) {

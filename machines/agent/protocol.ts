@@ -353,13 +353,17 @@ export type RefusedListener = { readonly name: string; readonly why: string };
  * by its admin interface, and told when they are others than before.
  */
 export type ListenersRefused = { type: 'listeners.refused'; listeners: readonly RefusedListener[] };
-/** status/http → status. What Envoy answered. */
+/**
+ * status/http → status. What Envoy answered. `unserved`: why none of the ports that the application was said to have is served;
+ * empty where one is, where it was said to have none, and where no live admin interface could be asked.
+ */
 export type EnvoyAnswered = {
   type: 'envoy.answered';
   request: number;
   by: 'admin' | 'port';
   live: boolean;
   detail: string;
+  unserved: string;
 };
 /**
  * status → status/http. The answer to a readiness call. `heldMs`: so long it is the answer to any other call, and for as long

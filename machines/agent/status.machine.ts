@@ -2,6 +2,7 @@ import { and, assign, enqueueActions, not, sendParent, sendTo, setup, stateIn } 
 import { callbackEffect } from '../effect.ts';
 import type { NamesKnown } from './dns-protocol.ts';
 import {
+  atAnswer,
   atFirstLook,
   atLaterLook,
   type KnownListeners,
@@ -94,6 +95,8 @@ const statusSetup = setup({
       event.type === 'listeners.refused' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
     saysLive: ({ event }) => event.type === 'envoy.answered' && event.live,
     saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
+    lacksApplication: ({ context, event }) =>
+      event.type === 'envoy.answered' && event.live && event.unserved !== '' && !context.listeners.servedApplication,
     /** Nobody has answered that call yet. */
     isOpen: ({ context, event }) => event.type === 'envoy.answered' && event.request === context.question,
     isAsked: ({ context }) => context.question !== null,
@@ -137,6 +140,10 @@ const statusSetup = setup({
       enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
       enqueue.raise({ type: 'readiness.settled' });
     }),
+    answerUnserved: enqueueActions(({ enqueue }, { request, unserved: reason }: EnvoyAnswered) => {
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
     answerWithoutNames: enqueueActions(({ enqueue }, { request }: { request: number }) => {
       const reason = 'the control plane has not sent its names yet';
       enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
@@ -149,6 +156,7 @@ const statusSetup = setup({
     noteListenersAgain: assign({
       listeners: ({ context }, params: ListenersRefused) => atLaterLook(context.listeners, params.listeners),
     }),
+    noteApplication: assign({ listeners: ({ context }, params: EnvoyAnswered) => atAnswer(context.listeners, params) }),
     drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
     outdateAnswer: sendTo('http', { type: 'readiness.outdated' }),
     useAdmin: sendTo('http', (_, { epoch, baseId }: ServingBegan): HttpOrder => ({ type: 'admin.use', epoch, baseId })),
@@ -256,6 +264,7 @@ export const statusMachine = statusSetup.createMachine({
             'envoy.answered': [
               answeredAlready,
               { guard: 'lacksListeners', actions: { type: 'answerLacking', params: ({ event }) => event } },
+              { guard: 'lacksApplication', actions: { type: 'answerUnserved', params: ({ event }) => event } },
               { guard: lacksNames, actions: { type: 'answerWithoutNames', params: ({ event }) => event } },
               { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
             ],
@@ -360,7 +369,10 @@ export const statusMachine = statusSetup.createMachine({
         listeners: {
           description: 'Whether the Envoy that serves has all that it was sent, but for what it refused later.',
           initial: 'unseen',
-          on: { 'serving.began': { target: '.unseen', actions: 'beginListeners' } },
+          on: {
+            'serving.began': { target: '.unseen', actions: 'beginListeners' },
+            'envoy.answered': { actions: { type: 'noteApplication', params: ({ event }) => event } },
+          },
           states: {
             unseen: {
               meta: {

@@ -169,6 +169,8 @@ export class AgentWorld {
   envoyLive = true;
   /** Listeners that the Envoy that serves refused at its start. */
   refused: readonly RefusedListener[] = [];
+  /** Why Envoy's admin interface says that none of the application's ports is served. */
+  unserved = '';
   /** The admin port is nobody's. */
   adminGone = false;
   /** A port of the Envoy that serves answers. */
@@ -355,16 +357,18 @@ export class AgentWorld {
   }
 
   /** What the Envoy that serves says when it is asked. */
-  #word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
+  #word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail' | 'unserved'> {
     if (at === 'port' || (at === 'admin or port' && this.adminGone)) {
       return {
         by: 'port',
         live: this.portAnswers,
         detail: this.portAnswers ? 'port 15021 answers' : 'no answer',
+        unserved: '',
       };
     }
-    if (this.adminGone) return { by: 'admin', live: false, detail: 'connection refused' };
-    return { by: 'admin', live: this.envoyLive, detail: this.envoyLive ? 'LIVE' : '503' };
+    if (this.adminGone) return { by: 'admin', live: false, detail: 'connection refused', unserved: '' };
+    if (!this.envoyLive) return { by: 'admin', live: false, detail: '503', unserved: '' };
+    return { by: 'admin', live: true, detail: 'LIVE', unserved: this.unserved };
   }
 
   #snapshot(systemId: 'supervisor') {

@@ -278,14 +278,17 @@ test('lifelines of actors that come in great numbers are used again, and counted
 });
 
 test('each of them costs the same, however many there are', () => {
+  // The least of several: what else the machine does, and memory that is tidied up, costs more now and then and never less.
   const cost = (living: number): number => {
     const recording = new Recording(header(), []);
     recording.append(numbered(crowd(living)));
-    const before = process.cpuUsage();
-    expect(new SequenceIndex(recording).length).toBe(3 * living);
-    return process.cpuUsage(before).user;
+    const costs = Array.from({ length: 5 }, () => {
+      const before = process.cpuUsage();
+      expect(new SequenceIndex(recording).length).toBe(3 * living);
+      return process.cpuUsage(before).user;
+    });
+    return Math.min(...costs);
   };
   // Four times as many: four times as much, or sixteen times where each looks at all the others.
-  const growth = [1, 2, 3].map(() => cost(24_000) / cost(6_000));
-  expect(Math.min(...growth)).toBeLessThan(9);
+  expect(cost(24_000) / cost(6_000)).toBeLessThan(9);
 });

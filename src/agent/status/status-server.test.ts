@@ -681,12 +681,12 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
         return { type: 'envoy.ask', request: event.request, at: 'admin' } as EnvoyAsk;
       }
       if (event.type !== 'envoy.answered') return undefined as never;
-      return { ...ready(event), ready: event.live === true, reason: String(event.detail) };
+      return { ...ready(event), ready: event.unserved === '', reason: String(event.unserved) };
     },
   });
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(isReady ? 200 : 503);
-  const said = told.find(({ type }) => type === 'envoy.answered')?.detail;
-  expect(said).toBe(isReady ? 'LIVE' : "no inbound listener for any of the application's ports (80, 81)");
+  const unserved = isReady ? '' : "no inbound listener for any of the application's ports (80, 81)";
+  expect(told.find(({ type }) => type === 'envoy.answered')).toMatchObject({ by: 'admin', live: true, unserved });
 });
 
 test('§1.3 DISABLE_ENVOY: metrics are the agent’s and the application’s, and no Envoy is missed', async () => {

@@ -87,6 +87,8 @@ interface Held extends Pick<ReadinessAnswer, 'heldMs' | 'listenersHeldMs'> {
   listenersUntil: number;
 }
 
+type EnvoysWord = Pick<EnvoyAnswered, 'by' | 'live' | 'detail'>;
+
 export function statusServer(environment: StatusServerEnvironment) {
   return fromCallback<StatusOrder, { port: number }>(({ input, sendBack, receive }) => {
     let open = true;
@@ -127,8 +129,6 @@ class StatusEndpoint {
   #listenersTold: string | undefined;
   /** Over when the listeners that the serving epoch refused are told, or it does not say. */
   #firstLook: Promise<unknown> = Promise.resolve();
-  /** Whether the serving epoch was seen to serve the workload: once is enough, as its listeners come and go with its services. */
-  #servesApplication = false;
   #requests = 0;
   /** Undefined before the first answer. */
   #wasReady: boolean | undefined;
@@ -220,7 +220,6 @@ class StatusEndpoint {
     if (this.#admin.address !== address)
       log.info(`Envoy's admin interface is at ${this.#admin.address} now`, { baseId });
     this.#serving = { epoch, baseId };
-    this.#servesApplication = false;
     this.#listenersTold = undefined;
     // Nobody may ask before its child has the admin port.
     this.#firstLook = this.#lookAtListeners();
@@ -248,26 +247,25 @@ class StatusEndpoint {
   }
 
   async askEnvoy({ request, at }: EnvoyAsk): Promise<void> {
+    const asked = this.#serving;
     const word = await this.#envoysWord(at);
-    if (word !== undefined) this.#report({ type: 'envoy.answered', request, ...word });
+    if (word === undefined) return;
+    const unserved = word.by === 'admin' && word.live ? await this.#whyUnserved() : '';
+    if (this.#serving === asked) this.#report({ type: 'envoy.answered', request, ...word, unserved });
   }
 
   /** Undefined: another one serves by now. */
-  async #envoysWord(at: EnvoyAsk['at'], looks = true): Promise<Omit<EnvoyAnswered, 'type' | 'request'> | undefined> {
+  async #envoysWord(at: EnvoyAsk['at'], looks = true): Promise<EnvoysWord | undefined> {
     const asked = this.#serving;
     const run = asked ?? { epoch: 0, baseId: 0 };
     const { by, live, detail } = await askServingEnvoy(at, this.#admin, run, this.#environment.ports);
     await this.#firstLook;
     if (looks && by === 'admin' && live) await this.#lookAtListeners();
-    const lacking = by === 'admin' && live && !this.#servesApplication ? await this.#lackingApplication() : undefined;
-    if (this.#serving !== asked) return undefined;
-    if (lacking !== undefined) return { by, live: false, detail: lacking };
-    this.#servesApplication ||= by === 'admin' && live;
-    return { by, live, detail };
+    return this.#serving === asked ? { by, live, detail } : undefined;
   }
 
-  #lackingApplication(): Promise<string | undefined> {
-    return whyNoApplicationPort(this.#admin, this.#environment.application);
+  async #whyUnserved(): Promise<string> {
+    return (await whyNoApplicationPort(this.#admin, this.#environment.application)) ?? '';
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

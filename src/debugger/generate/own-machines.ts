@@ -258,9 +258,10 @@ const statusSamples: Samples = {
     'readiness.asked': [{ request: 1 }],
     'drain.ordered': [{ reason: '' }],
     'envoy.answered': [
-      { request: 1, by: 'admin', live: true, detail: 'LIVE' },
-      { request: 1, by: 'admin', live: false, detail: 'DRAINING' },
-      { request: 1, by: 'port', live: true, detail: 'port 15021 answers' },
+      { request: 1, by: 'admin', live: true, detail: 'LIVE', unserved: '' },
+      { request: 1, by: 'admin', live: true, detail: 'LIVE', unserved: 'no inbound listener for port 8080' },
+      { request: 1, by: 'admin', live: false, detail: 'DRAINING', unserved: '' },
+      { request: 1, by: 'port', live: true, detail: 'port 15021 answers', unserved: '' },
     ],
     'listeners.refused': [{ listeners: [] }, { listeners: [{ name: 'tls', why: 'no certificate' }] }],
     'serving.began': [{ name: 'epoch-0', epoch: 0, baseId: 7 }],

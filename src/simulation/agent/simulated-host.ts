@@ -283,11 +283,11 @@ export class SimulatedHost {
     );
     if (at === 'admin' || (at === 'admin or port' && admin !== undefined)) {
       const live = admin?.live === true;
-      return { by: 'admin', live, detail: live ? 'LIVE' : '503' };
+      return { by: 'admin', live, detail: live ? 'LIVE' : '503', unserved: '' };
     }
     const live = this.processes.some((process) => this.isAccepting(process));
     const detail = live ? 'the port answers' : 'connection refused';
-    return { by: 'port', live, detail };
+    return { by: 'port', live, detail, unserved: '' };
   }
 
   /** What the Envoy that has the admin port of a base id refused; undefined: nobody says. */

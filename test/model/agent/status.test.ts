@@ -87,6 +87,36 @@ test('an answer that is held is outdated by whatever may change it: a hand-over 
   expect(world.events('readiness.outdated')).toHaveLength(2);
 });
 
+test('§6.3: who serves none of the ports that the application was said to have is not ready; once it was seen, each Envoy anew', async () => {
+  const world = await AgentWorld.serving();
+  const unserved = 'no inbound listener for any of the application’s ports (8080)';
+  world.unserved = unserved;
+  expect(await world.ask()).toEqual({ ready: false, reason: unserved });
+  expect(await world.ask()).toEqual({ ready: false, reason: unserved });
+  world.unserved = '';
+  expect(await world.ask()).toEqual(ready);
+  // Its listeners come and go with its services.
+  world.unserved = unserved;
+  expect(await world.ask()).toEqual(ready);
+  await world.certificate('digest-1');
+  await goesLive(world);
+  expect(await world.ask()).toEqual({ ready: false, reason: unserved });
+  // Envoy's own word comes first.
+  world.envoyLive = false;
+  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+});
+
+test('§6.3: a port that answers in place of the admin interface says nothing of the application', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  await ends(world, world.newest(), { code: 1 });
+  world.adminGone = true;
+  expect(await world.ask()).toEqual(ready);
+  world.adminGone = false;
+  world.unserved = 'no inbound listener';
+  expect(await world.ask()).toEqual({ ready: false, reason: 'no inbound listener' });
+});
+
 test('§6.3, §9: where names are answered, ready is who has the first table; what is wrong with Envoy is said first', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
   const withoutNames = { ready: false, reason: 'the control plane has not sent its names yet' };
