@@ -1,6 +1,7 @@
 import { assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import { binaryWatcherMachine } from './binary-watcher.machine.ts';
+import { type PatchesAnswer, type PatchesWait, waitAfter } from './bootstrap-patches.ts';
 import { certWatcherMachine } from './cert-watcher.machine.ts';
 import { dnsMachine } from './dns.machine.ts';
 import type { DnsFailed, DnsListening } from './dns-protocol.ts';
@@ -23,6 +24,7 @@ import { type AgentSettings, provesIdentity } from './settings.ts';
 import { statusMachine } from './status.machine.ts';
 import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
 import { agentTimeline } from './timeline.ts';
+import { noFailures, type Shown } from './xds-pause.ts';
 import type { XdsFailed, XdsListening } from './xds-protocol.ts';
 import { xdsProxyMachine } from './xds-proxy.machine.ts';
 
@@ -35,6 +37,8 @@ interface AgentContext extends AgentInput {
   baseIds: number[];
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
+  /** How it went to ask the control plane for patches of the bootstrap. */
+  patches: PatchesWait;
 }
 
 export interface AgentOutput {
@@ -52,6 +56,8 @@ const claimLimitMs = 30_000;
 const openLimitMs = 10_000;
 /** The socket is tried six times in 31 s, each for ten at the most. */
 const secretsLimitMs = 95_000;
+/** A connection has five seconds and an answer ten; each is told by itself. */
+const patchesLimitMs = 20_000;
 /** What is left of Envoys is killed, and the kernel given its time. */
 const releaseLimitMs = 12_000;
 
@@ -109,6 +115,7 @@ export const agentMachine = setup({
       signals: 'signals';
       claim: 'claimBaseIds';
       release: 'releaseBaseIds';
+      patches: 'askForPatches';
       status: 'status';
       dns: 'dns';
       secrets: 'secrets';
@@ -124,6 +131,8 @@ export const agentMachine = setup({
     /** Sweeps what dead agents left behind, and takes one or two Envoy base ids that nobody on this host uses. */
     claimBaseIds: promiseEffect<{ baseIds: number[]; sweptFiles: string[] }, undefined>('claimBaseIds'),
     releaseBaseIds: promiseEffect<void, { baseIds: number[] }>('releaseBaseIds'),
+    /** Asks the control plane what it patches in the bootstrap, and keeps that for whoever makes one. */
+    askForPatches: promiseEffect<PatchesAnswer, { shows: Shown }>('askForPatches'),
     status: statusMachine,
     dns: dnsMachine,
     secrets: secretsMachine,
@@ -137,6 +146,8 @@ export const agentMachine = setup({
     openLimit: openLimitMs,
     secretsLimit: secretsLimitMs,
     releaseLimit: releaseLimitMs,
+    patchesLimit: patchesLimitMs,
+    patchesPause: ({ context }) => context.patches.pauseMs,
   },
   guards: {
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
@@ -144,6 +155,9 @@ export const agentMachine = setup({
     asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
     answersDns: ({ context }) => context.settings.dns,
     runsEnvoy: ({ context }) => context.settings.runsEnvoy,
+    asksForPatches: ({ context }) => context.settings.runsEnvoy && context.settings.patchedBootstrap,
+    isKnown: (_, { answer }: { answer: PatchesAnswer }) => answer.is === 'patched' || answer.is === 'unpatched',
+    isUnusable: (_, { answer }: { answer: PatchesAnswer }) => answer.is === 'unusable',
     servesSecrets: ({ context }) => context.settings.identity.source !== 'nowhere',
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
@@ -151,6 +165,9 @@ export const agentMachine = setup({
     rememberBaseIds: assign({ baseIds: (_, params: { baseIds: number[] }) => params.baseIds }),
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
     addTrouble: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
+    waitForPatches: assign({
+      patches: ({ context }, { answer }: { answer?: PatchesAnswer }) => waitAfter(context.patches, answer),
+    }),
     startStatus: sendTo('status', { type: 'status.start' }),
     spawnDns: spawnChild('dns', { id: 'dns', systemId: 'dns' }),
     startDns: sendTo('dns', { type: 'dns.start' }),
@@ -192,7 +209,7 @@ export const agentMachine = setup({
   id: 'agent',
   description: 'The process that keeps Envoy running.',
   meta: { timeline: agentTimeline },
-  context: ({ input }) => ({ ...input, baseIds: [], trouble: [] }),
+  context: ({ input }) => ({ ...input, baseIds: [], trouble: [], patches: { failures: noFailures, pauseMs: 0 } }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
     // Ignored where no state has a use for them: SIGHUP before Envoy was started, SIGUSR2, a signal when everything is over.
@@ -323,9 +340,53 @@ export const agentMachine = setup({
             openLimit: notOpen('the xDS socket', openLimitMs),
           },
           on: {
-            'xds.listening': [{ guard: 'runsEnvoy', target: 'supervising' }, { target: 'without Envoy' }],
+            'xds.listening': [
+              { guard: 'asksForPatches', target: 'asking for bootstrap patches' },
+              { guard: 'runsEnvoy', target: 'supervising' },
+              { target: 'without Envoy' },
+            ],
             'xds.failed': failed,
             ...endings,
+          },
+        },
+        'asking for bootstrap patches': {
+          description:
+            'The control plane patches the bootstrap, so it is asked until it answers: without it Envoy would have no configuration anyway.',
+          on: endings,
+          initial: 'asking',
+          states: {
+            asking: {
+              description: 'It has been asked.',
+              invoke: {
+                id: 'patches',
+                src: 'askForPatches',
+                input: ({ context }) => ({ shows: context.patches.failures.shows }),
+                onDone: [
+                  {
+                    guard: { type: 'isKnown', params: ({ event }) => ({ answer: event.output }) },
+                    target: '#agent.at work.supervising',
+                  },
+                  {
+                    guard: { type: 'isUnusable', params: ({ event }) => ({ answer: event.output }) },
+                    target: end,
+                    actions: {
+                      type: 'rememberTrouble',
+                      params: ({ event }) => ({ trouble: event.output.is === 'unusable' ? [event.output.reason] : [] }),
+                    },
+                  },
+                  {
+                    target: 'pausing',
+                    actions: { type: 'waitForPatches', params: ({ event }) => ({ answer: event.output }) },
+                  },
+                ],
+                onError: { target: 'pausing', actions: { type: 'waitForPatches', params: {} } },
+              },
+              after: { patchesLimit: { target: 'pausing', actions: { type: 'waitForPatches', params: {} } } },
+            },
+            pausing: {
+              description: 'It could not be asked; the log says why.',
+              after: { patchesPause: 'asking' },
+            },
           },
         },
         'without Envoy': {

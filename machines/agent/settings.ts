@@ -41,6 +41,8 @@ export interface AgentSettings {
   /** Whether the workload's names are answered. */
   dns: boolean;
   identity: IdentitySettings;
+  /** Whether the control plane is asked, before the first Envoy, what it patches in the bootstrap. */
+  patchedBootstrap: boolean;
   /** The socket that Envoy has its configuration from; empty: no xDS proxy. */
   xdsSocket: string;
 }
@@ -111,5 +113,6 @@ export const defaultSettings: AgentSettings = {
     grace: { ratio: 0.5, jitter: 0.01 },
     writesOutput: false,
   },
+  patchedBootstrap: false,
   xdsSocket: '',
 };

@@ -10,6 +10,10 @@ export const secretType = `${prefix}envoy.extensions.transport_sockets.tls.v3.Se
 export const extensionType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`;
 export const nameTableType = `${prefix}istio.networking.nds.v1.NameTable`;
 export const proxyConfigType = `${prefix}istio.mesh.v1alpha1.ProxyConfig`;
+/** What is patched in the bootstrap of the proxy's own start: its agent asks, once. */
+export const bootstrapType = `${prefix}envoy.config.bootstrap.v3.Bootstrap`;
+/** The one resource of that type. */
+export const bootstrapPatchesName = 'patches';
 /** A client reports with it how it is; it is never answered (spec/discovery.md §7.1). */
 export const healthType = `${prefix}istio.v1.HealthInformation`;
 
@@ -23,7 +27,13 @@ export function isAskedOnce(typeUrl: string): boolean {
 /** Make before break: what others refer to goes first (§6.6). Types that are not in it come after, in any order. */
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
-const watched: ReadonlySet<string> = new Set([...pushOrder, extensionType, nameTableType, proxyConfigType]);
+const watched: ReadonlySet<string> = new Set([
+  ...pushOrder,
+  extensionType,
+  nameTableType,
+  proxyConfigType,
+  bootstrapType,
+]);
 
 /**
  * Whether a client can watch the type at all. What it says of any other is not kept: a client's text never becomes the key
@@ -33,7 +43,13 @@ export function isWatchable(typeUrl: string): boolean {
   return watched.has(typeUrl);
 }
 
-const subscribedByName: ReadonlySet<string> = new Set([endpointType, routeType, secretType, extensionType]);
+const subscribedByName: ReadonlySet<string> = new Set([
+  endpointType,
+  routeType,
+  secretType,
+  extensionType,
+  bootstrapType,
+]);
 
 /**
  * Whether a client must name what it wants of this type, and a response may carry some of it. The other types can be

@@ -31,9 +31,10 @@ import { drainListeners } from './admin/drain-listeners.ts';
 import { liveProbe } from './admin/live-probe.ts';
 import { countRequests } from './admin/requests-in-flight.ts';
 import { agentBootstrap } from './bootstrap/agent-bootstrap.ts';
+import { askForPatches, BootstrapPatches } from './bootstrap/bootstrap-patches.ts';
 import { checkBinary } from './bootstrap/check-binary.ts';
 import { controlPlaneTls } from './bootstrap/control-plane-tls.ts';
-import { FirstVerdict } from './bootstrap/first-verdict.ts';
+import { FirstVerdict, firstRun } from './bootstrap/first-verdict.ts';
 import { nodeIdOf } from './bootstrap/node-metadata.ts';
 import { type EnvoyRun, judgeBootstrap, type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
@@ -68,6 +69,7 @@ import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
 import { ApplicationProber } from './status/application-prober.ts';
 import { restartLogLine } from './status/restart-log.ts';
 import { statusServer } from './status/status-server.ts';
+import type { UpstreamEnvironment } from './xds/upstream.ts';
 import { workloadXds } from './xds/workload-xds.ts';
 import { XdsActivity } from './xds/xds-activity.ts';
 import { xdsHeaders } from './xds/xds-headers.ts';
@@ -202,6 +204,8 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const counts = new SecretCounts(vault);
   metrics.withSecrets(counts);
   const told = new ToldRoots();
+  const patches = new BootstrapPatches();
+  const way = wayToControlPlane(program, vault, told);
   const prepared = options.runsEnvoy
     ? preparationOf(program, net, {
         admins,
@@ -209,6 +213,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         turns,
         scratch: scratchFolders(runDir, config),
         hasCredentialServer,
+        patches,
       })
     : undefined;
   // Envoy reads while everything else is made; where the usual guard is none it says nothing, and is asked again in its turn.
@@ -261,7 +266,9 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         counts,
         told,
       }),
-      xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, vault, told }),
+      ...(prepared &&
+        patchesBootstrap(options) && { askForPatches: patchesWithEffects(prepared, { way, patches, log }) }),
+      xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, told, way }),
       ...(preparation && verdict && supervision(program, net, { preparation, verdict, xds })),
     },
   });
@@ -338,24 +345,43 @@ function dnsWithEffects(options: DnsOptions, tables: DnsTables, metrics: AgentMe
   return dnsMachine.provide({ actors: { server: dnsServer(environment) } });
 }
 
+type WayToControlPlane = Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers'>;
+
+function wayToControlPlane({ options, log }: AgentProgram, vault: SecretVault, told: ToldRoots): WayToControlPlane {
+  const { config, env } = options;
+  const credentials = new ControlPlaneCredentials({ config, env, own: () => vault.newestPair(identityName), told });
+  const { headers, warnings } = xdsHeaders(env);
+  for (const warning of warnings) log.warn(warning);
+  const { discoveryAddress } = config;
+  return { discoveryAddress, credentials: (shows) => credentials.read('xds', discoveryAddress, shows), headers };
+}
+
+/** A bootstrap of the user's own is used as it is. */
+function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
+  return env.BOOTSTRAP_XDS_AGENT === 'true' && !config.customConfigFile;
+}
+
+function patchesWithEffects(
+  { source, admins }: PrepareEnvironment,
+  { way, patches, log }: { way: WayToControlPlane; patches: BootstrapPatches; log: Logger },
+) {
+  const bootstrap = () => ('bootstrap' in source ? source.bootstrap(admins.first.port, firstRun) : {});
+  return askForPatches({ ...way, patches, bootstrap, log: log.scope('bootstrap') });
+}
+
 /** Envoy's way to the control plane. */
 function xdsProxyWithEffects(
   { options, log, traceLevel }: AgentProgram,
   {
     activity,
     names,
-    vault,
     told,
-  }: { activity: XdsActivity; names: DnsTables | undefined; vault: SecretVault; told: ToldRoots },
+    way,
+  }: { activity: XdsActivity; names: DnsTables | undefined; told: ToldRoots; way: WayToControlPlane },
 ) {
-  const { config, env, identity } = options;
-  const credentials = new ControlPlaneCredentials({ config, env, own: () => vault.newestPair(identityName), told });
-  const { headers, warnings } = xdsHeaders(env);
-  for (const warning of warnings) log.warn(warning);
+  const { env, identity } = options;
   return workloadXds({
-    discoveryAddress: config.discoveryAddress,
-    credentials: (shows) => credentials.read('xds', config.discoveryAddress, shows),
-    headers,
+    ...way,
     activity,
     log: log.scope('xds'),
     toldRoots: told,
@@ -386,13 +412,15 @@ function preparationOf(
   { binaries }: SafetyNet,
   {
     hasCredentialServer,
+    patches,
     ...tools
   }: Pick<PrepareEnvironment, 'admins' | 'guard' | 'turns' | 'scratch'> & {
     hasCredentialServer: boolean;
+    patches: BootstrapPatches;
   },
 ): PrepareEnvironment {
   const { config } = options;
-  const source = bootstrapSource(options, hasCredentialServer, log);
+  const source = bootstrapSource(options, { hasCredentialServer, patches, log });
   return {
     ...tools,
     binaries,
@@ -414,7 +442,8 @@ function epochWithEffects(
   const { admins, discoveryAddress, source } = preparation;
   return epochMachine.provide({
     actors: {
-      prepare: prepareEpoch(preparation, preparation.verdict),
+      // What was judged beforehand is what the control plane had not patched yet.
+      prepare: prepareEpoch(preparation, patchesBootstrap(options) ? undefined : preparation.verdict),
       process: envoyProcess({
         ...preparation,
         table,
@@ -473,16 +502,15 @@ function envoyFlags(options: ProxyOptions): EnvoyFlags {
 /** The generated bootstrap differs by its admin port and the Envoy's name only: what is wrong with it is found before anything is started. */
 function bootstrapSource(
   options: ProxyOptions,
-  hasCredentialServer: boolean,
-  log: Logger,
+  { hasCredentialServer, patches, log }: { hasCredentialServer: boolean; patches: BootstrapPatches; log: Logger },
 ): PrepareEnvironment['source'] {
   const { customConfigFile, proxyAdminPort } = options.config;
   if (customConfigFile) return { customConfigFile };
   // Without its root there is no way to the control plane.
   controlPlaneTls(options.config, options.env);
   const make = (adminPort: number, run: EnvoyRun) => agentBootstrap(options, { adminPort, run, hasCredentialServer });
-  for (const warning of make(proxyAdminPort, { epoch: 0, baseId: 0 }).warnings) log.warn(warning);
-  return { bootstrap: (adminPort, run) => make(adminPort, run).bootstrap };
+  for (const warning of make(proxyAdminPort, firstRun).warnings) log.warn(warning);
+  return { bootstrap: (adminPort, run) => patches.mergedInto(make(adminPort, run).bootstrap) };
 }
 
 function agentSettings({ binary, options: { config, watch, identity, ...options } }: AgentProgram): AgentSettings {
@@ -503,6 +531,7 @@ function agentSettings({ binary, options: { config, watch, identity, ...options 
     statusPort: config.statusPort,
     dns: options.dns !== undefined,
     identity: identity.settings,
+    patchedBootstrap: patchesBootstrap({ ...options, config }),
     // A bootstrap of the user's own has its control plane from wherever it says.
     xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
   };

@@ -1,5 +1,6 @@
 /** The generators of the control plane, by the type URL of what they make. */
 import {
+  bootstrapType,
   clusterType,
   endpointType,
   extensionType,
@@ -16,6 +17,7 @@ import { buildEndpoints, hostOfAssignment, namesByAliases } from './endpoints/bu
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
 import { type Encodable, Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
+import { buildBootstrapPatches } from './patches/bootstrap.ts';
 import {
   buildClusters,
   buildExtensions,
@@ -172,5 +174,6 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
   [routeType, { scope: 'named', build: buildRoutes, projection: routeProjection, ahead: buildRoutesAhead }],
   [nameTableType, { scope: 'all', build: buildNameTable }],
   [extensionType, { scope: 'named', build: buildExtensions }],
+  [bootstrapType, { scope: 'named', build: buildBootstrapPatches }],
   [secretType, { scope: 'named', build: buildSecrets, narrowing: byCredential, projection: secretProjection }],
 ]);

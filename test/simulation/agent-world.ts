@@ -2,6 +2,7 @@
  * The agent's real statecharts with scripted effects, under a virtual clock. A test plays the operating system: it says
  * when a file changes, when an Envoy is live, and how it ends.
  */
+
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import {
@@ -9,6 +10,7 @@ import {
   type BinaryCheckOrder,
   binaryWatcherMachine,
 } from '../../machines/agent/binary-watcher.machine.ts';
+import type { PatchesAnswer } from '../../machines/agent/bootstrap-patches.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns.machine.ts';
@@ -30,6 +32,7 @@ import { type AgentSettings, defaultSettings } from '../../machines/agent/settin
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import type { Shown } from '../../machines/agent/xds-pause.ts';
 import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
@@ -110,6 +113,10 @@ export class AgentWorld {
   readonly watches: { directory: string; seen: string | null }[] = [];
   /** No preparation of an epoch is ever answered. */
   preparationHangs = false;
+  /** What the control plane says of the bootstrap; undefined: nothing. */
+  patchesAnswer: PatchesAnswer | undefined = { is: 'unpatched' };
+  /** What it was shown at each question. */
+  readonly patchesAsked: Shown[] = [];
   /** What an Envoy that is not live waits for. */
   waitsFor = '503 INITIALIZING';
   /** The file system answers no reading of the certificates. */
@@ -537,6 +544,10 @@ export class AgentWorld {
         }),
         signals: fromCallback(({ sendBack }) => {
           this.#sendSignal = sendBack;
+        }),
+        askForPatches: fromPromise<PatchesAnswer, { shows: Shown }>(({ input }) => {
+          this.patchesAsked.push(input.shows);
+          return this.patchesAnswer === undefined ? new Promise(() => {}) : Promise.resolve(this.patchesAnswer);
         }),
         claimBaseIds: fromPromise(async () => {
           // A test says what is answered when its world is made.

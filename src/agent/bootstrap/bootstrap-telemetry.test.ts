@@ -62,6 +62,15 @@ describe('services that Envoy reports to', () => {
     });
   });
 
+  it('§5.2 have no name that Envoy would refuse', () => {
+    const withName = (sni: string) => () =>
+      services({
+        envoyMetricsService: { address: 'a:1', tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca', sni } },
+      });
+    expect(withName('x'.repeat(255))).not.toThrow();
+    expect(withName('é'.repeat(128))).toThrow('envoyMetricsService.tlsSettings.sni must have at most 255 bytes');
+  });
+
   it('are told of where Envoy has no tracer for them', () => {
     expect(telemetryWarnings({ tracing: { zipkin: {}, stackdriver: {} } })).toEqual([
       expect.stringContaining('tracing.stackdriver'),

@@ -226,6 +226,9 @@ interface TlsFiles {
 
 type SecureService = RemoteService & { readonly tls: Json };
 
+/** Envoy takes no longer name of a server. */
+const mostSniBytes = 255;
+
 function transportSocket(service: SecureService, needs: ClusterNeeds, facts: TelemetryFacts): Json | undefined {
   const { option, tls } = service;
   const files = tlsFiles(tls, facts.node.metadata);
@@ -238,6 +241,8 @@ function transportSocket(service: SecureService, needs: ClusterNeeds, facts: Tel
   }
   if (tls.mode === undefined) return undefined;
   const sni = text(tls.sni) ?? (tls.mode === 'ISTIO_MUTUAL' ? (needs.tlsName ?? needs.cluster) : undefined);
+  if (Buffer.byteLength(sni ?? '') > mostSniBytes)
+    facts.errors.config(`${option}.tlsSettings.sni must have at most ${mostSniBytes} bytes`);
   return {
     name: 'envoy.transport_sockets.tls',
     typed_config: {

@@ -11,7 +11,8 @@ import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import { requireFlags } from '../options/requirements.ts';
 import { bootstrapText, type EnvoyRun, type PrepareEnvironment } from './prepare-epoch.ts';
 
-const firstRun: EnvoyRun = { epoch: 0, baseId: 0 };
+/** How the first Envoy is started. */
+export const firstRun: EnvoyRun = { epoch: 0, baseId: 0 };
 
 export class FirstVerdict {
   readonly #environment: PrepareEnvironment;

@@ -10,12 +10,14 @@ it('tells what became of the patches of each object, and why', () => {
   const patched = new PatchedMesh({ patches: [timeout(80), timeout(5432), timeout(1), taken, bootstrap] });
   const filters = patched.mesh.configs.EnvoyFilter;
   const about = { name: 'shop/filter', patch: 'CLUSTER' };
-  expect(filters.flatMap(patchCounts)).toEqual([{ ...about, result: 'waiting', count: 4 }]);
+  const unasked = [{ name: 'shop/filter', patch: 'BOOTSTRAP', result: 'waiting', count: 1 }];
+  expect(filters.flatMap(patchCounts)).toEqual([{ ...about, result: 'waiting', count: 4 }, ...unasked]);
   patched.resources('clusters', nodes.client);
   expect(filters.flatMap(patchCounts)).toEqual([
     { ...about, result: 'applied', count: 2 },
     { ...about, result: 'waiting', count: 1 },
     { ...about, result: 'errored', count: 1 },
+    ...unasked,
   ]);
   expect(patchReports(filters)[3]).toEqual({
     ...about,

@@ -15,15 +15,13 @@ export interface PatchReport {
   readonly problem?: string;
 }
 
-/** Patches of the proxy's own start are its agent's. */
 export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly PatchReport[] {
   return filters.flatMap(({ namespace, name, spec }) =>
-    spec.configPatches.flatMap((patch, index): PatchReport[] => {
-      if (patch.applyTo === 'BOOTSTRAP') return [];
+    spec.configPatches.map((patch, index): PatchReport => {
       const { applied, problem } = patchStatus(patch);
       const result = problem !== undefined ? 'errored' : applied ? 'applied' : 'waiting';
       const about = { name: `${namespace}/${name}`, patch: patch.applyTo, field: `configPatches[${index}]` };
-      return [{ ...about, result, ...(problem !== undefined && { problem }) }];
+      return { ...about, result, ...(problem !== undefined && { problem }) };
     }),
   );
 }

@@ -65,7 +65,7 @@ describe('a change concerns a sidecar', () => {
     ['RequestAuthentication/shop/p', ['LDS']],
     ['AuthorizationPolicy/istio-system/p', ['LDS']],
     ['Telemetry/shop/t', ['LDS']],
-    ['EnvoyFilter/shop/f', ['CDS', 'EDS', 'LDS', 'RDS', 'ECDS']],
+    ['EnvoyFilter/shop/f', ['CDS', 'EDS', 'LDS', 'RDS', 'ECDS', 'BDS']],
     ['WasmPlugin/shop/w', ['LDS', 'ECDS']],
     ['DNSName/shop/reviews.b', ['NDS']],
   ])('that is in its scope: %s', (key, expected) => {
@@ -149,8 +149,8 @@ describe('a change concerns a sidecar', () => {
     const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
     const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
     const of = (ip: string): string[] => [...concerned(change, { ...shop, ip }, moved, context)].sort();
-    expect(of('10.0.0.7')).toEqual(['CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
-    expect(of('10.0.0.1')).toEqual(['CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
+    expect(of('10.0.0.7')).toEqual(['BDS', 'CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
+    expect(of('10.0.0.1')).toEqual(['BDS', 'CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
     expect(of('10.0.0.9')).toEqual(['EDS']);
   });
 });
@@ -177,7 +177,7 @@ describe('a change concerns a router', () => {
 
 describe('any change', () => {
   it('concerns everything when it is forced, or when nothing was sent before', () => {
-    const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS'];
+    const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS', 'BDS'];
     expect([...concerned({ forced: true, keys: [] }, shop, context, context)]).toEqual(all);
     expect([...concerned({ forced: false, keys: [] }, shop, context, undefined)]).toEqual(all);
   });

@@ -1,5 +1,6 @@
 /** Whether a change matters to a proxy, and for which kinds of resources (spec/discovery.md §6.5). */
 import {
+  bootstrapType,
   clusterType,
   endpointType,
   extensionType,
@@ -16,7 +17,7 @@ import { endpointsKey, type Service, serviceKey } from '../services/service.ts';
 import type { ProxyShape } from './proxy-shape.ts';
 
 /** Types of resources, by the names of their services. */
-export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS';
+export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS' | 'BDS';
 
 export interface Change {
   /** Everything may have changed. */
@@ -24,7 +25,7 @@ export interface Change {
   readonly keys: readonly ConfigKey[];
 }
 
-const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS'];
+const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS', 'BDS'];
 
 /** What a change of everything concerns. */
 export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
@@ -39,6 +40,7 @@ const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [nameTableType, 'NDS'],
   [extensionType, 'ECDS'],
   [proxyConfigType, 'PCDS'],
+  [bootstrapType, 'BDS'],
 ]);
 
 /** Undefined for types that no rule speaks of: those are always concerned. */
@@ -77,7 +79,7 @@ const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', Read
 };
 
 /** Types that only these kinds change. */
-const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS', ReadonlySet<string>>> = {
+const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<string>>> = {
   SDS: new Set(['Secret', 'ConfigMap']),
   ECDS: new Set([
     ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
@@ -85,6 +87,7 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS', ReadonlySet<string>>> = {
     ...['ServiceEntry', 'Sidecar', 'VirtualService'],
   ]),
   PCDS: new Set(['MeshConfig']),
+  BDS: new Set(['EnvoyFilter']),
 };
 
 /**
@@ -149,7 +152,7 @@ function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
 }
 
 /** Types of which anything depends on who the proxy is. */
-const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS'] as const;
+const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
 
 /** What the inbound side of a proxy is made from, in its scope or not: its services, and the rules for them. */
 function keysOfWorkload({ shape, context }: SeenProxy): string[] {
@@ -197,6 +200,7 @@ function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
   switch (type) {
     case 'SDS':
     case 'PCDS':
+    case 'BDS':
       return onlyBy[type].has(kind);
     case 'ECDS':
       // Which router carries out a Gateway decides whom what is attached to it holds for.

@@ -1,0 +1,184 @@
+/** What an agent makes of a control plane's word about its bootstrap (spec/discovery.md §8.9 BOOTSTRAP). */
+import { once } from 'node:events';
+import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { create, fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import { bootstrapType } from '../../../machines/discovery/ads-types.ts';
+import {
+  type DiscoveryRequest,
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { createLogger } from '../../runtime/log.ts';
+import { frameOf } from '../grpc/grpc-frames.ts';
+import { askForPatches, BootstrapPatches } from './bootstrap-patches.ts';
+
+const own = {
+  node: {
+    id: 'sidecar~10.0.0.1~web.shop~local',
+    cluster: 'web.shop',
+    metadata: { NAMESPACE: 'shop', N: [1, { a: true }] },
+  },
+  admin: { address: { socket_address: { address: '127.0.0.1', port_value: 15000 } } },
+  static_resources: { clusters: [{ name: 'xds-grpc', connect_timeout: '0.250s' }] },
+};
+
+type Answer = (stream: ServerHttp2Stream, request: DiscoveryRequest) => void;
+
+/** Asks a control plane that answers so. */
+async function asked(answer: Answer, limits: { answerLimitMs?: number } = {}) {
+  const requests: DiscoveryRequest[] = [];
+  const sessions = new Set<ServerHttp2Session>();
+  const server = createServer();
+  server.on('session', (session) => sessions.add(session.once('close', () => sessions.delete(session))));
+  server.on('stream', (stream) => {
+    stream.on('error', () => {});
+    stream.once('data', (frame: Buffer) => {
+      requests.push(fromBinary(DiscoveryRequestSchema, frame.subarray(5)));
+      answer(stream, requests.at(-1)!);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const session of sessions) session.destroy();
+    server.close();
+  });
+  const patches = new BootstrapPatches();
+  const lines: string[] = [];
+  const output = await outcome(`127.0.0.1:${(server.address() as AddressInfo).port}`, patches, lines, limits);
+  await expect.poll(() => sessions.size).toBe(0);
+  return { output, requests, merged: patches.mergedInto(own), lines };
+}
+
+function outcome(discoveryAddress: string, patches: BootstrapPatches, lines: string[], limits = {}) {
+  const logic = askForPatches({
+    discoveryAddress,
+    credentials: async () => ({ headers: { authorization: 'Bearer t' }, shown: 'a token' }),
+    headers: {},
+    bootstrap: () => own,
+    patches,
+    log: createLogger({ write: (line) => lines.push(line) }),
+    random: () => 0.5,
+    ...limits,
+  });
+  return toPromise(createActor(logic, { input: { shows: 'token' } }).start());
+}
+
+const response = (bootstrap: JsonValue): Buffer => {
+  const schema = envoyApi().getMessage('envoy.config.bootstrap.v3.Bootstrap')!;
+  const value = toBinary(schema, fromJson(schema, bootstrap, { registry: envoyApi() }));
+  const resources = [{ $typeName: 'google.protobuf.Any' as const, typeUrl: bootstrapType, value }];
+  const message = create(DiscoveryResponseSchema, { versionInfo: '1', nonce: 'n', typeUrl: bootstrapType, resources });
+  return frameOf(toBinary(DiscoveryResponseSchema, message));
+};
+
+const says =
+  (bootstrap: JsonValue): Answer =>
+  (stream) => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+    stream.write(response(bootstrap));
+  };
+
+test('it is asked with the node of the bootstrap, by name, and what it says is merged into each bootstrap', async () => {
+  const { output, requests, merged } = await asked(
+    says({
+      admin: { profile_path: '/p' },
+      static_resources: { clusters: [{ name: 'mine' }] },
+      stats_flush_interval: '7s',
+    }),
+  );
+  expect(output).toEqual({ is: 'patched' });
+  expect(requests).toMatchObject([{ node: { id: own.node.id, cluster: 'web.shop' }, resourceNames: ['patches'] }]);
+  expect(requests[0]!.node!.metadata).toEqual(own.node.metadata);
+  expect(merged).toEqual({
+    ...own,
+    admin: { ...own.admin, profile_path: '/p' },
+    static_resources: { clusters: [...own.static_resources.clusters, { name: 'mine' }] },
+    stats_flush_interval: '7s',
+  });
+});
+
+test('where nothing is patched the bootstrap stays the very same', async () => {
+  const { output, merged } = await asked(says({}));
+  expect(output).toEqual({ is: 'unpatched' });
+  expect(merged).toBe(own);
+});
+
+test('a whole bootstrap, which other control planes make, is no patch', async () => {
+  const { output, merged, lines } = await asked(
+    says({ node: { id: 'x' }, static_resources: { clusters: [{ name: 'theirs' }] } }),
+  );
+  expect(output).toEqual({ is: 'unpatched' });
+  expect(merged).toBe(own);
+  expect(lines.join('')).toContain('whole bootstraps');
+});
+
+test('a control plane that takes the question and says nothing does not patch bootstraps', async () => {
+  const { output, lines } = await asked(
+    (stream) => stream.respond({ ':status': 200, 'content-type': 'application/grpc' }),
+    {
+      answerLimitMs: 50,
+    },
+  );
+  expect(output).toEqual({ is: 'unpatched' });
+  expect(lines.join('')).toContain('no answer in 50 ms');
+});
+
+test.each<[string, Answer, object]>([
+  [
+    'refuses this agent',
+    (stream) =>
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '7' }, { endStream: true }),
+    { isRefusal: true },
+  ],
+  ['breaks off', (stream) => stream.session!.destroy(), { isRefusal: false }],
+  [
+    'sends more than a bootstrap is',
+    (stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+      stream.write(Buffer.from([0, 0x7f, 0, 0, 0, 1]));
+    },
+    { reason: expect.stringContaining('RESOURCE_EXHAUSTED') },
+  ],
+  [
+    'sends what is no message',
+    (stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+      stream.write(frameOf(Buffer.from([0x12, 0x7f])));
+    },
+    { isRefusal: false },
+  ],
+])('a control plane that %s is asked again', async (_, answer, expected) => {
+  const { output, merged, lines } = await asked(answer);
+  expect(output).toMatchObject({ is: 'unreachable', chance: 0.5, ...expected });
+  expect(merged).toBe(own);
+  expect(lines.join('')).toContain('it is asked again');
+});
+
+test('nobody there: asked again', async () => {
+  expect(await outcome('127.0.0.1:1', new BootstrapPatches(), [])).toMatchObject({ is: 'unreachable' });
+});
+
+test('what cannot be merged ends the start with its reason', async () => {
+  const { output, merged } = await asked((stream) => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+    // A Bootstrap whose first field is longer than all of it.
+    stream.write(frameOf(Buffer.from([0x12, ...packed(bootstrapType, Buffer.from([0x0a, 0x05, 1]))])));
+  });
+  expect(output).toMatchObject({ is: 'unusable' });
+  expect(merged).toBe(own);
+});
+
+function packed(typeUrl: string, value: Buffer): Buffer {
+  const any = Buffer.concat([
+    Buffer.from([0x0a, typeUrl.length]),
+    Buffer.from(typeUrl),
+    Buffer.from([0x12, value.length]),
+    value,
+  ]);
+  return Buffer.concat([Buffer.from([any.length]), any]);
+}

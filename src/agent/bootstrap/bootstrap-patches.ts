@@ -1,0 +1,129 @@
+/** What the control plane patches in the bootstrap, asked for once, before the first Envoy (`BOOTSTRAP_XDS_AGENT`). */
+import { BinaryWriter } from '@bufbuild/protobuf/wire';
+import { fromPromise } from 'xstate';
+import type { PatchesAnswer } from '../../../machines/agent/bootstrap-patches.ts';
+import type { Shown } from '../../../machines/agent/xds-pause.ts';
+import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads-types.ts';
+import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { defaultGrpcLimits, GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
+import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
+import { GrpcError } from '../grpc/grpc-status.ts';
+import { methods, readInternal } from '../xds/discovery-wire.ts';
+import type { UpstreamEnvironment } from '../xds/upstream.ts';
+
+/** Held by what makes bootstraps. */
+export class BootstrapPatches {
+  #merge: ((bootstrap: object) => object) | undefined;
+
+  are(merge: (bootstrap: object) => object): void {
+    this.#merge = merge;
+  }
+
+  mergedInto(bootstrap: object): object {
+    return this.#merge === undefined ? bootstrap : this.#merge(bootstrap);
+  }
+}
+
+export interface PatchesEnvironment
+  extends Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers' | 'random'> {
+  /** The bootstrap as it is without patches, for the node in it and as a trial. */
+  readonly bootstrap: () => object;
+  readonly patches: BootstrapPatches;
+  readonly log: Logger;
+  /** For a control plane that has taken the question to answer it. */
+  readonly answerLimitMs?: number;
+}
+
+/** More is no patch of a bootstrap. */
+const mostBytes = 1024 * 1024;
+const usualAnswerLimitMs = 10_000;
+const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
+
+export function askForPatches(environment: PatchesEnvironment) {
+  return fromPromise<PatchesAnswer, { shows: Shown }>(async ({ input, signal }) => {
+    const { random = Math.random, log } = environment;
+    let answer: Uint8Array | undefined;
+    try {
+      answer = await ask(environment, input.shows, signal);
+    } catch (error) {
+      const { code, retryAfterMs = 0 } = error instanceof GrpcError ? error : { code: '' };
+      const reason = explainInOneLine(error);
+      // Each kind of failure is in the trace; a person is told what the agent waits for.
+      log.warn('the control plane has not said yet what it patches in the bootstrap; it is asked again', { reason });
+      return { is: 'unreachable', reason, isRefusal: refusals.has(code), retryAfterMs, chance: random() };
+    }
+    try {
+      return await take(answer, environment);
+    } catch (error) {
+      return { is: 'unusable', reason: explainInOneLine(error) };
+    }
+  });
+}
+
+async function take(answer: Uint8Array | undefined, environment: PatchesEnvironment): Promise<PatchesAnswer> {
+  const { patches, bootstrap, log, answerLimitMs = usualAnswerLimitMs } = environment;
+  if (answer === undefined) {
+    log.warn('the control plane does not patch bootstraps', { reason: `no answer in ${answerLimitMs} ms` });
+    return { is: 'unpatched' };
+  }
+  const { PatchesOfBootstrap } = await import('./merge-patches.ts');
+  const said = new PatchesOfBootstrap(answer);
+  if (said.isWhole) {
+    log.warn('the control plane makes whole bootstraps, and no patches of them: the own one is used');
+    return { is: 'unpatched' };
+  }
+  const { fields } = said;
+  if (fields.length === 0) return { is: 'unpatched' };
+  // Once now: what does not fit together ends the start, and is not tried again and again.
+  said.mergedInto(bootstrap());
+  patches.are((own) => said.mergedInto(own));
+  log.info('the control plane patches the bootstrap', { fields });
+  return { is: 'patched' };
+}
+
+/** @returns the Bootstrap; undefined: the question was taken, and not answered. @throws GrpcError */
+async function ask(
+  { discoveryAddress, credentials, headers, bootstrap, answerLimitMs = usualAnswerLimitMs }: PatchesEnvironment,
+  shows: Shown,
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const { node } = bootstrap() as { readonly node?: object };
+  if (node === undefined) throw new ChartpilotError('CONFIG_INVALID', 'the bootstrap has no node to ask for');
+  const { nodeBytes } = await import('./merge-patches.ts');
+  const question = new BinaryWriter()
+    .uint32(2 * 8 + 2)
+    .bytes(nodeBytes(node))
+    .uint32(3 * 8 + 2)
+    .string(bootstrapPatchesName)
+    .uint32(4 * 8 + 2)
+    .string(bootstrapType)
+    .finish();
+  const address = parseHostAndPort(discoveryAddress);
+  if (address === undefined) throw new GrpcError('UNAVAILABLE', `${discoveryAddress} is not host:port`);
+  const { tls, headers: own } = await credentials(shows);
+  const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, signal);
+  try {
+    return await new Promise((resolve, reject) => {
+      const stream = connection.start(methods.sotw, { ...headers, ...own });
+      const reader = new FrameReader({ wholeBytes: mostBytes, maxBytes: mostBytes });
+      const limit = setTimeout(resolve, answerLimitMs, undefined);
+      signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'no longer wanted')), { once: true });
+      stream.on('data', (chunk: Buffer) => {
+        try {
+          reader.push(chunk, ({ bytes }) => resolve(readInternal(bytes.subarray(frameHeadBytes), 'sotw').value));
+        } catch (error) {
+          reject(error);
+        }
+      });
+      whenEnded(stream, connection, (status) => {
+        clearTimeout(limit);
+        reject(status ?? new GrpcError('UNAVAILABLE', 'the control plane ended the stream'));
+      });
+      stream.write(frameOf(question));
+    });
+  } finally {
+    connection.close();
+  }
+}

@@ -1,0 +1,66 @@
+import { toJson } from '@bufbuild/protobuf';
+import { expect, it } from 'vitest';
+import { givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { type GivenFilter, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
+import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { buildBootstrapPatches } from './bootstrap.ts';
+
+function given(...filters: readonly GivenFilter[]) {
+  const patched = new PatchedMesh(...filters);
+  const { context } = patched.mesh;
+  const resources = (node: keyof typeof nodes, names = ['patches']) =>
+    buildBootstrapPatches(givenShape(nodes[node], context), context, names);
+  const patches = (node: keyof typeof nodes) => {
+    const [{ schema, message }] = resources(node) as [ReturnType<typeof resources>[number]];
+    return toJson(schema, message, { registry: envoyApi() });
+  };
+  return { patched, resources, patches };
+}
+
+const merge = (value: string, match = '', operation = 'MERGE'): string =>
+  `{applyTo: BOOTSTRAP, match: {context: ANY${match}}, patch: {operation: ${operation}, value: ${value}}}`;
+
+it('§8.9 BOOTSTRAP: patches are merged as they are written: what comes later overrides, lists grow, messages are merged', () => {
+  const { patches } = given(
+    { patches: [merge('{admin: {profile_path: /a}, stats_flush_interval: 5s, stats_sinks: [{name: one}]}')] },
+    {
+      patches: [
+        merge('{stats_flush_interval: 7s, stats_sinks: [{name: two}], admin: {ignore_global_conn_limit: true}}'),
+      ],
+    },
+  );
+  expect(patches('client')).toEqual({
+    admin: { profilePath: '/a', ignoreGlobalConnLimit: true },
+    statsFlushInterval: '7s',
+    statsSinks: [{ name: 'one' }, { name: 'two' }],
+  });
+});
+
+it('§8.9 BOOTSTRAP: only what holds for the proxy', () => {
+  const { patches } = given({
+    patches: [
+      '{applyTo: BOOTSTRAP, match: {context: GATEWAY}, patch: {operation: MERGE, value: {stats_flush_interval: 3s}}}',
+      merge('{flags_path: /x}', ', proxy: {proxyVersion: "^nobody"}'),
+    ],
+  });
+  expect(patches('client')).toEqual({});
+  expect(patches('door')).toEqual({ statsFlushInterval: '3s' });
+});
+
+it('there is an answer where nothing is patched, and none for an agent that would take it for a whole bootstrap', () => {
+  const { patches, resources } = given();
+  expect(patches('client')).toEqual({});
+  expect(resources('client', [])).toEqual([]);
+  expect(resources('client', ['other'])).toEqual([]);
+});
+
+it('§8.9 BOOTSTRAP: a patch that cannot be applied is left out, which is told; the others hold', () => {
+  const { patches, patched } = given({
+    patches: [
+      merge('{stats_sinks: [{name: one}]}', '', 'MERGE_AND_REPLACE_LIST'),
+      merge('{admin: {access_log_path: /dev/null}}'),
+    ],
+  });
+  expect(patches('client')).toEqual({ admin: { accessLogPath: '/dev/null' } });
+  expect(patched.problems()).toEqual(['MERGE_AND_REPLACE_LIST is not possible in a bootstrap', undefined]);
+});

@@ -1,0 +1,80 @@
+/** What the control plane patches in the bootstrap (spec/discovery.md §8.9 BOOTSTRAP) is known before an Envoy is there. */
+import { expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld, epochsStarted } from './scenes.ts';
+
+checkEveryWorld();
+
+const patched = { patchedBootstrap: true };
+const unreachable = {
+  is: 'unreachable',
+  reason: 'ECONNREFUSED',
+  isRefusal: false,
+  retryAfterMs: 0,
+  chance: 1,
+} as const;
+
+test('where it is not wanted nobody is asked', async () => {
+  const world = await AgentWorld.serving();
+  expect(world.patchesAsked).toEqual([]);
+});
+
+test.each(['patched', 'unpatched'] as const)(
+  'Envoy is started once the control plane has said that it is %s',
+  async (is) => {
+    const world = new AgentWorld(patched);
+    world.patchesAnswer = { is };
+    await world.settle();
+    expect(world.patchesAsked).toEqual(['token']);
+    expect(epochsStarted(world)).toEqual([0]);
+  },
+);
+
+test('a control plane that is away is asked again, at most each 1.5 s, and no Envoy is started without it', async () => {
+  const world = new AgentWorld(patched);
+  world.patchesAnswer = unreachable;
+  await world.pass(60_000);
+  expect(world.patchesAsked.length).toBeGreaterThan(38);
+  expect(world.patchesAsked.length).toBeLessThan(46);
+  expect(epochsStarted(world)).toEqual([]);
+  world.patchesAnswer = { is: 'patched' };
+  await world.pass(1_500);
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+test('one that does not want this agent is left alone longer, and shown the certificate where it did not want the token', async () => {
+  const world = new AgentWorld(patched);
+  world.patchesAnswer = { ...unreachable, isRefusal: true };
+  await world.pass(60_000);
+  expect(world.patchesAsked.slice(0, 3)).toEqual(['token', 'certificate', 'token']);
+  expect(world.patchesAsked.length).toBeLessThan(20);
+});
+
+test('a question of which nothing comes is asked again after 20 s', async () => {
+  const world = new AgentWorld(patched);
+  world.patchesAnswer = undefined;
+  await world.pass(20_000);
+  world.patchesAnswer = { is: 'unpatched' };
+  await world.pass(1_500);
+  expect(world.patchesAsked).toHaveLength(2);
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+test('what cannot be made use of ends the agent with the reason', async () => {
+  const world = new AgentWorld(patched);
+  world.patchesAnswer = { is: 'unusable', reason: 'it does not fit' };
+  await world.settle();
+  expect(world.output()).toEqual({ exitCode: 1, trouble: ['it does not fit'] });
+  expect(epochsStarted(world)).toEqual([]);
+  expect(world.released).toEqual([7, 8]);
+});
+
+test('a signal ends the agent while it waits', async () => {
+  const world = new AgentWorld(patched);
+  world.patchesAnswer = unreachable;
+  await world.pass(5_000);
+  world.signal('SIGTERM');
+  await world.settle();
+  expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  expect(world.released).toEqual([7, 8]);
+});
