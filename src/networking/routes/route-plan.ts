@@ -17,10 +17,13 @@ import type { Service } from '../../model/services/service.ts';
 import { isAlias, serviceBehind } from '../../model/services/service-alias.ts';
 import { inBlocks, type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
 import type { Encodable } from '../messages/resource.ts';
+import { commonShapes } from '../sharing/common-shape.ts';
+import { differingHosts } from '../sharing/differing-hosts.ts';
 import { aliasesOf, namedBy, virtualServiceOver } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
 import {
+  isCalledTheSame,
   isSameFor,
   type MadeVirtualHost,
   makeVirtualHost,
@@ -94,9 +97,10 @@ export function routePlan(key: string, around: Surroundings): RoutePlan {
  * @returns what there is to encode of each
  */
 export function* routePlanAhead(key: string, around: Surroundings): Generator<Encodable | undefined> {
-  const made = yield* makingAll(undefined, around, false);
+  const others = modelFor(around);
+  const made = yield* makingAll(others?.plan.made, around, others);
   recalled(key, around, (before) =>
-    before === undefined ? withModel(planOf(made, around), around) : nextPlan(before, around),
+    before === undefined ? asModel(planWith(made, others?.plan, around), others, around) : nextPlan(before, around),
   );
 }
 
@@ -114,9 +118,13 @@ function recalled(
 interface Model {
   readonly plan: RoutePlan;
   readonly mesh: PushContext['mesh'];
+  /** Hosts that mean something else to its client than to everybody; undefined: too many. */
+  readonly differing: ReadonlySet<string> | undefined;
 }
 
 const models = onceFor((_: readonly ServiceGroup[]) => new Map<string, Model>());
+/** The one made last of a context, for clients whose services nobody else has: what they have besides is little. */
+const latest = onceFor((_: PushContext) => new Map<string, Model>());
 /** Configurations of the same services that differ in more than the client. */
 const maxModels = 16;
 
@@ -124,33 +132,67 @@ function modelKey({ selection, push }: Surroundings): string {
   return `${selection.port} ${selection.listenerPort} ${push.features.absoluteNames}`;
 }
 
-function modelFor(around: Surroundings): RoutePlan | undefined {
-  const model = models(groupsOf(around)).get(modelKey(around));
+function modelFor(around: Surroundings): Model | undefined {
+  const { push } = around;
+  const key = modelKey(around);
+  const model = models(groupsOf(around)).get(key);
   // Settings are in all routes.
-  return model?.mesh === around.push.mesh ? model.plan : undefined;
+  return model?.mesh === push.mesh ? model : latest(push).get(key);
 }
 
-function withModel(plan: RoutePlan, around: Surroundings): RoutePlan {
-  const { mesh } = around.push;
-  setBounded(models(groupsOf(around)), modelKey(around), { plan, mesh }, maxModels);
+/** Of its groups a plan is the model where there is none, or one of other rules. */
+function asModel(plan: RoutePlan, others: Model | undefined, around: Surroundings): RoutePlan {
+  const { push } = around;
+  const key = modelKey(around);
+  const model = { plan, mesh: push.mesh, differing: differingFromEverybody(around) };
+  if (others === undefined || differs(others.plan.made, plan.made)) {
+    setBounded(models(groupsOf(around)), key, model, maxModels);
+  }
+  setBounded(latest(push), key, model, maxModels);
   return plan;
 }
 
 function nextPlan(own: RoutePlan | undefined, around: Surroundings): RoutePlan {
-  if (around.selection.host !== undefined) return planFrom(undefined, around, false);
+  if (around.selection.host !== undefined) return planFrom(undefined, around);
   const others = modelFor(around);
-  const plan = planFrom(own ?? others, around, own === undefined);
-  return others === undefined || differs(others.made, plan.made) ? withModel(plan, around) : plan;
+  const model = own === undefined ? others : undefined;
+  return asModel(planFrom(own ?? others?.plan, around, model), others, around);
+}
+
+type SameAs = (made: MadeVirtualHost, hostname: string) => boolean;
+
+function differingFromEverybody({ shape, push }: Surroundings): ReadonlySet<string> | undefined {
+  const [everybody] = commonShapes(shape, push);
+  return everybody && differingHosts(shape, everybody, push);
+}
+
+/** Whether a client gets what was made for another one, of a host that nothing touched since: few are asked what they lead to. */
+function sameAs(others: Model, around: Surroundings): SameAs {
+  const theirs = others.differing;
+  const own = differingFromEverybody(around);
+  if (own === undefined || theirs === undefined) return (made, hostname) => isSameFor(made, hostname, around);
+  return (made, hostname) =>
+    made.routes.leadsTo.some((host) => own.has(host) || theirs.has(host))
+      ? isSameFor(made, hostname, around)
+      : isCalledTheSame(made, hostname, around);
 }
 
 /** What comes later is less like it. */
 function differs(one: Made, other: Made): boolean {
-  return one.over !== other.over || one.rules !== other.rules || one.services !== other.services;
+  return (
+    one.groups !== other.groups ||
+    one.over !== other.over ||
+    one.rules !== other.rules ||
+    one.services !== other.services
+  );
 }
 
-/** @param isOthers the plan before is that of another client */
-function planFrom(before: RoutePlan | undefined, around: Surroundings, isOthers: boolean): RoutePlan {
-  const made = makeAll(before?.made, around, isOthers);
+/** @param others the plan before is that of another client */
+function planFrom(before: RoutePlan | undefined, around: Surroundings, others?: Model): RoutePlan {
+  return planWith(makeAll(before?.made, around, others), before, around);
+}
+
+function planWith(made: Made, before: RoutePlan | undefined, around: Surroundings): RoutePlan {
   if (before !== undefined && before.made.hosts === made.hosts) return { ...before, made };
   return planOf(made, around, before && claimedAgain(before.claimed, before.made.hosts, made));
 }
@@ -189,19 +231,22 @@ function groupsOf({ selection, shape, push }: Surroundings): readonly ServiceGro
   return serviceGroups(selection.egress.services, selection, shape, push);
 }
 
-function makeAll(before: Made | undefined, around: Surroundings, isOthers: boolean): Made {
-  const making = makingAll(before, around, isOthers);
+function makeAll(before: Made | undefined, around: Surroundings, others: Model | undefined): Made {
+  const making = makingAll(before, around, others);
   for (;;) {
     const { done, value } = making.next();
     if (done) return value;
   }
 }
 
+/** Virtual hosts of others that are looked at for each one that is made. */
+const looksAtATime = 64;
+
 /** A virtual host at a time. */
 function* makingAll(
   before: Made | undefined,
   around: Surroundings,
-  isOthers: boolean,
+  others: Model | undefined,
 ): Generator<Encodable | undefined, Made> {
   const { selection, scope, push, reach } = around;
   const { egress } = selection;
@@ -215,28 +260,33 @@ function* makingAll(
   const touched = before && touchedSince(before, services, rules);
   const inputs: Inputs = { groups, over, unknown, services, rules, hasNames: aliases.size > 0 };
   const known = touched === undefined ? undefined : before;
-  const again = known && madeAgain(known, touched!, inputs, around, isOthers);
+  const isSame = others && sameAs(others, around);
+  const again = known && (yield* makingAgain(known, touched!, inputs, around, isSame));
   if (again !== undefined) return again;
-  const old = isOthers ? undefined : known;
-  const oldPlaces =
-    old === undefined || old.groups === groups ? undefined : new Map(old.groups.map((group, place) => [group, place]));
+  const old = known;
+  const oldPlaces = old === undefined || old.groups === groups ? undefined : placesOf(old.groups);
   const ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] = [];
   for (const [place, group] of groups.entries()) {
     // Which names stand for a service is for rules and services to say: those few are asked each time.
     const names = aliases.get(group.service.hostname);
     const was = old?.ofGroups[oldPlaces === undefined ? place : (oldPlaces.get(group) ?? -1)];
     if (names !== undefined) ofGroups.push(ofGroupWithNames(group, over[place], names, byHost, around));
-    else if (was !== undefined && !isList(was) && isKept(was, over[place], touched!)) ofGroups.push(was);
-    else {
+    else if (was !== undefined && !isList(was) && isAsBefore(was, group, over[place], touched!, isSame)) {
+      ofGroups.push(was);
+      if (others !== undefined && place % looksAtATime === 0) yield undefined;
+    } else {
       const made = makeVirtualHost(wantedOf(group, selection, over[place], []), around);
       ofGroups.push(made);
       yield made.routes.part;
     }
   }
-  const ofUnknown = new Map(unknown.map((one) => [one.hostname, ofUnknownHost(one, old, touched, inputs, around)]));
+  const ownBefore = others === undefined ? old : undefined;
+  const ofUnknown = new Map(
+    unknown.map((one) => [one.hostname, ofUnknownHost(one, ownBefore, touched, inputs, around)]),
+  );
   const hosts = inOrder({ ofGroups, ofUnknown });
-  const isSame = before !== undefined && sameItems(before.hosts, hosts);
-  return { ...inputs, ofGroups, ofUnknown, hosts: isSame ? before.hosts : hosts, changed: undefined };
+  const areAsBefore = before !== undefined && sameItems(before.hosts, hosts);
+  return { ...inputs, ofGroups, ofUnknown, hosts: areAsBefore ? before.hosts : hosts, changed: undefined };
 }
 
 interface Inputs extends Pick<Made, 'groups' | 'over' | 'services' | 'rules' | 'hasNames'> {
@@ -248,14 +298,21 @@ const differingPlaces = onceForPair((before: readonly unknown[], now: readonly u
   now.flatMap((one, place) => (one === before[place] ? [] : [place])),
 );
 
+/** Where each group stands, found once for all who come from these. */
+const placesOf = onceFor(
+  (groups: readonly ServiceGroup[]): ReadonlyMap<ServiceGroup, number> =>
+    new Map(groups.map((group, place) => [group, place])),
+);
+
 /** With the same services in the same order: a change costs what it touches. Undefined: it has to be made as a whole. */
-function madeAgain(
+function* makingAgain(
   before: Made,
   touched: Touched,
   inputs: Inputs,
   around: Surroundings,
-  isOthers: boolean,
-): Made | undefined {
+  isSame: SameAs | undefined,
+): Generator<Encodable | undefined, Made | undefined> {
+  const isOthers = isSame !== undefined;
   const { groups, over, unknown, hasNames } = inputs;
   if (before.groups !== groups || before.hasNames || hasNames) return undefined;
   if (unknown.length !== before.ofUnknown.size) return undefined;
@@ -263,12 +320,17 @@ function madeAgain(
   const changed: number[] = [];
   let ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] | undefined;
   let hosts: MadeVirtualHost[] | undefined;
-  const isAsBefore = (one: MadeVirtualHost, place: number): boolean =>
-    isKept(one, over[place], touched) && (!isOthers || isSameFor(one, groups[place]!.service.hostname, around));
-  const places =
-    touched.names.size === 0 && !isOthers
-      ? differingPlaces(before.over, over)
-      : [...groups.keys()].filter((place) => !isAsBefore(before.hosts[place]!, place));
+  let places: readonly number[];
+  if (touched.names.size === 0 && !isOthers) places = differingPlaces(before.over, over);
+  else {
+    const differing: number[] = [];
+    for (const [place, group] of groups.entries()) {
+      const was = before.hosts[place]!;
+      if (!isAsBefore(was, group, over[place], touched, isSame)) differing.push(place);
+      if (isOthers && place % looksAtATime === 0) yield undefined;
+    }
+    places = differing;
+  }
   const change = (place: number, made: MadeVirtualHost): void => {
     if (made === before.hosts[place]) return;
     hosts ??= before.hosts.slice();
@@ -280,6 +342,7 @@ function madeAgain(
     change(place, made);
     ofGroups ??= before.ofGroups.slice();
     ofGroups[place] = made;
+    if (isOthers) yield made.routes.part;
   }
   const oldNames = before.ofUnknown.keys();
   for (const [index, one] of unknown.entries()) {
@@ -293,6 +356,17 @@ function madeAgain(
 
 function isKept(one: MadeVirtualHost, now: ResolvedVirtualService | undefined, touched: Touched): boolean {
   return one.over === now && !touches(touched, one);
+}
+
+/** @param isSame it was made for another client: what that one got must be what this one gets */
+function isAsBefore(
+  was: MadeVirtualHost,
+  { service }: ServiceGroup,
+  over: ResolvedVirtualService | undefined,
+  touched: Touched,
+  isSame: SameAs | undefined,
+): boolean {
+  return isKept(was, over, touched) && (isSame === undefined || isSame(was, service.hostname));
 }
 
 function ofUnknownHost(

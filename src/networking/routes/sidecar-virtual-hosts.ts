@@ -103,15 +103,29 @@ export function makeVirtualHost(wanted: Wanted, around: Surroundings): MadeVirtu
 }
 
 /** Whether a client gets the very same virtual host that was made for another of the same mesh and configuration. */
-export function isSameFor({ over, domains, routes }: MadeVirtualHost, hostname: string, around: Surroundings): boolean {
-  const { shape, reach } = around;
-  const { client, meant } = routes;
-  if (meant === undefined || domains.shared === undefined) return false;
-  if (client !== clientText(over, shape) || domains.shared !== sharedLabels(hostname, shape.dnsDomain)) return false;
-  return meant.every(
-    ({ host, service, rule }) =>
-      reach.serviceByHostname(host) === service &&
-      (service === undefined || reach.destinationRuleFor(service) === rule),
+export function isSameFor(made: MadeVirtualHost, hostname: string, around: Surroundings): boolean {
+  const { reach } = around;
+  return (
+    isCalledTheSame(made, hostname, around) &&
+    made.routes.meant!.every(
+      ({ host, service, rule }) =>
+        reach.serviceByHostname(host) === service &&
+        (service === undefined || reach.destinationRuleFor(service) === rule),
+    )
+  );
+}
+
+/** As {@link isSameFor}, where all that its routes lead to means the same to both clients. */
+export function isCalledTheSame(
+  { over, domains, routes }: MadeVirtualHost,
+  hostname: string,
+  { shape }: Surroundings,
+): boolean {
+  return (
+    routes.meant !== undefined &&
+    domains.shared !== undefined &&
+    routes.client === clientText(over, shape) &&
+    domains.shared === sharedLabels(hostname, shape.dnsDomain)
   );
 }
 
