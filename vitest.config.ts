@@ -88,6 +88,7 @@ export default defineConfig({
     reporters: ['default', closingLine],
     // For machines that do other things as well: none takes a tenth of that alone.
     testTimeout: 60_000,
+    hookTimeout: 60_000,
     setupFiles: ['test/harness/setup-cpu.ts'],
     // Hundreds of programs are started from their sources: to strip their types and compile them took half of that time.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },

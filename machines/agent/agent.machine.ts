@@ -278,6 +278,7 @@ export const agentMachine = setup({
           input: ({ context: { settings } }) => ({
             port: settings.statusPort,
             hasEnvoy: settings.runsEnvoy,
+            awaitsApplication: settings.awaitsApplication,
             // Names come with Envoy's configuration: a bootstrap of the user's own has its own way to them, or none.
             awaitsNames: settings.dns && settings.xdsSocket !== '',
           }),

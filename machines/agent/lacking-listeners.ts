@@ -2,7 +2,7 @@
  * Listeners that an Envoy was sent and does not have, because it refused them. What it lacks from its start on makes it not
  * ready. Not so a listener that was refused later: what it has serves, and one mistake of many tenants takes no gateway out of
  * service. Nor one that the Envoy before it did without, too. And where the application was said to have ports, an Envoy that was
- * never seen to serve one of them.
+ * never seen to serve one of those.
  */
 import type { EnvoyAnswered, RefusedListener } from './protocol.ts';
 
@@ -13,7 +13,7 @@ export interface KnownListeners {
   readonly tolerated: readonly string[];
   /** Of the Envoy before it. */
   readonly toleratedBefore: readonly string[];
-  /** That it was seen to serve one of the application's ports, or need not: once is enough, as listeners come and go with services. */
+  /** That it was seen to serve one of the application's ports: once is enough, as its listeners come and go with its services. */
   readonly servedApplication: boolean;
 }
 

@@ -38,6 +38,8 @@ export interface AgentSettings {
   runsEnvoy: boolean;
   /** 0: no status server. */
   statusPort: number;
+  /** Whether an Envoy is ready only when it was seen to serve one of the application's ports. */
+  awaitsApplication: boolean;
   /** Whether the workload's names are answered. */
   dns: boolean;
   identity: IdentitySettings;
@@ -103,6 +105,7 @@ export const defaultSettings: AgentSettings = {
   binary: { path: '', first: '', watched: true, settleMs: 1_000 },
   runsEnvoy: true,
   statusPort: 15020,
+  awaitsApplication: false,
   dns: false,
   identity: {
     source: 'nowhere',

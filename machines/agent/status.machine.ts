@@ -38,6 +38,8 @@ export interface StatusInput {
   port: number;
   /** False: applications speak xDS themselves, and no Envoy is to be ready. */
   hasEnvoy: boolean;
+  /** Whether an Envoy is ready only when it was seen to serve one of the application's ports. */
+  awaitsApplication: boolean;
   /** Whether the control plane's names are for the workload to ask: it is not ready without them. */
   awaitsNames: boolean;
 }
@@ -95,8 +97,13 @@ const statusSetup = setup({
       event.type === 'listeners.refused' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
     saysLive: ({ event }) => event.type === 'envoy.answered' && event.live,
     saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
+    awaitsApplication: ({ context }) => context.awaitsApplication,
     lacksApplication: ({ context, event }) =>
-      event.type === 'envoy.answered' && event.live && event.unserved !== '' && !context.listeners.servedApplication,
+      context.awaitsApplication &&
+      event.type === 'envoy.answered' &&
+      event.live &&
+      event.unserved !== '' &&
+      !context.listeners.servedApplication,
     /** Nobody has answered that call yet. */
     isOpen: ({ context, event }) => event.type === 'envoy.answered' && event.request === context.question,
     isAsked: ({ context }) => context.question !== null,
@@ -371,7 +378,10 @@ export const statusMachine = statusSetup.createMachine({
           initial: 'unseen',
           on: {
             'serving.began': { target: '.unseen', actions: 'beginListeners' },
-            'envoy.answered': { actions: { type: 'noteApplication', params: ({ event }) => event } },
+            'envoy.answered': {
+              guard: 'awaitsApplication',
+              actions: { type: 'noteApplication', params: ({ event }) => event },
+            },
           },
           states: {
             unseen: {

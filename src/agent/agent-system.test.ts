@@ -287,10 +287,12 @@ test('mistakes on the command line end the agent before anything is started', as
   expect(existsSync(join(agent.folder, 'agent.trace'))).toBe(false);
 });
 
-test('flags that nobody knows are ignored with a warning', async () => {
-  const agent = await startAgent({ flags: ['--fromTheFuture', 'x'] });
+test('flags that nobody knows are ignored with a warning; with --applicationPorts an Envoy that serves none is not ready', async () => {
+  const agent = await startAgent({ flags: ['--fromTheFuture', 'x', '--applicationPorts', '8080'] });
   await agent.live(0);
   expect(agent.output()).toContain('flags that mean nothing here are ignored');
+  const says = "no inbound listener for any of the application's ports (8080)";
+  await until('it says why', async () => !(await agent.ready()) && agent.output().includes(says), agent.output);
   agent.process.kill('SIGTERM');
   expect((await agent.exit()).code).toBe(0);
 });

@@ -529,6 +529,7 @@ function agentSettings({ binary, options: { config, watch, identity, ...options 
     binary: { ...defaultSettings.binary, path: binary, first: firstBinary, watched: options.watchBinary },
     runsEnvoy: options.runsEnvoy,
     statusPort: config.statusPort,
+    awaitsApplication: options.status.applicationPorts.length > 0,
     dns: options.dns !== undefined,
     identity: identity.settings,
     patchedBootstrap: patchesBootstrap({ ...options, config }),

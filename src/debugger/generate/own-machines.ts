@@ -246,11 +246,12 @@ const directorySamples: Samples = {
 
 const statusSamples: Samples = {
   inputs: [
-    { port: 15_020, hasEnvoy: true, awaitsNames: false },
-    { port: 15_020, hasEnvoy: true, awaitsNames: true },
-    { port: 15_020, hasEnvoy: false, awaitsNames: true },
-    { port: 15_020, hasEnvoy: false, awaitsNames: false },
-    { port: 0, hasEnvoy: true, awaitsNames: false },
+    { port: 15_020, hasEnvoy: true, awaitsNames: false, awaitsApplication: false },
+    { port: 15_020, hasEnvoy: true, awaitsNames: false, awaitsApplication: true },
+    { port: 15_020, hasEnvoy: true, awaitsNames: true, awaitsApplication: false },
+    { port: 15_020, hasEnvoy: false, awaitsNames: true, awaitsApplication: false },
+    { port: 15_020, hasEnvoy: false, awaitsNames: false, awaitsApplication: false },
+    { port: 0, hasEnvoy: true, awaitsNames: false, awaitsApplication: false },
   ],
   events: {
     'http.listening': [{ port: 15_020 }],

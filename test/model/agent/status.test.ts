@@ -88,7 +88,7 @@ test('an answer that is held is outdated by whatever may change it: a hand-over 
 });
 
 test('§6.3: who serves none of the ports that the application was said to have is not ready; once it was seen, each Envoy anew', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.serving({ awaitsApplication: true });
   const unserved = 'no inbound listener for any of the application’s ports (8080)';
   world.unserved = unserved;
   expect(await world.ask()).toEqual({ ready: false, reason: unserved });
@@ -107,7 +107,7 @@ test('§6.3: who serves none of the ports that the application was said to have 
 });
 
 test('§6.3: a port that answers in place of the admin interface says nothing of the application', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.serving({ awaitsApplication: true });
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1 });
   world.adminGone = true;
@@ -115,6 +115,12 @@ test('§6.3: a port that answers in place of the admin interface says nothing of
   world.adminGone = false;
   world.unserved = 'no inbound listener';
   expect(await world.ask()).toEqual({ ready: false, reason: 'no inbound listener' });
+});
+
+test('§6.3: an Envoy whose application was said to have no ports is asked for none', async () => {
+  const world = await AgentWorld.serving();
+  world.unserved = 'no inbound listener';
+  expect(await world.ask()).toEqual(ready);
 });
 
 test('§6.3, §9: where names are answered, ready is who has the first table; what is wrong with Envoy is said first', async () => {
