@@ -13,7 +13,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
 import { replaceFiles } from '../../test/certs/certificate-directory.ts';
 import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from '../../test/fixtures/real-envoy.ts';
-import { packageRoot } from '../runtime/package-root.ts';
+import { programFile } from '../../test/harness/program-files.ts';
 import type { TraceLine } from '../runtime/trace/trace.ts';
 import { createAdminClient } from './admin/admin-client.ts';
 import { claimBaseId } from './envoy/base-ids.ts';
@@ -47,7 +47,7 @@ async function startAgent(
   mkdirSync(certificates, { recursive: true });
   const traceFile = join(folder, 'agent.trace');
   const args = [
-    ...[join(packageRoot(), 'src/cli/pilot-agent.ts'), 'proxy', options.role ?? 'router'],
+    ...[programFile('pilot-agent'), 'proxy', options.role ?? 'router'],
     ...['--customConfigFile', writeAdminOnlyBootstrap(folder, adminPort)],
     ...['--binaryPath', envoyBinary(), '--proxyAdminPort', String(adminPort), '--statusPort', String(statusPort)],
     ...['--drainDuration', '1s', '--parentShutdownDuration', '2s', '--terminationDrainDuration', '200ms'],

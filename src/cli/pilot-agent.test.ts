@@ -1,15 +1,16 @@
 /** What a person who gets the command line wrong is told: one paragraph, on standard error, and exit code 255. */
 import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { packageRoot } from '../runtime/package-root.ts';
+import { programFile } from '../../test/harness/program-files.ts';
 
 // Real programs, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000 });
 
 function run(...args: string[]): { code: number | null; told: string } {
-  const program = join(packageRoot(), 'src/cli/pilot-agent.ts');
-  const { status, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', cwd: '/' });
+  const { status, stderr } = spawnSync(process.execPath, [programFile('pilot-agent'), ...args], {
+    encoding: 'utf8',
+    cwd: '/',
+  });
   return { code: status, told: stderr };
 }
 
@@ -69,8 +70,10 @@ test.each([
   ['version', ''],
   ['completion', '<shell>'],
 ])('§1.1 %s', (command, words) => {
-  const program = join(packageRoot(), 'src/cli/pilot-agent.ts');
-  const { status, stdout } = spawnSync(process.execPath, [program, command, '--help'], { encoding: 'utf8', cwd: '/' });
+  const { status, stdout } = spawnSync(process.execPath, [programFile('pilot-agent'), command, '--help'], {
+    encoding: 'utf8',
+    cwd: '/',
+  });
   expect(stdout).toContain(`Usage: pilot-agent ${command} [options]${words === '' ? '' : ` ${words}`}\n`);
   expect(status).toBe(0);
 });

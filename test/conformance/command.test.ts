@@ -1,10 +1,9 @@
 /** `pilot-discovery xds-conformance` as a process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test as base, expect } from 'vitest';
-import { packageRoot } from '../../src/runtime/package-root.ts';
+import { programFile } from '../harness/program-files.ts';
 import { AdapterClient } from './adapter-client.ts';
 import { HarnessClient, variants } from './harness-client.ts';
 
@@ -15,7 +14,7 @@ const test = base.extend<{ run: Run }>({
   run: async ({ task: _ }, use) => {
     const children: ChildProcess[] = [];
     await use((...flags) => {
-      const program = join(packageRoot(), 'src/cli/pilot-discovery.ts');
+      const program = programFile('pilot-discovery');
       const child = spawn(process.execPath, [program, 'xds-conformance', ...flags], { stdio: 'pipe' });
       children.push(child);
       return child;

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { formatTraceLine, type TraceLine } from '../../src/runtime/trace/trace.ts';
@@ -15,6 +15,7 @@ import { envoysAmong, leftovers, testRunVariable } from './host-processes.ts';
 import { examplePorts, MeshDirectory } from './mesh-directory.ts';
 import { probe } from './probe.ts';
 import { Program } from './program.ts';
+import { programFile } from './program-files.ts';
 
 function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'chartpilot-harness-'));
@@ -184,4 +185,44 @@ test('a probe tells how one request on a new connection ended', async () => {
   expect((await probe(target)).outcome).toMatchObject({ ok: true, version: 'v1' });
   await service.close();
   expect((await probe(target)).outcome).toMatchObject({ ok: false, code: 'ECONNREFUSED' });
+});
+
+describe('a program under test is', () => {
+  const build = [
+    'src/cli/pilot-agent.ts',
+    'machines/a.ts',
+    'package-lock.json',
+    'dist/pilot-agent.mjs',
+    'dist/THIRD-PARTY.txt',
+  ];
+
+  /** A checkout whose files were written one after the other. */
+  const checkout = (...files: string[]): string => {
+    const root = temporaryDirectory();
+    for (const [second, file] of files.entries()) {
+      mkdirSync(dirname(join(root, file)), { recursive: true });
+      writeFileSync(join(root, file), '');
+      utimesSync(join(root, file), second, second);
+    }
+    return root;
+  };
+
+  test.each([
+    ['what was built', build, 'dist/pilot-agent.mjs'],
+    ['what was built, whatever test was written since', [...build, 'src/a.test.ts'], 'dist/pilot-agent.mjs'],
+    ['its sources, when one is newer', [...build, 'src/model/a.ts'], 'src/cli/pilot-agent.ts'],
+    ['its sources, when a machine is newer', [...build, 'machines/agent/a.ts'], 'src/cli/pilot-agent.ts'],
+    ['its sources, when what it is generated from is newer', [...build, 'src/gen/a.binpb'], 'src/cli/pilot-agent.ts'],
+    ['its sources, when other libraries were installed', [...build, 'package-lock.json'], 'src/cli/pilot-agent.ts'],
+    ['its sources, when the build did not come to its end', build.slice(0, -1), 'src/cli/pilot-agent.ts'],
+    ['its sources, when nothing was built', build.slice(0, -2), 'src/cli/pilot-agent.ts'],
+    [
+      'its sources, when one changed during the build',
+      [...build.slice(0, -1), 'src/b.ts', ...build.slice(-1)],
+      'src/cli/pilot-agent.ts',
+    ],
+  ])('%s', (_, files, expected) => {
+    const root = checkout(...files);
+    expect(programFile('pilot-agent', root)).toBe(join(root, expected));
+  });
 });

@@ -6,6 +6,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { serviceEntry } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import { Program } from '../harness/program.ts';
+import { programFile } from '../harness/program-files.ts';
 
 export interface AttackedServerPorts {
   readonly port: number;
@@ -30,7 +31,7 @@ export async function startAttackedServer(
   const args = ['discovery', '--registries=', '--configDir', join(root, 'config'), '--meshConfig', join(root, 'none')];
   const ports = ['--grpcAddr', `127.0.0.1:${port}`, '--httpAddr', `127.0.0.1:${http}`, '--monitoringAddr', ''];
   const server = Program.run('pilot-discovery', node, {
-    args: [join(packageRoot(), 'src/cli/pilot-discovery.ts'), ...args, ...ports],
+    args: [programFile('pilot-discovery'), ...args, ...ports],
     env: { ...process.env, PILOT_DEBOUNCE_AFTER: '1ms', ...env },
     cwd: root,
   });

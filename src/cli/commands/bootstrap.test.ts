@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { packageRoot } from '../../runtime/package-root.ts';
+import { programFile } from '../../../test/harness/program-files.ts';
 
 // Real programs, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000 });
@@ -20,7 +20,7 @@ function folder(files: Readonly<Record<string, string>>): string {
 }
 
 async function run(cwd: string, args: string[], env: Record<string, string> = {}) {
-  const program = join(packageRoot(), 'src/cli/pilot-agent.ts');
+  const program = programFile('pilot-agent');
   const surroundings = { cwd, env: { PATH: process.env.PATH, ...env }, extendEnv: false, reject: false } as const;
   return execa(process.execPath, [program, 'bootstrap', ...args], surroundings);
 }
@@ -124,7 +124,7 @@ test('what it writes is, byte for byte, what proxy starts Envoy with', async () 
   ];
   const env = { ISTIO_META_X: 'y', PROXY_CONFIG: '{statusPort: 0, extraStatTags: [a]}' };
   const dry = await run(cwd, [...flags, ...rest], env);
-  const program = join(packageRoot(), 'src/cli/pilot-agent.ts');
+  const program = programFile('pilot-agent');
   const keep = join(cwd, 'kept.json');
   await execa(process.execPath, [program, 'proxy', ...flags, ...rest], {
     cwd,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { programFile } from '../../../test/harness/program-files.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { formatTraceLine, type TraceBody } from '../../runtime/trace/trace.ts';
 import { type CheckCommandOptions, checkTraces } from './check-command.ts';
@@ -29,8 +30,7 @@ interface Run {
 /** The program itself, as a process. */
 function chartpilot(...args: string[]): Promise<Run> {
   return new Promise((resolve) => {
-    const program = join(packageRoot(), 'src/cli/chartpilot.ts');
-    execFile(process.execPath, [program, ...args], { cwd: folder }, (failure, out, error) => {
+    execFile(process.execPath, [programFile('chartpilot'), ...args], { cwd: folder }, (failure, out, error) => {
       resolve({ code: failure === null ? 0 : Number(failure.code), out, error });
     });
   });

@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { programFile } from '../../../test/harness/program-files.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { type GenerateCommandOptions, generateTests } from './generate-command.ts';
 import { ownMachines } from './own-machines.ts';
@@ -33,15 +34,15 @@ interface Run {
 
 function run(file: string, ...args: string[]): Promise<Run> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [join(root, file), ...args], { cwd: folder }, (failure, out, error) => {
+    execFile(process.execPath, [file, ...args], { cwd: folder }, (failure, out, error) => {
       resolve({ code: failure === null ? 0 : Number(failure.code), out, error });
     });
   });
 }
 
-const chartpilot = (...args: string[]): Promise<Run> => run('src/cli/chartpilot.ts', ...args);
+const chartpilot = (...args: string[]): Promise<Run> => run(programFile('chartpilot'), ...args);
 const vitest = (): Promise<Run> =>
-  run('node_modules/vitest/vitest.mjs', 'run', '--root', folder, '--reporter', 'verbose');
+  run(join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--root', folder, '--reporter', 'verbose');
 
 /** Changes the machine in one place. */
 function breakMachine(from: string, to: string): void {

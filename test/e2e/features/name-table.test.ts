@@ -9,8 +9,8 @@ import { AdsTestClient } from '../../ads-client.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { freePorts } from '../../harness/free-ports.ts';
 import { Program } from '../../harness/program.ts';
+import { pilotDiscovery } from '../../harness/program-files.ts';
 import { serviceEntry } from './harness/objects.ts';
-import { pilotDiscovery } from './harness/program-files.ts';
 
 const typeUrl = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
 const id = 'sidecar~10.0.0.9~web.shop~shop.svc.cluster.local';

@@ -9,10 +9,10 @@ import { type CertificateAuthority, createAuthority } from '../../../certs/autho
 import { eventually } from '../../../harness/eventually.ts';
 import { freePorts } from '../../../harness/free-ports.ts';
 import { Program } from '../../../harness/program.ts';
+import { pilotDiscovery } from '../../../harness/program-files.ts';
 import { HttpBackend, type HttpBackendOptions, TcpBackend, type TcpBackendOptions } from './backends.ts';
 import { FeatureEnvoy, nodeOf, type ProxySettings } from './envoy.ts';
 import { Explained } from './explained.ts';
-import { pilotDiscovery } from './program-files.ts';
 import { type Answer, type ConnectTo, type Heard, openConnection, type RequestTo, sendRequest } from './requests.ts';
 import { startWorkloadSecrets, type WorkloadSecrets } from './workload-secrets.ts';
 

@@ -1,0 +1,55 @@
+/** Which files the programs under test are run from. */
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+
+export interface Command {
+  readonly executable: string;
+  readonly args: readonly string[];
+}
+
+type ProgramName = 'pilot-agent' | 'pilot-discovery' | 'chartpilot';
+
+/**
+ * What Node is given to run a program: what was built, which begins with a third of the work; or its sources, when one of
+ * them is newer than that.
+ */
+export function programFile(program: ProgramName, root = packageRoot()): string {
+  return isCurrent(root) ? join(root, `dist/${program}.mjs`) : join(root, `src/cli/${program}.ts`);
+}
+
+/**
+ * `pilot-discovery` as people run it, by its wrapper, unless its sources are newer. The environment variable
+ * `FEATURES_PILOT` names another program's entry file: another version, to compare with.
+ */
+export function pilotDiscovery(): Command {
+  const other = process.env.FEATURES_PILOT;
+  if (other) return { executable: process.execPath, args: [other] };
+  const root = packageRoot();
+  if (isCurrent(root)) return { executable: join(root, 'bin/pilot-discovery'), args: [] };
+  return { executable: process.execPath, args: [join(root, 'src/cli/pilot-discovery.ts')] };
+}
+
+const current = new Map<string, boolean>();
+
+/** Found out once in a process: a build during a run takes away what the run has started. */
+function isCurrent(root: string): boolean {
+  let is = current.get(root);
+  if (is === undefined) {
+    const sources = ['src', 'machines'].flatMap((folder) => filesIn(join(root, folder)));
+    // The program is what a build writes first, and the notices are its last: a build that stopped half-way counts for nothing.
+    const built = timeOf(join(root, 'dist/THIRD-PARTY.txt')) && timeOf(join(root, 'dist/pilot-agent.mjs'));
+    is = built > 0 && [...sources, join(root, 'package-lock.json')].every((file) => timeOf(file) <= built);
+    current.set(root, is);
+  }
+  return is;
+}
+
+const timeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+
+/** Those of which something is built: neither tests nor what is read as it is. */
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && !/\.(test\.ts|mmd|md)$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name));
+}
