@@ -57,7 +57,7 @@ function told(finding: Finding | undefined): string {
 const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
 /** As few as that find each of the machines that are broken below. */
 const enough = 500;
-const schedulesEach = sized({ short: enough, full: 2_500 });
+const schedulesEach = sized({ quick: 200, short: enough, full: 2_500 });
 
 describe('thousands of schedules of faults and triggers', () => {
   const thread = new SearchThread();
@@ -91,7 +91,7 @@ test('a trace that fails at random changes nothing of what the agent does', () =
     fc.property(schedules, fc.infiniteStream(fc.boolean()), (schedule, fails) => {
       expect(run(schedule, { agent, sink: failing(fails[Symbol.iterator]()) })).toEqual(run(schedule, { agent }));
     }),
-    { numRuns: 60 },
+    { numRuns: sized({ quick: 20, short: 60, full: 60 }) },
   );
 }, 60_000);
 

@@ -16,7 +16,7 @@ import {
 import type { ResourceChange } from '../ads/resource-source.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
-const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ quick: 20, short: 60, full: 300 }));
+const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ quick: 10, short: 30, full: 300 }));
 
 const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];
 const namespaces = ['a', 'b', 'istio-system'];

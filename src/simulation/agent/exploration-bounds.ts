@@ -24,6 +24,8 @@ export interface ExplorationOptions {
   readonly invariants?: readonly Invariant[];
   /** These alone may go wrong, by the names of their choices: `starve`. Absent: everything. */
   readonly faults?: readonly string[];
+  /** These alone may be asked of the agent, by name: `binary`. A stop always may. Absent: everything. */
+  readonly orders?: readonly string[];
   /** Two states whose deadlines lie at other distances are two, though their order may be the same. */
   readonly exactTimes?: boolean;
   /** Files that the first start needs come late, or never. */

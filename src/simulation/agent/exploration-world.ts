@@ -63,6 +63,7 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #firstBaseId: number | undefined;
   readonly #exactTimes: boolean;
   readonly #faults: readonly string[] | undefined;
+  readonly #orders: readonly string[] | undefined;
   readonly #filesLate: boolean;
   readonly #readingHangs: boolean;
   readonly #watchFails: boolean;
@@ -76,6 +77,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const settings = withBinary(said, options.binaryReplaced === true);
     this.#exactTimes = options.exactTimes ?? false;
     this.#faults = options.faults;
+    this.#orders = options.orders;
     this.#filesLate = options.filesLate ?? false;
     this.#readingHangs = options.readingHangs ?? false;
     this.#watchFails = options.watchFails ?? false;
@@ -638,12 +640,11 @@ export class ExplorationWorld implements World, EffectWorld {
     };
   }
 
-  readonly #isAllowed = ({ name, free }: Choice): boolean =>
-    free ||
-    this.#faults === undefined ||
-    isTrigger(name) ||
-    this.#faults.some((fault) => name.startsWith(fault)) ||
-    name.startsWith('tick:');
+  readonly #isAllowed = ({ name, free }: Choice): boolean => {
+    if (free || name.startsWith('tick:') || name === 'term') return true;
+    if (isTrigger(name)) return this.#orders?.includes(name) ?? true;
+    return this.#faults?.some((fault) => name.startsWith(fault)) ?? true;
+  };
 
   #isOver(): boolean {
     return this.#agent.getSnapshot().status !== 'active' || this.#state.violations.length > 0;
