@@ -53,8 +53,9 @@ export class OutboundPlan {
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
-    plan.dependsOn.push(...dependsOn);
-    plan.httpOrigins.push(...origins);
+    // Of all services of a port there may be more than a call takes arguments.
+    for (const key of dependsOn) plan.dependsOn.push(key);
+    for (const origin of origins) plan.httpOrigins.push(origin);
   }
 
   /**

@@ -1,5 +1,6 @@
 /** Lays the services of a sidecar's egress listeners onto addresses and ports (spec/discovery.md §8.4). */
-import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
+import { onceFor } from '../../model/collections/once-for.ts';
+import { type ConfigKey, configKeyOf, type Origin } from '../../model/config/config.ts';
 import { isHostWithin } from '../../model/fields/hostname.ts';
 import { isHttp, isTls, type Protocol } from '../../model/fields/protocol.ts';
 import type { IpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -73,13 +74,54 @@ export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan
 
 /** All services on their own addresses and ports. */
 function addCatchAll(input: OutboundInput): void {
-  for (const service of input.egress.services) {
-    for (const port of service.ports) {
-      if (port.protocol === 'UDP' || isAlias(service)) continue;
-      addService(input, service, port, port.protocol, false);
+  const { plan, push, bound, egress, family } = input;
+  const isCaptured = !bound && egress.bind === undefined;
+  for (const place of placesOf(egress.services)) {
+    if (!('grpcWeb' in place)) addService(input, place.service, place.port, place.port.protocol, false);
+    else if (!isCaptured) {
+      for (const { service, port } of place.all) addService(input, service, port, port.protocol, false);
+    } else if (!isReservedPort(place.number, push.mesh)) {
+      const { number, grpcWeb, dependsOn, origins } = place;
+      const where = { bind: wildcardAddress(family), port: number, bindToPort: false, locked: false };
+      plan.addHttp(where, { routeName: String(number), grpcWeb }, dependsOn, origins);
     }
   }
 }
+
+interface ServicePort {
+  readonly service: Service;
+  readonly port: Port;
+}
+
+/** All services of a port on which nothing but HTTP is spoken: where traffic is captured they are one place for every client. */
+interface HttpPlace {
+  readonly number: number;
+  readonly all: readonly ServicePort[];
+  readonly grpcWeb: boolean;
+  readonly dependsOn: readonly ConfigKey[];
+  readonly origins: readonly Origin[];
+}
+
+/** Found once for all who see these services, in the order in which they are laid out. */
+const placesOf = onceFor((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
+  const all = services
+    .filter((service) => !isAlias(service))
+    .flatMap((service) => service.ports.map((port) => ({ service, port })))
+    .filter(({ port }) => port.protocol !== 'UDP');
+  const byNumber = Map.groupBy(all, ({ port }) => port.number);
+  const together = new Map<number, HttpPlace>();
+  for (const [number, ofPort] of byNumber) {
+    if (!ofPort.every(({ port }) => isHttp(port.protocol))) continue;
+    together.set(number, {
+      number,
+      all: ofPort,
+      grpcWeb: ofPort.some(({ port }) => port.protocol === 'GRPC-Web'),
+      dependsOn: ofPort.map(({ service }) => serviceKey(service)),
+      origins: ofPort.flatMap(({ service }) => serviceOrigin(service)),
+    });
+  }
+  return [...new Set(all.map((one) => together.get(one.port.number) ?? one))];
+});
 
 /** An egress listener with a port: the protocol that it says, for the services that it shows. */
 function addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): void {
