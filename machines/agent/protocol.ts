@@ -383,6 +383,20 @@ export type ReadinessOutdated = { type: 'readiness.outdated' };
 /** Within status. The call that was open is answered. */
 export type ReadinessSettled = { type: 'readiness.settled' };
 
+/** What the status actor orders of the http effect. */
+export type HttpOrder = AdminUse | EnvoyAsk | EnvoyDrain | ReadinessAnswer | ReadinessOutdated;
+/** What the http effect tells the status actor. */
+export type HttpReport =
+  | HttpListening
+  | HttpFailed
+  | ReadinessAsked
+  | EnvoyAnswered
+  | ListenersRefused
+  | QuitRequested
+  | UpgradeRequested
+  | DrainRequested
+  | DrainOrdered;
+
 /** What an epoch tells its supervisor. */
 export type EpochReport =
   | EpochNotLive

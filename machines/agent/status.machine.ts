@@ -11,25 +11,16 @@ import {
   sayLacking,
 } from './lacking-listeners.ts';
 import type {
-  AdminUse,
-  DrainOrdered,
-  DrainRequested,
   EnvoyAnswered,
   EnvoyAsk,
-  EnvoyDrain,
-  HttpFailed,
-  HttpListening,
+  HttpOrder,
+  HttpReport,
   ListenersRefused,
-  QuitRequested,
-  ReadinessAnswer,
-  ReadinessAsked,
-  ReadinessOutdated,
   ReadinessSettled,
   ServingBegan,
   ServingReport,
   StatusDrain,
   StatusStart,
-  UpgradeRequested,
 } from './protocol.ts';
 import { noLane } from './timeline.ts';
 
@@ -43,18 +34,6 @@ export interface StatusInput {
   /** Whether the control plane's names are for the workload to ask: it is not ready without them. */
   awaitsNames: boolean;
 }
-
-type HttpOrder = AdminUse | EnvoyAsk | EnvoyDrain | ReadinessAnswer | ReadinessOutdated;
-type HttpReport =
-  | HttpListening
-  | HttpFailed
-  | ReadinessAsked
-  | EnvoyAnswered
-  | ListenersRefused
-  | QuitRequested
-  | UpgradeRequested
-  | DrainRequested
-  | DrainOrdered;
 
 interface StatusContext extends StatusInput {
   /** Why this proxy is not ready, while no Envoy is asked. */

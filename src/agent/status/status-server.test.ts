@@ -7,7 +7,7 @@ import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
-import type { EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
+import type { EnvoyAsk, HttpOrder, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
 import { header } from '../../../test/fixtures/random-records.ts';
 import { adminInterfaces, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
@@ -23,7 +23,7 @@ import { AgentMetrics } from './agent-metrics.ts';
 import { ApplicationProber } from './application-prober.ts';
 import type { ApplicationProbes } from './application-probes.ts';
 import type { MetricsTarget } from './merged-metrics.ts';
-import { type StatusOrder, statusServer } from './status-server.ts';
+import { statusServer } from './status-server.ts';
 
 type Told = EventObject & Record<string, unknown>;
 
@@ -47,7 +47,7 @@ async function serving(options: {
   url: string;
   told: Told[];
   log: string[];
-  order: (order: StatusOrder) => void;
+  order: (order: HttpOrder) => void;
   stop: () => void;
 }> {
   const told: Told[] = [];

@@ -4,19 +4,13 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { fromCallback } from 'xstate';
 import type {
-  AdminUse,
-  DrainOrdered,
   DrainRequested,
   EnvoyAnswered,
   EnvoyAsk,
-  EnvoyDrain,
-  HttpFailed,
-  HttpListening,
-  ListenersRefused,
+  HttpOrder,
+  HttpReport,
   QuitRequested,
   ReadinessAnswer,
-  ReadinessAsked,
-  ReadinessOutdated,
   UpgradeRequested,
 } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
@@ -68,19 +62,6 @@ export interface StatusServerEnvironment {
   readonly host?: string;
 }
 
-/** What the status chart orders. */
-export type StatusOrder = AdminUse | EnvoyAsk | EnvoyDrain | ReadinessAnswer | ReadinessOutdated;
-type Report =
-  | HttpListening
-  | HttpFailed
-  | ReadinessAsked
-  | EnvoyAnswered
-  | ListenersRefused
-  | QuitRequested
-  | UpgradeRequested
-  | DrainRequested
-  | DrainOrdered;
-
 /** What was answered holds until then, and for as long again each time that Envoy says the same. */
 interface Held extends Pick<ReadinessAnswer, 'heldMs' | 'listenersHeldMs'> {
   until: number;
@@ -90,7 +71,7 @@ interface Held extends Pick<ReadinessAnswer, 'heldMs' | 'listenersHeldMs'> {
 type EnvoysWord = Pick<EnvoyAnswered, 'by' | 'live' | 'detail'>;
 
 export function statusServer(environment: StatusServerEnvironment) {
-  return fromCallback<StatusOrder, { port: number }>(({ input, sendBack, receive }) => {
+  return fromCallback<HttpOrder, { port: number }>(({ input, sendBack, receive }) => {
     let open = true;
     const endpoint = new StatusEndpoint(environment, (event) => {
       if (open) sendBack(event);
@@ -112,7 +93,7 @@ export function statusServer(environment: StatusServerEnvironment) {
 
 class StatusEndpoint {
   readonly #environment: StatusServerEnvironment;
-  readonly #report: (event: Report) => void;
+  readonly #report: (event: HttpReport) => void;
   readonly #server: Server;
   /** Connections that end with this server; those of debuggers last as long as the program. */
   readonly #sockets = new Set<Socket>();
@@ -134,7 +115,7 @@ class StatusEndpoint {
   #wasReady: boolean | undefined;
   readonly #said = new SaidLines();
 
-  constructor(environment: StatusServerEnvironment, report: (event: Report) => void) {
+  constructor(environment: StatusServerEnvironment, report: (event: HttpReport) => void) {
     this.#environment = environment;
     this.#admin = environment.admins.first;
     this.#report = report;

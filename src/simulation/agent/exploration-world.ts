@@ -6,13 +6,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { BinaryCheck } from '../../../machines/agent/binary-watcher.machine.ts';
 import type { PrepareOrder, StartOrder } from '../../../machines/agent/epoch.machine.ts';
-import type {
-  AdminUse,
-  EnvoyAsk,
-  ProbeLook,
-  ProcessSignal,
-  ReadinessAnswer,
-} from '../../../machines/agent/protocol.ts';
+import type { HttpOrder, ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
@@ -47,8 +41,6 @@ const readMs = 5_000;
 const preparationMs = 35_000;
 /** Who is told to look has an answer in so much time, if there is one. */
 const lookMs = 100;
-
-type HttpOrder = AdminUse | EnvoyAsk | ReadinessAnswer;
 
 interface Run {
   readonly epoch: number;
