@@ -1,6 +1,7 @@
 /** Bundles each program into few files under dist/: a third of the start-up time and memory of loading the sources. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { knownChartsFile } from '../debugger/visualize/known-charts.ts';
@@ -10,18 +11,42 @@ import { thirdPartyNotices } from './third-party.ts';
 const root = join(import.meta.dirname, '../..');
 
 /**
- * An import of node:http reads each of its properties, and some of them load fetch: 14 MB and 40 ms of processor time for
- * every program, of which none uses it. Asked for by a call, they stay unread.
+ * An import of one of Node's own modules reads each of its properties, and some of them load others: fetch by node:http (14 MB and 40 ms
+ * of processor time), WebCrypto by node:crypto. Asked for by a call, they stay unread.
  */
-const withoutFetch: Plugin = {
-  name: 'without-fetch',
+const withoutFacades: Plugin = {
+  name: 'without-facades',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^(node:)?http$/ }, () => ({ path: 'node:http', namespace: 'without-fetch' }));
-    onLoad({ filter: /.*/, namespace: 'without-fetch' }, ({ path }) => ({
+    onResolve({ filter: /^(node:)?[a-z_0-9]+(\/[a-z0-9]+)?$/ }, ({ path, kind }) =>
+      isBuiltin(path)
+        ? {
+            path: path.replace(/^(node:)?/, 'node:'),
+            namespace: kind === 'import-statement' ? 'builtin-import' : 'builtin-require',
+          }
+        : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: 'builtin-require' }, ({ path }) => ({
       contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
     }));
+    onLoad({ filter: /.*/, namespace: 'builtin-import' }, ({ path }) => ({ contents: builtinImport(path) }));
   },
 };
+
+/** What is not imported is not read: what is said to be pure is left out of the bundle. */
+function builtinImport(path: string): string {
+  const names = Object.keys(process.getBuiltinModule(path) as object).filter(
+    (name) => /^[\w$]+$/.test(name) && name !== 'default',
+  );
+  return [
+    `const it = /* @__PURE__ */ process.getBuiltinModule(${JSON.stringify(path)});`,
+    'const read = (name) => it[name];',
+    'export default it;',
+    ...names.map(
+      (name, index) => `const _${index} = /* @__PURE__ */ read('${name}'); export { _${index} as ${name} };`,
+    ),
+  ].join('\n');
+}
+
 /**
  * Of Node's own modules, those that cost a start tens of milliseconds and that nobody uses in its first moments: each is loaded by the
  * first use of one of these.
@@ -31,14 +56,38 @@ const laterModules: Readonly<Record<string, { functions: string; objects?: strin
   'node:tls': { functions: 'connect checkServerIdentity', classes: 'TLSSocket' },
   'node:zlib': { functions: 'createGzip', objects: 'constants' },
   'node:worker_threads': { functions: '', classes: 'Worker' },
+  'node:dgram': { functions: 'createSocket' },
+  'node:dns/promises': { functions: 'lookup' },
+  'node:stream/consumers': { functions: 'text' },
+  'node:v8': { functions: 'getHeapSnapshot serialize' },
 };
+
+/**
+ * Pino asks at its start whether it is in a thread, would start threads for destinations that are not used here, and checks one number
+ * with Node's assertions: with these come five modules of Node that are used for nothing else.
+ */
+const pinoAlone: Plugin = {
+  name: 'pino-alone',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^(\.\/(lib\/)?transport|worker_threads|assert)$/ }, ({ path, importer }) =>
+      /node_modules\/(pino|sonic-boom)\//.test(importer) ? { path, namespace: 'pino-alone' } : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: 'pino-alone' }, ({ path }) => ({ contents: insteadOf(path) }));
+  },
+};
+
+function insteadOf(path: string): string {
+  if (path === 'worker_threads') return 'module.exports = { isMainThread: true };';
+  if (path === 'assert') return 'module.exports = (holds, what) => { if (!holds) throw new Error(what); };';
+  return "module.exports = () => { throw new Error('pino has no transports here'); };";
+}
 
 const loadedLater: Plugin = {
   name: 'loaded-later',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^node:(http2|tls|zlib|worker_threads)$/ }, ({ path, importer }) =>
-      // A thread begins with it, and what others wrote may use whatever is in there.
-      importer.includes('node_modules') || importer.endsWith('secrets/certificate-helper.ts')
+    onResolve({ filter: /^node:/ }, ({ path, importer, kind }) =>
+      // A thread begins with it; who requires it may use whatever is in there.
+      !(path in laterModules) || kind !== 'import-statement' || importer.endsWith('secrets/certificate-helper.ts')
         ? undefined
         : { path, namespace: 'loaded-later' },
     );
@@ -83,7 +132,7 @@ const programs = await Promise.all(
       entryPoints: { [name]: `src/cli/${name}.ts`, ...threadsOf[name] },
       outdir: 'dist',
       outExtension: { '.js': '.mjs' },
-      plugins: name === 'pilot-agent' ? [withoutFetch, loadedLater] : [withoutFetch],
+      plugins: name === 'pilot-agent' ? [loadedLater, pinoAlone, withoutFacades] : [pinoAlone, withoutFacades],
       bundle: true,
       // A rare extension is loaded when it is first needed.
       splitting: true,
@@ -99,6 +148,15 @@ const programs = await Promise.all(
     }),
   ),
 );
+// One character that is not of Latin-1, in a comment or a regular expression, and V8 keeps the whole file in two bytes a character.
+for (const { metafile } of programs) {
+  for (const output of Object.keys(metafile.outputs).filter((file) => file.endsWith('.mjs'))) {
+    const file = join(root, output);
+    const text = readFileSync(file, 'utf8');
+    const ascii = text.replaceAll(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    if (ascii !== text) writeFileSync(file, ascii);
+  }
+}
 // What generated tests import: beside a machine of somebody else's, and with that machine's XState.
 const testRuntimes = await build({
   absWorkingDir: root,

@@ -1,5 +1,5 @@
 /** What the built programs load before they do anything, and what they keep of it for the next start. */
-import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -24,6 +24,41 @@ test.each(programs)(
     const { stdout } = await execa(process.execPath, ['-r', look, join(root, 'dist', `${program}.mjs`), '--help']);
     expect(stdout).toContain('NativeModule fs');
     expect(stdout).not.toContain('undici');
+  },
+);
+
+test('pilot-agent loads none of what its libraries ask Node for and do not use: threads, assertions, WebCrypto, TLS', async () => {
+  const look = join(scratch(), 'look.cjs');
+  writeFileSync(look, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
+  const program = join(root, 'dist/pilot-agent.mjs');
+  const env = { PATH: process.env.PATH, PROXY_CONFIG: '{controlPlaneAuthPolicy: NONE}' };
+  const args = ['-r', look, program, 'bootstrap', '--out', '-'];
+  const { stdout, stderr } = await execa(process.execPath, args, { cwd: scratch(), extendEnv: false, env });
+  expect(JSON.parse(stdout)).toHaveProperty('node');
+  const loaded = new Set(stderr.split('\n'));
+  const unused = [
+    'worker_threads',
+    'assert',
+    'internal/crypto/webcrypto',
+    'dns/promises',
+    'http2',
+    'tls',
+    'zlib',
+    'v8',
+  ];
+  expect(unused.filter((name) => loaded.has(`NativeModule ${name}`))).toEqual([]);
+  expect(loaded).toContain('NativeModule net');
+});
+
+test.each(programs)(
+  '%s is read in one byte a character: one of another alphabet would make V8 take two for each',
+  (program) => {
+    const whole = (file: string): string[] => {
+      const text = readFileSync(join(root, 'dist', file), 'utf8');
+      const chunks = [...text.matchAll(/^(?:import|\} from) "\.\/(chunk-\w+\.mjs)";$/gm)].map(([, name]) => name!);
+      return [...(/[^\0-\x7f]/.test(text) ? [file] : []), ...chunks.flatMap(whole)];
+    };
+    expect(whole(`${program}.mjs`)).toEqual([]);
   },
 );
 

@@ -1,10 +1,11 @@
 /** The agent's DNS server by itself, for a test that asks it from outside: says its port to its parent. */
 import { createSocket } from 'node:dgram';
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { DnsCounts } from '../../src/agent/dns/dns-counts.ts';
 import { DnsNames } from '../../src/agent/dns/dns-names.ts';
 import { DnsServer } from '../../src/agent/dns/dns-server.ts';
 import { DnsUpstream } from '../../src/agent/dns/dns-upstream.ts';
+import { readNameTable } from '../../src/agent/dns/name-table.ts';
 import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
 
 /** Beside it, what answers without a look at the question: what else the machine does makes that wait as well. */
@@ -25,7 +26,7 @@ const table = Object.fromEntries(
     { registry: 'Kubernetes', shortname: `service-${i}`, namespace: 'shop', ips: [`10.1.${i >> 8}.${i & 255}`] },
   ]),
 );
-const names = new DnsNames(create(NameTableSchema, { table }), {
+const names = new DnsNames(readNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table }))), {
   namespace: 'shop',
   domain: 'shop.svc.cluster.local',
   search: 'shop.svc.cluster.local',

@@ -1,8 +1,9 @@
 /** Names of spec/agent.md §9, with its test table: own namespace ns1, domain and search ns1.svc.cluster.local. */
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { type NameTable_NameInfoSchema, NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { DnsNames, type WorkloadNames } from './dns-names.ts';
+import { readNameTable } from './name-table.ts';
 
 type Host = MessageInitShape<typeof NameTable_NameInfoSchema>;
 
@@ -36,7 +37,7 @@ const table: Record<string, Host> = {
 };
 
 function names(hosts: Record<string, Host> = table, who: WorkloadNames = workload): DnsNames {
-  return new DnsNames(create(NameTableSchema, { table: hosts }), who);
+  return new DnsNames(readNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts }))), who);
 }
 
 /** `alias → address, …`, `none` for a name that is not known. */

@@ -1,7 +1,7 @@
 /** The names that the DNS server answers by itself: of the control plane's table, and what is derived of them (spec/agent.md §9). */
 import { isIP, SocketAddress } from 'node:net';
 import { encode } from 'dns-packet';
-import type { NameTable, NameTable_NameInfo } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
+import type { NameInfo, NameTable } from './name-table.ts';
 
 export type AddressType = 'A' | 'AAAA';
 
@@ -36,11 +36,11 @@ export class DnsNames {
   /** Hosts of the table that nobody can be told of: no address, or no name. */
   readonly skipped: number;
 
-  constructor({ table }: Pick<NameTable, 'table'>, { namespace, domain, search }: WorkloadNames) {
+  constructor(table: NameTable, { namespace, domain, search }: WorkloadNames) {
     this.#search = search === '' ? '' : `.${search.toLowerCase()}.`;
     const proxyDomain = withoutNamespace(domain.toLowerCase(), namespace);
     let skipped = 0;
-    for (const [host, info] of Object.entries(table)) {
+    for (const [host, info] of table) {
       const addresses = addressesOf(info);
       const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(canBeAsked);
       if (addresses === undefined || names.length === 0) skipped++;
@@ -92,7 +92,7 @@ function withoutNamespace(domain: string, namespace: string): string {
   return namespace !== '' && domain.startsWith(prefix) ? domain.slice(prefix.length) : domain;
 }
 
-function namesOf(host: string, info: NameTable_NameInfo, ownNamespace: string, proxyDomain: string): string[] {
+function namesOf(host: string, info: NameInfo, ownNamespace: string, proxyDomain: string): string[] {
   const { registry, shortname, namespace, altHosts } = info;
   if (registry !== 'Kubernetes' || proxyDomain === '' || !host.endsWith(`.${proxyDomain}`)) return [`${host}.`];
   const short = shortname.toLowerCase();
@@ -109,7 +109,7 @@ function canBeAsked(name: string): boolean {
   return name.length < longestName && labels.every((label) => label !== '' && label.length <= longestLabel);
 }
 
-function addressesOf({ ips }: NameTable_NameInfo): Addresses | undefined {
+function addressesOf({ ips }: NameInfo): Addresses | undefined {
   const valid = [...new Set(ips)];
   const addresses: Addresses = {
     A: valid.filter((ip) => isIP(ip) === 4).map((ip) => rdata('A', ip)),

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { decode, encode, type Packet, RECURSION_DESIRED, type RecordType } from 'dns-packet';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
@@ -13,12 +13,13 @@ import { answers, type Query, readQuery } from './dns-message.ts';
 import { DnsNames } from './dns-names.ts';
 import { DnsServer } from './dns-server.ts';
 import { DnsUpstream, framed, TcpMessages, type UpstreamCounts, type UpstreamOptions } from './dns-upstream.ts';
+import { readNameTable } from './name-table.ts';
 
 const many = Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i & 255}`);
 
 function namesOf(hosts: Record<string, string[]>): DnsNames {
   const table = Object.fromEntries(Object.entries(hosts).map(([host, ips]) => [host, { ips, registry: 'External' }]));
-  return new DnsNames(create(NameTableSchema, { table }), {
+  return new DnsNames(readNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table }))), {
     namespace: 'ns1',
     domain: 'ns1.svc.cluster.local',
     search: 'ns1.svc.cluster.local',

@@ -1,7 +1,6 @@
 /** The control plane's name table as it is now, for the server; whatever comes in its place is told. */
-import { fromBinary } from '@bufbuild/protobuf';
-import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { DnsNames, type WorkloadNames } from './dns-names.ts';
+import { readNameTable } from './name-table.ts';
 
 export class DnsTables {
   readonly #workload: WorkloadNames;
@@ -19,7 +18,7 @@ export class DnsTables {
 
   /** Takes a `NameTable` as it came. Rejects one that cannot be read: the one before stays. */
   async take(table: Uint8Array): Promise<void> {
-    this.#names = new DnsNames(fromBinary(NameTableSchema, table), this.#workload);
+    this.#names = new DnsNames(readNameTable(table), this.#workload);
     this.#tell?.(this.#names);
   }
 

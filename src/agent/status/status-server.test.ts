@@ -18,6 +18,7 @@ import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import type { AdminDirectory } from '../admin/admin-interfaces.ts';
 import type { ApplicationPorts } from '../admin/application-listeners.ts';
 import { DnsNames } from '../dns/dns-names.ts';
+import type { NameInfo } from '../dns/name-table.ts';
 import { ProcessTable } from '../envoy/process-table.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import { ApplicationProber } from './application-prober.ts';
@@ -407,16 +408,18 @@ test('§6.2: what is for this host alone is refused to others, through Envoy, by
 });
 
 test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before the first table and without a DNS server there are none', async () => {
-  const table = { $typeName: 'x' } as never;
-  const info = (ips: string[], more: object = {}) => ({ $typeName: 'x', ips, registry: 'Kubernetes', ...more });
+  const info = (ips: string[], more: Partial<NameInfo> = {}): NameInfo => ({
+    ...{ ips, registry: 'Kubernetes', shortname: '', namespace: '', altHosts: [] },
+    ...more,
+  });
   let names: DnsNames | undefined;
   const { url } = await serving({ names: () => names });
   const before = await fetch(`${url}/debug/ndsz`);
   expect([before.status, await before.json()]).toEqual([404, {}]);
   const many = Object.fromEntries(Array.from({ length: 1_200 }, (_, i) => [`host-${i}.example`, info(['10.0.0.1'])]));
-  const web = info(['10.1.2.3', 'fd00::1:2'], { shortname: 'web', namespace: 'shop', altHosts: [] });
+  const web = info(['10.1.2.3', 'fd00::1:2'], { shortname: 'web', namespace: 'shop' });
   const hosts = { 'web.shop.svc.cluster.local': web, ...many };
-  names = new DnsNames(Object.assign(table as object, { table: hosts }) as never, {
+  names = new DnsNames(new Map(Object.entries(hosts)), {
     namespace: 'shop',
     domain: 'shop.svc.cluster.local',
     search: '',
@@ -427,7 +430,7 @@ test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before t
   for (const name of ['web.', 'web.shop.', 'web.shop.svc.', 'web.shop.svc.cluster.local.']) {
     expect(told[name]).toEqual({ ips: ['10.1.2.3', 'fd00::1:2'] });
   }
-  names = new DnsNames(Object.assign(table as object, { table: {} }) as never, {
+  names = new DnsNames(new Map(), {
     namespace: '',
     domain: '',
     search: '',
