@@ -18,10 +18,14 @@ export interface HeldSecret {
   actor: `secret-${number}`;
   /** In force; empty: none. */
   version: string;
+  /** Of a certificate that an authority has signed; else empty. */
+  serialNumber: string;
   /** What the version is made of. */
   parts: RootParts;
   /** Somebody wants it. */
   isWanted: boolean;
+  /** Somebody has wanted it by now, and may go on with what it got. */
+  wasWanted: boolean;
   /** What everybody who wants it has taken; empty: nothing yet. */
   acknowledged: string;
   /** Why there is no newer one; empty: nothing is wrong. */
@@ -51,4 +55,9 @@ function directoryOf(file: string): string {
 /** Whether everybody who wants it has the version in force; so it is where nobody does. */
 export function isTaken({ isWanted, acknowledged, version }: HeldSecret): boolean {
   return !isWanted || acknowledged === version;
+}
+
+/** Whether nobody can have an older one: whoever left may have broken off in the midst, and goes on with what it had. */
+export function isInPlace({ wasWanted, acknowledged, version }: HeldSecret): boolean {
+  return version !== '' && (!wasWanted || acknowledged === version);
 }

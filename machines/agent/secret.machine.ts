@@ -68,7 +68,14 @@ export interface ObtainOrder {
 
 /** Each answer has the time at which it was given, and a number from 0 to 1 drawn for it. */
 export type ObtainAnswer = { atMs: number; draw: number } & (
-  | { outcome: 'obtained'; version: string; authorities: string; root: string; endsAtMs: number | null }
+  | {
+      outcome: 'obtained';
+      version: string;
+      authorities: string;
+      root: string;
+      serialNumber: string;
+      endsAtMs: number | null;
+    }
   /** `unknown`: the authority did not believe what was shown, or there was nothing to show. */
   | { outcome: 'refused'; reason: string; unknown: boolean; pushbackMs: number }
 );
@@ -146,12 +153,16 @@ const secretSetup = setup({
       pauseMs: 0,
     })),
     tellObtained: sendParent(
-      ({ context: { name, parts } }, { version, authorities, root, endsAtMs }: Obtained): SecretObtained => ({
+      (
+        { context: { name, parts } },
+        { version, authorities, root, serialNumber, endsAtMs }: Obtained,
+      ): SecretObtained => ({
         type: 'secret.obtained',
         name,
         version,
         authorities,
         root,
+        serialNumber,
         parts,
         endsAtMs,
       }),

@@ -51,8 +51,8 @@ export type SecretRefresh = { type: 'secret.refresh'; parts: RootParts };
 export type SecretTaint = { type: 'secret.taint'; roots: readonly string[] };
 /**
  * secret-N → secrets. It is there, whole and checked. `authorities`: hash of the
- * roots that came with it; `root`: of the one that it leads to; both empty where none came.
- * `endsAtMs`: since 1970; null: it does not end.
+ * roots that came with it; `root`: of the one that it leads to; both empty where none came. `serialNumber`: of a certificate that an
+ * authority has signed; else empty. `endsAtMs`: since 1970; null: it does not end.
  */
 export type SecretObtained = {
   type: 'secret.obtained';
@@ -60,6 +60,7 @@ export type SecretObtained = {
   version: string;
   authorities: string;
   root: string;
+  serialNumber: string;
   parts: RootParts;
   endsAtMs: number | null;
 };
@@ -83,6 +84,12 @@ export type TrustBundleReceived = {
 };
 /** secrets → xds-proxy. Every Envoy of this workload that asks for roots trusts this set; or none asks. */
 export type TrustBundleServed = { type: 'trust-bundle.served'; hash: string };
+
+/**
+ * secrets → xds-proxy. Every Envoy of this workload has this certificate, by its own word, and none from before it; or none has ever asked
+ * for one, and whoever does gets this. A rotation of the root waits for that word, and not for the signature.
+ */
+export type CertificateServed = { type: 'certificate.served'; serialNumber: string };
 
 // ---- secrets ↔ secrets/output
 

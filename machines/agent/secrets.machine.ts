@@ -1,9 +1,10 @@
 import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
-import { filesOf, type HeldSecret, identityName, isTaken, rootsName } from './held-secrets.ts';
+import { filesOf, type HeldSecret, identityName, isInPlace, isTaken, rootsName } from './held-secrets.ts';
 import { peer } from './peers.ts';
 import { type SecretInput, type SecretSource, secretMachine } from './secret.machine.ts';
 import type {
+  CertificateServed,
   OutputFailed,
   OutputWrite,
   RootParts,
@@ -38,8 +39,10 @@ interface SecretsContext extends IdentitySettings {
   root: string;
   /** Hashes of roots of which there is to be no certificate. */
   tainted: readonly string[];
-  /** Version of a certificate that waits until Envoy trusts the authorities that it leads to; empty: none. */
-  heldBack: string;
+  /** A certificate that waits until Envoy trusts the authorities that it leads to; null: none. */
+  heldBack: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
+  /** Of the certificate that every Envoy is known to have; empty: none, or it was not said yet. */
+  certificateTold: string;
   /** Of the control plane's roots, those that Envoy is known to trust; empty: not the last ones. */
   bundleTaken: string;
   /** Times in a row that the socket could not be opened. */
@@ -133,7 +136,7 @@ const secretsSetup = setup({
       };
       enqueue.spawnChild('secret', { id: `secret-${number}`, input });
       enqueue.assign({
-        held: [...context.held, { ...newlyHeld(name, number), isWanted: true }],
+        held: [...context.held, { ...newlyHeld(name, number), isWanted: true, wasWanted: true }],
         started: number + 1,
       });
     }),
@@ -144,7 +147,8 @@ const secretsSetup = setup({
       enqueue.assign({ held: context.held.filter((held) => held !== one) });
     }),
     noteWanted: assign({
-      held: ({ context }, { name }: SdsAsked) => changed(context.held, { name, isWanted: true, acknowledged: '' }),
+      held: ({ context }, { name }: SdsAsked) =>
+        changed(context.held, { name, isWanted: true, wasWanted: true, acknowledged: '' }),
     }),
     noteLeft: assign({
       held: ({ context }, { name }: SdsLeft) =>
@@ -163,9 +167,9 @@ const secretsSetup = setup({
     noteEnded: assign({
       held: ({ context }, { name }: SecretEnded) => changed(context.held, { name, version: '', acknowledged: '' }),
     }),
-    noteObtained: assign(({ context }, { name, version, parts, root }: SecretObtained) => {
+    noteObtained: assign(({ context }, { name, version, serialNumber, parts, root }: SecretObtained) => {
       const isOther = context.held.some((one) => one.name === name && one.version !== version);
-      const change = { name, version, parts, lacking: '', ...(isOther && { acknowledged: '' }) };
+      const change = { name, version, serialNumber, parts, lacking: '', ...(isOther && { acknowledged: '' }) };
       return { held: changed(context.held, change), ...(name === identityName && { root }) };
     }),
     refuseName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
@@ -175,15 +179,17 @@ const secretsSetup = setup({
     }),
     serve: sendTo('server', (_, { name, version }: SecretObtained): SdsOrder => ({ type: 'sds.serve', name, version })),
     withdraw: sendTo('server', (_, { name }: SecretEnded): SdsOrder => ({ type: 'sds.withdraw', name })),
-    holdBack: enqueueActions(({ context, enqueue }, { version, authorities, root }: SecretObtained) => {
+    holdBack: enqueueActions(({ context, enqueue }, { version, serialNumber, authorities, root }: SecretObtained) => {
       const parts = { ...context.parts, authorities };
-      enqueue.assign({ heldBack: version, parts, root });
+      enqueue.assign({ heldBack: { version, serialNumber }, parts, root });
       if (authorities === context.parts.authorities) return;
       enqueue.sendTo(rootsInForce(context).actor, { type: 'secret.refresh', parts });
     }),
     serveHeldBack: enqueueActions(({ context: { held, heldBack }, enqueue }) => {
-      enqueue.sendTo('server', { type: 'sds.serve', name: identityName, version: heldBack });
-      enqueue.assign({ held: changed(held, { name: identityName, version: heldBack, lacking: '' }), heldBack: '' });
+      if (heldBack === null) return;
+      enqueue.sendTo('server', { type: 'sds.serve', name: identityName, version: heldBack.version });
+      const change = { name: identityName, ...heldBack, acknowledged: '', lacking: '' };
+      enqueue.assign({ held: changed(held, change), heldBack: null });
     }),
     refreshRoots: sendTo(
       ({ context }) => rootsInForce(context).actor,
@@ -215,6 +221,15 @@ const secretsSetup = setup({
       enqueue.assign({ bundleTaken: parts.bundle });
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
+    /** Once for each: a rotation of the root waits for it. */
+    tellCertificateTaken: enqueueActions(({ context: { held, certificateTold }, enqueue }) => {
+      const own = held.find(({ name }) => name === identityName);
+      if (own === undefined || own.serialNumber === '' || own.serialNumber === certificateTold || !isInPlace(own))
+        return;
+      const { serialNumber } = own;
+      enqueue.assign({ certificateTold: serialNumber });
+      enqueue.sendTo(peer('xds-proxy'), { type: 'certificate.served', serialNumber } satisfies CertificateServed);
+    }),
     writeOutput: enqueueActions(({ context, enqueue }) => {
       const certificate = context.held.find(({ name }) => name === identityName)?.version ?? '';
       const roots = rootsInForce(context).version;
@@ -239,7 +254,8 @@ export const secretsMachine = secretsSetup.createMachine({
     parts: noParts,
     root: '',
     tainted: [],
-    heldBack: '',
+    heldBack: null,
+    certificateTold: '',
     bundleTaken: '',
     failures: 0,
   }),
@@ -318,7 +334,9 @@ export const secretsMachine = secretsSetup.createMachine({
           },
           { actions: [{ type: 'noteLeft', params: ({ event }) => event }, 'tellBundleTaken'] },
         ],
-        'sds.acknowledged': { actions: [{ type: 'noteTaken', params: ({ event }) => event }, 'tellBundleTaken'] },
+        'sds.acknowledged': {
+          actions: [{ type: 'noteTaken', params: ({ event }) => event }, 'tellBundleTaken', 'tellCertificateTaken'],
+        },
         'sds.rejected': { actions: { type: 'noteRefused', params: ({ event }) => event } },
         'secret.lacking': { actions: { type: 'noteLacking', params: ({ event }) => event } },
         'secret.ended': {
@@ -333,6 +351,7 @@ export const secretsMachine = secretsSetup.createMachine({
             { type: 'noteObtained', params: ({ event }) => event },
             { type: 'serve', params: ({ event }) => event },
             'tellBundleTaken',
+            'tellCertificateTaken',
             'writeOutput',
           ],
         },
@@ -410,13 +429,17 @@ export const secretsMachine = secretsSetup.createMachine({
             'held back': {
               description:
                 'Envoy does not trust the authorities yet to which the new certificate leads. It goes on with the old one.',
-              always: { guard: 'rootsAreTrusted', target: 'handed out', actions: ['serveHeldBack', 'writeOutput'] },
+              always: {
+                guard: 'rootsAreTrusted',
+                target: 'handed out',
+                actions: ['serveHeldBack', 'tellCertificateTaken', 'writeOutput'],
+              },
               after: {
                 trustLimit: [
                   {
                     guard: 'rootsAreServed',
                     target: 'handed out',
-                    actions: ['serveHeldBack', 'writeOutput'],
+                    actions: ['serveHeldBack', 'tellCertificateTaken', 'writeOutput'],
                     description: 'They were handed out, and somebody does not answer.',
                   },
                   { target: 'held back', reenter: true },
@@ -436,8 +459,10 @@ function newlyHeld(name: string, number: number): HeldSecret {
     name,
     actor: `secret-${number}`,
     version: '',
+    serialNumber: '',
     parts: noParts,
     isWanted: false,
+    wasWanted: false,
     acknowledged: '',
     lacking: '',
     refused: '',

@@ -36,6 +36,8 @@ export type DownstreamOpened = {
 /** xds-proxy → xds-stream-N. This set of roots is not going to be trusted. */
 export type TrustBundleRefused = { type: 'trust-bundle.refused'; hash: string; reason: string };
 
+/** xds-proxy → xds-stream-N → xds-stream-N/upstream. The control plane is to be told that Envoy has this certificate. */
+export type CertificateTell = { type: 'certificate.tell'; serialNumber: string };
 /** xds-proxy → xds-stream-N. A newer stream of the same Envoy has taken its place, or there are too many. */
 export type StreamSupersede = { type: 'stream.supersede'; reason: string };
 /** xds-stream-N → xds-proxy. The control plane answers, and has for a while: the next pause is the first one again. */
@@ -124,4 +126,4 @@ export type StreamReport =
 export type StreamNews = UpstreamServed | UpstreamFailed | StreamEnded | TrustBundleReceived;
 
 /** What the proxy tells a stream. */
-export type StreamOrder = StreamSupersede | TrustBundleServed | TrustBundleRefused;
+export type StreamOrder = StreamSupersede | TrustBundleServed | TrustBundleRefused | CertificateTell;

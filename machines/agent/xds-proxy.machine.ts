@@ -1,10 +1,11 @@
 import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../effect.ts';
 import { peer } from './peers.ts';
-import type { TrustBundleReceived, TrustBundleServed } from './secrets-protocol.ts';
+import type { CertificateServed, TrustBundleReceived, TrustBundleServed } from './secrets-protocol.ts';
 import { noLane } from './timeline.ts';
 import { type Failures, failedAgain, forgotten, noFailures } from './xds-pause.ts';
 import type {
+  CertificateTell,
   DownstreamOpened,
   SocketFailed,
   SocketListening,
@@ -36,6 +37,8 @@ interface XdsProxyContext extends XdsProxyInput {
   streams: readonly KnownStream[];
   /** Of the control plane, in a row. */
   failures: Failures;
+  /** Serial number of the certificate that every Envoy has; empty: none is known of. */
+  certificate: string;
   /** Streams that may be opened now without a pause. */
   tokens: number;
 }
@@ -52,7 +55,14 @@ const proxySetup = setup({
   types: {
     context: {} as XdsProxyContext,
     input: {} as XdsProxyInput,
-    events: {} as XdsStart | TrustBundleServed | SocketListening | SocketFailed | DownstreamOpened | StreamNews,
+    events: {} as
+      | XdsStart
+      | TrustBundleServed
+      | CertificateServed
+      | SocketListening
+      | SocketFailed
+      | DownstreamOpened
+      | StreamNews,
     children: {} as { server: 'server'; [stream: `xds-stream-${number}`]: 'stream' },
   },
   actors: {
@@ -89,12 +99,15 @@ const proxySetup = setup({
     }),
     open: enqueueActions(
       ({ context, enqueue }, { stream, envoy, protocol, chance }: Omit<DownstreamOpened, 'type'>) => {
-        const { streams, failures, tokens } = context;
+        const { streams, failures, tokens, certificate } = context;
         const name = nameOf(stream) as `xds-stream-${number}`;
         const hurried = tokens === 0 && failures.count < hurriedFailures.count;
         enqueue.spawnChild('stream', {
           id: name,
-          input: { stream, protocol, chance, failures: hurried ? { ...failures, ...hurriedFailures } : failures },
+          input: {
+            ...{ stream, protocol, chance, certificate },
+            failures: hurried ? { ...failures, ...hurriedFailures } : failures,
+          },
         });
         enqueue.assign({
           streams: [...streams, { stream, name, envoy }],
@@ -123,6 +136,12 @@ const proxySetup = setup({
         } satisfies TrustBundleRefused);
       }
     }),
+    noteCertificate: assign({ certificate: (_, { serialNumber }: CertificateServed) => serialNumber }),
+    tellCertificate: enqueueActions(({ context, enqueue }, { serialNumber }: CertificateServed) => {
+      for (const { name } of context.streams) {
+        enqueue.sendTo(name as 'xds-stream-0', { type: 'certificate.tell', serialNumber } satisfies CertificateTell);
+      }
+    }),
     passToStreams: enqueueActions(({ context, enqueue }, params: TrustBundleServed) => {
       for (const { name } of context.streams) enqueue.sendTo(name as 'xds-stream-0', params);
     }),
@@ -141,11 +160,12 @@ export const xdsProxyMachine = proxySetup.createMachine({
   id: 'xds-proxy',
   description: "Envoy's way to the control plane.",
   meta: { timeline: noLane },
-  context: ({ input }) => ({ ...input, streams: [], failures: noFailures, tokens: burst }),
+  context: ({ input }) => ({ ...input, streams: [], failures: noFailures, certificate: '', tokens: burst }),
   initial: 'idle',
   on: {
     'xds.start': {},
     'trust-bundle.served': {},
+    'certificate.served': { actions: { type: 'noteCertificate', params: ({ event }) => event } },
   },
   states: {
     idle: {
@@ -168,6 +188,12 @@ export const xdsProxyMachine = proxySetup.createMachine({
           { actions: { type: 'refuseBundle', params: ({ event }) => event } },
         ],
         'trust-bundle.served': { actions: { type: 'passToStreams', params: ({ event }) => event } },
+        'certificate.served': {
+          actions: [
+            { type: 'noteCertificate', params: ({ event }) => event },
+            { type: 'tellCertificate', params: ({ event }) => event },
+          ],
+        },
         'downstream.opened': {
           target: '.refilling',
           reenter: false,

@@ -5,6 +5,7 @@ import { type Failures, failedAgain, forgotten, pauseAfter, type Shown } from '.
 import type {
   BundleAnswer,
   BundleArrived,
+  CertificateTell,
   DownstreamEnd,
   StreamCode,
   StreamNews,
@@ -20,6 +21,8 @@ export interface XdsStreamInput {
   chance: number;
   /** Of the streams before this one. */
   failures: Failures;
+  /** Serial number of the certificate that every Envoy of the workload has; empty: none is known of. */
+  certificate: string;
 }
 
 interface XdsStreamContext extends XdsStreamInput {
@@ -72,7 +75,10 @@ export const xdsStreamMachine = setup({
     /** Envoy's stream. */
     downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
     /** The connection to the control plane, and whatever goes through it. */
-    upstream: callbackEffect<BundleAnswer, { stream: number; protocol: 'sotw' | 'delta'; shows: Shown }>('upstream'),
+    upstream: callbackEffect<
+      BundleAnswer | CertificateTell,
+      { stream: number; protocol: 'sotw' | 'delta'; shows: Shown; certificate: string }
+    >('upstream'),
   },
   delays: {
     pause: ({ context }) => pauseAfter(context.failures, context.chance),
@@ -97,6 +103,14 @@ export const xdsStreamMachine = setup({
     rememberEnd: assign({ end: (_, params: { code: StreamCode; reason: string }) => params }),
     rememberBundle: assign({ bundle: (_, params: { hash: string }) => params.hash }),
     forgetBundle: assign({ bundle: '' }),
+    noteCertificate: assign({ certificate: (_, { serialNumber }: CertificateTell) => serialNumber }),
+    tellCertificate: sendTo(
+      'upstream',
+      (_, { serialNumber }: CertificateTell): CertificateTell => ({
+        type: 'certificate.tell',
+        serialNumber,
+      }),
+    ),
     tellUnreachable: sendParent(
       ({ context }, params: { reason: string }): StreamNews => ({
         type: 'upstream.failed',
@@ -161,6 +175,10 @@ export const xdsStreamMachine = setup({
       target: '.ending',
       actions: { type: 'rememberEnd', params: ({ event }) => ({ code: 'CANCELLED', reason: event.reason }) },
     },
+    'certificate.tell': {
+      actions: { type: 'noteCertificate', params: ({ event }) => event },
+      description: 'The next connection tells it.',
+    },
     // Of roots that nobody here waits for.
     'trust-bundle.served': {},
     'trust-bundle.refused': {},
@@ -192,9 +210,18 @@ export const xdsStreamMachine = setup({
       invoke: {
         id: 'upstream',
         src: 'upstream',
-        input: ({ context: { stream, protocol, failures } }) => ({ stream, protocol, shows: failures.shows }),
+        input: ({ context: { stream, protocol, failures, certificate } }) => ({
+          ...{ stream, protocol, certificate },
+          shows: failures.shows,
+        }),
       },
       on: {
+        'certificate.tell': {
+          actions: [
+            { type: 'noteCertificate', params: ({ event }) => event },
+            { type: 'tellCertificate', params: ({ event }) => event },
+          ],
+        },
         'upstream.lost': {
           target: 'ending',
           actions: [

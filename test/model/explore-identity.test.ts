@@ -5,10 +5,13 @@
  */
 import { describe, expect, test } from 'vitest';
 import { raise, sendTo } from 'xstate';
+import { identityName } from '../../machines/agent/held-secrets.ts';
+import { peer } from '../../machines/agent/peers.ts';
 import { secretMachine } from '../../machines/agent/secret.machine.ts';
 import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
 import { authorityMachine } from '../../machines/discovery/authority.machine.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { type LedgerLine, WorkloadLedger } from '../../src/discovery/authority/workload-ledger.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { type IdentityBounds, type IdentityMachines, IdentityWorld } from '../simulation/identity-world.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
@@ -18,6 +21,14 @@ const beginning =
   (within: IdentityBounds, machines: Partial<IdentityMachines> = {}) =>
   () =>
     new IdentityWorld(within, machines);
+
+/** As it was once: whoever is handed a certificate may end before it has arrived. */
+class CountsSigned extends WorkloadLedger {
+  override apply(line: LedgerLine): void {
+    super.apply(line);
+    if ('issued' in line) super.apply({ arrived: line.issued });
+  }
+}
 
 function expectComplete(result: Exploration, atLeast: number): void {
   expect(result.found).toBeUndefined();
@@ -58,6 +69,22 @@ describe('a rotation of the root', () => {
         authority: authorityMachine.provide({
           actions: { awaitLeaves: sendTo('ledger', { type: 'leaves.await', authority: '' }) },
           guards: { isOfOther: () => true },
+        }),
+      },
+      bounds(1, 0),
+      'nobody is cut off',
+    ],
+    ['counts a certificate as renewed when it is signed', { ledger: CountsSigned }, bounds(1, 0), 'nobody is cut off'],
+    [
+      'says that a certificate has arrived before Envoy does',
+      {
+        secrets: secretsMachine.provide({
+          actions: {
+            tellCertificateTaken: sendTo(peer('xds-proxy'), ({ context: { held } }) => ({
+              type: 'certificate.served' as const,
+              serialNumber: held.find(({ name }) => name === identityName)?.serialNumber ?? '',
+            })),
+          },
         }),
       },
       bounds(1, 0),

@@ -21,15 +21,23 @@ interface SimulatedWorkload {
   readonly node: string;
   leaf: { signer: string; endsAt: number } | undefined;
   trusts: readonly string[];
+  /** Certificates signed for it so far. */
+  signed: number;
 }
 
 /** What the property may break on purpose. */
-type Mutant = 'signs at once' | 'drops at once' | 'forgets the ledger' | 'takes words for others' | undefined;
+type Mutant =
+  | 'signs at once'
+  | 'drops at once'
+  | 'forgets the ledger'
+  | 'takes words for others'
+  | 'counts what is signed'
+  | undefined;
 
 class World {
   readonly workloads = Array.from(
     { length: workloadCount },
-    (_, i): SimulatedWorkload => ({ node: `node-${i}`, leaf: undefined, trusts: [] }),
+    (_, i): SimulatedWorkload => ({ node: `node-${i}`, leaf: undefined, trusts: [], signed: 0 }),
   );
   readonly clock = new SimulatedClock();
   readonly stages: string[] = [];
@@ -155,14 +163,18 @@ class World {
     await this.settle();
   }
 
-  /** It gets a certificate and, with it, the roots. */
-  async renew(i: number): Promise<void> {
+  /** It gets a certificate and, with it, the roots; or what was signed never arrives. It says that it has it, or is not heard. */
+  async renew(i: number, { arrives = true, says = true } = {}): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined) return;
     const { signer, roots } = this.inForce;
-    workload.leaf = { signer, endsAt: this.now + leafMs };
-    workload.trusts = roots;
-    this.#note({ issued: { ...this.#nameOf(workload), authority: signer, endsAt: workload.leaf.endsAt } });
+    const [serialNumber, endsAt] = [String(++workload.signed), this.now + leafMs];
+    const name = this.#nameOf(workload);
+    if (arrives) workload.leaf = { signer, endsAt };
+    if (arrives) workload.trusts = roots;
+    this.#note({ issued: { ...name, authority: signer, serialNumber, endsAt } });
+    if ((arrives && says) || this.#mutant === 'counts what is signed')
+      this.#note({ arrived: { ...name, serialNumber } });
     await this.settle();
   }
 
@@ -212,6 +224,14 @@ type Step = readonly [name: string, run: (world: World) => Promise<void> | void]
 const workload = fc.nat(workloadCount - 1);
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: workload.map((i): Step => [`renew ${i}`, (world) => world.renew(i)]) },
+  {
+    weight: 2,
+    arbitrary: workload.map((i): Step => [`renew ${i}, and lose it`, (world) => world.renew(i, { arrives: false })]),
+  },
+  {
+    weight: 1,
+    arbitrary: workload.map((i): Step => [`renew ${i} silently`, (world) => world.renew(i, { says: false })]),
+  },
   { weight: 4, arbitrary: workload.map((i): Step => [`trust ${i}`, (world) => world.trust(i)]) },
   { weight: 1, arbitrary: workload.map((i): Step => [`trust ${i} silently`, (world) => world.trust(i, false)]) },
   { weight: 2, arbitrary: fc.constant<Step>(['order', (world) => world.order('rotation.order')]) },
@@ -289,7 +309,7 @@ describe('a rotation of the root', () => {
       world.journal = { stage, signer: 'root-1', other: stage === 'steady' ? null : 'root-2', tainted: null };
       for (const { node } of world.workloads) {
         const workload = { identity: `spiffe://cluster.local/ns/a/sa/${node}`, node };
-        world.lines.push({ issued: { ...workload, authority: 'root-2', endsAt: leafMs } });
+        world.lines.push({ issued: { ...workload, authority: 'root-2', serialNumber: '1', endsAt: leafMs } });
       }
       await world.start();
       expect(JSON.stringify(world.state)).toContain(stage);
@@ -350,6 +370,33 @@ describe('a rotation of the root', () => {
     }
     expect(world.broken()).toContain('trusts root-1 and refuses');
     expect(world.inForce).toEqual({ signer: 'root-2', roots: ['root-2'] });
+  });
+
+  it.each([
+    {
+      what: 'waits for who was signed a certificate that never arrived, until the one before it ends',
+      mutant: undefined,
+    },
+    { what: 'is seen to cut off such a one by a ledger that counts what is signed', mutant: 'counts what is signed' },
+  ] as const)('$what', async ({ mutant }) => {
+    const world = new World(mutant);
+    await world.start();
+    for (let i = 0; i < workloadCount; i++) await world.renew(i);
+    await world.wait(13 * 3_600_000);
+    await world.order('rotation.order');
+    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    for (let i = 1; i < workloadCount; i++) await world.renew(i);
+    await world.renew(0, { arrives: false });
+    await world.renew(0, { arrives: false });
+    expect(world.stages.at(-1)).toBe(mutant === undefined ? 'signing' : 'dropping');
+    await world.trust(1);
+    if (mutant !== undefined) {
+      expect(world.broken()).toContain('refuses node-0, signed by root-1');
+      return;
+    }
+    await world.wait(11 * 3_600_000);
+    expect(world.stages.at(-1)).toBe('dropping');
+    expect(world.broken()).toBeUndefined();
   });
 
   it('goes through its stages in order, and is told to the end', async () => {

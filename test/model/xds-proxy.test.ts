@@ -155,6 +155,29 @@ describe('a stream', () => {
   });
 });
 
+describe('the certificate that Envoy has', () => {
+  test('is told over each connection that there is, and over each that comes', () => {
+    const world = started();
+    const first = world.opens();
+    world.order({ type: 'certificate.served', serialNumber: '4A' });
+    world.answers(first);
+    world.order({ type: 'certificate.served', serialNumber: '4B' });
+    const second = world.opens('1@7');
+    expect(world.of(first).certificates).toEqual(['', '4A', '4B']);
+    expect(world.of(second).certificates).toEqual(['4B']);
+  });
+
+  test('that is told while there is no connection is told by the next one', () => {
+    const world = started();
+    const stream = world.opens();
+    world.upstream(stream, { type: 'upstream.unreachable', reason: 'nobody is there', chance: 0 });
+    world.order({ type: 'certificate.served', serialNumber: '4A' });
+    expect(world.of(stream).certificates).toEqual(['']);
+    world.pass(60_000);
+    expect(world.of(stream).certificates.slice(0, 2)).toEqual(['', '4A']);
+  });
+});
+
 describe('roots to trust', () => {
   const arrived = (hash: string): StreamReport => ({
     type: 'bundle.arrived',

@@ -2,16 +2,23 @@
  * The rotation of the root with those whom it is about, for the explorer: the chart of the authority, and for each workload the charts of
  * its secrets, all as they are, with scripted effects and an Envoy that takes what it is served in its own time. What is not
  * determined is a choice: an operator's orders (`rotate`, `taint`, `revert`), the control plane killed and started again (`kill`,
- * `start`), the ledger's word (`ledger`), the roots told over xDS (`tell:0`), an answer of the authority (`sign:0`, `away:0`), what
- * Envoy takes (`take:0`), and which deadline of whom is next (`tick:0:secret-0.pause`). Each has a time of its own.
+ * `start`), the ledger's word (`ledger`), the roots told over xDS (`tell:0`), an answer of the authority (`sign:0`, `away:0`; `lost:0`
+ * is one that was signed and never arrived), what Envoy takes (`take:0` the roots, `accept:0` its certificate), and which deadline of
+ * whom is next (`tick:0:secret-0.pause`). Each has a time of its own.
  *
- * Bounds: so many rotations and faults. Certificates are renewed and do not end; an Envoy does not hang; an answer that was signed arrives.
+ * Bounds: so many rotations and faults. Certificates are renewed and do not end; an Envoy does not hang: before it has taken what was
+ * signed, at most one more is.
  */
 import { type AnyActorRef, type AnyEventObject, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/held-secrets.ts';
 import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secret.machine.ts';
 import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
-import type { SdsOrder, SecretsStart, TrustBundleServed } from '../../machines/agent/secrets-protocol.ts';
+import type {
+  CertificateServed,
+  SdsOrder,
+  SecretsStart,
+  TrustBundleServed,
+} from '../../machines/agent/secrets-protocol.ts';
 import { defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
 import {
   type AuthorityReading,
@@ -35,18 +42,28 @@ export interface IdentityMachines {
   readonly authority: typeof authorityMachine;
   readonly secrets: typeof secretsMachine;
   readonly secret: typeof secretMachine;
+  readonly ledger: typeof WorkloadLedger;
 }
 
-const ours: IdentityMachines = { authority: authorityMachine, secrets: secretsMachine, secret: secretMachine };
+const ours: IdentityMachines = {
+  authority: authorityMachine,
+  secrets: secretsMachine,
+  secret: secretMachine,
+  ledger: WorkloadLedger,
+};
 
 interface Workload {
   /** Of its certificate, asked for and not answered. */
   readonly call: AnyActorRef | undefined;
   readonly server: AnyActorRef | undefined;
-  /** `root-1~0`: who signed, and which of two in turns. */
+  /** What Envoy is served. `root-1~0`: who signed, and which of those that anybody remembers. */
   readonly certificate: string;
-  /** What the authority has on record of it. */
-  readonly issued: string;
+  /** What Envoy has. */
+  readonly shown: string;
+  /** What the authority has on record, in the order in which it was signed. */
+  readonly issued: readonly string[];
+  /** What the agent says that Envoy has; told when there is a stream. */
+  readonly arrived: string;
   readonly word: string | undefined;
   /** Told over xDS last. */
   readonly told: string;
@@ -76,6 +93,9 @@ interface State {
 const endsAtMs = 24 * 3_600_000;
 const leastPauseMs = 500;
 const textOf = (roots: Iterable<string>): string => [...new Set(roots)].filter(Boolean).sort().join('+');
+/** Of a certificate that nobody got. */
+const lost = '!';
+const mayBeSigned = (issued: readonly string[]): boolean => issued.filter((one) => !one.endsWith(lost)).length < 2;
 const rootOf = (certificate: string): string => certificate.split('~')[0]!;
 /** What an Envoy, a disk or a clock does at once, or never: bounds of this world. */
 const silent = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|lookLimit|settle)$/;
@@ -87,12 +107,15 @@ export class IdentityWorld implements World {
   readonly #hosts: readonly SymbolicSystem[];
   readonly #control: AnyActorRef;
   readonly #agents: readonly AnyActorRef[];
+  readonly #ledger: typeof WorkloadLedger;
   #state: State;
 
   constructor(bounds: IdentityBounds, machines: Partial<IdentityMachines> = {}) {
-    const { authority, secrets, secret } = { ...ours, ...machines };
+    const { authority, secrets, secret, ledger } = { ...ours, ...machines };
+    this.#ledger = ledger;
     const workload: Workload = {
-      ...{ call: undefined, server: undefined, certificate: '', issued: '', word: undefined },
+      ...{ call: undefined, server: undefined, certificate: '', shown: '', issued: [], arrived: '' },
+      ...{ word: undefined },
       ...{ told: '', roots: '', taken: '', owes: false },
     };
     this.#state = {
@@ -116,7 +139,7 @@ export class IdentityWorld implements World {
     );
     // Everybody has a certificate, and whom it leads to is trusted.
     for (const index of this.#state.workloads.keys())
-      for (const choice of ['sign', 'take', 'tell', 'take']) {
+      for (const choice of ['sign', 'take', 'accept', 'tell', 'take']) {
         const name = `${choice}:${index}`;
         if (this.choices().some((one) => one.name === name)) this.apply(name);
       }
@@ -132,7 +155,7 @@ export class IdentityWorld implements World {
     return (
       isUp &&
       journal?.stage === 'steady' &&
-      workloads.every(({ certificate, taken }) => rootOf(certificate) === signer && taken.split('+').includes(signer))
+      workloads.every(({ shown, taken }) => rootOf(shown) === signer && taken.split('+').includes(signer))
     );
   }
 
@@ -146,11 +169,13 @@ export class IdentityWorld implements World {
       ['kill', false, isUp && faults > 0],
       ['start', true, !isUp],
       ['ledger', true, this.#ledgerHasWord()],
-      ...workloads.flatMap(({ call, told, owes }, index): [string, boolean, boolean][] => [
-        [`sign:${index}`, true, isUp && call !== undefined],
+      ...workloads.flatMap(({ call, told, owes, certificate, shown, issued }, index): [string, boolean, boolean][] => [
+        [`sign:${index}`, true, isUp && call !== undefined && mayBeSigned(issued)],
         [`away:${index}`, false, call !== undefined && faults > 0],
+        [`lost:${index}`, false, isUp && call !== undefined && mayBeSigned(issued) && faults > 0],
         [`tell:${index}`, true, isUp && told !== this.#tellable()],
         [`take:${index}`, true, owes],
+        [`accept:${index}`, true, certificate !== shown],
         ...this.#timersOf(index).map((timer): [string, boolean, boolean] => [`tick:${index}:${timer}`, true, true]),
       ]),
       ...this.#plane.zone.firable().map((timer): [string, boolean, boolean] => [`tick:control:${timer}`, true, true]),
@@ -193,6 +218,14 @@ export class IdentityWorld implements World {
       case 'away':
         this.#spendFault();
         this.#refuse(index);
+        break;
+      case 'lost':
+        this.#issue(index, lost);
+        this.#spendFault();
+        this.#refuse(index);
+        break;
+      case 'accept':
+        this.#accept(index);
         break;
       case 'tell':
         this.#tell(index);
@@ -242,9 +275,11 @@ export class IdentityWorld implements World {
           `${index} has ${certificate} and trusts ${taken} (served ${roots})`,
         );
       }
-      for (const [other, { certificate: shown }] of workloads.entries()) {
-        if (other === index || shown === '' || taken === '' || this.#trusts(index, rootOf(shown))) continue;
-        this.#violate('nobody is cut off', `${index} trusts ${taken} (served ${roots}), and ${other} shows ${shown}`);
+      for (const [other, { certificate: next, shown }] of workloads.entries()) {
+        if (other === index || taken === '') continue;
+        const refused = [shown, next].find((one) => one !== '' && !this.#trusts(index, rootOf(one)));
+        if (refused === undefined) continue;
+        this.#violate('nobody is cut off', `${index} trusts ${taken} (served ${roots}), and ${other} shows ${refused}`);
       }
     }
     for (const failure of [this.#plane, ...(this.#hosts ?? [])].flatMap((system) => system.failures))
@@ -311,10 +346,12 @@ export class IdentityWorld implements World {
   #ledgerHasWord(): boolean {
     const { awaited, workloads, isUp } = this.#state;
     if (!isUp || awaited === undefined) return false;
-    const ledger = new WorkloadLedger({ maxLeafMs: endsAtMs });
+    const ledger = new this.#ledger({ maxLeafMs: endsAtMs });
     for (const [index, { issued, word }] of workloads.entries()) {
       const name = { identity: 'spiffe://td/ns/a/sa/b', node: String(index) };
-      if (issued !== '') ledger.apply({ issued: { ...name, authority: issued, endsAt: endsAtMs } });
+      for (const serialNumber of issued) {
+        ledger.apply({ issued: { ...name, authority: rootOf(serialNumber), serialNumber, endsAt: endsAtMs } });
+      }
       if (word !== undefined) ledger.apply({ trusted: { ...name, roots: word.split('+') } });
     }
     const missing =
@@ -337,13 +374,34 @@ export class IdentityWorld implements World {
 
   #sign(index: number): void {
     const { signer, roots } = this.#state;
-    const { certificate } = this.#state.workloads[index]!;
-    const version = `${signer}~${certificate.endsWith('~0') ? 1 : 0}`;
-    this.#change(index, { issued: signer });
+    const version = this.#issue(index);
     this.#answer(index, {
       outcome: 'obtained',
-      ...{ version, authorities: textOf(roots), root: signer, endsAtMs, atMs: 0, draw: 0.5 },
+      ...{ version, authorities: textOf(roots), root: signer, serialNumber: version, endsAtMs, atMs: 0, draw: 0.5 },
     });
+  }
+
+  #issue(index: number, mark = ''): string {
+    const { signer } = this.#state;
+    const { issued, certificate, shown, arrived } = this.#state.workloads[index]!;
+    const known = new Set([...issued, certificate, shown, arrived]);
+    let number = 0;
+    while (known.has(`${signer}~${number}`) || known.has(`${signer}~${number}${lost}`)) number++;
+    const version = `${signer}~${number}${mark}`;
+    this.#change(index, { issued: [...issued, version] });
+    return version;
+  }
+
+  #accept(index: number): void {
+    const { certificate, server } = this.#state.workloads[index]!;
+    this.#change(index, { shown: certificate });
+    report(server!, { type: 'sds.acknowledged', name: identityName, version: certificate });
+  }
+
+  /** Over a stream. Whoever has none says it when there is one. */
+  #noteArrival(index: number): void {
+    const { told, issued, arrived } = this.#state.workloads[index]!;
+    if (told !== '' && issued.includes(arrived)) this.#change(index, { issued: issued.slice(issued.indexOf(arrived)) });
   }
 
   #refuse(index: number): void {
@@ -390,11 +448,14 @@ export class IdentityWorld implements World {
         }),
       },
     });
-    const proxy = scriptedCallback<TrustBundleServed, undefined>({
+    const proxy = scriptedCallback<TrustBundleServed | CertificateServed, undefined>({
       start: () => {},
-      receive: (_, { hash }) => {
+      receive: (_, word) => {
         const { told } = this.#state.workloads[index]!;
-        if (told.split('!')[0] === hash) this.#change(index, { word: hash });
+        if (word.type === 'certificate.served') {
+          this.#change(index, { arrived: word.serialNumber });
+          this.#noteArrival(index);
+        } else if (told.split('!')[0] === word.hash) this.#change(index, { word: word.hash });
       },
     });
     return setup({ actors: { secrets: scripted, proxy } }).createMachine({
@@ -411,8 +472,8 @@ export class IdentityWorld implements World {
   #obtain(index: number, call: AnyActorRef, { source, parts }: ObtainOrder): void {
     if (source === 'roots') {
       const version = textOf([...parts.authorities.split('+'), ...parts.bundle.split('+')]);
-      const answer = { outcome: 'obtained', version, authorities: '', root: '', endsAtMs: null, atMs: 0, draw: 0.5 };
-      settle(call, { value: answer });
+      const answer = { outcome: 'obtained', version, authorities: '', root: '', serialNumber: '', endsAtMs: null };
+      settle(call, { value: { ...answer, atMs: 0, draw: 0.5 } });
       return;
     }
     const host = this.#hosts?.[index];
@@ -454,6 +515,7 @@ export class IdentityWorld implements World {
     // What it said before of others counts no more (RootsForAgents).
     const { word } = this.#state.workloads[index]!;
     this.#change(index, { told, word: word === hash ? word : undefined });
+    this.#noteArrival(index);
     const event = {
       type: 'trust-bundle.received',
       ...{ hash, roots: [], members: hash.split('+'), tainted: tainted === '' ? [] : [tainted] },

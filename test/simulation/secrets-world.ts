@@ -3,7 +3,7 @@ import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/held-secrets.ts';
 import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secret.machine.ts';
 import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
-import type { SdsOrder, TrustBundleServed } from '../../machines/agent/secrets-protocol.ts';
+import type { CertificateServed, SdsOrder, TrustBundleServed } from '../../machines/agent/secrets-protocol.ts';
 import { defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
@@ -45,6 +45,8 @@ export class SecretsWorld {
   /** What Envoy gets, by name. */
   readonly served = new Map<string, string>();
   readonly bundlesServed: string[] = [];
+  /** Serial numbers, which here are versions. */
+  readonly certificatesServed: string[] = [];
   /** Which roots there are in a bundle; none of those that certificates lead to, unless it is said here. */
   readonly bundles = new Map<string, readonly string[]>();
   /** Whatever must never be. */
@@ -93,9 +95,12 @@ export class SecretsWorld {
     const recorder = createRecorder({ program: 'test', now: () => this.clock.now() });
     if (options.records !== false) recorder.observe((record) => this.records.push(record));
     const secrets = this.#withEffects(machines);
-    const proxy = scriptedCallback<TrustBundleServed, undefined>({
+    const proxy = scriptedCallback<TrustBundleServed | CertificateServed, undefined>({
       start: () => {},
-      receive: (_, { hash }) => this.bundlesServed.push(hash),
+      receive: (_, word) => {
+        if (word.type === 'certificate.served') this.certificatesServed.push(word.serialNumber);
+        else this.bundlesServed.push(word.hash);
+      },
     });
     const logic = setup({
       types: {} as { events: { type: 'secrets.ready' } | { type: 'secrets.failed' } },
@@ -146,6 +151,19 @@ export class SecretsWorld {
     if (!this.wantsRoots) return;
     this.wantsRoots = false;
     this.#report({ type: 'sds.left', name: rootsName });
+  }
+
+  /** Envoy asks for its certificate, leaves, and takes what it is served. */
+  askForCertificate(): void {
+    this.#report({ type: 'sds.asked', name: identityName });
+  }
+
+  leaveCertificate(): void {
+    this.#report({ type: 'sds.left', name: identityName });
+  }
+
+  takeCertificate(version = this.served.get(identityName) ?? ''): void {
+    this.#report({ type: 'sds.acknowledged', name: identityName, version });
   }
 
   takeRoots(): void {
@@ -215,7 +233,15 @@ export class SecretsWorld {
       const made = `${parts.authorities}+${parts.bundle}`;
       if (this.composes)
         settle(call, {
-          value: { ...told, outcome: 'obtained', version: made, authorities: '', root: '', endsAtMs: null },
+          value: {
+            ...told,
+            outcome: 'obtained',
+            version: made,
+            authorities: '',
+            root: '',
+            serialNumber: '',
+            endsAtMs: null,
+          },
         });
       return;
     }
@@ -245,6 +271,7 @@ export class SecretsWorld {
       version,
       authorities: this.root,
       root: this.root,
+      serialNumber: version,
       endsAtMs: this.now + this.lifeMs,
     };
   }

@@ -17,6 +17,8 @@ export interface ScriptedStream {
   downstream: boolean;
   /** What it was told to end with. */
   readonly ends: { code: string; reason: string }[];
+  /** Told to its connections, empty where none was known; each connection begins with what is known. */
+  readonly certificates: string[];
   readonly bundleAnswers: { hash: string; refusal: string }[];
 }
 
@@ -85,12 +87,16 @@ export class XdsWorld {
                 this.of(n).downstream = false;
               };
             }),
-            upstream: fromCallback(({ input: { stream: n, shows }, sendBack, receive }) => {
+            upstream: fromCallback(({ input: { stream: n, shows, certificate }, sendBack, receive }) => {
               this.shown.push(shows);
               this.#upstreams.set(n, sendBack);
               this.of(n).upstream = true;
               this.dials.push(this.clock.now());
-              receive(({ hash, refusal }) => this.of(n).bundleAnswers.push({ hash, refusal }));
+              this.of(n).certificates.push(certificate);
+              receive((order) => {
+                if (order.type === 'certificate.tell') this.of(n).certificates.push(order.serialNumber);
+                else this.of(n).bundleAnswers.push({ hash: order.hash, refusal: order.refusal });
+              });
               return () => {
                 this.#upstreams.delete(n);
                 this.of(n).upstream = false;
@@ -134,7 +140,7 @@ export class XdsWorld {
   order(event: AnyEventObject): void {
     // What secrets tell comes from nobody who is here.
     const proxy = this.agent.getSnapshot().children['xds-proxy'] as Actor<typeof xdsProxyMachine>;
-    if (event.type === 'trust-bundle.served') proxy.send(event as never);
+    if (event.type === 'trust-bundle.served' || event.type === 'certificate.served') proxy.send(event as never);
     else this.agent.send({ type: 'order', event });
   }
 
@@ -147,7 +153,15 @@ export class XdsWorld {
   /** An Envoy opens a stream. @returns its number */
   opens(envoy = '0@7', chance = 1): number {
     const stream = this.streams.length + 1;
-    this.streams.push({ stream, envoy, upstream: false, downstream: true, ends: [], bundleAnswers: [] });
+    this.streams.push({
+      stream,
+      envoy,
+      upstream: false,
+      downstream: true,
+      ends: [],
+      certificates: [],
+      bundleAnswers: [],
+    });
     this.#sendServer({ type: 'downstream.opened', stream, envoy, protocol: 'delta', chance });
     return stream;
   }

@@ -58,6 +58,7 @@ function checked(response: Uint8Array, at: Date): HelperAnswer {
     roots: roots.roots.map(({ pem }) => pem),
     authorities: roots.hash,
     root: found.path.at(-1)!.sha256,
+    serialNumber: leaf.serialNumber,
     endsAtMs: endOf(found.path).getTime(),
   };
 }

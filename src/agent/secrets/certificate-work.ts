@@ -23,6 +23,8 @@ export interface CheckedCertificate {
   readonly authorities: string;
   /** Hash of the one that the certificate leads to. */
   readonly root: string;
+  /** As OpenSSL writes it. */
+  readonly serialNumber: string;
   readonly endsAtMs: number;
 }
 

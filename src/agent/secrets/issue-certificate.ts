@@ -44,10 +44,10 @@ export function issueCertificate(means: IssueMeans) {
     try {
       const request = await helper.request(signal);
       const response = await call(means, credentials, request, signal);
-      const { pair, roots, authorities, root, endsAtMs } = await helper.check({ response, nowMs: means.now() }, signal);
+      const { pair, roots, ...checked } = await helper.check({ response, nowMs: means.now() }, signal);
       signal.throwIfAborted();
-      vault.keepSet(authorities, roots);
-      return { version: vault.keepCertificate(identityName, pair), authorities, root, endsAtMs };
+      vault.keepSet(checked.authorities, roots);
+      return { version: vault.keepCertificate(identityName, pair), ...checked };
     } finally {
       await helper.end();
     }

@@ -18,6 +18,8 @@ export interface Found {
   readonly authorities?: string;
   /** Hash of the root that it leads to. */
   readonly root?: string;
+  /** Of a certificate that an authority has signed. */
+  readonly serialNumber?: string;
   readonly endsAtMs?: number;
 }
 
@@ -53,8 +55,10 @@ export function obtainSecret(means: ObtainMeans) {
   return fromPromise<ObtainAnswer, ObtainOrder>(async ({ input, signal }) => {
     const { now, draw } = means;
     try {
-      const { version, authorities = '', root = '', endsAtMs = null } = await counted(means, input, signal);
-      return { outcome: 'obtained', version, authorities, root, endsAtMs, atMs: now(), draw: draw() };
+      const found = await counted(means, input, signal);
+      const { version, authorities = '', root = '', serialNumber = '', endsAtMs = null } = found;
+      const drawn = { atMs: now(), draw: draw() };
+      return { outcome: 'obtained', version, authorities, root, serialNumber, endsAtMs, ...drawn };
     } catch (error) {
       const { unknown, pushbackMs } = error instanceof NotObtained ? error : new NotObtained('');
       return { outcome: 'refused', reason: messageOf(error), unknown, pushbackMs, atMs: now(), draw: draw() };

@@ -137,3 +137,19 @@ test.each(['sotw', 'delta'] as const)('%s: roots are read, and acknowledged or r
   expect(decode(refused)).toMatchObject({ responseNonce: 'n', errorDetail: { code: 13, message: 'no' } });
   if (protocol === 'sotw') expect(decode(acknowledged)).toMatchObject({ versionInfo: '7' });
 });
+
+test.each([
+  ['sotw', DiscoveryRequestSchema],
+  ['delta', DeltaDiscoveryRequestSchema],
+] as const)(
+  '%s: a request of the agent’s own says something of its node again, where there is something',
+  (protocol, schema) => {
+    const asked = { typeUrl: proxyConfigType, nonce: 'n' };
+    const nodeMetadata = { CERTIFICATE_SERIAL_NUMBER: '4A', other: 'é' };
+    const read = (more: object) => fromBinary(schema, internalRequest({ ...asked, ...more }, protocol));
+    expect(read({})).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
+    expect(read({}).node).toBeUndefined();
+    expect(read({ nodeMetadata })).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
+    expect(read({ nodeMetadata }).node).toMatchObject({ id: '', metadata: nodeMetadata });
+  },
+);

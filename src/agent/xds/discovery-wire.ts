@@ -139,11 +139,13 @@ export interface InternalRequest {
   readonly nonce?: string;
   /** Absent: it asks, or acknowledges. */
   readonly refusal?: string;
+  /** Said of the node again, beside what Envoy has said. */
+  readonly nodeMetadata?: Readonly<Record<string, string>>;
 }
 
 /** A request of the agent's own. Its node is known: Envoy said it in the stream's first one. */
 export function internalRequest(
-  { typeUrl, version = '', nonce = '', refusal }: InternalRequest,
+  { typeUrl, version = '', nonce = '', refusal, nodeMetadata }: InternalRequest,
   protocol: Protocol,
 ): Uint8Array {
   const writer = new BinaryWriter();
@@ -151,6 +153,9 @@ export function internalRequest(
     if (value !== '') writer.tag(field, WireType.LengthDelimited).string(value);
   };
   if (protocol === 'sotw') text(1, version);
+  if (nodeMetadata !== undefined) {
+    writer.tag(protocol === 'sotw' ? 2 : 1, WireType.LengthDelimited).bytes(nodeOf(nodeMetadata));
+  }
   text(headFields[protocol].typeUrl, typeUrl);
   text(headFields[protocol].nonce, nonce);
   if (refusal !== undefined) {
@@ -159,4 +164,17 @@ export function internalRequest(
     writer.tag(headFields[protocol].rejection, WireType.LengthDelimited).bytes(status.finish());
   }
   return writer.finish();
+}
+
+/** An envoy.config.core.v3.Node with nothing but texts in its metadata, which is a google.protobuf.Struct. */
+function nodeOf(metadata: Readonly<Record<string, string>>): Uint8Array {
+  const part = (field: number, bytes: Uint8Array): Uint8Array =>
+    new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();
+  const struct = new BinaryWriter();
+  for (const [name, value] of Object.entries(metadata)) {
+    const entry = new BinaryWriter().tag(1, WireType.LengthDelimited).string(name);
+    entry.tag(2, WireType.LengthDelimited).bytes(part(3, Buffer.from(value)));
+    struct.tag(1, WireType.LengthDelimited).bytes(entry.finish());
+  }
+  return part(3, struct.finish());
 }

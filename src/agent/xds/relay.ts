@@ -33,6 +33,8 @@ export interface InternalSubscription {
    * @param answer to be called once: without a refusal it acknowledges
    */
   take(value: Uint8Array, answer: (refusal?: string) => void): void;
+  /** What each answer says of the node; undefined: nothing. */
+  nodeMetadata?(): Readonly<Record<string, string>> | undefined;
 }
 
 export interface RelayOptions {
@@ -84,6 +86,8 @@ export class Relay {
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
   /** Looks for what a response to Envoy is about; undefined: nobody asks. */
   #scanner: FieldScanner | undefined;
+  /** By type: what the last response was answered with; undefined: it waits for its answer. */
+  readonly #answers = new Map<string, InternalRequest | undefined>();
   #hasSubscribed = false;
   #hasAnswered = false;
   #isStopped = false;
@@ -138,6 +142,13 @@ export class Relay {
     report.passed?.('upstream', request.typeUrl, request.nonce ?? '');
     if (this.#isInRequest) this.#own.push(frame);
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
+  }
+
+  /** There is something else to be said of the node. Where a response waits for its answer, that says it. */
+  answerAgain(typeUrl: string): void {
+    const answer = this.#answers.get(typeUrl);
+    const nodeMetadata = this.#subscriptions.get(typeUrl)?.nodeMetadata?.();
+    if (answer !== undefined) this.send({ ...answer, ...(nodeMetadata && { nodeMetadata }) });
   }
 
   #takeRequest({ bytes, isFirst, isLast }: FramePiece): void {
@@ -217,8 +228,10 @@ export class Relay {
     this.#options.report.passed?.('downstream', typeUrl, nonce);
     // Without a resource it is not acknowledged either (spec/agent.md §8.3).
     if (value === undefined) return;
+    this.#answers.set(typeUrl, undefined);
     subscription.take(value, (refusal) => {
-      this.send({ typeUrl, version, nonce, ...(refusal !== undefined && { refusal }) });
+      this.#answers.set(typeUrl, { typeUrl, version, nonce, ...(refusal !== undefined && { refusal }) });
+      this.answerAgain(typeUrl);
     });
   }
 }

@@ -2,7 +2,7 @@
 
 import { fromCallback } from 'xstate';
 import type { Shown } from '../../../machines/agent/xds-pause.ts';
-import type { BundleAnswer, StreamReport } from '../../../machines/agent/xds-protocol.ts';
+import type { BundleAnswer, CertificateTell, StreamReport } from '../../../machines/agent/xds-protocol.ts';
 import { nameTableType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
@@ -44,16 +44,21 @@ interface UpstreamInput {
   readonly stream: number;
   readonly protocol: Protocol;
   readonly shows: Shown;
+  /** Of which the control plane is to be told. */
+  readonly certificate: string;
 }
 
 export function upstream(environment: UpstreamEnvironment) {
-  return fromCallback<BundleAnswer, UpstreamInput>(({ input, sendBack, receive }) => {
+  return fromCallback<BundleAnswer | CertificateTell, UpstreamInput>(({ input, sendBack, receive }) => {
     const stop = new AbortController();
     const report = (event: StreamReport): void => {
       if (!stop.signal.aborted) sendBack(event);
     };
     const joined = new Joined(environment, input, report, stop.signal);
-    receive(({ hash, refusal }) => joined.answerBundle(hash, refusal === '' ? undefined : refusal));
+    receive((order) => {
+      if (order.type === 'certificate.tell') joined.tellCertificate(order.serialNumber);
+      else joined.answerBundle(order.hash, order.refusal === '' ? undefined : order.refusal);
+    });
     void joined.begin();
     return () => {
       stop.abort();
@@ -69,6 +74,7 @@ class Joined {
   readonly #shows: Shown;
   readonly #report: (event: StreamReport) => void;
   readonly #stopped: AbortSignal;
+  #certificate: string;
   #connection: GrpcConnection | undefined;
   #relay: Relay | undefined;
   /** Over plaintext nobody shows who they are. */
@@ -78,7 +84,7 @@ class Joined {
 
   constructor(
     environment: UpstreamEnvironment,
-    { stream, protocol, shows }: UpstreamInput,
+    { stream, protocol, shows, certificate }: UpstreamInput,
     report: (event: StreamReport) => void,
     stopped: AbortSignal,
   ) {
@@ -86,6 +92,7 @@ class Joined {
     this.#stream = stream;
     this.#protocol = protocol;
     this.#shows = shows;
+    this.#certificate = certificate;
     this.#report = report;
     this.#stopped = stopped;
   }
@@ -177,7 +184,9 @@ class Joined {
     const { trustBundles, nameTables } = this.#environment;
     return [
       ...(nameTables === undefined ? [] : [{ typeUrl: nameTableType, take: takeNames(nameTables) }]),
-      ...(trustBundles ? [{ typeUrl: proxyConfigType, take: this.#takeBundle }] : []),
+      ...(trustBundles
+        ? [{ typeUrl: proxyConfigType, take: this.#takeBundle, nodeMetadata: () => this.#certificateWord() }]
+        : []),
     ];
   }
 
@@ -197,6 +206,16 @@ class Joined {
     this.#bundle = { hash, answer };
     this.#report({ type: 'bundle.arrived', roots, hash, members: hashesOf(roots), tainted: taintedIn(value) });
   };
+
+  /** A control plane that tells no roots is not told: it would not know what to do with it. */
+  tellCertificate(serialNumber: string): void {
+    this.#certificate = serialNumber;
+    this.#relay?.answerAgain(proxyConfigType);
+  }
+
+  #certificateWord(): Readonly<Record<string, string>> | undefined {
+    return this.#certificate === '' ? undefined : { CERTIFICATE_SERIAL_NUMBER: this.#certificate };
+  }
 
   answerBundle(hash: string, refusal: string | undefined): void {
     if (this.#bundle?.hash !== hash) return;

@@ -300,6 +300,7 @@ const xdsProxySamples: Samples = {
     'upstream.served': [{ stream: 1 }],
     'trust-bundle.received': [{ roots: ['PEM'], hash: 'a', members: [], tainted: [] }],
     'trust-bundle.served': [{ hash: 'a' }],
+    'certificate.served': [{ serialNumber: '4A' }],
   },
   // Not how many streams may be opened now without a pause, nor after how many failures.
   relevant: ({ streams, hasSecrets }) => [(streams as readonly object[]).length > 0, hasSecrets],
@@ -307,8 +308,8 @@ const xdsProxySamples: Samples = {
 
 const xdsStreamSamples: Samples = {
   inputs: [
-    { stream: 1, protocol: 'delta', chance: 0.5, failures: xdsFailures },
-    { stream: 1, protocol: 'sotw', chance: 0.5, failures: { ...xdsFailures, count: 1 } },
+    { stream: 1, protocol: 'delta', chance: 0.5, certificate: '', failures: xdsFailures },
+    { stream: 1, protocol: 'sotw', chance: 0.5, certificate: '', failures: { ...xdsFailures, count: 1 } },
   ],
   events: {
     'stream.supersede': [{ reason: 'a newer stream of the same Envoy has taken its place' }],
@@ -323,6 +324,7 @@ const xdsStreamSamples: Samples = {
     'bundle.arrived': [{ roots: ['PEM'], hash: 'a', members: [], tainted: [] }],
     'trust-bundle.served': [{ hash: 'a' }, { hash: 'b' }],
     'trust-bundle.refused': [{ hash: 'a', reason: 'no' }],
+    'certificate.tell': [{ serialNumber: '4A' }],
   },
   relevant: ({ bundle, failures }) => [bundle, (failures as typeof xdsFailures).count > 0],
 };
@@ -367,8 +369,11 @@ const secretsSamples: Samples = {
     'sds.acknowledged': [{ name: 'ROOTCA', version: 'roots-1' }],
     'sds.rejected': [{ name: 'ROOTCA', version: 'roots-1', reason: 'no certificate' }],
     'secret.obtained': [
-      { name: 'default', version: 'certificate-1', authorities: 'roots-1', root: 'root-1', parts, endsAtMs: 1 },
-      { name: 'ROOTCA', version: 'roots-1', authorities: '', root: '', parts, endsAtMs: null },
+      {
+        ...{ name: 'default', version: 'certificate-1', authorities: 'roots-1', root: 'root-1' },
+        ...{ serialNumber: '4A', parts, endsAtMs: 1 },
+      },
+      { name: 'ROOTCA', version: 'roots-1', authorities: '', root: '', serialNumber: '', parts, endsAtMs: null },
     ],
     'secret.lacking': [{ name: 'default', reason: 'the authority does not answer', attempts: 1, pauseMs: 500 }],
     'secret.ended': [{ name: 'default' }],
@@ -417,10 +422,16 @@ const secretSamples: Samples = {
           version: 'one',
           authorities: 'roots-1',
           root: 'root-1',
+          serialNumber: '4A',
           endsAtMs: 20_000,
         },
       },
-      { output: { ...answered, outcome: 'obtained', version: 'one', authorities: '', root: '', endsAtMs: null } },
+      {
+        output: {
+          ...answered,
+          ...{ outcome: 'obtained', version: 'one', authorities: '', root: '', serialNumber: '', endsAtMs: null },
+        },
+      },
       { output: { ...answered, outcome: 'refused', reason: 'it does not answer', unknown: false, pushbackMs: 0 } },
       { output: { ...answered, outcome: 'refused', reason: 'the token has ended', unknown: true, pushbackMs: 0 } },
       { output: { atMs: 30_000, draw: 0.5, outcome: 'refused', reason: 'it is late', unknown: false, pushbackMs: 0 } },

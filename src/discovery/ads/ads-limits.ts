@@ -53,6 +53,8 @@ export function nameLimits(limits: AdsLimits) {
  * Kubernetes allows a pod a half.
  */
 export const maxNodeBytes = 512 * 1024;
+/** What a client says of its node after that: a few words. */
+export const maxLaterNodeBytes = 4 * 1024;
 /** `type~ip~pod.namespace~domain`, in characters; of Kubernetes' names the longest make 600. Of its cluster's name as well. */
 export const maxNodeIdLength = 1_024;
 

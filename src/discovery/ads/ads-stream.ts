@@ -2,12 +2,12 @@
 
 import { isOfExchange } from '../../../machines/discovery/ads-exchange.ts';
 import type { AdsRequest, PushToClient, StreamOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
-import { healthType } from '../../../machines/discovery/ads-types.ts';
+import { healthType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { isSubscribed, type Watches } from '../../../machines/discovery/ads-watch.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type FaultOwner, onBehalfOf } from '../../runtime/fault-owner.ts';
 import { AdsExchange } from './ads-exchange.ts';
-import { maxNodeBytes, maxNodeIdLength } from './ads-limits.ts';
+import { maxLaterNodeBytes, maxNodeBytes, maxNodeIdLength } from './ads-limits.ts';
 import { type ReadRequest, RequestReader, readNode } from './ads-request.ts';
 import { AdsResponder } from './ads-responder.ts';
 import { type AdsCall, type AdsTransport, peerOf, replaceDecoder, transportOf } from './ads-transport.ts';
@@ -339,6 +339,7 @@ export class AdsStream {
     const isIntroduction = life.is === 'admitted' && request.typeUrl !== healthType;
     if (isIntroduction && !this.#introduce(read.node, life.identities)) return;
     this.#hear(request);
+    if (!isIntroduction && read.node !== undefined) this.#hearNode(request.typeUrl, read.node);
     this.#around.observer.requestTaken?.(request.typeUrl, performance.now() - started);
   }
 
@@ -355,6 +356,19 @@ export class AdsStream {
     this.#listener.acknowledged();
     if (watch.nonceAcked !== ackedBefore) {
       clientOf(this.#life)?.resources.acknowledged?.(typeUrl, watch.versionAcked);
+    }
+  }
+
+  /** An agent says on its own subscription what has become of its certificate. Envoys repeat their whole node: it is not read again. */
+  #hearNode(typeUrl: string, node: Uint8Array): void {
+    if (typeUrl !== proxyConfigType || node.length > maxLaterNodeBytes) return;
+    try {
+      clientOf(this.#life)?.resources.nodeHeard?.(typeUrl, readNode(node).metadata);
+    } catch (error) {
+      this.#around.logger.debug('what a client says of its node cannot be read', {
+        peer: this.peer,
+        reason: shortened(messageOf(error)),
+      });
     }
   }
 

@@ -85,6 +85,8 @@ export interface NodeResources {
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
   /** The client has taken the last response of a type, which was of this version. */
   acknowledged?(typeUrl: string, version: string): void;
+  /** The client says something of its node again, in a later request of a type. What it says is its own word. */
+  nodeHeard?(typeUrl: string, metadata: Readonly<Record<string, unknown>>): void;
   /** The stream is gone. */
   close(): void;
 }

@@ -28,6 +28,7 @@ export interface IssuedLeaf {
   /** As the agent says; empty for agents of others. */
   readonly node: string;
   readonly authority: string;
+  readonly serialNumber: string;
   readonly endsAt: number;
 }
 
@@ -119,7 +120,8 @@ export class CertificateService {
     // In the midst of a step of the rotation: the chain would not be that of who signed.
     const after = inForce();
     if (after?.material !== before.material) throw new Refusal(status.UNAVAILABLE, 'the authority changed: ask again');
-    issued?.({ identity: uri, node, authority: after.material.id, endsAt: lifetime.notAfter.getTime() });
+    const { serialNumber } = result;
+    issued?.({ identity: uri, node, authority: after.material.id, serialNumber, endsAt: lifetime.notAfter.getTime() });
     logger.debug('certificate', { identity: uri, notAfter: lifetime.notAfter.toISOString() });
     return responseOf([result.leaf, ...chainOf(after)]);
   }

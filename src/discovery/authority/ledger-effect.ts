@@ -49,8 +49,13 @@ export class LedgerKeeper {
   }
 
   /** A certificate was handed out. */
-  issued(workload: { identity: string; node: string; authority: AuthorityId; endsAt: number }): void {
-    this.#add({ issued: workload });
+  issued(leaf: { identity: string; node: string; authority: AuthorityId; serialNumber: string; endsAt: number }): void {
+    this.#add({ issued: leaf });
+  }
+
+  /** A workload says that its Envoy has this one. Said again it is nothing new, and not written. */
+  arrived(word: { identity: string; node: string; serialNumber: string }): void {
+    if (this.#options.ledger.isNews(word)) this.#add({ arrived: word });
   }
 
   /** A workload says that it trusts these roots and no others of ours. Said again it is nothing new, and not written. */

@@ -65,15 +65,20 @@ export class LedgerLog {
 }
 
 function lineIn(value: unknown): LedgerLine {
-  const { issued, trusted } = value as { issued?: Record<string, unknown>; trusted?: Record<string, unknown> };
-  const { identity, node } = issued ?? trusted ?? {};
+  const { issued, arrived, trusted } = value as { readonly [kind in 'issued' | 'arrived' | 'trusted']?: Fields };
+  const { identity, node } = issued ?? arrived ?? trusted ?? {};
   if (typeof identity !== 'string' || typeof node !== 'string') throw new Error('names no workload');
   if (trusted !== undefined) {
     const { roots } = trusted;
     if (!Array.isArray(roots) || !roots.every((id) => typeof id === 'string')) throw new Error('names no roots');
     return { trusted: { identity, node, roots } };
   }
-  const { authority, endsAt } = issued!;
+  // Written by a version that counted a certificate when it was signed, an issued one has none.
+  const { authority, serialNumber = '', endsAt } = issued ?? arrived!;
+  if (typeof serialNumber !== 'string') throw new Error('names no certificate');
+  if (arrived !== undefined) return { arrived: { identity, node, serialNumber } };
   if (typeof authority !== 'string' || typeof endsAt !== 'number') throw new Error('names no authority');
-  return { issued: { identity, node, authority, endsAt } };
+  return { issued: { identity, node, authority, serialNumber, endsAt } };
 }
+
+type Fields = Readonly<Record<string, unknown>>;

@@ -37,7 +37,7 @@ const nodeOf = (account: typeof cart, id = 'a'): typeof sidecar => ({
 class Agent {
   readonly node: typeof sidecar;
   readonly #plane: ControlPlane;
-  #own: { chain: string; key: typeof key } | undefined;
+  readonly #chains: string[] = [];
 
   constructor(plane: ControlPlane, id = 'a', account = cart) {
     this.#plane = plane;
@@ -47,7 +47,17 @@ class Agent {
   async renew(account = cart): Promise<void> {
     const asked = { csr: makeRequest(key, []), bearer: await given.caller.token(account), node: this.node.id };
     const chain = await askForCertificate(given.caller.client(this.#plane.port('ads.listening')), asked);
-    this.#own = { chain: chain[0]!, key };
+    this.#chains.push(chain[0]!);
+  }
+
+  /** What its Envoy has, in a request that answers a response. */
+  get has(): object {
+    return saying(this.#chains.at(-1)!);
+  }
+
+  /** What it had before. */
+  get had(): object {
+    return saying(this.#chains.at(-2)!);
   }
 
   sotw(node: object = this.node) {
@@ -60,10 +70,19 @@ class Agent {
     return stream;
   }
 
+  get #own() {
+    const chain = this.#chains.at(-1);
+    return chain === undefined ? undefined : { chain, key };
+  }
+
   #client() {
     return this.#plane.client(this.#plane.port('ads.listening'), given.caller.channel(this.#own), serverName);
   }
 }
+
+const saying = (chain: string): object => ({
+  node: { metadata: { CERTIFICATE_SERIAL_NUMBER: readCertificates(chain)[0]!.serialNumber } },
+});
 
 function subscribed<Stream extends { send(request: object): void }>(stream: Stream, node: object): Stream {
   stream.send({ node, typeUrl: proxyConfigType });
@@ -71,6 +90,7 @@ function subscribed<Stream extends { send(request: object): void }>(stream: Stre
 }
 
 type Stream = ReturnType<Agent['sotw']>;
+type Response = Awaited<ReturnType<Stream['next']>>;
 
 const rootsIn = ({ resources }: { resources: { value: Uint8Array }[] }): string[] =>
   resources.flatMap(({ value }) => fromBinary(ProxyConfigSchema, value).caCertificatesPem);
@@ -133,6 +153,7 @@ describe('the roots that agents are told', () => {
     expect(tainted(third)).toEqual([root!.sha256]);
     acknowledge(stream, third);
     await agent.renew();
+    acknowledge(stream, third, agent.has);
     const fourth = await next(stream, 1);
     expect(tainted(fourth)).toEqual([]);
     acknowledge(stream, fourth);
@@ -147,9 +168,11 @@ describe('the roots that agents are told', () => {
     const streams = agents.map((agent) => agent.sotw());
     for (const stream of streams) acknowledge(stream, await next(stream, 1));
     await rotate(plane);
-    for (const stream of streams) acknowledge(stream, await next(stream, 2));
+    const both = await Promise.all(streams.map((stream) => next(stream, 2)));
+    for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!);
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
+    for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!, agents[i]!.has);
     // The next root alone: nobody has said yet that they trust it, and they may by now.
     for (const stream of streams) await next(stream, 1);
     await order(plane, 'revert');
@@ -168,13 +191,24 @@ describe('the roots that agents are told', () => {
     const [first, second] = agents.map((agent) => agent.sotw()) as [Stream, Stream];
     for (const stream of [first, second]) acknowledge(stream, await next(stream, 1));
     await rotate(plane);
-    acknowledge(first, await next(first, 2));
+    const early = await next(first, 2);
+    acknowledge(first, early);
     const last = await next(second, 2);
     await eventually('one is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect((await page(plane)).waitsFor?.workloads[0]).toContain(agents[1]!.node.id);
     acknowledge(second, last);
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
+    // A certificate that was signed has not arrived: its agent may have ended before its Envoy had it.
+    acknowledge(first, early, agents[0]!.has);
+    await eventually('one is missing', async () => (await page(plane)).waitsFor?.missing === 1);
+    expect(await page(plane)).toMatchObject({
+      stage: 'signing',
+      waitsFor: {
+        workloads: [expect.stringMatching(`${agents[1]!.node.id} .signed anew, and not said to have arrived; `)],
+      },
+    });
+    acknowledge(second, last, agents[1]!.has);
     for (const stream of [first, second]) acknowledge(stream, await next(stream, 1));
     await stage(plane, 'steady');
     expect((await page(plane)).roots).toHaveLength(1);
@@ -358,6 +392,71 @@ describe('no word', () => {
   });
 });
 
+describe('no word of what has arrived', () => {
+  const liars: [
+    string,
+    (plane: ControlPlane, agent: Agent, stream: Stream, response: Response) => Promise<void> | void,
+  ][] = [
+    [
+      'is a serial number that was not signed for it',
+      (_, __, stream, response) => {
+        for (const said of ['4A', '', 'A'.repeat(100), '4a', 7, null, ['4A'], { a: 1 }]) {
+          acknowledge(stream, response, { node: { metadata: { CERTIFICATE_SERIAL_NUMBER: said } } });
+        }
+      },
+    ],
+    ['is that of the certificate before', (_, agent, stream, response) => acknowledge(stream, response, agent.had)],
+    [
+      'comes in a node that is larger than a few words',
+      (_, agent, stream, response) => {
+        const { metadata } = (agent.has as { node: { metadata: object } }).node;
+        acknowledge(stream, response, { node: { metadata: { ...metadata, more: 'x'.repeat(5_000) } } });
+      },
+    ],
+    [
+      'comes over a port without TLS',
+      async (plane, agent) => {
+        const stream = subscribed(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
+        acknowledge(stream, await next(stream, 2), agent.has);
+      },
+    ],
+    [
+      'is that of another workload of the namespace, with the id of this one',
+      async (plane, agent) => {
+        const hostile = new Agent(plane, 'x', { namespace: 'shop', serviceAccount: 'other' });
+        await hostile.renew({ namespace: 'shop', serviceAccount: 'other' });
+        const stream = hostile.sotw(agent.node);
+        acknowledge(stream, await next(stream, 2), agent.has);
+      },
+    ],
+    [
+      'is that of another node of the workload',
+      async (_, agent) => {
+        const stream = agent.sotw(nodeOf(cart, 'y'));
+        acknowledge(stream, await next(stream, 2), agent.has);
+      },
+    ],
+  ];
+  it.each(liars)('%s', async (_, lie) => {
+    const plane = await serving();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = agent.sotw();
+    acknowledge(stream, await next(stream, 1));
+    await rotate(plane);
+    const both = await next(stream, 2);
+    acknowledge(stream, both);
+    await stage(plane, 'signing');
+    await agent.renew();
+    await lie(plane, agent, stream, both);
+    await settled();
+    expect((await page(plane)).stage).toBe('signing');
+    expect((await page(plane)).waitsFor?.workloads.join()).toContain(agent.node.id);
+    acknowledge(stream, both, agent.has);
+    await stage(plane, 'dropping');
+  });
+});
+
 describe('the word of a workload with two streams', () => {
   const node = nodeOf(cart);
   const identity = 'spiffe://cluster.local/ns/shop/sa/cart';
@@ -372,6 +471,7 @@ describe('the word of a workload with two streams', () => {
     const roots = new RootsForAgents({
       trustDomains: () => ['cluster.local'],
       trusted: () => {},
+      arrived: () => {},
       sending: () => {},
       changed: () => {},
     });

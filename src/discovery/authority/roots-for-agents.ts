@@ -1,7 +1,7 @@
 /**
  * The roots that agents are to trust, given out over xDS to those who ask (PCDS: a ProxyConfig with `caCertificatesPem`), and
  * their word that they do: the acknowledgement of a client that has shown who it is, of a response that held these very roots.
- * A rotation goes on by that word (spec/identity.md §8).
+ * A rotation goes on by that word (spec/identity.md §8), and by another that comes the same way: which certificate their Envoy has.
  */
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
@@ -26,6 +26,8 @@ export interface RootsForAgentsOptions {
   readonly trustDomains: () => readonly string[];
   /** A workload says that it trusts these roots and no others of ours. */
   readonly trusted: (word: Workload & { readonly roots: readonly AuthorityId[] }) => void;
+  /** A workload says that its Envoy has this certificate, and none from before it. */
+  readonly arrived: (word: Workload & { readonly serialNumber: string }) => void;
   /** These are about to be sent to it: what it said of others counts no more, for it may trust these alone from now on. */
   readonly sending: (roots: Workload & { readonly roots: readonly AuthorityId[] }) => void;
   /** There are other roots: whoever watches them is to be brought up to date. */
@@ -34,6 +36,9 @@ export interface RootsForAgentsOptions {
 
 /** There is one resource, and it is asked for by no name. */
 const resourceName = 'mesh-roots';
+/** Of the node's metadata, in a request for roots: the certificate that every Envoy of the workload has, as OpenSSL writes it. */
+const serialNumberKey = 'CERTIFICATE_SERIAL_NUMBER';
+const serialNumber = /^[0-9A-F]{1,40}$/;
 /** What a client acknowledges late was given out a few steps ago. */
 const mostVersions = 8;
 
@@ -104,6 +109,12 @@ export class RootsForAgents {
       acknowledged: (typeUrl, version) => {
         others.acknowledged?.(typeUrl, version);
         if (typeUrl === proxyConfigType && workload !== undefined) this.#heard(workload, stream, version);
+      },
+      nodeHeard: (typeUrl, metadata) => {
+        others.nodeHeard?.(typeUrl, metadata);
+        const said = metadata[serialNumberKey];
+        if (typeUrl !== proxyConfigType || workload === undefined || typeof said !== 'string') return;
+        if (serialNumber.test(said)) this.#options.arrived({ ...workload, serialNumber: said });
       },
       close: () => {
         if (workload !== undefined) this.#forget(workload, stream);

@@ -3,7 +3,6 @@ import { parentPort } from 'node:worker_threads';
 import { readCertificate } from '../../identity/certificate.ts';
 import { RequestError, verifyRequest } from '../../identity/certificate-request.ts';
 import { type Issuer, issueLeaf } from '../../identity/issue.ts';
-import { pemOf } from '../../identity/pem.ts';
 import { svidProblems } from '../../identity/x509-svid.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { SignerOrder, SigningAnswer, SigningOrder, SigningOutcome } from './signing-work.ts';
@@ -22,9 +21,10 @@ function outcomeOf({ request, uri, notBefore, notAfter }: SigningOrder): Signing
   try {
     const key = verifyRequest(request);
     const der = issueLeaf(issuer, key, { uris: [uri], dns: [], ips: [] }, { notBefore, notAfter });
-    const problems = svidProblems(readCertificate(der));
+    const certificate = readCertificate(der);
+    const problems = svidProblems(certificate);
     if (problems.length > 0) return { failed: `what was made is no X.509-SVID: it ${problems.join(', ')}` };
-    return { leaf: pemOf('CERTIFICATE', der) };
+    return { leaf: certificate.pem, serialNumber: certificate.serialNumber };
   } catch (error) {
     return error instanceof RequestError ? { refused: `the request ${error.message}` } : { failed: messageOf(error) };
   }

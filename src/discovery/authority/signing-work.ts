@@ -20,7 +20,7 @@ export type SigningAnswer = { readonly id: number } & SigningOutcome;
 
 export type SigningOutcome =
   /** PEM of the leaf alone. */
-  | { readonly leaf: string }
+  | { readonly leaf: string; readonly serialNumber: string }
   /** The request is at fault. */
   | { readonly refused: string }
   /** We are. */

@@ -96,6 +96,7 @@ export class Signing {
     this.roots = new RootsForAgents({
       trustDomains,
       trusted: (word) => this.ledger.trusted(word),
+      arrived: (word) => this.ledger.arrived(word),
       sending: (roots) => this.ledger.sending(roots),
       changed: options.rootsChanged,
     });

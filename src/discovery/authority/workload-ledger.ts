@@ -11,16 +11,25 @@ export interface Workload {
   readonly node: string;
 }
 
-interface Entry extends Workload {
+/** What was signed for a workload, and may be in its Envoy. */
+interface IssuedCertificate {
   readonly authority: AuthorityId;
+  /** As OpenSSL writes it; empty: not known, so nobody can say that it has arrived. */
+  readonly serialNumber: string;
   /** Unix time in milliseconds. */
   readonly endsAt: number;
+}
+
+interface Entry extends Workload {
+  /** In the order in which they were signed. The first may be the one in its Envoy, and any of those after it. */
+  readonly certificates: readonly IssuedCertificate[];
   /** Sorted ids, joined; empty: it has said nothing. */
   readonly trusts: string;
 }
 
 export type LedgerLine =
-  | { readonly issued: Workload & { readonly authority: AuthorityId; readonly endsAt: number } }
+  | { readonly issued: Workload & IssuedCertificate }
+  | { readonly arrived: Workload & { readonly serialNumber: string } }
   | { readonly trusted: Workload & { readonly roots: readonly AuthorityId[] } };
 
 /** What somebody waits for. */
@@ -41,6 +50,8 @@ export interface LedgerOptions {
 /** For those that give no word, beyond the longest life of a certificate (spec/identity.md §8). */
 const beyondMs = 24 * 3_600_000;
 const namesShown = 10;
+/** Of a workload: what it asks for beyond that it has to wait for. */
+const mostCertificates = 8;
 
 export class WorkloadLedger {
   readonly #entries = new Map<string, Entry>();
@@ -60,6 +71,7 @@ export class WorkloadLedger {
 
   apply(line: LedgerLine): void {
     if ('issued' in line) this.#issued(line.issued);
+    else if ('arrived' in line) this.#arrived(line.arrived);
     else this.#trusted(line.trusted);
   }
 
@@ -69,46 +81,89 @@ export class WorkloadLedger {
     return known === undefined || known.trusts === textOfRoots(roots);
   }
 
+  /** Whether it tells something that a certificate has arrived: there were others before it, which are in use no more. */
+  isNews({ serialNumber, ...workload }: Workload & { readonly serialNumber: string }): boolean {
+    return this.#placeOf(workload, serialNumber) > 0;
+  }
+
   /** As lines that lead to the same ledger. */
   *lines(now: number): Iterable<LedgerLine> {
-    for (const { identity, node, authority, endsAt, trusts } of this.#entries.values()) {
-      if (endsAt <= now) continue;
-      yield { issued: { identity, node, authority, endsAt } };
+    for (const { identity, node, certificates, trusts } of this.#entries.values()) {
+      const living = certificates.filter(({ endsAt }) => endsAt > now);
+      if (living.length === 0) continue;
+      for (const certificate of living) yield { issued: { identity, node, ...certificate } };
       if (trusts !== '') yield { trusted: { identity, node, roots: trusts.split(' ') } };
     }
     for (const [authority, endsAt] of this.#unlisted) {
-      if (endsAt > now) yield { issued: { identity: '', node: '', authority, endsAt } };
+      if (endsAt > now) yield { issued: { identity: '', node: '', authority, serialNumber: '', endsAt } };
     }
   }
 
   /** Those that live and do not trust exactly these roots, as of `since`, when they were first given out. */
   missingTrust(roots: readonly AuthorityId[], since: number, now: number): Missing {
     const wanted = textOfRoots(roots);
-    return this.#missing(now, ({ node, trusts }) => {
+    return this.#missing(now, ({ node, trusts, certificates }) => {
       // By time: everyone who renews is told of all roots then.
-      if (node === '') return now < since + this.#maxLeafMs + beyondMs;
-      return trusts !== wanted;
+      const isMissing = node === '' ? now < since + this.#maxLeafMs + beyondMs : trusts !== wanted;
+      return isMissing ? { endsAt: lastEnd(certificates), why: '' } : undefined;
     });
   }
 
-  /** Those that hold a certificate which this authority has signed. */
+  /**
+   * Those that may hold a certificate which this authority has signed: it lives, and none that was signed later is known to have
+   * arrived in its place. That one was signed is no such word: its agent may have ended before its Envoy had it.
+   */
   missingRenewal(authority: AuthorityId, now: number): Missing {
-    return this.#missing(now, (entry) => entry.authority === authority);
+    return this.#missing(now, ({ certificates }) => {
+      const held = certificates.filter((one) => one.authority === authority && one.endsAt > now);
+      if (held.length === 0) return undefined;
+      const isSignedAnew = certificates.at(-1)!.authority !== authority;
+      return { endsAt: lastEnd(held), why: isSignedAnew ? 'signed anew, and not said to have arrived; ' : '' };
+    });
   }
 
-  #issued({ identity, node, authority, endsAt }: Workload & { authority: AuthorityId; endsAt: number }): void {
+  #issued({ identity, node, ...certificate }: Workload & IssuedCertificate): void {
     const key = keyOfWorkload({ identity, node });
     const known = this.#entries.get(key);
     const isNew = known === undefined && identity !== '';
     if (identity === '' || (isNew && this.#entries.size >= this.#mostEntries)) {
-      this.#unlisted.set(authority, Math.max(endsAt, this.#unlisted.get(authority) ?? 0));
+      this.#addUnlisted(certificate);
       return;
     }
-    // Of several without an id the last one counts for all, for each authority.
-    if (node === '' && known !== undefined && known.authority !== authority) {
-      this.#unlisted.set(known.authority, Math.max(known.endsAt, this.#unlisted.get(known.authority) ?? 0));
+    const before = known?.certificates ?? [];
+    // Several workloads without an id are one to us: of what each authority has signed for them the last end counts.
+    const all = node === '' ? withLastEnd(before, certificate) : [...before, certificate];
+    this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: known?.trusts ?? '' });
+  }
+
+  /** The oldest is forgotten as a certificate of somebody, and waited for until it ends. */
+  #bounded(certificates: readonly IssuedCertificate[]): readonly IssuedCertificate[] {
+    if (certificates.length <= mostCertificates) return certificates;
+    const [oldest, next, ...rest] = certificates;
+    if (next!.authority === oldest!.authority) {
+      return [{ ...next!, endsAt: Math.max(oldest!.endsAt, next!.endsAt) }, ...rest];
     }
-    this.#entries.set(key, { identity, node, authority, endsAt, trusts: known?.trusts ?? '' });
+    this.#addUnlisted(oldest!);
+    return [next!, ...rest];
+  }
+
+  #addUnlisted({ authority, endsAt }: Omit<IssuedCertificate, 'serialNumber'>): void {
+    this.#unlisted.set(authority, Math.max(endsAt, this.#unlisted.get(authority) ?? 0));
+  }
+
+  #arrived({ serialNumber, ...workload }: Workload & { readonly serialNumber: string }): void {
+    const place = this.#placeOf(workload, serialNumber);
+    if (place <= 0) return;
+    const key = keyOfWorkload(workload);
+    const known = this.#entries.get(key)!;
+    this.#entries.set(key, { ...known, certificates: known.certificates.slice(place) });
+  }
+
+  /** Among what was signed for it; -1: it was not, or nobody's word counts for all who have no id. */
+  #placeOf(workload: Workload, serialNumber: string): number {
+    if (workload.node === '' || serialNumber === '') return -1;
+    const known = this.#entries.get(keyOfWorkload(workload));
+    return known?.certificates.findIndex((one) => one.serialNumber === serialNumber) ?? -1;
   }
 
   #trusted({ identity, node, roots }: Workload & { roots: readonly AuthorityId[] }): void {
@@ -116,31 +171,49 @@ export class WorkloadLedger {
     if (known !== undefined) this.#entries.set(keyOfWorkload(known), { ...known, trusts: textOfRoots(roots) });
   }
 
-  #missing(now: number, isMissing: (entry: Entry) => boolean): Missing {
+  #missing(now: number, missingOf: (entry: Entry) => { endsAt: number; why: string } | undefined): Missing {
     let count = 0;
     let lookAgainAt = now + 3_600_000;
     const workloads: string[] = [];
     for (const [key, entry] of this.#entries) {
-      if (entry.endsAt <= now) {
+      if (lastEnd(entry.certificates) <= now) {
         this.#entries.delete(key);
         continue;
       }
-      if (!isMissing(entry)) continue;
+      const missing = missingOf(entry);
+      if (missing === undefined) continue;
       count++;
-      lookAgainAt = Math.min(lookAgainAt, entry.endsAt);
-      if (workloads.length < namesShown) workloads.push([entry.identity, entry.node].filter(Boolean).join(' '));
+      lookAgainAt = Math.min(lookAgainAt, missing.endsAt);
+      if (workloads.length < namesShown) workloads.push(described(entry, missing));
     }
     for (const [authority, endsAt] of this.#unlisted) {
       if (endsAt <= now) {
         this.#unlisted.delete(authority);
         continue;
       }
-      if (!isMissing({ identity: '', node: '', authority, endsAt, trusts: '' })) continue;
+      const certificates = [{ authority, serialNumber: '', endsAt }];
+      if (missingOf({ identity: '', node: '', certificates, trusts: '' }) === undefined) continue;
       count++;
       lookAgainAt = Math.min(lookAgainAt, endsAt);
     }
     return { count, workloads, lookAgainAt };
   }
+}
+
+/** Who it is, and when what it may hold ends: nobody is waited for beyond that. */
+function described({ identity, node }: Entry, { endsAt, why }: { endsAt: number; why: string }): string {
+  return `${[identity, node].filter(Boolean).join(' ')} (${why}its certificate ends ${new Date(endsAt).toISOString()})`;
+}
+
+function lastEnd(certificates: readonly IssuedCertificate[]): number {
+  return certificates.reduce((latest, { endsAt }) => Math.max(latest, endsAt), 0);
+}
+
+function withLastEnd(before: readonly IssuedCertificate[], certificate: IssuedCertificate): IssuedCertificate[] {
+  const { authority, endsAt } = certificate;
+  const same = before.find((one) => one.authority === authority);
+  const others = before.filter((one) => one !== same);
+  return [...others, { authority, serialNumber: '', endsAt: Math.max(endsAt, same?.endsAt ?? 0) }];
 }
 
 /** Of a workload among others. */

@@ -88,7 +88,7 @@ function certificateRequest(): Edge {
             { uris: [uri], dns: [], ips: [] },
             { notBefore, notAfter },
           );
-          return { leaf: pemOf('CERTIFICATE', leaf) };
+          return { leaf: pemOf('CERTIFICATE', leaf), serialNumber: readCertificate(leaf).serialNumber };
         } catch (error) {
           if (error instanceof RequestError) return { refused: error.message };
           throw error;

@@ -285,6 +285,50 @@ describe('a certificate of other authorities', () => {
   });
 });
 
+describe('the word that a certificate has arrived', () => {
+  test('is Envoy’s own, once for each: what was signed may never reach it', () => {
+    const world = new SecretsWorld();
+    expect(world.certificatesServed).toEqual(['certificate-1']);
+    world.askForCertificate();
+    world.takeCertificate();
+    world.renew();
+    expect(world.served.get('default')).toBe('certificate-2');
+    expect(world.certificatesServed).toEqual(['certificate-1']);
+    world.takeCertificate('certificate-1');
+    expect(world.certificatesServed).toEqual(['certificate-1']);
+    world.takeCertificate();
+    world.takeCertificate();
+    expect(world.certificatesServed).toEqual(['certificate-1', 'certificate-2']);
+    expectToConform(world);
+  });
+
+  test('is not that of one that waits for its roots', () => {
+    const world = new SecretsWorld();
+    world.wantRoots();
+    world.takeRoots();
+    world.root = 'root-2';
+    world.renew();
+    expect(world.certificatesServed).toEqual(['certificate-1']);
+    world.takeRoots();
+    expect(world.certificatesServed).toEqual(['certificate-1', 'certificate-2']);
+    expectToConform(world);
+  });
+
+  test('is not given for an Envoy that broke off: it goes on with what it had until it asks again', () => {
+    const world = new SecretsWorld();
+    world.askForCertificate();
+    world.takeCertificate();
+    world.leaveCertificate();
+    world.renew();
+    expect(world.certificatesServed).toEqual(['certificate-1']);
+    world.askForCertificate();
+    expect(world.certificatesServed).toEqual(['certificate-1']);
+    world.takeCertificate();
+    expect(world.certificatesServed).toEqual(['certificate-1', 'certificate-2']);
+    expectToConform(world);
+  });
+});
+
 describe('a root that is tainted', () => {
   const tainted = (world: SecretsWorld): void => {
     world.root = 'root-2';
