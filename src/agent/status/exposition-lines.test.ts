@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { keptLines } from './exposition-lines.ts';
 
@@ -63,4 +64,52 @@ test('no line of 64 KiB takes long, whatever is in it', () => {
     keptLines(`${line}!\n`);
     expect((process.cpuUsage().user - user) / 1_000, line.slice(0, 20)).toBeLessThan(50);
   }
+});
+
+test('§6.4 lines that a scraper takes are the very same text, not a copy line by line', () => {
+  const lines =
+    '# HELP a b\n# TYPE a counter\na{l="x\\"}\\n",m="y"} 1 1700000000\nb 0x1f\nc{} +Inf # {t="1"} 0.5 7\r\n';
+  expect(keptLines(lines)).toEqual({ text: lines, dropped: 0, isOver: false });
+});
+
+test('§6.4 a text is kept as its lines are, one by one', () => {
+  const piece = fc.constantFrom(
+    ...[
+      'a',
+      '{',
+      '}',
+      '"',
+      '\\',
+      'l="x"',
+      ',',
+      ' ',
+      '\t',
+      '\r',
+      '\n',
+      '\n',
+      '1',
+      '#',
+      '# EOF',
+      '# TYPE a gauge',
+      '# TYPE',
+      'NaN',
+      'é',
+    ],
+    ...['a 1\n', 'b{c="d"} 2\n', '# HELP x\n'],
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+      const text = pieces.join('');
+      let kept = '';
+      let dropped = 0;
+      let isOver = false;
+      for (const line of text.split('\n')) {
+        const one = keptLines(line === '' ? '' : `${line}\n`);
+        if (!isOver) [kept, dropped] = [kept + one.text, dropped + one.dropped];
+        isOver ||= one.isOver;
+      }
+      expect(keptLines(text)).toEqual({ text: kept, dropped, isOver });
+    }),
+    { numRuns: 2_000 },
+  );
 });

@@ -194,9 +194,10 @@ export class MergedMetrics {
           await write(output, lines, signal);
           continue;
         }
-        const { text, dropped, isOver } = keptLines(lines.toString('latin1'));
+        const all = lines.toString('latin1');
+        const { text, dropped, isOver } = keptLines(all);
         if (dropped > 0) this.#dropped(part, dropped);
-        await write(output, Buffer.from(text, 'latin1'), signal);
+        await write(output, text === all ? lines : Buffer.from(text, 'latin1'), signal);
         if (isOver) break;
       }
     } catch (error) {
