@@ -14,6 +14,7 @@ import {
   stopControlPlanes,
 } from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
+import { msWithoutQueueing } from '../../test/harness/without-queueing.ts';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { TraceLine } from '../runtime/trace/trace.ts';
@@ -26,11 +27,12 @@ describe('pilot-discovery', () => {
     const { stream, clusters } = await plane.subscribe();
     expect(clusters).toContain(cartCluster);
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
-    const changedAt = performance.now();
-    plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
-    const pushed = await stream.next();
-    expect(performance.now() - changedAt).toBeLessThan(1_000);
-    expect(pushed.resources.map(({ value }) => fromBinary(ClusterSchema, value).name)).toContain(
+    const taken = await msWithoutQueueing([process.pid], () => {
+      plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
+      return stream.next();
+    });
+    expect(taken).toBeLessThan(1_000);
+    expect(stream.responses.at(-1)!.resources.map(({ value }) => fromBinary(ClusterSchema, value).name)).toContain(
       'outbound|81||cart.example.com',
     );
   });
@@ -350,12 +352,13 @@ describe('the trace of the control plane', () => {
   it('reaches its readers to the last record when the control plane ends, and does not keep it from ending', async () => {
     const plane = await ControlPlane.serving();
     const watched = (await plane.watch()).text();
-    const start = performance.now();
-    plane.signal();
-    expect(await plane.ended).toMatchObject({ exitCode: 0 });
-    await plane.trace.end();
+    const taken = await msWithoutQueueing([process.pid], async () => {
+      plane.signal();
+      expect(await plane.ended).toMatchObject({ exitCode: 0 });
+      await plane.trace.end();
+    });
     // Its --shutdownDuration, which it would take for a request that goes on, is 2 s.
-    expect(performance.now() - start).toBeLessThan(1_000);
+    expect(taken).toBeLessThan(1_000);
     expect(linesOf(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
   });
 });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { Certificate as CertificateStructure } from '@peculiar/asn1-x509';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cpuMs } from '../../test/harness/cpu-time.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
 import { endOf, findPath } from './certificate-path.ts';
 import { type Issuer, issueIntermediate, issueLeaf, issueRevocationList, issueRoot } from './issue.ts';
@@ -213,11 +214,11 @@ describe('findPath', () => {
     const privateKey = keyOf('ec');
     // Names no key: every authority of the name might be its issuer.
     const withoutKeyId = { privateKey, certificate: { ...below(root).certificate, subjectKeyId: undefined } };
-    const begin = performance.now();
-    expect(ask(leafOf(withoutKeyId), [...many, ...many.map((one) => ({ ...one }))], [root.certificate])).toHaveProperty(
-      'problem',
-    );
-    expect(performance.now() - begin).toBeLessThan(5_000);
+    const twice = [...many, ...many.map((one) => ({ ...one }))];
+    const taken = cpuMs(() => {
+      expect(ask(leafOf(withoutKeyId), twice, [root.certificate])).toHaveProperty('problem');
+    });
+    expect(taken).toBeLessThan(5_000);
   });
 });
 

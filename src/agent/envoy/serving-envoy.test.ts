@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { createAdminClient } from '../admin/admin-client.ts';
 import { askServingEnvoy, type ServingPorts } from './serving-envoy.ts';
 
@@ -45,10 +46,11 @@ test('an admin port that is nobody’s says that Envoy is not ready where it sho
 
 test('an admin port that somebody holds without answering is not waited for longer than a probe has time', async () => {
   const admin = adminAt(await silent());
-  const began = performance.now();
-  const word = await askServingEnvoy('admin or port', admin, run, ports(await answering(404)));
-  expect(word).toMatchObject({ by: 'port', live: true });
-  expect(performance.now() - began).toBeLessThan(2_500);
+  const others = ports(await answering(404));
+  const taken = await msWithoutQueueing([process.pid], async () => {
+    expect(await askServingEnvoy('admin or port', admin, run, others)).toMatchObject({ by: 'port', live: true });
+  });
+  expect(taken).toBeLessThan(2_500);
 });
 
 test('any answer at the port will do, and none will not', async () => {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import {
   type AnyStateMachine,
@@ -110,29 +111,34 @@ interface Recorded {
 }
 
 /** A run of the shop, as it was. */
-async function record(drive: (send: (event: Fact) => void, stop: () => void) => Promise<void>): Promise<Recorded> {
+async function record(
+  drive: (send: (event: Fact) => void, stop: () => void, ended: Promise<unknown>) => Promise<void>,
+): Promise<Recorded> {
   const lines: TraceLine[] = [];
   const recorder = createRecorder({
     program: 'test',
     sinks: [{ write: (line) => lines.push(JSON.parse(JSON.stringify(line)) as TraceLine), flush() {}, close() {} }],
   });
   const actor = createActor(shop(), { id: 'shop', input: { names: ['a', 'b'] }, inspect: recorder.inspect });
+  const ended = new Promise<void>((complete) => void actor.subscribe({ complete }));
   actor.start();
   await drive(
     (event) => actor.send(event),
     () => void actor.stop(),
+    ended,
   );
   const [header, ...records] = lines;
   return { header: header as TraceHeader, records: records as TraceRecord[] };
 }
 
+/** What the timers of the run do is waited for, not a time in which they do it on a quiet machine. */
 const wholeRun = (): Promise<Recorded> =>
-  record(async (send) => {
-    await vi.waitFor(() => {});
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  record(async (send, _, ended) => {
+    // All promises that are settled by now are told of before this one.
+    await setImmediate();
     send({ type: 'ask' });
     send({ type: 'go' });
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await ended;
   });
 
 function replayed({ header, records }: Recorded, variant?: Variant): ReplayReport {

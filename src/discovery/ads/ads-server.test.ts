@@ -241,9 +241,7 @@ describe('the end', () => {
 
   test('a drain of nobody is over at once', async ({ serve }) => {
     const { server } = await serve();
-    const started = performance.now();
-    await server.drain(5_000);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(await msWithoutQueueing([process.pid], () => server.drain(5_000))).toBeLessThan(1_000);
   });
 
   test('a connection that is old enough is told to go elsewhere', async ({ serve }) => {
