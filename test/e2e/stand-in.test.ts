@@ -98,7 +98,7 @@ test('an Envoy that floods its log is read as fast as it writes, and every line 
   const envoy = await control.epoch(0);
   const lines = 15_000;
   await envoy.order({ order: 'flood', lines });
-  await agentSays(new RegExp(`flood ${lines} of ${lines}`));
+  await agent.program.line(new RegExp(`flood ${lines} of ${lines}`), { deadlineMs: 60_000 });
   expect(agent.program.lines.filter((line) => /\bflood \d+ of /.test(line))).toHaveLength(lines);
   expect(await readiness()).toBe(200);
 });
