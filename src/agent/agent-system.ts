@@ -1,4 +1,5 @@
 /** The agent: its statecharts with their effects, started, recorded, and cleaned up after whatever happens. */
+
 import { rmSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -15,6 +16,7 @@ import { type AgentSettings, defaultSettings, type IdentitySettings } from '../.
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { isOn } from '../model/fields/switches.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { ChartpilotError, explainInOneLine, messageOf } from '../runtime/errors.ts';
@@ -358,7 +360,7 @@ function wayToControlPlane({ options, log }: AgentProgram, vault: SecretVault, t
 
 /** A bootstrap of the user's own is used as it is. */
 function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
-  return env.BOOTSTRAP_XDS_AGENT === 'true' && !config.customConfigFile;
+  return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
 }
 
 function patchesWithEffects(
@@ -396,7 +398,7 @@ function xdsProxyWithEffects(
  * another one; its acknowledgement is what a rotation of the root waits for (spec/identity.md §8).
  */
 function asksForRoots(said: string | undefined, source: IdentitySettings['source']): boolean {
-  return said ? said === 'true' : source === 'authority';
+  return said ? isOn(said) : source === 'authority';
 }
 
 /** A bootstrap of the user's own may have any ports, or none. */

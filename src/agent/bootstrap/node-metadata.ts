@@ -1,4 +1,6 @@
 /** Who this proxy is, as it tells the control plane in Envoy's node (spec/agent.md §5.1). Pure. */
+
+import { isOn } from '../../model/fields/switches.ts';
 import { describeFieldErrors, type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
 import { unwritableParts } from '../../model/mesh/proxy-messages.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -173,7 +175,7 @@ function optionMetadata(facts: NodeFacts): Record<string, unknown> {
     ...(facts.stsPort !== 0 && { STS_PORT: String(facts.stsPort) }),
     ...(facts.envoyStatusPort !== 0 && { ENVOY_STATUS_PORT: facts.envoyStatusPort }),
     ...(facts.envoyPrometheusPort !== 0 && { ENVOY_PROMETHEUS_PORT: facts.envoyPrometheusPort }),
-    EXIT_ON_ZERO_ACTIVE_CONNECTIONS: String(facts.env.EXIT_ON_ZERO_ACTIVE_CONNECTIONS === 'true'),
+    EXIT_ON_ZERO_ACTIVE_CONNECTIONS: String(isOn(facts.env.EXIT_ON_ZERO_ACTIVE_CONNECTIONS)),
     ...(sans !== undefined && { PILOT_SAN: sans }),
     ...(platformMetadata !== undefined &&
       Object.keys(platformMetadata).length > 0 && { PLATFORM_METADATA: platformMetadata }),

@@ -1,7 +1,9 @@
 /** Whether and where the DNS server listens, and whom it asks (spec/agent.md §1.3, §9). */
+
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
+import { isOn } from '../../model/fields/switches.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { parseResolvConf, type ResolvConf } from '../../runtime/resolv-conf.ts';
@@ -35,7 +37,7 @@ const hostResolvConf = '/var/lib/istio/resolv.conf';
 /** Undefined: no server is wanted. Mistakes go to `errors`. */
 export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   const { role, env, domain, errors } = sources;
-  if (role !== 'sidecar' || booleanOf(env.ISTIO_META_DNS_CAPTURE ?? '') !== true) return undefined;
+  if (role !== 'sidecar' || !isOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
   const { host, port } = listenAddress(sources);
   const isHostServer = port === 53;
   const { servers, search } = resolvConf(isHostServer, sources);

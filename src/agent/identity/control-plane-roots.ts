@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { isOn } from '../../model/fields/switches.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
@@ -48,7 +49,7 @@ export function controlPlaneRootFile(
   if (provider === 'custom') return service === 'ca' ? mountedRoot : defaultRoot;
   if (env.PROV_CERT) return join(env.PROV_CERT, 'root-cert.pem');
   const ofClient = proxyMetadata.ISTIO_META_TLS_CLIENT_ROOT_CERT;
-  if (service === 'xds' && env.FILE_MOUNTED_CERTS === 'true' && ofClient) return ofClient;
+  if (service === 'xds' && isOn(env.FILE_MOUNTED_CERTS) && ofClient) return ofClient;
   if (provider === 'none') {
     throw new ChartpilotError('CONFIG_INVALID', 'PILOT_CERT_PROVIDER is none: no root verifies the control plane', {
       hint: 'Name a root certificate in XDS_ROOT_CA and CA_ROOT_CA, or say --controlPlaneAuthPolicy NONE for plaintext.',

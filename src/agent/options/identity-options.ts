@@ -1,9 +1,11 @@
 /** Where this workload's certificate comes from (spec/agent.md §7.2): decided once, from what is there at the start. */
+
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { IdentitySettings } from '../../../machines/agent/settings.ts';
 import { isObject } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
+import { isOn } from '../../model/fields/switches.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { isPlaintext, tokenFile } from '../identity/control-plane-credentials.ts';
@@ -88,7 +90,7 @@ function mountedFiles(env: NodeJS.ProcessEnv, outputDirectory: string): MountedF
       // What this agent wrote itself is no source of its own.
       (outputDirectory === '' || resolve(outputDirectory) !== resolve(dirname(files.certificate))),
   );
-  return found ?? (env.FILE_MOUNTED_CERTS === 'true' ? places[0] : undefined);
+  return found ?? (isOn(env.FILE_MOUNTED_CERTS) ? places[0] : undefined);
 }
 
 function isThere(file: string): boolean {
@@ -105,7 +107,7 @@ function sourceOf(
     reason,
   });
   if (config.customConfigFile) return nowhere('the bootstrap is not ours: it has no secret server');
-  const isAsked = env.FILE_MOUNTED_CERTS === 'true' || Boolean(env.CA_ADDR);
+  const isAsked = isOn(env.FILE_MOUNTED_CERTS) || Boolean(env.CA_ADDR);
   if (config.controlPlaneAuthPolicy === 'NONE' && !isAsked) {
     return nowhere('controlPlaneAuthPolicy is NONE, and neither CA_ADDR nor FILE_MOUNTED_CERTS is set');
   }

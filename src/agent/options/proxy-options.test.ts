@@ -133,6 +133,31 @@ describe('how it drains, and where a replacement’s admin interface is', () => 
   });
 });
 
+describe('§1.3 what is on or off', () => {
+  test.each(['1', 't', 'T', 'true', 'True', 'TRUE'])('%s is on, as with Istio', (on) => {
+    const env = {
+      EXIT_ON_ZERO_ACTIVE_CONNECTIONS: on,
+      DISABLE_ENVOY: on,
+      ISTIO_DELTA_XDS: on,
+      ISTIO_META_DNS_CAPTURE: on,
+    };
+    expect(resolved({ env })).toMatchObject({ exitOnZeroActiveConnections: true, runsEnvoy: false, delta: true });
+    expect(resolved({ env }).dns).toBeDefined();
+  });
+
+  test.each(['0', 'f', 'F', 'false', 'False', 'FALSE', ''])('%j is off', (off) => {
+    const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: off, DISABLE_ENVOY: off, ISTIO_DELTA_XDS: off };
+    expect(resolved({ env })).toMatchObject({ exitOnZeroActiveConnections: false, runsEnvoy: true, delta: false });
+  });
+
+  test('a word that is neither is told, and does not mean off', () => {
+    const env = { FILE_MOUNTED_CERTS: 'yes', ISTIO_META_DNS_CAPTURE: 'on', BOOTSTRAP_XDS_AGENT: '2' };
+    expect(() => resolved({ env })).toThrow(
+      /BOOTSTRAP_XDS_AGENT must be true or false, not "2".*FILE_MOUNTED_CERTS must be.*ISTIO_META_DNS_CAPTURE must be/s,
+    );
+  });
+});
+
 describe('who the proxy is', () => {
   test('name and namespace of the pod, the instance address, and the domain', () => {
     const env = { POD_NAME: 'web-0', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.1.2.3' };

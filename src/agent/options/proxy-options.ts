@@ -10,6 +10,7 @@ import { dirname, join, resolve } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { isObject } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
+import { checkSwitches, isOn, switchOf } from '../../model/fields/switches.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
@@ -59,6 +60,7 @@ export function resolveProxyOptions({
   const podAnnotations = readDownwardFile(join(podInfo, 'annotations'));
   const said = mergeSources({ flags, env, podAnnotations, directory }, errors);
   const { customConfigFile, ...merged } = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
+  checkSwitches(env, errors);
   const runsEnvoy = !switchOf('DISABLE_ENVOY', env, errors);
   // A template that the environment names beats every other source of the bootstrap; nobody reads one without an Envoy.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
@@ -101,7 +103,7 @@ export function resolveProxyOptions({
     connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', errors),
     outlierLogPath: flags.outlierLogPath || undefined,
     configOverride: readOverride(env, errors, warnings),
-    skipDeprecatedLogs: switchOf('ENVOY_SKIP_DEPRECATED_LOGS', env, errors, 'true'),
+    skipDeprecatedLogs: switchOf('ENVOY_SKIP_DEPRECATED_LOGS', env, errors, true),
     enableCoreDump: switchOf('ISTIO_ENVOY_ENABLE_CORE_DUMP', env, errors),
     template: bootstrapTemplate(config, env),
     dns: dnsOptions({
@@ -124,7 +126,7 @@ export function resolveProxyOptions({
       errors,
       warnings,
     }),
-    delta: flags.delta === true || env.ISTIO_DELTA_XDS === 'true',
+    delta: flags.delta === true || isOn(env.ISTIO_DELTA_XDS),
     dualStack: isDualStack(addresses, config, env),
     watch: watchOptions({ role, flags, config, identity }, errors),
     restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),
@@ -174,7 +176,7 @@ function registryNames(
 /** Asked for, and there are addresses of both families. */
 function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfig, env: NodeJS.ProcessEnv): boolean {
   const families = new Set(addresses.map(isIP));
-  return (env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) === 'true' && families.has(4) && families.has(6);
+  return isOn(env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) && families.has(4) && families.has(6);
 }
 
 function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: string[]): ProxyLogLevel {
@@ -234,19 +236,6 @@ function choice<Word extends string>(
   const word = words.find((known) => known === (said ?? words[0]));
   if (word === undefined) errors.flag(`${flag} must be ${words.join(' or ')}, not ${JSON.stringify(said)}`);
   return word ?? words[0];
-}
-
-function switchOf(
-  variable: string,
-  env: NodeJS.ProcessEnv,
-  errors: OptionErrors,
-  otherwise: 'true' | 'false' = 'false',
-): boolean {
-  const text = env[variable] || otherwise;
-  if (text !== 'true' && text !== 'false') {
-    errors.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
-  }
-  return text === 'true';
 }
 
 function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErrors): number {

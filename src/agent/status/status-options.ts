@@ -1,7 +1,8 @@
 /** What the status port asks of the application, and how (spec/agent.md §1.3, §6.4, §6.6). */
+
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { booleanOf } from '../../model/fields/go-boolean.ts';
+import { switchOf } from '../../model/fields/switches.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { parseScrapeTargets } from './application-metrics.ts';
 import { type ApplicationProbes, parseProbes } from './application-probes.ts';
@@ -48,17 +49,17 @@ const sources = { v4: '127.0.0.6', v6: '::6' } as const;
 /** Mistakes go to `errors`. */
 export function statusOptions(given: StatusSources): StatusOptions {
   const { env, address, localhost, errors } = given;
-  const isLegacy = switchOf('REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION', false, env, errors);
+  const isLegacy = switchOf('REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION', env, errors);
   const destination = isLegacy ? localhost : address;
   return {
     probes: probesOf(given),
     destination,
     source: isLegacy ? undefined : sourceFor(destination, given.hasAddress ?? hostHas),
-    http2Probes: switchOf('ISTIO_ENABLE_HTTP2_PROBING', true, env, errors),
-    keepsProbeConnections: switchOf('ENABLE_PROBE_KEEPALIVE_CONNECTIONS', false, env, errors),
+    http2Probes: switchOf('ISTIO_ENABLE_HTTP2_PROBING', env, errors, true),
+    keepsProbeConnections: switchOf('ENABLE_PROBE_KEEPALIVE_CONNECTIONS', env, errors),
     applicationMetrics: applicationMetrics(given),
-    profiling: switchOf('--profiling', true, { '--profiling': given.profiling }, errors),
-    metricsForThisHost: switchOf('METRICS_LOCALHOST_ACCESS_ONLY', false, env, errors),
+    profiling: switchOf('--profiling', { '--profiling': given.profiling }, errors, true),
+    metricsForThisHost: switchOf('METRICS_LOCALHOST_ACCESS_ONLY', env, errors),
     applicationPorts: applicationPorts(given.applicationPorts, errors),
   };
 }
@@ -104,11 +105,4 @@ function sourceFor(destination: string, hasAddress: (address: string) => boolean
 
 function hostHas(wanted: string): boolean {
   return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === wanted));
-}
-
-function switchOf(variable: string, byDefault: boolean, env: NodeJS.ProcessEnv, errors: OptionErrors): boolean {
-  const text = env[variable];
-  const value = text ? booleanOf(text) : byDefault;
-  if (value === undefined) errors.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
-  return value ?? byDefault;
 }

@@ -1,0 +1,26 @@
+/** Variables that are on or off, as Istio's agent reads them: `1`, `t`, `T`, `true`, `True` and `TRUE` are on. */
+
+import type { OptionErrors } from '../../runtime/option-errors.ts';
+import { booleanOf } from './go-boolean.ts';
+
+/** What is none is off here, and ends the start: see {@link checkSwitches}. */
+export function isOn(text: string | undefined): boolean {
+  return booleanOf(text ?? '') === true;
+}
+
+const switches = [
+  ...['BOOTSTRAP_XDS_AGENT', 'FILE_MOUNTED_CERTS', 'ISTIO_DELTA_XDS', 'ISTIO_DUAL_STACK', 'ISTIO_META_DNS_CAPTURE'],
+  'PROXY_CONFIG_XDS_AGENT',
+];
+
+/** Of those that nothing else checks: a word that means neither must not mean "off" without anybody being told. */
+export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): void {
+  for (const variable of switches) switchOf(variable, env, errors);
+}
+
+export function switchOf(variable: string, env: NodeJS.ProcessEnv, errors: OptionErrors, otherwise = false): boolean {
+  const text = env[variable];
+  const value = text ? booleanOf(text) : otherwise;
+  if (value === undefined) errors.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
+  return value ?? otherwise;
+}
