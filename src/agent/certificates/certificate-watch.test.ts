@@ -119,7 +119,7 @@ test('a directory that is missing is told when it appears, and watched from then
   const directory = join(folder(), 'later');
   const watch = await watching(directory);
   await watch.next(() => mkdirSync(directory));
-  await sleep(200);
+  await eventuallyHolds(() => expect(watch.facts.at(-1)).toBe('watch.began'));
   expect(await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'))).toBe(join(directory, 'a.pem'));
 });
 
@@ -129,7 +129,7 @@ test('a directory that is removed and made anew is watched anew', async () => {
   const watch = await watching(directory);
   await watch.next(() => rmSync(directory, { recursive: true }));
   await watch.next(() => mkdirSync(directory));
-  await sleep(200);
+  await eventuallyHolds(() => expect(watch.facts.at(-1)).toBe('watch.began'));
   await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'));
 });
 
@@ -145,7 +145,7 @@ test('a path that is a link is watched where it leads, and followed when it lead
     symlinkSync('two', `${link}.new`);
     renameSync(`${link}.new`, link);
   });
-  await sleep(200);
+  await eventuallyHolds(() => expect(watch.facts).toEqual(['watch.began', 'directory.found', 'watch.began']));
   await watch.next(() => writeFileSync(join(root, 'two', 'a.pem'), 'a'));
 });
 

@@ -123,7 +123,7 @@ test.each([
   const { record, trace, again, done, said } = follow(address, { againMs: 100 });
   const { begins, ends } = restartOf(1);
   record(begins);
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await eventually('what it had begun is read', () => trace.readableLength === 0);
   if (other !== undefined) again(other, ends);
   trace.destroy(new Error('aborted'));
   if (other === undefined) await expect(done).rejects.toMatchObject({ code: 'REQUEST_FAILED' });

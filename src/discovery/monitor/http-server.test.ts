@@ -57,14 +57,17 @@ describe('HttpServers', () => {
   });
 
   it('lets running requests end when it closes, and takes no new ones', async () => {
+    const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const { servers, urls } = await serve(async () => {
-      await sleep(100);
+      begun.resolve();
+      await released.promise;
       return { status: 200, body: 'late' };
     });
     const running = fetch(urls[0]!).then((response) => response.text());
-    await sleep(30);
+    await begun.promise;
     const closed = servers.close();
     await expect(fetch(urls[0]!)).rejects.toThrow();
+    released.resolve();
     expect(await running).toBe('late');
     await closed;
   });
