@@ -73,9 +73,9 @@ export function authorityKeyExtension(keyId: Uint8Array): ExtensionValue {
   );
 }
 
-/** The first 20 bytes of a SHA-256 over the key (RFC 7093 §2 method 1), so that two roots of one name can be told apart. */
-export function keyIdOf(publicKey: KeyObject): Uint8Array {
-  const spki = AsnConvert.parse(publicKey.export({ format: 'der', type: 'spki' }), SubjectPublicKeyInfo);
+/** The first 20 bytes of a SHA-256 over the key (RFC 7093 §2 method 1), so that two roots of one name can be told apart. DER. */
+export function keyIdOf(publicKey: Uint8Array): Uint8Array {
+  const spki = AsnConvert.parse(publicKey, SubjectPublicKeyInfo);
   return new Uint8Array(createHash('sha256').update(Buffer.from(spki.subjectPublicKey)).digest().subarray(0, 20));
 }
 

@@ -56,7 +56,7 @@ export interface RootSubject {
 
 /** A root that signs itself. DER. */
 export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime: Lifetime): Uint8Array {
-  const publicKey = createPublicKey(privateKey);
+  const publicKey = spkiOf(createPublicKey(privateKey));
   const name = new Uint8Array(AsnConvert.serialize(nameOf(subject)));
   const keyId = keyIdOf(publicKey);
   return signed(privateKey, {
@@ -79,29 +79,27 @@ export function issueIntermediate(
   subject: RootSubject,
   lifetime: Lifetime,
 ): Uint8Array {
+  const spki = spkiOf(publicKey);
   return signed(issuer.privateKey, {
     issuer: issuer.certificate.subject,
     subject: new Uint8Array(AsnConvert.serialize(nameOf(subject))),
-    publicKey,
+    publicKey: spki,
     lifetime,
-    extensions: encodedAll([
-      ...authorityExtensions(0),
-      subjectKeyExtension(keyIdOf(publicKey)),
-      ...keyOfIssuer(issuer),
-    ]),
+    extensions: encodedAll([...authorityExtensions(0), subjectKeyExtension(keyIdOf(spki)), ...keyOfIssuer(issuer)]),
   });
 }
 
 /** The certificate of a workload, or of a server when it has names of hosts: an empty subject, and the names. DER. */
 export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: Lifetime): Uint8Array {
+  const spki = spkiOf(publicKey);
   return signed(issuer.privateKey, {
     issuer: issuer.certificate.subject,
     subject: emptyName,
-    publicKey,
+    publicKey: spki,
     lifetime,
     extensions: [
       ...fixedExtensionsOf(publicKey),
-      ...encodedAll([alternativeNamesExtension(names, true), subjectKeyExtension(keyIdOf(publicKey))]),
+      ...encodedAll([alternativeNamesExtension(names, true), subjectKeyExtension(keyIdOf(spki))]),
       ...issuerKeyOf(issuer),
     ],
   });
@@ -149,10 +147,16 @@ interface Contents {
   /** DER of the names. */
   readonly issuer: Uint8Array;
   readonly subject: Uint8Array;
-  readonly publicKey: KeyObject;
+  /** DER. */
+  readonly publicKey: Uint8Array;
   readonly lifetime: Lifetime;
   /** DER. */
   readonly extensions: readonly Uint8Array[];
+}
+
+/** Written once for each certificate: for its key id and for itself. */
+function spkiOf(publicKey: KeyObject): Uint8Array {
+  return publicKey.export({ format: 'der', type: 'spki' });
 }
 
 const version3 = der.explicit(0, der.integer(Uint8Array.of(2)));
@@ -167,7 +171,7 @@ function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensio
     issuer,
     der.sequence(der.time(lifetime.notBefore), der.time(lifetime.notAfter)),
     subject,
-    publicKey.export({ format: 'der', type: 'spki' }),
+    publicKey,
     der.explicit(3, der.sequence(...extensions)),
   );
   return new Uint8Array(der.sequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
