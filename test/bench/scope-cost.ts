@@ -6,9 +6,11 @@
  *   … routes 1000 50 500 private                      every tenth service is of its namespace alone
  *   … routes 1000 50 500 sidecar                      a Sidecar object in each namespace, of everything; narrow: of its own
  *   … routes 1000 50 500 served                       each sidecar's workload serves a service
+ *   … routes 1000 1 20 locality                       each sidecar has another; labels, version, network: these are another
  *   node test/bench/scope-cost.ts scopes 5000 300     one rule changes, the scopes of all namespaces are asked for
  */
 import { setImmediate as turn } from 'node:timers/promises';
+import type { MeshNode } from '../../src/discovery/push/mesh-resources.ts';
 import { type Config, configKeyOf, configKeyText } from '../../src/model/config/config.ts';
 import { configSetOf } from '../../src/model/config/config-set.ts';
 import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
@@ -16,7 +18,7 @@ import { buildPushContext } from '../../src/model/push-context/build-push-contex
 import { buildServiceRegistry } from '../../src/model/services/service-registry.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../src/networking/index.ts';
 import { givenShape } from '../fixtures/given-mesh.ts';
-import { GivenWorld, givenObject } from '../fixtures/given-world.ts';
+import { type GivenNodeOptions, GivenWorld, givenObject } from '../fixtures/given-world.ts';
 
 const [what = 'routes', size = '1000', spaces = '50', sidecars = '500', variety = 'public'] = process.argv.slice(2);
 const services = Number(size);
@@ -62,6 +64,30 @@ function measured<T>(name: string, work: () => T, more: (result: T) => string = 
   return result;
 }
 
+/** What tells a sidecar from all others. */
+function differing(index: number): GivenNodeOptions {
+  if (variety === 'locality') return { locality: `region-${index}/zone/rack` };
+  if (variety === 'labels') return { labels: { app: `app-${index}` } };
+  if (variety === 'version') return { metadata: { ISTIO_VERSION: `1.${index}.0` } };
+  return variety === 'network' ? { metadata: { NETWORK: `network-${index}` } } : {};
+}
+
+/** As a stream does it: what takes long piece by piece. @returns processor time of the longest stretch, in milliseconds */
+function taken(node: MeshNode, type: string, names: readonly string[] | '*'): number {
+  let longestMs = 0;
+  const stretch = <T>(work: () => T): T => {
+    const before = process.threadCpuUsage();
+    const result = work();
+    const { user, system } = process.threadCpuUsage(before);
+    longestMs = Math.max(longestMs, (user + system) / 1000);
+    return result;
+  };
+  const preparation = stretch(() => node.prepare(type, names));
+  while (preparation !== undefined && stretch(() => preparation.piece()));
+  stretch(() => (preparation === undefined ? node.get(type, names) : preparation.result()));
+  return longestMs;
+}
+
 async function routes(): Promise<void> {
   const isPrivate = (index: number): boolean => variety === 'private' && index % 10 === 3;
   const imports = { sidecar: ['*/*'], narrow: ['./*', 'istio-system/*'] }[variety];
@@ -77,6 +103,7 @@ async function routes(): Promise<void> {
   const nodes = Array.from({ length: Number(sidecars) }, (_, index) =>
     world.connect(`10.${variety === 'served' ? 1 : 9}.${index >> 8}.${index & 255}`, {
       namespace: `ns-${index % namespaces}`,
+      ...differing(index),
     }),
   );
   const names = all.map((index) => `outbound|8080||${host(index)}`);
@@ -92,7 +119,14 @@ async function routes(): Promise<void> {
   };
   console.log(`heap ${heapMb().toFixed(0)} MB`);
   for (const type of watched) {
-    measured(`initial ${type.split('.').at(-1)}`, () => nodes.map((node) => node.get(type, wanted(type))), spent);
+    let longestMs = 0;
+    measured(
+      `initial ${type.split('.').at(-1)}`,
+      () => {
+        for (const node of nodes) longestMs = Math.max(longestMs, taken(node, type, wanted(type)));
+      },
+      () => `${spent()}, longest stretch ${longestMs.toFixed(0)} ms`,
+    );
     const { rss, external } = process.memoryUsage();
     console.log(
       `  heap ${heapMb().toFixed(0)} MB, external ${(external / 1e6).toFixed(0)} MB, rss ${(rss / 1e6).toFixed(0)} MB`,
