@@ -1,5 +1,6 @@
-import { assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
+import { and, assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import type { Adoption } from './adoption.ts';
 import { binaryWatcherMachine } from './binary-watcher.machine.ts';
 import { type PatchesAnswer, type PatchesWait, waitAfter } from './bootstrap-patches.ts';
 import { certWatcherMachine } from './cert-watcher.machine.ts';
@@ -8,6 +9,7 @@ import type { DnsFailed, DnsListening } from './dns-protocol.ts';
 import type {
   BinaryProven,
   BinaryWithdrawn,
+  EpochsAdopted,
   FilesMissing,
   QuitRequested,
   RestartDecided,
@@ -32,9 +34,20 @@ export interface AgentInput {
   settings: AgentSettings;
 }
 
+/** `adoption`: Envoys that an agent before this one has started, and that outlived it, under these base ids. */
+export interface ClaimedIds {
+  baseIds: number[];
+  sweptFiles: string[];
+  adoption?: Adoption;
+}
+
 interface AgentContext extends AgentInput {
   /** The one that Envoys begin with, then the one to fall back to, where there is one. */
   baseIds: number[];
+  /** What runs already when the agent begins. */
+  adoption: Adoption | undefined;
+  /** Somebody has asked for the end while Envoys were being taken over: they are to be drained first. */
+  endIsDue: boolean;
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
   /** How it went to ask the control plane for patches of the bootstrap. */
@@ -82,8 +95,11 @@ function notOpen(what: string, limitMs: number) {
 /** What ends the agent while it opens what Envoy will need: nothing was started that has to be drained. */
 const endings = {
   'status.failed': failed,
-  'quit.requested': end,
-  'signal.received': { guard: 'endsUs' as const, target: end },
+  'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'noteEnd' as const }, { target: end }],
+  'signal.received': [
+    { guard: and(['endsUs', 'hasEnvoysToDrain']), actions: 'noteEnd' as const },
+    { guard: 'endsUs' as const, target: end },
+  ],
 };
 
 /** The root of pilot-agent: brings the others up in order, passes signals on, and takes everything down. */
@@ -102,6 +118,7 @@ export const agentMachine = setup({
       | UpgradeRequested
       | BinaryProven
       | BinaryWithdrawn
+      | EpochsAdopted
       | RestartDecided
       | RestartEnded
       | FilesMissing
@@ -128,8 +145,11 @@ export const agentMachine = setup({
   actors: {
     /** Passes on what the operating system delivers. */
     signals: callbackEffect<{ type: never }, undefined>('signals'),
-    /** Sweeps what dead agents left behind, and takes one or two Envoy base ids that nobody on this host uses. */
-    claimBaseIds: promiseEffect<{ baseIds: number[]; sweptFiles: string[] }, undefined>('claimBaseIds'),
+    /**
+     * Takes over the base ids of an agent of this container that was killed, with what runs under them; else sweeps what dead agents left behind, and
+     * takes one or two Envoy base ids that nobody on this host uses.
+     */
+    claimBaseIds: promiseEffect<ClaimedIds, undefined>('claimBaseIds'),
     releaseBaseIds: promiseEffect<void, { baseIds: number[] }>('releaseBaseIds'),
     /** Asks the control plane what it patches in the bootstrap, and keeps that for whoever makes one. */
     askForPatches: promiseEffect<PatchesAnswer, { shows: Shown }>('askForPatches'),
@@ -151,6 +171,12 @@ export const agentMachine = setup({
   },
   guards: {
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
+    /** What is told to end once more ends at once. */
+    hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
+    findsEnvoys: ({ context }) => context.adoption !== undefined,
+    mayFindEnvoys: ({ context }) => context.settings.liveRestore && !context.endIsDue,
+    endIsDue: ({ context }) => context.endIsDue,
+    endIsDueAtOnce: ({ context }, { adoption }: ClaimedIds) => context.endIsDue && adoption === undefined,
     asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
     asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
     answersDns: ({ context }) => context.settings.dns,
@@ -162,7 +188,8 @@ export const agentMachine = setup({
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
   actions: {
-    rememberBaseIds: assign({ baseIds: (_, params: { baseIds: number[] }) => params.baseIds }),
+    rememberClaim: assign((_, { baseIds, adoption }: ClaimedIds) => ({ baseIds, adoption })),
+    noteEnd: assign({ endIsDue: true }),
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
     addTrouble: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
     waitForPatches: assign({
@@ -209,7 +236,14 @@ export const agentMachine = setup({
   id: 'agent',
   description: 'The process that keeps Envoy running.',
   meta: { timeline: agentTimeline },
-  context: ({ input }) => ({ ...input, baseIds: [], trouble: [], patches: { failures: noFailures, pauseMs: 0 } }),
+  context: ({ input }) => ({
+    ...input,
+    baseIds: [],
+    trouble: [],
+    patches: { failures: noFailures, pauseMs: 0 },
+    adoption: undefined,
+    endIsDue: false,
+  }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
     // Ignored where no state has a use for them: SIGHUP before Envoy was started, SIGUSR2, a signal when everything is over.
@@ -222,6 +256,7 @@ export const agentMachine = setup({
     'xds.listening': {},
     'xds.failed': {},
     // Told for people: they are in the trace, and so in the log and the metrics.
+    'epochs.adopted': {},
     'restart.decided': {},
     'restart.ended': {},
     'binary.withdrawn': {},
@@ -238,10 +273,14 @@ export const agentMachine = setup({
       invoke: {
         id: 'claim',
         src: 'claimBaseIds',
-        onDone: {
-          target: 'at work',
-          actions: { type: 'rememberBaseIds', params: ({ event }) => ({ baseIds: event.output.baseIds }) },
-        },
+        onDone: [
+          {
+            guard: { type: 'endIsDueAtOnce', params: ({ event }) => event.output },
+            target: 'releasing the base ids',
+            actions: { type: 'rememberClaim', params: ({ event }) => event.output },
+          },
+          { target: 'at work', actions: { type: 'rememberClaim', params: ({ event }) => event.output } },
+        ],
         onError: {
           target: 'ended',
           actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
@@ -253,7 +292,12 @@ export const agentMachine = setup({
           actions: { type: 'addTrouble', params: { trouble: `no base id was to be had in ${claimLimitMs} ms` } },
         },
       },
-      on: { 'signal.received': { guard: 'endsUs', target: 'ended' } },
+      on: {
+        'signal.received': [
+          { guard: and(['endsUs', 'mayFindEnvoys']), actions: 'noteEnd' },
+          { guard: 'endsUs', target: 'ended' },
+        ],
+      },
     },
     'at work': {
       description: 'The status port is open or about to be.',
@@ -303,7 +347,7 @@ export const agentMachine = setup({
               { target: 'opening the xds socket' },
             ],
             'status.failed': failed,
-            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
+            'signal.received': endings['signal.received'],
           },
         },
         'opening the secret server': {
@@ -402,7 +446,11 @@ export const agentMachine = setup({
             id: 'supervisor',
             src: 'supervisor',
             systemId: 'supervisor',
-            input: ({ context }) => ({ baseIds: context.baseIds, settings: context.settings }),
+            input: ({ context: { baseIds, settings, adoption } }) => ({
+              baseIds,
+              settings,
+              ...(adoption && { adoption }),
+            }),
             onDone: [
               {
                 guard: { type: 'wasOrdered', params: ({ event }) => ({ output: event.output }) },
@@ -422,8 +470,24 @@ export const agentMachine = setup({
             },
           },
           entry: 'startSupervisor',
-          initial: 'running',
+          initial: 'choosing',
           states: {
+            choosing: { always: [{ guard: 'findsEnvoys', target: 'taking over' }, { target: 'running' }] },
+            'taking over': {
+              meta: { waitsFor: 'the supervisor, which has taken over each Envoy in 10 s or fails' },
+              description: 'Envoys run that another agent has started.',
+              on: {
+                'epochs.adopted': [{ guard: 'endIsDue', target: 'stopping' }, { target: 'running' }],
+                'signal.received': { guard: 'endsUs', actions: 'noteEnd' },
+                'quit.requested': { actions: 'noteEnd' },
+                'status.failed': {
+                  actions: [
+                    'noteEnd',
+                    { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+                  ],
+                },
+              },
+            },
             running: {
               meta: { waitsFor: 'a signal, or the end of the supervisor: this is the work' },
               description: 'Envoy should run.',

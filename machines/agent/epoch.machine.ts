@@ -31,6 +31,16 @@ export interface EpochInput {
   parentShutdownMs: number;
   parentGraceMs: number;
   healthyMs: number;
+  /** It runs already, started by an agent that was killed; absent: it is to be started. */
+  adopted?: AdoptedRun;
+}
+
+/** What is known of an Envoy that another agent has started. */
+export interface AdoptedRun {
+  /** The bootstrap that it runs. */
+  configFile: string;
+  /** It has been seen to be live: nobody asks its admin interface, which its child may have closed. */
+  live: boolean;
 }
 
 interface EpochContext extends EpochInput {
@@ -46,7 +56,7 @@ export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending
 
 /** What is to be prepared, and how carefully. */
 export type PrepareOrder = EpochRun &
-  Pick<EpochInput, 'binary' | 'validate' | 'certificates'> & {
+  Pick<EpochInput, 'binary' | 'validate' | 'certificates' | 'adopted'> & {
     /** The control plane must be within reach, and has so long to show it; null: nobody needs it. */
     controlPlaneLimitMs: number | null;
   };
@@ -64,7 +74,10 @@ export type Prepared =
   | { unreachable: string };
 
 /** What Envoy's process is started with. */
-export type StartOrder = EpochRun & Pick<EpochInput, 'binary'> & { configFile: string };
+export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { configFile: string };
+
+/** Whom the probe asks. `listeners`: with all those that it was sent. */
+export type ProbeOrder = EpochRun & Pick<EpochInput, 'adopted'> & { listeners: boolean };
 
 /** Which Envoy an effect is about. */
 interface EpochRun {
@@ -125,14 +138,14 @@ export const epochMachine = setup({
   actors: {
     /**
      * Reads the certificates once more and writes the bootstrap file; with `validate` Envoy checks it. Where it is told to, it
-     * asks whether the control plane is there.
+     * asks whether the control plane is there. One that runs already has its file.
      * Rejects with what was wrong with the bootstrap, and where.
      */
     prepare: promiseEffect<Prepared, PrepareOrder>('prepare'),
-    /** Runs Envoy until it exits. */
+    /** Runs Envoy until it exits, or follows one that runs already. */
     process: callbackEffect<ProcessSignal, StartOrder>('process'),
-    /** Asks the admin interface until this epoch is live; `listeners`: with all those that it was sent. */
-    probe: callbackEffect<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>('probe'),
+    /** Asks the admin interface until this epoch is live; one that was seen to be live when it was adopted is not asked. */
+    probe: callbackEffect<ProbeLook | ProbeExplain, ProbeOrder>('probe'),
     /** Orders Envoy to fail its health check and to drain its listeners; `replaced`: to close all of them at once. */
     drainListeners: promiseEffect<void, EpochRun & { replaced: boolean }>('drainListeners'),
   },
@@ -240,6 +253,7 @@ export const epochMachine = setup({
         src: 'prepare',
         input: ({ context: { binary, validate, certificates, ...run } }) => ({
           ...runOf(run),
+          ...adoptedOf(run),
           binary,
           validate,
           certificates,
@@ -299,7 +313,12 @@ export const epochMachine = setup({
       invoke: {
         id: 'process',
         src: 'process',
-        input: ({ context }) => ({ ...runOf(context), configFile: context.configFile, binary: context.binary }),
+        input: ({ context }) => ({
+          ...runOf(context),
+          ...adoptedOf(context),
+          configFile: context.configFile,
+          binary: context.binary,
+        }),
       },
       exit: 'removeConfigFile',
       on: {
@@ -338,7 +357,11 @@ export const epochMachine = setup({
           invoke: {
             id: 'probe',
             src: 'probe',
-            input: ({ context }) => ({ ...runOf(context), listeners: needsItsListeners(context) }),
+            input: ({ context }) => ({
+              ...runOf(context),
+              ...adoptedOf(context),
+              listeners: needsItsListeners(context),
+            }),
           },
           on: {
             'probe.passed': {
@@ -556,6 +579,8 @@ export const epochMachine = setup({
 
 const idOf = ({ name, epoch }: EpochContext): { name: string; epoch: number } => ({ name, epoch });
 const runOf = ({ epoch, baseId }: EpochRun): EpochRun => ({ epoch, baseId });
+const adoptedOf = ({ adopted }: Pick<EpochInput, 'adopted'>): Pick<EpochInput, 'adopted'> =>
+  adopted ? { adopted } : {};
 
 const configFileOf = (prepared: Prepared): string => ('configFile' in prepared ? prepared.configFile : '');
 

@@ -6,6 +6,7 @@ import type { CatalogueRow } from '../catalogue-row.ts';
 
 type Diagram =
   | 'startup'
+  | 'adoption'
   | 'signals'
   | 'status'
   | 'watch'
@@ -202,6 +203,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'start.request', from: 'supervisor', to: 'start-limiter', diagram: 'restart', seeds: ['12.1 #13'] },
   { type: 'start.granted', from: 'start-limiter', to: 'supervisor', diagram: 'restart', seeds: ['12.1 #15'] },
   { type: 'start.withdraw', from: 'supervisor', to: 'start-limiter', diagram: 'retry', seeds: [] },
+  { type: 'epochs.adopted', from: 'supervisor', to: 'agent', diagram: 'adoption', seeds: [] },
   { type: 'restart.decided', from: 'supervisor', to: 'agent', diagram: 'decision', seeds: [] },
   { type: 'restart.ended', from: 'supervisor', to: 'agent', diagram: 'decision', seeds: [] },
   { type: 'timer backoff', from: 'supervisor', to: 'supervisor', diagram: 'retry', seeds: ['12.1 #14c'] },

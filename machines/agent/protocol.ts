@@ -115,6 +115,11 @@ export type RestartOutcome =
   | 'parent lost'
   | 'called off';
 
+/**
+ * supervisor → agent. The Envoys that an agent before this one had started, and that outlived it, are this one's now. One that was still on its
+ * way to live is watched as if this agent had started it.
+ */
+export type EpochsAdopted = { type: 'epochs.adopted'; names: string[] };
 /** supervisor → agent. An Envoy is about to be started. */
 export type RestartDecided = {
   type: 'restart.decided';

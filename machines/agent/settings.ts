@@ -34,6 +34,8 @@ export interface AgentSettings {
     requiredFilesLimitMs: number;
   };
   binary: BinarySettings;
+  /** Whether an agent of this container may have been killed and have left Envoys running. */
+  liveRestore: boolean;
   /** False: nobody starts an Envoy here; the agent serves applications that speak xDS themselves, until it is told to end. */
   runsEnvoy: boolean;
   /** 0: no status server. */
@@ -103,6 +105,7 @@ export const defaultSettings: AgentSettings = {
   starts: { burst: 10, refillMs: 1_000 },
   watch: { directories: [], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 120_000 },
   binary: { path: '', first: '', watched: true, settleMs: 1_000 },
+  liveRestore: false,
   runsEnvoy: true,
   statusPort: 15020,
   awaitsApplication: false,

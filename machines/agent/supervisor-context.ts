@@ -1,4 +1,5 @@
 /** What the supervisor knows, and what follows from it: by this it decides. */
+import type { AdoptedEpoch, Adoption } from './adoption.ts';
 import {
   type BaseIds,
   baseIdOfNext,
@@ -33,9 +34,11 @@ import type { ShutdownInput } from './shutdown.machine.ts';
 export interface SupervisorInput {
   baseIds: BaseIds;
   settings: AgentSettings;
+  /** What an agent that was killed has left running; absent: nothing. */
+  adoption?: Adoption;
 }
 
-export interface SupervisorContext extends SupervisorInput {
+export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   desired: Desired;
   epochs: EpochRecord[];
   /** Failures since the retry budget was last renewed. */
@@ -50,6 +53,8 @@ export interface SupervisorContext extends SupervisorInput {
   reason: RestartReason;
   /** The start that is under way; undefined between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
+  /** Envoys of an agent that was killed, which are not taken over yet; their records are among `epochs`, but for the newcomer's. */
+  adopted: AdoptedEpoch[];
   /** Starts that were called off since an Envoy was live, because what was wanted had changed. */
   calledOff: number;
   /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */

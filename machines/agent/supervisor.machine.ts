@@ -1,4 +1,5 @@
 import { and, type ErrorActorEvent, not } from 'xstate';
+import { newcomerAmong, recordOf, restartUnderWay } from './adoption.ts';
 import { servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
 import { restartInputOf, type Setback, shutdownInputOf } from './supervisor-context.ts';
@@ -39,18 +40,19 @@ export const supervisorMachine = supervisorSetup.createMachine({
   id: 'supervisor',
   description: 'Keeps one Envoy serving the newest configuration.',
   meta: { timeline: supervisorTimeline },
-  context: ({ input }) => ({
+  context: ({ input: { adoption, ...input } }) => ({
     ...input,
-    desired: { digest: '', orders: 0, binary: input.settings.binary.first },
-    epochs: [],
+    desired: adoption?.desired ?? { digest: '', orders: 0, binary: input.settings.binary.first },
+    epochs: adoption?.epochs.filter((epoch) => epoch !== newcomerAmong(adoption.epochs)).map(recordOf) ?? [],
     failures: 0,
     attempts: [],
-    recovery: 'none',
+    recovery: adoption?.recovery ?? 'none',
     setback: 'none',
-    provenDigest: '',
-    provenBinary: input.settings.binary.first,
-    reason: 'first start',
-    restart: undefined,
+    provenDigest: adoption?.provenDigest ?? '',
+    provenBinary: adoption?.provenBinary ?? input.settings.binary.first,
+    reason: adoption?.restart?.reason ?? 'first start',
+    restart: adoption && restartUnderWay(adoption),
+    adopted: adoption?.epochs ?? [],
     calledOff: 0,
   }),
   invoke: { id: 'start-limiter', src: 'startLimiter', input: ({ context }) => context.settings.starts },
@@ -72,9 +74,65 @@ export const supervisorMachine = supervisorSetup.createMachine({
       meta: { waitsFor: 'supervisor.start, which the agent sends at once' },
       description: 'Not begun.',
       on: {
-        'supervisor.start': 'waiting for configuration',
+        'supervisor.start': [{ guard: 'findsEnvoys', target: 'adopting' }, { target: 'waiting for configuration' }],
         'supervisor.stop': 'stopped',
         'supervisor.stop-now': 'stopped',
+      },
+    },
+    adopting: {
+      tags: 'adopting',
+      description:
+        'Envoys that outlived the agent which started them are taken over, as what that agent thought them to be.',
+      entry: 'adoptEpochs',
+      always: [
+        {
+          guard: and(['allAreTakenOver', 'newcomerIsLeft', 'someEpochServes']),
+          target: '#supervisor.running.restarting',
+          actions: ['tellAdopted', 'adoptNewcomer', 'tellDecided', 'tellServing', 'tellHandover'],
+        },
+        {
+          guard: and(['allAreTakenOver', 'newcomerIsLeft']),
+          target: '#supervisor.running.restarting',
+          actions: ['tellAdopted', 'adoptNewcomer', 'tellDecided'],
+        },
+        {
+          guard: and(['allAreTakenOver', 'givenUpIsLeft', 'someEpochServes']),
+          target: '#supervisor.running.clearing away',
+          actions: ['tellAdopted', 'adoptNewcomer', 'tellServing', 'tellHandover'],
+        },
+        {
+          guard: and(['allAreTakenOver', 'givenUpIsLeft']),
+          target: '#supervisor.running.clearing away',
+          actions: ['tellAdopted', 'adoptNewcomer'],
+        },
+        {
+          guard: and(['allAreTakenOver', 'someEpochServes']),
+          target: '#supervisor.running.deciding',
+          actions: ['tellAdopted', 'tellServing'],
+        },
+        { guard: 'allAreTakenOver', target: '#supervisor.running.deciding', actions: 'tellAdopted' },
+      ],
+      after: { adoptionLimit: { target: 'failed', actions: 'noteUnadopted' } },
+      on: {
+        'epoch.started': {},
+        'epoch.live': { actions: 'takeOver' },
+        // Told for people.
+        'epoch.drained': {},
+        'epoch.drain-failed': {},
+        'epoch.overdue': { actions: 'abortOverdue' },
+        // Who died meanwhile had nobody who saw it.
+        'epoch.exited': { actions: ['forgetAdopted', 'forgetEpoch'] },
+        'epoch.unkillable': { actions: ['forgetAdopted', 'giveUpProcess'] },
+        'epoch.failed': [
+          {
+            guard: and(['ofParentOfServing', 'diedInDisorder']),
+            actions: ['doomServing', 'forgetAdopted', 'forgetEpoch'],
+          },
+          { guard: 'ofServing', actions: ['forgetAdopted', ...servingLost] },
+          { actions: ['forgetAdopted', 'forgetEpoch'] },
+        ],
+        'supervisor.stop': 'stopping',
+        'supervisor.stop-now': 'stopping',
       },
     },
     'waiting for configuration': {
@@ -310,6 +368,28 @@ export const supervisorMachine = supervisorSetup.createMachine({
               },
               { guard: 'isLastHope', actions: parentLost },
               { guard: not('isUnderWay'), actions: 'forgetEpoch' },
+            ],
+          },
+        },
+        'clearing away': {
+          tags: 'adopting',
+          meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
+          description: 'The agent before had given up a start, and was killed before it was gone.',
+          on: {
+            'epoch.started': { actions: 'abortNewest' },
+            'epoch.exited': [
+              { guard: 'ofNewest', target: 'deciding', actions: ['forgetEpoch', 'tellHandoverEnded'] },
+              { actions: 'forgetEpoch' },
+            ],
+            'epoch.unkillable': [
+              { guard: 'ofNewest', target: 'deciding', actions: ['giveUpProcess', 'tellHandoverEnded'] },
+              { actions: 'giveUpProcess' },
+            ],
+            'epoch.failed': [
+              { guard: 'ofNewest', target: 'deciding', actions: ['forgetEpoch', 'tellHandoverEnded'] },
+              { guard: 'ofServing', actions: servingLost },
+              { guard: 'ofParentOfServing', actions: ['doomServing', 'forgetEpoch'] },
+              { actions: 'forgetEpoch' },
             ],
           },
         },

@@ -1,6 +1,7 @@
-import { assign, enqueueActions, sendTo, setup } from 'xstate';
+import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { promiseEffect, reasonOf } from '../effect.ts';
-import { epochMachine } from './epoch.machine.ts';
+import { type AdoptedEpoch, newcomerAmong, parentShutdownLeft, recordOf } from './adoption.ts';
+import { type EpochInput, epochMachine } from './epoch.machine.ts';
 import { isBlocked, isOfUse, newestOf, nextEpoch, servingOf, without, withPhase } from './epoch-record.ts';
 import { peer } from './peers.ts';
 import type { RestartEnded, RestartFact, ServingReport } from './protocol.ts';
@@ -32,6 +33,7 @@ import { desiredAfter, isOnTrial, isProvenLost, provenWith, withdrawalAfter } fr
 /** What the supervisor is at, whatever its charts call it: for whoever shows it, and for tests. */
 export type SupervisorTag =
   | 'not begun'
+  | 'adopting'
   | 'settled'
   | 'waiting for the parent'
   | 'waiting for a start'
@@ -48,8 +50,24 @@ const longestRecyclingDrainMs = 4_500;
 /** Blocked, its workers serve on for 10 s, then it aborts. It is killed before that. */
 const longestDoomedLingerMs = 8_500;
 const attemptsKept = 20;
+/** What an Envoy that runs is known by is read from a few files. */
+const adoptionLimitMs = 10_000;
+/** An adopted parent that has no more time than this left may leave at once. */
+const dueMs = 1_000;
 /** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
 const repairLimitMs = 20_000;
+
+/** It is not prepared, and not told to start: it runs. */
+function adoptedInput(adopted: AdoptedEpoch, { adopted: all, settings }: SupervisorContext): EpochInput {
+  const { name, epoch, baseId, binary, configFile, phase } = adopted;
+  const { parentGraceMs, healthyMs } = settings;
+  const parentShutdownMs = parentShutdownLeft(adopted, all, settings.parentShutdownMs);
+  const live = phase !== 'starting';
+  return {
+    ...{ name, epoch, baseId, binary, parentShutdownMs, parentGraceMs, healthyMs },
+    ...{ validate: false, certificates: null, adopted: { configFile, live } },
+  };
+}
 
 /** The words that the supervisor's chart is written in: its types, actors, delays, guards and actions. */
 export const supervisorSetup = setup({
@@ -76,8 +94,15 @@ export const supervisorSetup = setup({
     recyclingDrain: ({ context }) => Math.min(longestRecyclingDrainMs, context.settings.terminationDrainMs),
     healthy: ({ context }) => context.settings.healthyMs,
     repairLimit: repairLimitMs,
+    adoptionLimit: adoptionLimitMs,
   },
   guards: {
+    findsEnvoys: ({ context }) => context.adopted.length > 0,
+    allAreTakenOver: ({ context }) => context.adopted.every((epoch) => epoch === newcomerAmong(context.adopted)),
+    newcomerIsLeft: ({ context }) => newcomerAmong(context.adopted) !== undefined && context.restart !== undefined,
+    givenUpIsLeft: ({ context }) => newcomerAmong(context.adopted) !== undefined,
+    /** A parent that its child sent away ends with 0. */
+    diedInDisorder: ({ event }) => event.type === 'epoch.failed' && event.code !== 0,
     isNews: ({ context, event }) =>
       (event.type === 'config.changed' && event.digest !== context.desired.digest) ||
       (event.type === 'binary.changed' && event.binary !== context.desired.binary),
@@ -149,6 +174,54 @@ export const supervisorSetup = setup({
     budgetExhausted: ({ context }) => context.setback === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
+    /** Those that have been live, the newest first, with what is left of their times. */
+    adoptEpochs: enqueueActions(({ context, enqueue }) => {
+      for (const adopted of context.adopted.toReversed()) {
+        if (adopted === newcomerAmong(context.adopted)) continue;
+        enqueue.spawnChild('epoch', { id: adopted.name, input: adoptedInput(adopted, context) });
+      }
+    }),
+    adoptNewcomer: enqueueActions(({ context, enqueue }) => {
+      const newcomer = newcomerAmong(context.adopted);
+      if (newcomer === undefined) return;
+      enqueue.spawnChild('epoch', { id: newcomer.name, input: adoptedInput(newcomer, context) });
+      enqueue.assign({ adopted: [], epochs: [...context.epochs, recordOf(newcomer)] });
+    }),
+    /** It is there. What it was told by the agent before, its chart is told once more. */
+    takeOver: enqueueActions(({ context, event, enqueue }) => {
+      const adopted = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
+      if (adopted === undefined) return;
+      const { name, phase, doomed, elapsedMs } = adopted;
+      const lingerMs = Math.max(0, context.settings.parentShutdownMs - elapsedMs);
+      if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede' });
+      // Its child tells it to leave at any moment, and may have done so already.
+      if (phase === 'leaving' && lingerMs <= dueMs) enqueue.sendTo(name, { type: 'epoch.dismiss' });
+      if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs, doomed });
+      if (phase === 'unkillable') enqueue.sendTo(name, { type: 'epoch.abort' });
+      enqueue.assign({ adopted: context.adopted.filter((epoch) => epoch !== adopted) });
+    }),
+    abortNewest: enqueueActions(({ context, enqueue }) => {
+      const newest = newestOf(context.epochs);
+      if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
+    }),
+    forgetAdopted: assign({
+      adopted: ({ context, event }) =>
+        context.adopted.filter((epoch) => !(isNamed(event) && epoch.name === event.name)),
+    }),
+    /** Once more: the agent that told of it first is no more. */
+    tellDecided: enqueueActions(({ context, enqueue }) => {
+      if (context.restart !== undefined) enqueue.sendParent({ type: 'restart.decided', ...context.restart });
+    }),
+    noteUnadopted: assign({
+      attempts: ({ context }) => [
+        ...context.attempts,
+        `${context.adopted.map(({ name }) => name).join(', ')}: not taken over in ${adoptionLimitMs} ms`,
+      ],
+    }),
+    tellAdopted: sendParent(({ context }) => ({
+      type: 'epochs.adopted',
+      names: [...context.epochs, ...context.adopted].map(({ name }) => name),
+    })),
     desire: assign({
       desired: ({ context, event }) => desiredAfter(event, context),
       reason: ({ context, event }) =>

@@ -4,8 +4,9 @@ import { rmSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { basename, resolve } from 'node:path';
-import { fromPromise } from 'xstate';
-import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
+import { type ActorRefFrom, type AnyActorRef, fromPromise, type SnapshotFrom } from 'xstate';
+import { knowledgeOf } from '../../machines/agent/adoption.ts';
+import { type AgentOutput, agentMachine, type ClaimedIds } from '../../machines/agent/agent.machine.ts';
 import { binaryWatcherMachine } from '../../machines/agent/binary-watcher.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
@@ -47,6 +48,7 @@ import { DnsCounts } from './dns/dns-counts.ts';
 import { dnsServer } from './dns/dns-effect.ts';
 import type { DnsOptions } from './dns/dns-options.ts';
 import { DnsTables } from './dns/dns-tables.ts';
+import { AgentRecord, restoreBinaries } from './envoy/agent-record.ts';
 import { BaseIdTable } from './envoy/base-id-table.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy/envoy-args.ts';
 import { EnvoyBinaries, firstBinary } from './envoy/envoy-binaries.ts';
@@ -100,6 +102,9 @@ export interface AgentProgram {
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
   for (const warning of options.warnings) log.warn(warning);
+  if (options.liveRestore && !restoresLive(options)) {
+    log.warn('LIVE_RESTORE: the control plane patches the bootstrap, so an agent that is killed takes its Envoy along');
+  }
   const { hotRestart, config } = options;
   const configPath = config.customConfigFile ? undefined : config.configPath;
   requireFolders({ runDir: chooseRunDir(options.runDir), configPath, hotRestart });
@@ -124,6 +129,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
       recorder,
       onError: () => {},
     });
+    const stopKeeping = net.record && keepRecord(actor, net.record);
     try {
       // No Envoy is started before it has taken its flags: what it refuses of them ends the agent without having begun.
       const output = await Promise.race([whenDone(actor), ...(verdict === undefined ? [] : [verdict.refusal()])]);
@@ -131,6 +137,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
       return output;
     } finally {
       verdict?.end();
+      stopKeeping?.();
       actor.stop();
     }
   } finally {
@@ -142,6 +149,25 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     if (ending.sentence !== undefined) log.info(`the agent ${redactor()(ending.sentence)}`);
     openFence();
   }
+}
+
+/** What the supervisor thinks is written as soon as it thinks so, and before its next Envoy has a process. @returns undoes it */
+function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
+  let supervisor: AnyActorRef | undefined;
+  const follow = (): void => {
+    const found = agent.system.get('supervisor') as ActorRefFrom<typeof supervisorMachine> | undefined;
+    if (found === undefined || found === supervisor) return;
+    supervisor = found;
+    const write = (snapshot: SnapshotFrom<typeof supervisorMachine>): void => {
+      // What is being taken over is known from the record that is there.
+      if (snapshot.context.adopted.length === 0) record.supervisorKnows(knowledgeOf(snapshot.context));
+    };
+    write(found.getSnapshot());
+    found.subscribe(write);
+  };
+  follow();
+  const { unsubscribe } = agent.subscribe(follow);
+  return unsubscribe;
 }
 
 /** Whatever escapes costs no Envoy: the charts go on, and so does all that works without what broke. @returns undoes it */
@@ -163,15 +189,19 @@ class SafetyNet {
   readonly baseIds = new BaseIdTable();
   /** What Envoys are started from, held until the program is over. */
   readonly binaries: EnvoyBinaries;
+  /** What the next agent is left, if this one is killed; undefined: nothing outlives it. */
+  readonly record: AgentRecord | undefined;
   /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
   readonly signals: SignalInbox;
   readonly #onExit = (): void => {
     this.table.killAll();
+    this.record?.close();
     this.baseIds.releaseAll();
   };
 
   constructor({ binary, options }: AgentProgram) {
     this.binaries = new EnvoyBinaries(binary);
+    this.record = restoresLive(options) ? new AgentRecord(chooseRunDir(options.runDir)) : undefined;
     process.once('exit', this.#onExit);
     this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(options.env) });
   }
@@ -179,6 +209,7 @@ class SafetyNet {
   async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
     // The charts have given them their time.
     const left = await this.table.endAll(lastLimitMs);
+    this.record?.close();
     this.baseIds.releaseAll();
     this.binaries.close();
     process.off('exit', this.#onExit);
@@ -219,18 +250,23 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       })
     : undefined;
   // Envoy reads while everything else is made; where the usual guard is none it says nothing, and is asked again in its turn.
-  const verdict = prepared && new FirstVerdict(prepared);
+  // One that runs already has been asked.
+  const isFirst = net.record?.isThere !== true;
+  const verdict = prepared && isFirst ? new FirstVerdict(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
   const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
-      claimBaseIds: fromPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>(() =>
+      claimBaseIds: fromPromise<ClaimedIds, undefined>(() =>
         inOneLine(async () => {
+          const resumed = await resumeWhatRuns(net, { runDir, admins });
+          if (resumed !== undefined) return resumed;
           const { baseId, hotRestart, runsEnvoy } = options;
           if (!runsEnvoy) return { baseIds: [], sweptFiles: [] };
           const withSpare = hotRestart && !config.customConfigFile;
           const claimed = await net.baseIds.claim({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
           admins.spareIs(claimed.baseIds[1]);
+          net.record?.keep(claimed.baseIds, { binaries: net.binaries, sparePort: () => admins.sparePort });
           return claimed;
         }),
       ),
@@ -271,17 +307,41 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       ...(prepared &&
         patchesBootstrap(options) && { askForPatches: patchesWithEffects(prepared, { way, patches, log }) }),
       xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, told, way }),
-      ...(preparation && verdict && supervision(program, net, { preparation, verdict, xds })),
+      ...(preparation && supervision(program, net, { preparation, verdict, xds })),
     },
   });
   return { machine, verdict };
+}
+
+/** What an agent of this container has left that was killed; undefined: nothing, or nothing that one could go on with. */
+async function resumeWhatRuns(
+  { record, baseIds, binaries }: SafetyNet,
+  { runDir, admins }: { runDir: string; admins: AdminInterfaces },
+): Promise<ClaimedIds | undefined> {
+  if (record?.isThere !== true) return undefined;
+  const found = await record.read();
+  if (found === undefined) return undefined;
+  const claimed = await baseIds.resume({ runDir }, found.baseIds);
+  if (claimed === undefined) {
+    record.endAll();
+    return undefined;
+  }
+  admins.spareIs(claimed.baseIds[1]);
+  if (found.spareAdminPort !== null) admins.spareHas(found.spareAdminPort);
+  const adoption = restoreBinaries(binaries, found);
+  record.keep(claimed.baseIds, { binaries, sparePort: () => admins.sparePort });
+  return { ...claimed, adoption };
 }
 
 /** What keeps an Envoy running: not made where none is to run, as what its bootstrap needs may not be there. */
 function supervision(
   program: AgentProgram,
   net: SafetyNet,
-  { preparation, verdict, xds }: { preparation: PrepareEnvironment; verdict: FirstVerdict; xds: XdsActivity },
+  {
+    preparation,
+    verdict,
+    xds,
+  }: { preparation: PrepareEnvironment; verdict: FirstVerdict | undefined; xds: XdsActivity },
 ) {
   const { options, log } = program;
   const { admins, guard, turns } = preparation;
@@ -301,7 +361,7 @@ function supervision(
           net.binaries.keep(new Set([desired.binary, provenBinary, ...epochs.map(({ binary }) => binary)])),
       },
       actors: {
-        epoch: epochWithEffects(program, net.table, { ...preparation, verdict }, xds),
+        epoch: epochWithEffects(program, net, { ...preparation, verdict }, xds),
         repair: repairSharedMemory(newest),
         shutdown: shutdownMachine.provide({
           actors: { countRequests: countRequests({ admins, ownPorts }) },
@@ -359,6 +419,11 @@ function wayToControlPlane({ options, log }: AgentProgram, vault: SecretVault, t
 }
 
 /** A bootstrap of the user's own is used as it is. */
+/** What the control plane patches in the bootstrap is not in the record: the next agent would restart Envoy without it. */
+function restoresLive(options: Pick<ProxyOptions, 'liveRestore' | 'env' | 'config'>): boolean {
+  return options.liveRestore && !patchesBootstrap(options);
+}
+
 function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
   return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
 }
@@ -437,8 +502,8 @@ function preparationOf(
 
 function epochWithEffects(
   { options, log, recorder }: AgentProgram,
-  table: ProcessTable,
-  preparation: PrepareEnvironment & { readonly verdict: FirstVerdict },
+  { table, record }: Pick<SafetyNet, 'table' | 'record'>,
+  preparation: PrepareEnvironment & { readonly verdict: FirstVerdict | undefined },
   xds: XdsActivity,
 ) {
   const { admins, discoveryAddress, source } = preparation;
@@ -449,6 +514,7 @@ function epochWithEffects(
       process: envoyProcess({
         ...preparation,
         table,
+        ...(record && { held: record }),
         recorder,
         log: log.scope('envoy'),
         outOfMemoryKills: outOfMemoryCounter(),
@@ -523,6 +589,7 @@ function agentSettings({ binary, options: { config, watch, identity, ...options 
     hotRestart,
     exitOnZeroActiveConnections,
     minimumDrainMs,
+    liveRestore: restoresLive({ ...options, config }),
     drainMs: config.drainDurationMs,
     // What Envoy is told: whole seconds.
     parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,

@@ -91,6 +91,7 @@ function proxyCommand(): Command {
       `\nEnvironment:
   EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true   end when no request is in flight, not after --terminationDrainDuration,
   MINIMUM_DRAIN_DURATION=5s              but not before this
+  LIVE_RESTORE=true                      as a container's first process: Envoys outlive an agent that is killed
   DISABLE_ENVOY=true                     start none: for applications that speak xDS themselves
 \nExample:\n  pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE`,
     )

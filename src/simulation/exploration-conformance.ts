@@ -28,8 +28,14 @@ export class ConformingWorld implements World {
     this.#diagrams = diagrams;
     this.#everyRun = options.everyRun ?? false;
     this.#checker = new TraceChecker(diagrams);
+    const afresh = this.#checker.save();
     const recorder = createRecorder({ program: 'pilot-agent', now: () => 0 });
     recorder.observe((record) => {
+      // Another program, whose trace is another one.
+      if (record.kind === 'spawn' && record.parent === undefined) {
+        afresh();
+        this.#seq = 0;
+      }
       if (record.kind === 'unexpected')
         this.#unexpected = [...this.#unexpected, `${record.actor}: ${record.on} in ${record.state}`];
       const departures = this.#checker.feed({ ...record, seq: ++this.#seq });

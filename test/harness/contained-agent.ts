@@ -12,6 +12,8 @@ import { hostProcesses } from './host-processes.ts';
 export interface ContainedAgent {
   readonly container: Container;
   readonly ready: () => Promise<boolean>;
+  /** Somebody answers at the status port, whatever the answer. */
+  readonly answers: () => Promise<boolean>;
   /** The signals that the agent heard, as its trace tells. */
   readonly signals: () => string[];
 }
@@ -22,18 +24,26 @@ export interface ContainedAgentOptions extends Pick<ContainerOptions, 'uid'> {
   readonly env?: NodeJS.ProcessEnv;
   /** `bare`: no more flags than the ports and the binary, so Envoy's bootstrap is generated. */
   readonly bare?: boolean;
+  /** Writes another bootstrap than one that has an admin interface alone. */
+  readonly bootstrap?: (folder: string, adminPort: number) => string;
 }
 
 /** An agent whose Envoy has an admin interface and nothing else. */
 export async function startAgent(
   flags: readonly string[] = [],
-  { prepare = [], env = {}, bare = false, ...options }: ContainedAgentOptions = {},
+  {
+    prepare = [],
+    env = {},
+    bare = false,
+    bootstrap: write = writeAdminOnlyBootstrap,
+    ...options
+  }: ContainedAgentOptions = {},
 ): Promise<ContainedAgent> {
   const made = temporaryFolder();
   const folder = made.path;
   const trace = join(folder, 'agent.trace');
   const [adminPort = 0, statusPort = 0] = await freePorts(2);
-  const bootstrap = writeAdminOnlyBootstrap(folder, adminPort);
+  const bootstrap = write(folder, adminPort);
   // Another user may not look into the home of the one who installed it.
   linkOrCopy(envoyBinary(), join(folder, 'envoy'));
   mkdirSync(join(folder, 'rw'));
@@ -55,12 +65,15 @@ export async function startAgent(
     await container.ended();
     made[Symbol.dispose]();
   });
+  const ask = (): Promise<number | undefined> =>
+    fetch(`http://127.0.0.1:${statusPort}/healthz/ready`).then(
+      ({ status }) => status,
+      () => undefined,
+    );
   return {
     container,
-    ready: async () => {
-      const answer = await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`).catch(() => undefined);
-      return answer?.status === 200;
-    },
+    ready: async () => (await ask()) === 200,
+    answers: async () => (await ask()) !== undefined,
     signals: () =>
       [...readFileSync(trace, 'utf8').matchAll(/"signal\.received","signal":"(\w+)"/g)].map(([, name]) => name!),
   };

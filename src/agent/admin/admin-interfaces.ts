@@ -62,6 +62,16 @@ export class AdminInterfaces implements AdminDirectory {
     return baseId === this.#spareBaseId;
   }
 
+  /** Of the spare base id, once it is known. */
+  get sparePort(): number | undefined {
+    return this.#spare?.port;
+  }
+
+  /** The port that an Envoy of the spare base id has from an agent before this one. */
+  spareHas(port: number): void {
+    this.#spare = createAdminClient(this.#options.host, port);
+  }
+
   get first(): AdminClient {
     return this.#first;
   }

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
+import type { ProbeOrder } from '../../../machines/agent/epoch.machine.ts';
 import type {
   ProbeExplain,
   ProbeFailed,
@@ -35,11 +36,6 @@ interface EpochRun {
   readonly baseId: number;
 }
 
-interface ProbeInput extends EpochRun {
-  /** Listeners that it refused are asked for. */
-  readonly listeners: boolean;
-}
-
 /** Most become live in this time (spec/envoy-hot-restart.md §1), and are looked at often: who is live unseen is taken for one that is not. */
 const eagerMs = 1_000;
 const eagerPauseMs = 25;
@@ -48,7 +44,7 @@ const pauseMs = 250;
 type Report = ProbePassed | ProbeLacking | ProbeFailed | ProbeWaiting;
 
 export function liveProbe(environment: ProbeEnvironment) {
-  return fromCallback<ProbeLook | ProbeExplain, ProbeInput>(({ input, sendBack, receive }) => {
+  return fromCallback<ProbeLook | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
     const stop = new AbortController();
     const report = (event: Report): void => {
       if (stop.signal.aborted) return;
@@ -58,7 +54,8 @@ export function liveProbe(environment: ProbeEnvironment) {
     };
     const probe = new Probe(environment, input, report);
     receive((order) => void (order.type === 'probe.look' ? probe.lookNow(order.asItIs) : probe.explain()));
-    void probe.rounds(stop.signal);
+    if (input.adopted?.live) probe.wasSeen();
+    else void probe.rounds(stop.signal);
     return () => stop.abort();
   });
 }
@@ -71,17 +68,22 @@ interface Finding {
 
 class Probe {
   readonly #environment: ProbeEnvironment;
-  readonly #input: ProbeInput;
+  readonly #input: ProbeOrder;
   readonly #admin: AdminClient;
   readonly #startedAt: number;
   readonly #report: (event: Report) => void;
 
-  constructor(environment: ProbeEnvironment, input: ProbeInput, report: (event: Report) => void) {
+  constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {
     this.#environment = environment;
     this.#input = input;
     this.#admin = environment.admins.of(input.baseId);
     this.#startedAt = environment.startOf(input) ?? performance.now();
     this.#report = report;
+  }
+
+  /** By an agent before this one. */
+  wasSeen(): void {
+    this.#passed();
   }
 
   async rounds(stopped: AbortSignal): Promise<void> {

@@ -50,6 +50,8 @@ export interface EarlierVerdict {
 
 export function prepareEpoch(environment: PrepareEnvironment, earlier?: EarlierVerdict) {
   return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
+    // It runs already.
+    if (input.adopted !== undefined) return { configFile: input.adopted.configFile };
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
     try {

@@ -2,7 +2,7 @@
  * The base ids that this process has: outside the charts, as the process table is, so that whatever ends the agent gives them
  * back. A chart says which to give back, by their numbers.
  */
-import { type BaseIdOptions, type ClaimedBaseIds, claimBaseIds } from './base-ids.ts';
+import { type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
 
 export class BaseIdTable {
   readonly #claims = new Set<ClaimedBaseIds>();
@@ -14,6 +14,17 @@ export class BaseIdTable {
     const claim = await claimBaseIds(options);
     this.#claims.add(claim);
     return { baseIds: [...claim.baseIds], sweptFiles: [...claim.sweptFiles] };
+  }
+
+  /** Those of an agent that was killed; undefined when they are not to be had. @throws ChartpilotError as `resumeBaseIds` */
+  async resume(
+    options: BaseIdOptions,
+    baseIds: readonly number[],
+  ): Promise<{ baseIds: number[]; sweptFiles: string[] } | undefined> {
+    const claim = await resumeBaseIds(options, baseIds);
+    if (claim === undefined) return undefined;
+    this.#claims.add(claim);
+    return { baseIds: [...claim.baseIds], sweptFiles: [] };
   }
 
   /** Gives back what was claimed together with any of these. Never throws. */

@@ -98,6 +98,52 @@ export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare
   };
 }
 
+/** For whoever is looking at the lock of a dead agent at this moment. */
+const resumeLimitMs = 5_000;
+
+/**
+ * Takes the base ids of an agent that was killed, with what runs under them. Undefined when another agent has one of them: then nothing was taken.
+ *
+ * @throws ChartpilotError FILE_UNWRITABLE
+ */
+export async function resumeBaseIds(
+  { runDir, sharedMemoryDir = sharedMemoryDirDefault }: BaseIdOptions,
+  baseIds: readonly number[],
+): Promise<ClaimedBaseIds | undefined> {
+  const deadline = performance.now() + resumeLimitMs;
+  const holds: Server[] = [];
+  for (const baseId of baseIds) {
+    const hold = await holdSocketUntil(baseId, deadline);
+    if (hold === undefined) {
+      for (const held of holds) held.close();
+      return undefined;
+    }
+    holds.push(hold);
+  }
+  const locks = baseIds.map((baseId) => lockFile(runDir, baseId));
+  for (const lock of locks) takeLock(lock);
+  let released = false;
+  return {
+    baseIds,
+    sweptFiles: [],
+    release: () => {
+      if (released) return;
+      released = true;
+      for (const baseId of baseIds) removeQuietly(sharedMemoryFile(sharedMemoryDir, baseId));
+      for (const lock of locks) removeQuietly(lock);
+      for (const hold of holds) hold.close();
+    },
+  };
+}
+
+async function holdSocketUntil(baseId: number, deadline: number): Promise<Server | undefined> {
+  for (;;) {
+    const hold = await holdSocket(baseId);
+    if (hold !== undefined || performance.now() > deadline) return hold;
+    await sleep(sweepPollMs);
+  }
+}
+
 /** All ids, beginning at a place that differs from agent to agent: those that start together do not meet at each id. */
 function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
   if (baseId !== undefined) {
@@ -218,6 +264,12 @@ function writeLock(lock: string): boolean {
   } finally {
     removeQuietly(draft);
   }
+}
+
+/** From an owner that is dead. */
+function takeLock(lock: string): void {
+  removeQuietly(lock);
+  writeLock(lock);
 }
 
 /** Undefined for a lock that is gone or that nobody can have written. */

@@ -3,7 +3,16 @@
  * path later, and known again by what it is. No restart takes up a file that nobody has looked at.
  */
 import { createHash } from 'node:crypto';
-import { type BigIntStats, closeSync, constants, fstatSync, openSync, realpathSync, statSync } from 'node:fs';
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { setImmediate as aMoment } from 'node:timers/promises';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -24,6 +33,15 @@ export interface FoundBinary {
   /** Links followed. */
   readonly realPath: string;
   readonly stats: BigIntStats;
+}
+
+/** A file that was held, by what it was. */
+export interface DescribedBinary {
+  readonly name: string;
+  readonly realPath: string;
+  /** Device, number, size and time of the last change. */
+  readonly identity: string;
+  readonly digest?: string;
 }
 
 interface PinnedBinary extends FoundBinary {
@@ -72,11 +90,37 @@ export class EnvoyBinaries implements BinaryPaths {
     return [...this.#pinned].find(([, binary]) => binary.digest === digest)?.[0];
   }
 
+  /** What is held, for an agent that comes after this one. */
+  describe(): DescribedBinary[] {
+    return [...this.#pinned].map(([name, { realPath, stats, digest }]) => ({
+      name,
+      realPath,
+      identity: identityOf(stats),
+      ...(digest !== undefined && { digest }),
+    }));
+  }
+
+  /**
+   * Holds again what an agent before this one has held: the file where it lay if it is still that one, else the one that an Envoy runs.
+   *
+   * @param runningPid of an Envoy that runs it, where there is one
+   * @returns whether it is to be had
+   */
+  restore({ name, realPath, identity, digest }: DescribedBinary, runningPid: number | undefined): boolean {
+    const there = quietly(() => findBinary(realPath));
+    const isThere = there !== undefined && identityOf(there.stats) === identity;
+    if (there !== undefined && !isThere) closeSync(there.fd);
+    const found = isThere ? there : runningPid === undefined ? undefined : quietly(() => findRunning(runningPid));
+    if (found === undefined) return false;
+    this.pin(name, digest, found);
+    return true;
+  }
+
   /** Keeps a file. One of the same name had the same content: this one is at a path, and that one may be gone from its own. */
-  pin(name: string, digest: string, found: FoundBinary): void {
+  pin(name: string, digest: string | undefined, found: FoundBinary): void {
     const before = this.#pinned.get(name);
     if (before !== undefined) closeSync(before.fd);
-    this.#pinned.set(name, { ...found, digest });
+    this.#pinned.set(name, { ...found, ...(digest !== undefined && { digest }) });
   }
 
   /** Lets go of all others. */
@@ -103,6 +147,25 @@ export function findBinary(path: string): FoundBinary {
   const realPath = realpathSync(path);
   const fd = openSync(realPath, pathOnly | constants.O_NONBLOCK);
   return { fd, realPath, stats: fstatSync(fd, { bigint: true }) };
+}
+
+/** The file that a process runs, also where it has been moved or removed. */
+function findRunning(pid: number): FoundBinary {
+  const fd = openSync(`/proc/${pid}/exe`, pathOnly | constants.O_NONBLOCK);
+  return { fd, realPath: realpathOf(fd), stats: fstatSync(fd, { bigint: true }) };
+}
+
+/** As the kernel calls it; with a word more where it is gone from there. */
+const realpathOf = (fd: number): string => readlinkSync(heldPath(fd));
+
+const identityOf = ({ dev, ino, size, mtimeNs }: BigIntStats): string => `${dev}:${ino}:${size}:${mtimeNs}`;
+
+function quietly<A>(find: () => A): A | undefined {
+  try {
+    return find();
+  } catch {
+    return undefined;
+  }
 }
 
 /** By which a file that is held open can be executed, whatever has become of its path: by this process's children. */

@@ -1,5 +1,6 @@
 /** The process effect of an epoch: one Envoy, from its spawn to its exit. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { StartOrder } from '../../../machines/agent/epoch.machine.ts';
@@ -12,12 +13,14 @@ import { standardOutput } from '../../runtime/standard-streams.ts';
 import { actorName } from '../../runtime/trace/known-actors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { AdminDirectory } from '../admin/admin-interfaces.ts';
+import type { AgentRecord } from './agent-record.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import type { BinaryPaths } from './envoy-binaries.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import { EnvoyLogRecords } from './envoy-log-records.ts';
+import { HeldEnvoy } from './held-envoy.ts';
 import type { OutOfMemoryCounter } from './out-of-memory.ts';
-import { type OutputChannels, openOutputChannels } from './output-channels.ts';
+import { type OutputChannels, openHeldChannels, openOutputChannels } from './output-channels.ts';
 import { readLines, readWholeLines } from './output-lines.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { ScratchParent } from './scratch-folder.ts';
@@ -39,6 +42,8 @@ export interface EnvoyProcessEnvironment {
   readonly outOfMemoryKills: OutOfMemoryCounter;
   /** Where the pipes to an Envoy have names for a moment. */
   readonly scratch: readonly ScratchParent[];
+  /** Where Envoys that outlive this agent are known from; absent: none does. */
+  readonly held?: Pick<AgentRecord, 'processStarts' | 'folderOf'>;
 }
 
 type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
@@ -72,33 +77,22 @@ function runEnvoy(
   run: StartOrder,
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void } {
-  const { flags, log, accessLog = standardOutput, table, admins, guard, outOfMemoryKills } = environment;
-  const channels = channelsFor(environment, run);
-  if ('problem' in channels) {
-    report({ type: 'process.failed', reason: channels.problem });
-    return { kill: () => {} };
-  }
-  const { binary } = channels;
-  const [file, ...args] = [...guard, binary, ...envoyArguments(flags, run)];
+  const { log, accessLog = standardOutput, table, admins, outOfMemoryKills } = environment;
   const killsBefore = outOfMemoryKills();
-  const child = startedBy(() =>
-    // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
-    // spawned it holds all the same. Not execa: its time-outs, buffers and clean-up are what an Envoy must not have.
-    spawn(file!, args, { stdio: ['ignore', channels.stdout.childEnd, channels.stderr.childEnd], detached: true }),
-  );
-  channels.release();
-  if ('problem' in child) {
-    report({ type: 'process.failed', reason: `${binary}: ${child.problem}` });
+  const started = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
+  if ('problem' in started) {
+    report({ type: 'process.failed', reason: started.problem });
     return { kill: () => {} };
   }
+  const { child, binary } = started;
   table.add(child, run);
   const startedAt = performance.now();
-  const hadTakenOver = watchTakeOver({ admins }, run);
+  const hadTakenOver = watchTakeOver({ admins, hadParent: run.adopted !== undefined }, run);
   const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
-    readLines(channels.stderr.stream ?? child.stderr, (line) => output.line(line)),
+    readLines(started.stderr, (line) => output.line(line)),
     // Envoy's own log goes to stderr: here is only what users let it write, access logs. It goes out untouched.
-    readWholeLines(channels.stdout.stream ?? child.stdout, (lines) => {
+    readWholeLines(started.stdout, (lines) => {
       accessLog.write(lines);
       return accessLog.relief(longestPauseMs);
     }),
@@ -108,11 +102,12 @@ function runEnvoy(
   let killedByUs = false;
   child.once('spawn', () => report({ type: 'process.spawned', pid: child.pid ?? 0 }));
   child.once('error', (error) => {
-    if (over || child.pid !== undefined) return;
+    if (over || (child.pid !== undefined && !(child instanceof HeldEnvoy))) return;
     over = true;
+    if (child instanceof HeldEnvoy) child.forget();
     report({ type: 'process.failed', reason: `${binary}: ${messageOf(error)}` });
   });
-  child.once('exit', async (code, signal) => {
+  child.once('exit', async (code: number | null, signal: NodeJS.Signals | null) => {
     const livedMs = Math.round(performance.now() - startedAt);
     const [tookOver] = await Promise.all([
       killedByUs ? false : hadTakenOver(),
@@ -127,6 +122,7 @@ function runEnvoy(
     const { lastWords, outOfMemory } = killed ?? { lastWords: output.lastWords(), outOfMemory: false };
     const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
     report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory, ...takeOver });
+    if (child instanceof HeldEnvoy) child.forget();
   });
   return {
     kill: (signal) => {
@@ -134,6 +130,67 @@ function runEnvoy(
       child.kill(signal);
     },
   };
+}
+
+/** A process and what it writes; null: that is not ours to read. */
+interface StartedEnvoy {
+  readonly child: ChildProcess | HeldEnvoy;
+  readonly binary: string;
+  readonly stdout: Readable | null;
+  readonly stderr: Readable | null;
+}
+
+function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): StartedEnvoy | { problem: string } {
+  const { flags, guard, held } = environment;
+  const binary = binaryFor(environment, run);
+  if ('problem' in binary) return binary;
+  const command = [...guard, binary.path, ...envoyArguments(flags, run)];
+  const started = startedBy(
+    () =>
+      (held && startHeld(held, environment, run, command)) ??
+      startAsChild(command, openOutputChannels(environment.scratch)),
+  );
+  if (!('problem' in started)) return { ...started, binary: binary.path };
+  return { problem: `Envoy cannot be started: ${started.problem}` };
+}
+
+/** Its parent is a shell, which outlives this agent. Undefined: there are no pipes that the next agent could open. */
+function startHeld(
+  held: Pick<AgentRecord, 'processStarts'>,
+  { scratch }: EnvoyProcessEnvironment,
+  run: StartOrder,
+  command: readonly string[],
+): Omit<StartedEnvoy, 'binary'> | undefined {
+  const channels = openHeldChannels(scratch);
+  if (channels === undefined) return undefined;
+  try {
+    const child = HeldEnvoy.start(held.processStarts(run, run.configFile), command, channels);
+    return { child, stdout: child.stdout, stderr: child.stderr };
+  } finally {
+    channels.release();
+  }
+}
+
+function startAsChild([file, ...args]: readonly string[], channels: OutputChannels): Omit<StartedEnvoy, 'binary'> {
+  try {
+    // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
+    // spawned it holds all the same. Not execa: its time-outs, buffers and clean-up are what an Envoy must not have.
+    const stdio = ['ignore', channels.stdout.childEnd, channels.stderr.childEnd] as const;
+    const child = spawn(file!, args, { stdio: [...stdio], detached: true });
+    const { stdout, stderr } = channels;
+    return { child, stdout: stdout.stream ?? child.stdout, stderr: stderr.stream ?? child.stderr };
+  } finally {
+    channels.release();
+  }
+}
+
+/** One that an agent before this one has started. */
+function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): StartedEnvoy | { problem: string } {
+  const folder = held?.folderOf(run);
+  const child = folder === undefined ? undefined : HeldEnvoy.adopt(folder);
+  if (child === undefined) return { problem: 'the Envoy that another agent has started cannot be found' };
+  queueMicrotask(() => child.emit('spawn'));
+  return { child, binary: run.binary, stdout: child.stdout, stderr: child.stderr };
 }
 
 /** What the kernel's counter says about a SIGKILL that this agent did not send. */
@@ -149,7 +206,7 @@ function byWhom(before: number | undefined, now: number | undefined): { lastWord
 }
 
 /** Most of what can go wrong is told by an event; arguments that are too long for the system are thrown. */
-function startedBy(start: () => ChildProcess): ChildProcess | { problem: string } {
+function startedBy<A>(start: () => A): A | { problem: string } {
   try {
     return start();
   } catch (error) {
@@ -157,16 +214,12 @@ function startedBy(start: () => ChildProcess): ChildProcess | { problem: string 
   }
 }
 
-/** The outputs of an Envoy that may be started now, or why it cannot be. */
-function channelsFor(
-  { binaries, scratch }: EnvoyProcessEnvironment,
-  run: StartOrder,
-): (OutputChannels & { binary: string }) | { problem: string } {
+/** What is to be started, or why it cannot be. */
+function binaryFor({ binaries }: EnvoyProcessEnvironment, run: StartOrder): { path: string } | { problem: string } {
   try {
-    const binary = binaries.pathOf(run.binary);
-    const why = whyNotExecutable(binary);
-    if (why !== undefined) return { problem: `Envoy cannot be started: ${binary} ${why}` };
-    return { ...openOutputChannels(scratch), binary };
+    const path = binaries.pathOf(run.binary);
+    const why = whyNotExecutable(path);
+    return why === undefined ? { path } : { problem: `Envoy cannot be started: ${path} ${why}` };
   } catch (error) {
     return { problem: `Envoy cannot be started: ${messageOf(error)}` };
   }

@@ -56,6 +56,31 @@ export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChann
   return { ...(pipes[0] ?? plain), release: () => release(pipes) };
 }
 
+/** Pipes to a process that outlives this one: who holds it holds their reading ends, too, and one more by which its end is known. */
+export interface HeldChannels {
+  /** `readEnd` is undefined where our standard output is a file. */
+  readonly stdout: OutputChannel & { readonly readEnd: number | undefined };
+  readonly stderr: NamedPipe;
+  readonly life: NamedPipe;
+  release(): void;
+}
+
+/**
+ * As {@link openOutputChannels}, for a process that outlives this one. Undefined where the host has no `mkfifo`: Node's own pipes cannot be
+ * opened by who comes after.
+ *
+ * @throws ChartpilotError FILE_UNWRITABLE when there is no place for them
+ */
+export function openHeldChannels(
+  scratch: readonly ScratchParent[],
+  ownOutputIsFile = isStandardOutputFile(),
+): HeldChannels | undefined {
+  const pipes = namedPipes(scratch, ownOutputIsFile ? 2 : 3);
+  const [stderr, life, stdout] = pipes;
+  if (stderr === undefined || life === undefined) return undefined;
+  return { stdout: stdout ?? { ...handedOn, readEnd: undefined }, stderr, life, release: () => release(pipes) };
+}
+
 const handedOn: OutputChannel = { childEnd: 'inherit', stream: undefined };
 const plain: OutputChannel = { childEnd: 'pipe', stream: undefined };
 
@@ -72,9 +97,11 @@ function canBeOpened(path: string): boolean {
   }
 }
 
-interface NamedPipe extends OutputChannel {
+export interface NamedPipe extends OutputChannel {
   readonly childEnd: FileDescriptor;
   readonly stream: Readable;
+  /** What `stream` reads from. */
+  readonly readEnd: FileDescriptor;
 }
 
 /** Their names are gone before anybody else could use them. */
@@ -104,10 +131,10 @@ function openAll(paths: readonly string[]): NamedPipe[] {
 
 function openPipe(path: string): NamedPipe {
   // The reading end first, without waiting for a writer; then the writing end finds its reader.
-  const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK) as FileDescriptor;
   try {
     const childEnd = openSync(path, constants.O_WRONLY) as FileDescriptor;
-    return { childEnd, stream: new Socket({ fd: readEnd, readable: true, writable: false }) };
+    return { childEnd, readEnd, stream: new Socket({ fd: readEnd, readable: true, writable: false }) };
   } catch (error) {
     closeSync(readEnd);
     throw error;

@@ -2,7 +2,6 @@
  * Every Envoy that was started and has not been seen to exit. It lies outside the statecharts: whatever a failed chart
  * leaves behind is ended from here (design.md, "a safety net under the charts").
  */
-import type { ChildProcess } from 'node:child_process';
 
 export interface RunningEnvoy {
   readonly pid: number;
@@ -12,17 +11,26 @@ export interface RunningEnvoy {
   readonly startedAt: number;
 }
 
-/** What the table needs of a child process. */
-type Child = Pick<ChildProcess, 'pid' | 'once' | 'kill'>;
+/** What the table needs of a process. */
+interface Child {
+  readonly pid?: number | undefined;
+  kill(signal: NodeJS.Signals): boolean;
+  once(event: 'exit' | 'spawn' | 'error', listener: () => void): unknown;
+}
 
 export class ProcessTable {
   readonly #running = new Map<Child, RunningEnvoy>();
 
   /** From the moment of its spawn until its exit event the process is in the table. */
   add(child: Child, { epoch, baseId }: Pick<RunningEnvoy, 'epoch' | 'baseId'>): void {
-    const { pid } = child;
-    if (pid === undefined) return;
-    this.#running.set(child, { pid, epoch, baseId, startedAt: performance.now() });
+    if (child.pid === undefined) return;
+    // Of one that is not our own child it is known a moment later.
+    const running = { epoch, baseId, startedAt: performance.now(), pid: child.pid };
+    this.#running.set(child, running);
+    child.once('spawn', () => {
+      running.pid = child.pid ?? running.pid;
+    });
+    child.once('error', () => this.#running.delete(child));
     child.once('exit', () => this.#running.delete(child));
   }
 
@@ -48,7 +56,9 @@ export class ProcessTable {
    */
   async endAll(limitMs = 10_000): Promise<RunningEnvoy[]> {
     const left = this.list();
-    const exits = [...this.#running.keys()].map((child) => new Promise((resolve) => child.once('exit', resolve)));
+    const exits = [...this.#running.keys()].map(
+      (child) => new Promise<void>((resolve) => child.once('exit', () => resolve())),
+    );
     this.killAll();
     let timer: NodeJS.Timeout | undefined;
     const limit = new Promise((resolve) => {

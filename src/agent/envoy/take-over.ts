@@ -8,6 +8,8 @@ import { isMarkedInitializing } from './shared-memory.ts';
 export interface TakeOverEnvironment {
   readonly admins: AdminDirectory;
   readonly sharedMemoryDir?: string;
+  /** Its parent answered before, as an agent knows that came later and cannot ask any more. */
+  readonly hadParent?: boolean;
 }
 
 /** An Envoy that serves answers in a few milliseconds, on a busy machine later; a child needs longer than that to attach. */
@@ -23,14 +25,15 @@ const askLimitMs = 500;
  * moment of being live, spec/envoy-hot-restart.md facts 1 and 2). False where nobody can tell.
  */
 export function watchTakeOver(
-  { admins, sharedMemoryDir }: TakeOverEnvironment,
+  { admins, sharedMemoryDir, hadParent = false }: TakeOverEnvironment,
   { epoch, baseId }: { readonly epoch: number; readonly baseId: number },
 ): () => Promise<boolean> {
   if (epoch === 0) return () => Promise.resolve(false);
   const admin = admins.of(baseId);
   const before = admin.state(askFirstLimitMs);
   return async () => {
-    if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(await before).answered) return false;
+    if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(hadParent || (await before).answered))
+      return false;
     return (await admin.isClosed(askLimitMs)) && isMarkedInitializing(baseId, sharedMemoryDir) === false;
   };
 }

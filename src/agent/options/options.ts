@@ -52,6 +52,8 @@ export interface ProxyOptions {
   readonly hotRestart: boolean;
   /** Another Envoy at the path of its binary is taken up without an order. */
   readonly watchBinary: boolean;
+  /** An Envoy outlives an agent that is killed, and the next agent of the container takes it over (LIVE_RESTORE). */
+  readonly liveRestore: boolean;
   readonly baseId: number | undefined;
   /** Of an Envoy that comes up beside one that takes no child; 0: a free port. */
   readonly spareAdminPort: number;

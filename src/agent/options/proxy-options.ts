@@ -16,6 +16,7 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { dnsOptions } from '../dns/dns-options.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
+import { startedByLauncher } from '../signals.ts';
 import { statusOptions } from '../status/status-options.ts';
 import { localAddresses, proxyAddresses } from './addresses.ts';
 import { bootstrapTemplate } from './bootstrap-template.ts';
@@ -132,6 +133,7 @@ export function resolveProxyOptions({
     restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),
     hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, errors) === 'on',
     watchBinary: choice('--watchBinary', ['on', 'off'], flags.watchBinary, errors) === 'on',
+    liveRestore: liveRestore(env, runsEnvoy, errors, warnings),
     baseId: baseIdOf(flags, errors),
     spareAdminPort: spareAdminPort(flags, errors),
     exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, errors),
@@ -147,6 +149,17 @@ export function resolveProxyOptions({
     warnings.push('parentShutdownDuration is shorter than drainDuration: a hot restart cuts requests that still run');
   }
   return options;
+}
+
+/** Somebody has to start the next agent, and to be the parent of what the last one has left: bin/pilot-agent as the first process. */
+function liveRestore(env: NodeJS.ProcessEnv, runsEnvoy: boolean, errors: OptionErrors, warnings: string[]): boolean {
+  const isAskedFor = switchOf('LIVE_RESTORE', env, errors);
+  if (!isAskedFor || !runsEnvoy) return false;
+  if (startedByLauncher(env)) return true;
+  warnings.push(
+    'LIVE_RESTORE has no effect: bin/pilot-agent is not the first process of a container; an Envoy ends with its agent',
+  );
+  return false;
 }
 
 /** The flag counts only where the configuration is silent. */

@@ -6,6 +6,7 @@ import type {
   BinaryChanged,
   BinaryRejected,
   BinaryWithdrawn,
+  EpochsAdopted,
   FilesMissing,
   RestartDecided,
   RestartEnded,
@@ -16,7 +17,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 /** @returns undefined for a record that is about something else */
 export function restartLogLine(record: TraceRecord): LogLine | undefined {
   const restart = restartIn(record);
-  if (restart === undefined) return missingFilesLine(record) ?? binaryLine(record);
+  if (restart === undefined) return missingFilesLine(record) ?? adoptionLine(record) ?? binaryLine(record);
   const { name, reason, how } = restart;
   const fields = { 'restart.reason': reason, 'restart.how': how };
   if (restart.type === 'restart.decided') {
@@ -36,6 +37,17 @@ function missingFilesLine(record: TraceRecord): LogLine | undefined {
   const which = files.join(', ');
   if (awaited) return { level: 'info', line: `waiting for ${which}`, fields: { waitedMs } };
   return { level: 'warn', line: `Envoy is started without ${which}`, fields: { waitedMs } };
+}
+
+function adoptionLine(record: TraceRecord): LogLine | undefined {
+  if (record.kind !== 'event' || record.to !== 'agent' || record.event.type !== 'epochs.adopted') return undefined;
+  const { names } = record.event as unknown as EpochsAdopted;
+  const fields = { epochs: names.join(', ') };
+  return {
+    level: 'warn',
+    line: 'the agent before this one was killed; this one took over the Envoys that it left',
+    fields,
+  };
 }
 
 function binaryLine(record: TraceRecord): LogLine | undefined {

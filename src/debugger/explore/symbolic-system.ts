@@ -115,6 +115,30 @@ export class SymbolicSystem implements ActorHome {
     this.#roots = this.#roots.filter((other) => other !== root);
   }
 
+  /**
+   * A root whose process is killed: nothing of it happens any more, and none of its effects is told so. How long its timers had run is known to
+   * whoever arms one of the same name.
+   */
+  kill(root: AnyActorRef): void {
+    for (const actor of [...family(root)].toReversed()) retire(actor);
+    for (const [name, { source }] of this.#timers) {
+      if (source.system !== root.system) continue;
+      this.#timers = without(this.#timers, name);
+      this.#zone = this.#zone.as(name, 'mark');
+    }
+    this.forget(root);
+  }
+
+  /** Forgets how long timers of a killed root had run. */
+  forgetKilled(names: readonly string[]): void {
+    for (const name of names) if (!this.#timers.has(name)) this.#zone = this.#zone.cancel(name);
+  }
+
+  /** The names of its timers. */
+  timersOf(root: AnyActorRef): string[] {
+    return [...this.#timers].flatMap(([name, { source }]) => (source.system === root.system ? [name] : []));
+  }
+
   get zone(): Zone {
     return this.#zone;
   }
@@ -205,7 +229,9 @@ export class SymbolicSystem implements ActorHome {
     const name = this.#nameOf(timer);
     if (this.#silences(name)) return;
     this.#timers = new Map(this.#timers).set(name, timer);
-    this.#zone = this.#zone.arm(name, delay);
+    if (!this.#zone.has(name)) this.#zone = this.#zone.arm(name, delay);
+    else if (this.#zone.hasPassed(name)) this.#zone = this.#zone.cancel(name).arm(name, 0);
+    else this.#zone = this.#zone.as(name, 'exact');
   }
 
   #cancel(source: AnyActorRef, id: string): void {

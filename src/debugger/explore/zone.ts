@@ -66,6 +66,14 @@ export class Zone {
     return new Zone(this.#deadlines.toSpliced(gone - 1, 1), next);
   }
 
+  /** The same moment, which is only asked about from now on, or is a deadline again. Of the timings, those remain in which it is not over. */
+  as(name: string, kind: DeadlineKind): Zone {
+    const index = this.#indexOf(name);
+    const next = this.#bounds.slice();
+    if (kind !== 'mark') tighten(next, this.#size, 0, index, 0);
+    return new Zone(this.#deadlines.with(index - 1, { name, kind }), next);
+  }
+
   /** The timers that may be the next to fire: no other deadline must come before. */
   firable(): string[] {
     return this.#deadlines

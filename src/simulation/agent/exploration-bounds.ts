@@ -36,6 +36,8 @@ export interface ExplorationOptions {
   readonly watchFails?: boolean;
   /** Another Envoy may be put at the path of the binary: one that fits, or, as a fault, one that does not. */
   readonly binaryReplaced?: boolean;
+  /** The agent may be killed, which leaves its Envoys running; another one follows it. */
+  readonly agentKilled?: boolean;
   /** People are told what an Envoy waits for. Nothing else comes of it, so it is left out where it is not said. */
   readonly notices?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;

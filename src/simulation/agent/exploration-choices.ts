@@ -11,6 +11,8 @@ export interface Situation {
   readonly zone: Zone;
   /** The watch of the certificate directory may fail or hang, and the directory may go and come. */
   readonly watchFails: boolean;
+  /** The agent may be killed. */
+  readonly mayBeKilled: boolean;
   /** Nothing is asked any more of an agent that is past the point of no return. */
   readonly agentEnds: boolean;
 }
@@ -22,7 +24,9 @@ export const isTrigger = (name: string): boolean =>
 const free = (name: string): Choice => ({ name, free: true });
 const bounded = (name: string): Choice => ({ name, free: false });
 
-export function* choicesIn({ state: s, host, zone, watchFails, agentEnds }: Situation): Generator<Choice> {
+export function* choicesIn({ state: s, host, zone, watchFails, mayBeKilled, agentEnds }: Situation): Generator<Choice> {
+  if (s.gone !== undefined) yield free('next');
+  else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
   // Also during a pause of the watch, which finds it afterwards.
   const mayChange = (watchFails || s.watch !== undefined) && !s.away;
   if (s.stop === 'not ordered' && !agentEnds) {

@@ -1,6 +1,6 @@
 /** The agent's machines with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
 import type { AnyActorRef } from 'xstate';
-import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import { agentMachine, type ClaimedIds } from '../../../machines/agent/agent.machine.ts';
 import {
   type BinaryCheck,
   type BinaryCheckOrder,
@@ -12,6 +12,7 @@ import {
   epochMachine,
   type Prepared,
   type PrepareOrder,
+  type ProbeOrder,
   type StartOrder,
 } from '../../../machines/agent/epoch.machine.ts';
 import type {
@@ -43,6 +44,8 @@ export type WatchOrder = { directory: string; seen: string | null };
 export interface EffectWorld {
   /** Signals are heard, or no more. */
   listening(self: AnyActorRef | undefined): void;
+  /** What the agent begins with. Absent: nothing was there before it. */
+  claim?(baseIds: number[]): ClaimedIds;
   /** A directory is watched, or no more. */
   watching(watch: Running<WatchOrder>, on: boolean): void;
   /** Files that the first start needs are waited for, or no more. Absent: they are there. */
@@ -63,7 +66,7 @@ export interface EffectWorld {
   signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
   /** The effect is stopped: nobody waits for the process any more. */
   abandon(effect: Running<EpochRun>): void;
-  probing(effect: Running<EpochRun>, on: boolean): void;
+  probing(effect: Running<ProbeOrder>, on: boolean): void;
   /** The status port is open, or no more. */
   openStatus?(http: AnyActorRef | undefined): void;
   orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyAsk | ReadinessAnswer): void;
@@ -121,8 +124,8 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
         start: (effect) => world(effect).listening(effect.self),
         stop: (effect) => world(effect).listening(undefined),
       }),
-      claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>(({ self }) =>
-        settle(self, { value: { baseIds, sweptFiles: [] } }),
+      claimBaseIds: scriptedPromise<ClaimedIds, undefined>((call) =>
+        settle(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
       ),
       releaseBaseIds: scriptedPromise<void, { baseIds: number[] }>((call) => world(call).release(call)),
       status: machines.status.provide({
@@ -236,7 +239,7 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
         receive: (effect, { signal }) => world(effect).signal(effect, signal),
         stop: (effect) => world(effect).abandon(effect),
       }),
-      probe: scriptedCallback<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>({
+      probe: scriptedCallback<ProbeLook | ProbeExplain, ProbeOrder>({
         start: (effect) => world(effect).probing(effect, true),
         receive: (effect, order) =>
           order.type === 'probe.look' ? world(effect).lookNow(effect, order) : world(effect).explain(effect),

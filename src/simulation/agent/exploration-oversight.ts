@@ -233,7 +233,7 @@ export class Oversight {
       stopOrdered: state.stop !== 'not ordered',
       stopDeadlinePassed: state.stop === 'deadline passed' || zone.hasPassed(stopDeadline),
       isOverdue: (parent) => zone.hasPassed(deadlineOf(parent)),
-      agentEnds: this.agentEnds,
+      agentEnds: this.agentEnds || state.gone !== undefined,
       hurried: state.hurried,
       mayWaitForEver: this.#mayWaitForEver,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,

@@ -1,8 +1,10 @@
 /** What an exploration keeps beside the actors, the host and the time: what was asked of the agent, and who waits for an answer. */
 import type { AnyActorRef } from 'xstate';
+import type { KeptKnowledge } from '../../../machines/agent/adoption.ts';
 import type { Violation } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { Bounds } from './exploration-bounds.ts';
+import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import { firstBinary, type Generation } from './simulated-process.ts';
 
 /** Immutable: every change makes a new one. */
@@ -69,6 +71,17 @@ export interface WorldState {
   /** The next start fails: the operating system has no process to give. */
   readonly unspawnable: boolean;
   readonly violations: readonly Violation[];
+  /** The agent was killed, and the next one is not there yet. */
+  readonly gone: Gone | undefined;
+}
+
+/** What an agent that was killed has left, beside its Envoys. */
+export interface Gone {
+  readonly knowledge: KeptKnowledge;
+  /** Its timers: they say for how long what it began has been going on. */
+  readonly timers: readonly string[];
+  /** How those ended that nobody saw, by their names. */
+  readonly ends: ReadonlyMap<string, ProcessEnd & { readonly tookOverWithinMs?: number }>;
 }
 
 export function firstState({ triggers, faults, stops }: Bounds): WorldState {
@@ -110,6 +123,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     adminOf: undefined,
     unspawnable: false,
     violations: [],
+    gone: undefined,
   };
 }
 
@@ -125,7 +139,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
 export function keyOfState(s: WorldState, mostFailures: number): string {
   const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
   if (s.stop !== 'not ordered')
-    return `${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
+    return `${keyOfGone(s)}${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
   const failures = Math.min(s.failures, mostFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
@@ -137,7 +151,13 @@ export function keyOfState(s: WorldState, mostFailures: number): string {
     s.binary === 0
       ? ''
       : `binary ${s.binary}${s.misfit ? '!' : ''}${s.everLive ? 'L' : ''} ${[...s.failedBinaries].sort()} ${[...s.withdrawn].sort()} ${[...s.proven].sort()};`;
-  return `${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
+  return `${keyOfGone(s)}${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
+}
+
+function keyOfGone({ gone }: WorldState): string {
+  if (gone === undefined) return '';
+  const knowledge = JSON.stringify(gone.knowledge, (name, value: unknown) => (history.has(name) ? undefined : value));
+  return `gone ${generations(knowledge)} ${[...gone.ends.keys()].sort()} `;
 }
 
 /** What is constant, or says only how things came to be. */

@@ -4,9 +4,12 @@
  * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
  */
 import type { AnyActorRef } from 'xstate';
+import { type Adoption, knowledgeOf } from '../../../machines/agent/adoption.ts';
+import type { ClaimedIds } from '../../../machines/agent/agent.machine.ts';
 import type { BinaryCheck } from '../../../machines/agent/binary-watcher.machine.ts';
-import type { PrepareOrder, StartOrder } from '../../../machines/agent/epoch.machine.ts';
+import type { PrepareOrder, ProbeOrder, StartOrder } from '../../../machines/agent/epoch.machine.ts';
 import type { HttpOrder, ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
+import type { SupervisorContext } from '../../../machines/agent/supervisor-context.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
@@ -30,13 +33,16 @@ import {
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
 import { byRank, filesThatAreRead, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
-import { SimulatedHost, type SimulatedProcess } from './simulated-host.ts';
+import type { ProcessEnd } from './simulated-envoy.machine.ts';
+import { SimulatedHost, type SimulatedProcess, takeOverOf } from './simulated-host.ts';
 import { mayBeHeldBack } from './simulated-process.ts';
 
 /** A probe comes by so often, and hears the answer (src/agent/admin/live-probe.ts). */
 const probeMs = 300;
 /** So long a reading of the files takes at most, unless it is never answered. */
 const readMs = 5_000;
+/** Another agent follows one that was killed. */
+const nextAgentMs = 2_000;
 /** And a preparation, by the limits of what it asks. */
 const preparationMs = 35_000;
 /** Who is told to look has an answer in so much time, if there is one. */
@@ -50,7 +56,8 @@ interface Run {
 export class ExplorationWorld implements World, EffectWorld {
   readonly #system = new SymbolicSystem();
   readonly #host: SimulatedHost;
-  readonly #agent: AnyActorRef;
+  readonly #begin: () => AnyActorRef;
+  #agent: AnyActorRef;
   readonly #oversight: Oversight;
   readonly #firstBaseId: number | undefined;
   readonly #exactTimes: boolean;
@@ -59,6 +66,8 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #filesLate: boolean;
   readonly #readingHangs: boolean;
   readonly #watchFails: boolean;
+  readonly #agentKilled: boolean;
+  readonly #parentShutdownMs: number;
   readonly #mostFailures: number;
   #state: WorldState;
   readonly #asked = new Set<string>();
@@ -73,21 +82,30 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#filesLate = options.filesLate ?? false;
     this.#readingHangs = options.readingHangs ?? false;
     this.#watchFails = options.watchFails ?? false;
+    this.#agentKilled = options.agentKilled ?? false;
+    this.#parentShutdownMs = settings.parentShutdownMs;
     this.#firstBaseId = baseIds[0];
     this.#mostFailures = settings.retry.budget + 1;
     this.#state = firstState(bounds);
     // Time spent is no part of a state, only of a trace.
     if (options.timed === true) this.#system.arm(beginning, 0, 'mark');
     this.#oversight = this.#beginOversight({ settings, baseIds, invariants: options.invariants ?? invariants });
-    this.#host = new SimulatedHost(this.#system, this.#oversight.hostWatch, settings.parentShutdownMs);
-    this.#agent = this.#system.start(agent, {
-      id: 'agent',
-      input: { settings },
-      inspect,
-      silences: (timer) => options.notices !== true && isNotice(timer),
-      created: (root) => worldOf.set(root.system, this),
-      overhear: (event) => this.#oversight.hear(event),
-    });
+    const watch = this.#oversight.hostWatch;
+    const left: typeof watch.left = (process, end) => {
+      this.#noteUnseen(process, end);
+      watch.left(process, end);
+    };
+    this.#host = new SimulatedHost(this.#system, { ...watch, left }, settings.parentShutdownMs);
+    this.#begin = () =>
+      this.#system.start(agent, {
+        id: 'agent',
+        input: { settings: { ...settings, liveRestore: this.#agentKilled } },
+        inspect,
+        silences: (timer) => options.notices !== true && isNotice(timer),
+        created: (root) => worldOf.set(root.system, this),
+        overhear: (event) => this.#oversight.hear(event),
+      });
+    this.#agent = this.#begin();
     this.#settle();
   }
 
@@ -144,11 +162,13 @@ export class ExplorationWorld implements World, EffectWorld {
   save(): () => void {
     const state = this.#state;
     const choices = this.#choices;
+    const agent = this.#agent;
     const system = this.#system.save();
     const host = this.#host.save();
     return () => {
       this.#state = state;
       this.#choices = choices;
+      this.#agent = agent;
       system();
       host();
     };
@@ -206,7 +226,16 @@ export class ExplorationWorld implements World, EffectWorld {
     return { binary: name, description: '' };
   }
 
+  claim(baseIds: number[]): ClaimedIds {
+    const adoption = this.#adoption();
+    return { baseIds, sweptFiles: [], ...(adoption && { adoption }) };
+  }
+
   preparing({ input, self }: Running<PrepareOrder>): void {
+    if (input.adopted !== undefined) {
+      settle(self, { value: input.adopted });
+      return;
+    }
     this.#oversight.judge((invariant, observed) => invariant.preparing?.(input, observed));
     this.#host.noteTry(input.baseId);
     this.#set({ preparing: new Map(this.#state.preparing).set(this.#nameOf(input), self) });
@@ -221,6 +250,10 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   spawn({ input, self }: Running<StartOrder>): void {
+    if (input.adopted !== undefined) {
+      this.#adopt(input, self);
+      return;
+    }
     if (this.#state.unspawnable) {
       this.#host.noteNoProcess(input.baseId);
       report(self, { type: 'process.failed', reason: 'EAGAIN' });
@@ -243,7 +276,11 @@ export class ExplorationWorld implements World, EffectWorld {
     if (process !== undefined) this.#host.kill(process);
   }
 
-  probing({ input, self }: Running<Run>, on: boolean): void {
+  probing({ input, self }: Running<ProbeOrder>, on: boolean): void {
+    if (input.adopted?.live) {
+      if (on) report(self, { type: 'probe.passed', timeToLiveMs: 0 });
+      return;
+    }
     const { probes } = this.#state;
     const name = this.#nameOf(input);
     if (on) this.#set({ probes: new Map(probes).set(name, self) });
@@ -333,6 +370,12 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#oversight.orderStop();
         this.#raise('SIGTERM');
         return;
+      case 'kill':
+        this.#killAgent();
+        return;
+      case 'next':
+        this.#beginNext();
+        return;
       case 'came':
         this.#filesCame();
         return;
@@ -391,6 +434,75 @@ export class ExplorationWorld implements World, EffectWorld {
       default:
         this.#happen(kind, this.#host.byLabel(subject));
     }
+  }
+
+  /** What it knew is written as soon as it knows it; who waits for an answer is no more. */
+  #killAgent(): void {
+    const supervisor = (this.agentSnapshot.children as Record<string, AnyActorRef | undefined>).supervisor;
+    this.#spendFault();
+    const knowledge = knowledgeOf(supervisor?.getSnapshot().context as SupervisorContext);
+    const timers = this.#system.timersOf(this.#agent);
+    this.#system.kill(this.#agent);
+    const none = new Map<string, never>();
+    this.#set({
+      gone: { knowledge, timers, ends: new Map() },
+      ...{ signals: undefined, watch: undefined, binaryWatch: undefined, waiting: undefined, reading: undefined },
+      ...{ http: undefined, adminOf: undefined, repairing: undefined, releasing: undefined, restart: undefined },
+      ...{ preparing: none, unprepared: new Set<string>(), probes: none, looking: none, failures: 0 },
+    });
+  }
+
+  /** The launcher starts another one, and tells it once more to end if it has been told so. */
+  #beginNext(): void {
+    const timers = this.#state.gone?.timers ?? [];
+    this.#agent = this.#begin();
+    this.#system.forgetKilled(timers.filter((name) => !isOverdueTimer.test(name)));
+    this.#set({ gone: undefined });
+    if (this.#state.stop !== 'not ordered') this.#raise('SIGTERM');
+  }
+
+  /** When a parent is overdue counts from before its agent was killed, but only for that parent. */
+  #forgetOverdue(): void {
+    for (const timer of this.#system.zone.names('mark')) {
+      const [, name] = isOverdueTimer.exec(timer) ?? [];
+      if (name !== undefined && !this.#host.processes.some(({ label }) => label === name)) this.#system.disarm(timer);
+    }
+  }
+
+  #noteUnseen(process: SimulatedProcess, end: ProcessEnd): void {
+    const { gone } = this.#state;
+    if (gone === undefined) return;
+    const ends = new Map(gone.ends).set(this.#nameOf(process), { ...end, ...takeOverOf(process) });
+    this.#set({ gone: { ...gone, ends } });
+  }
+
+  #adoption(): Adoption | undefined {
+    const { gone } = this.#state;
+    if (gone === undefined) return undefined;
+    const { zone } = this.#system;
+    const isThere = (run: Run): boolean => this.#processOf(run) !== undefined || gone.ends.has(this.#nameOf(run));
+    const epochs = gone.knowledge.epochs.filter(isThere).map((epoch) => {
+      const runs = zone.has(`${epoch.name}.${epoch.phase === 'leaving' ? 'parentDue' : 'linger'}`);
+      return {
+        ...epoch,
+        configFile: 'envoy.json',
+        elapsedMs: runs || epoch.phase === 'live' ? 0 : this.#parentShutdownMs,
+      };
+    });
+    return epochs.length === 0 ? undefined : { ...gone.knowledge, epochs };
+  }
+
+  #adopt(run: Run, effect: AnyActorRef): void {
+    const process = this.#processOf(run);
+    if (process !== undefined) this.#host.adopt(process, effect);
+    report(effect, { type: 'process.spawned', pid: process?.pid ?? 0 });
+    const end = this.#state.gone?.ends.get(this.#nameOf(run));
+    if (process === undefined && end !== undefined)
+      this.#host.tellLater(() => report(effect, { type: 'process.exited', ...end }));
+  }
+
+  #processOf({ epoch, baseId }: Run): SimulatedProcess | undefined {
+    return this.#host.processes.find((other) => other.epoch === epoch && other.baseId === baseId);
   }
 
   #see(name: string): void {
@@ -561,6 +673,7 @@ export class ExplorationWorld implements World, EffectWorld {
       settle(releasing, { value: undefined });
     }
     this.#armNature();
+    this.#forgetOverdue();
     this.#oversight.noteTime();
     this.#system.elapse();
     this.#choices = undefined;
@@ -598,6 +711,7 @@ export class ExplorationWorld implements World, EffectWorld {
     for (const name of this.#state.preparing.keys()) {
       if (!this.#state.unprepared.has(name)) due.set(`preparation of ${name}`, preparationMs);
     }
+    if (this.#state.gone !== undefined) due.set('the next agent', nextAgentMs);
     if (this.#state.reading !== undefined) due.set('reading of the files', readMs);
     for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`look at ${name}`, lookMs);
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
@@ -628,7 +742,8 @@ export class ExplorationWorld implements World, EffectWorld {
       host: this.#host,
       zone: this.#system.zone,
       watchFails: this.#watchFails,
-      agentEnds: this.#oversight.agentEnds,
+      mayBeKilled: this.#agentKilled,
+      agentEnds: this.#oversight.agentEnds || this.#state.gone !== undefined,
     };
   }
 
@@ -639,7 +754,8 @@ export class ExplorationWorld implements World, EffectWorld {
   };
 
   #isOver(): boolean {
-    return this.#agent.getSnapshot().status !== 'active' || this.#state.violations.length > 0;
+    const hasEnded = this.#state.gone === undefined && this.#agent.getSnapshot().status !== 'active';
+    return hasEnded || this.#state.violations.length > 0;
   }
 
   /** As the supervisor calls its actor, without `epoch-`. */
@@ -653,6 +769,7 @@ export class ExplorationWorld implements World, EffectWorld {
 }
 
 const beginning = 'beginning';
+const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
 /** Of what an epoch's Envoy waits for. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
 

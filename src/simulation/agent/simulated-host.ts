@@ -107,6 +107,11 @@ export class SimulatedHost {
     return this.processes.find((process) => process.effect === effect);
   }
 
+  /** Another agent follows it from now on. */
+  adopt(process: SimulatedProcess, effect: AnyActorRef): void {
+    this.#change(process, { effect });
+  }
+
   /** Starts an Envoy. */
   spawn(run: SpawnOrder): SimulatedProcess {
     this.#watch.spawning(run);
@@ -405,6 +410,11 @@ export class SimulatedHost {
     });
   }
 
+  /** Of something that is over already. */
+  tellLater(tell: () => void): void {
+    this.#news.push(tell);
+  }
+
   /** Tells of the exits so far: not from inside the chart that ended. */
   tellNews(): void {
     for (let tell = this.#news.shift(); tell !== undefined; tell = this.#news.shift()) tell();
@@ -508,7 +518,7 @@ export class SimulatedHost {
 }
 
 /** As the shared memory tells it afterwards, whether or not a probe came by in time. */
-function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
+export function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
   return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }
 

@@ -1,0 +1,167 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { KeptKnowledge } from '../../../machines/agent/adoption.ts';
+import type { EpochRecord } from '../../../machines/agent/epoch-record.ts';
+import { temporaryFolder, temporaryScratch } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { AgentRecord, parseRecord } from './agent-record.ts';
+import { startTimeOf } from './base-ids.ts';
+import { HeldEnvoy, withdrawStart } from './held-envoy.ts';
+import { openHeldChannels } from './output-channels.ts';
+
+const live: EpochRecord = {
+  ...{ name: 'epoch-0', epoch: 0, baseId: 7, digest: 'd', binary: 'first', orders: 0 },
+  ...{ phase: 'live', doomed: false },
+};
+
+const knows = (...epochs: EpochRecord[]): KeptKnowledge => ({
+  ...{ desired: { digest: 'd', orders: 0, binary: 'first' }, epochs, recovery: 'none' },
+  ...{ provenDigest: 'd', provenBinary: 'first' },
+});
+
+const sources = { binaries: { describe: () => [] }, sparePort: () => undefined };
+
+function runDirectory(): string {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  return folder.path;
+}
+
+/** An agent that has a process for epoch 0: `sleep`, which nobody else is the parent of. */
+async function agentWithProcess(): Promise<{
+  runDir: string;
+  directory: string;
+  held: HeldEnvoy;
+  record: AgentRecord;
+}> {
+  const runDir = runDirectory();
+  const record = new AgentRecord(runDir);
+  record.keep([7, 8], sources);
+  record.supervisorKnows(knows({ ...live, phase: 'starting' }));
+  const channels = openHeldChannels(temporaryScratch(), false)!;
+  const held = HeldEnvoy.start(record.processStarts(live, 'envoy.json'), ['sleep', '60'], channels);
+  channels.release();
+  onTestFinished(() => void held.kill('SIGKILL'));
+  await new Promise<void>((resolve) => held.once('spawn', resolve));
+  record.supervisorKnows(knows(live));
+  return { runDir, directory: join(runDir, readdirSync(runDir)[0]!), held, record };
+}
+
+const isAlive = (pid: number | undefined): boolean => pid !== undefined && startTimeOf(pid) !== undefined;
+
+describe('what a killed agent leaves', () => {
+  test('is found whole by the next one, with what runs and for how long', async () => {
+    const { runDir, held } = await agentWithProcess();
+    const found = await new AgentRecord(runDir).read();
+    expect(found).toMatchObject({ baseIds: [7, 8], spareAdminPort: null });
+    expect(found?.adoption.epochs).toEqual([{ ...live, configFile: 'envoy.json', elapsedMs: expect.any(Number) }]);
+    expect(found?.pidOf(live)).toBe(held.pid);
+  });
+
+  test('is nothing where an agent has ended in order', async () => {
+    const { runDir, record, held } = await agentWithProcess();
+    held.kill('SIGKILL');
+    await new Promise((resolve) => held.once('exit', resolve));
+    record.close();
+    expect(readdirSync(runDir)).toEqual([]);
+    expect(new AgentRecord(runDir).isThere).toBe(false);
+  });
+
+  test('lacks an epoch whose process was never started', async () => {
+    const { runDir, record } = await agentWithProcess();
+    record.supervisorKnows(knows(live, { ...live, name: 'epoch-1', epoch: 1, phase: 'starting' }));
+    const found = await new AgentRecord(runDir).read();
+    expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
+  });
+
+  test.each([
+    ['cut short', (text: string) => text.slice(0, text.length / 2)],
+    ['of another format', (text: string) => text.replace('"format":1', '"format":2')],
+    ['empty', () => ''],
+    ['no object', () => '[]'],
+    ['longer than any', (text: string) => `${text}${' '.repeat(70_000)}`],
+    ['of an epoch twice', (text: string) => text.replace(/"epochs":\[(.*?)\]/, '"epochs":[$1,$1]')],
+    ['of a folder elsewhere', (text: string) => text.replace(/"folder":"/g, '"folder":"../')],
+    ['of a base id that it does not have', (text: string) => text.replace('"baseIds":[7,8]', '"baseIds":[8,9]')],
+    ['of a phase that there is not', (text: string) => text.replace('"live"', '"asleep"')],
+    ['of no process that it has a folder for', (text: string) => text.replace(/"processes":\[.*?\]/, '"processes":[]')],
+  ])('is ended, not believed, where the record is %s', async (_, change) => {
+    const { runDir, directory, held } = await agentWithProcess();
+    const file = join(directory, 'record.json');
+    const text = readFileSync(file, 'utf8');
+    expect(change(text)).not.toBe(text);
+    writeFileSync(file, change(text));
+    expect(await new AgentRecord(runDir).read()).toBeUndefined();
+    await eventually('its process is gone', () => !isAlive(held.pid));
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test('is ended where another folder lies beside those of the record', async () => {
+    const { runDir, directory, held } = await agentWithProcess();
+    mkdirSync(join(directory, 'envoy-7-9-1-1-1'));
+    expect(await new AgentRecord(runDir).read()).toBeUndefined();
+    await eventually('its process is gone', () => !isAlive(held.pid));
+  });
+
+  test('names a process of another start time: that one is left alone', async () => {
+    const { runDir, directory, held } = await agentWithProcess();
+    const folder = readdirSync(directory).find((name) => name.startsWith('envoy-'))!;
+    writeFileSync(join(directory, folder, 'envoy'), `${process.pid} 1\n`);
+    writeFileSync(join(directory, 'record.json'), '');
+    expect(await new AgentRecord(runDir).read()).toBeUndefined();
+    expect(isAlive(process.pid)).toBe(true);
+    expect(isAlive(held.pid)).toBe(true);
+  });
+});
+
+test('an adopted process tells its exit code, also where it has ended before', async () => {
+  const runDir = runDirectory();
+  const start = (...command: string[]): HeldEnvoy => {
+    const channels = openHeldChannels(temporaryScratch(), false)!;
+    const held = HeldEnvoy.start(join(runDir, `envoy-${command.join('-').replace(/\W/g, '-')}`), command, channels);
+    channels.release();
+    return held;
+  };
+  const exitOf = (held: HeldEnvoy) => new Promise((resolve) => held.once('exit', (...end) => resolve(end)));
+  const slow = start('sleep', '60');
+  await new Promise<void>((resolve) => slow.once('spawn', resolve));
+  // Until then it is a copy of its shell, which wakes at a SIGTERM and goes on.
+  await eventually('it is no shell any more', () => readFileSync(`/proc/${slow.pid}/comm`, 'utf8') === 'sleep\n');
+  const adopted = HeldEnvoy.adopt(slow.folder)!;
+  expect(adopted.pid).toBe(slow.pid);
+  const ends = [exitOf(slow), exitOf(adopted)];
+  expect(adopted.kill('SIGTERM')).toBe(true);
+  expect(await Promise.all(ends)).toEqual([
+    [null, 'SIGTERM'],
+    [null, 'SIGTERM'],
+  ]);
+  expect(adopted.kill('SIGTERM')).toBe(false);
+
+  const quick = start('sh', '-c', 'exit 3');
+  expect(await exitOf(quick)).toEqual([3, null]);
+  expect(await exitOf(HeldEnvoy.adopt(quick.folder)!)).toEqual([3, null]);
+});
+
+test('a command that is not there ends as the shell says', async () => {
+  const channels = openHeldChannels(temporaryScratch(), false)!;
+  const held = HeldEnvoy.start(join(runDirectory(), 'envoy-x'), ['/nowhere/envoy'], channels);
+  channels.release();
+  expect(await new Promise((resolve) => held.once('exit', (...end) => resolve(end)))).toEqual([127, null]);
+});
+
+test('a start is withdrawn as long as its shell has not begun, and not after', async () => {
+  const runDir = runDirectory();
+  const folder = join(runDir, 'envoy-y');
+  mkdirSync(folder);
+  expect(withdrawStart(folder)).toBe(true);
+  expect(existsSync(folder)).toBe(false);
+  const { held } = await agentWithProcess();
+  expect(withdrawStart(held.folder)).toBe(false);
+  expect(existsSync(held.folder)).toBe(true);
+});
+
+test('a record is whole or none', () => {
+  expect(parseRecord('{"format":1}')).toBeUndefined();
+  expect(parseRecord('null')).toBeUndefined();
+});

@@ -1,0 +1,382 @@
+/**
+ * What an agent that is killed leaves for the next one of its container: the record of what it knew, and a folder for each Envoy
+ * (held-envoy.ts). It is written before what it says is done, whole or not at all; and it is believed only as a whole: of one that makes no
+ * sense, every process that its folders name is ended, and the next agent begins as if there had been none.
+ */
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type AdoptedEpoch,
+  type Adoption,
+  type KeptKnowledge,
+  longestUnwatchedMs,
+} from '../../../machines/agent/adoption.ts';
+import type { EpochRecord } from '../../../machines/agent/epoch-record.ts';
+import { ensureRunDir } from '../../runtime/run-dir.ts';
+import { startTimeOf } from './base-ids.ts';
+import { type DescribedBinary, type EnvoyBinaries, firstBinary } from './envoy-binaries.ts';
+import { endHeld, envoyIn, withdrawStart } from './held-envoy.ts';
+import { unwritable } from './scratch-folder.ts';
+
+/** Another one is not read: the agent of another version starts anew. */
+const format = 1;
+const mostBytes = 64 * 1024;
+const mostEpochs = 8;
+/** For a shell that was just started to say so. */
+const beginLimitMs = 500;
+const beginPollMs = 5;
+
+export interface EnvoyRun {
+  readonly epoch: number;
+  readonly baseId: number;
+}
+
+/** One Envoy that was, or was about to be, started. */
+interface KeptProcess extends EnvoyRun {
+  /** Its name in the directory of the record. */
+  readonly folder: string;
+  readonly configFile: string;
+  /** By {@link now}. */
+  readonly startedAtMs: number;
+}
+
+interface KeptRecord {
+  readonly format: typeof format;
+  readonly baseIds: readonly number[];
+  readonly spareAdminPort: number | null;
+  readonly knowledge: KeptKnowledge;
+  /** When each epoch, by its name, came into its phase. */
+  readonly since: Readonly<Record<string, number>>;
+  readonly processes: readonly KeptProcess[];
+  readonly binaries: readonly DescribedBinary[];
+}
+
+/** Milliseconds of a clock that all processes of a host share, and that nobody sets. */
+const now = (): number => Number(process.hrtime.bigint() / 1_000_000n);
+
+/** Where what the record says comes from. */
+export interface RecordSources {
+  readonly binaries: Pick<EnvoyBinaries, 'describe'>;
+  readonly sparePort: () => number | undefined;
+}
+
+export class AgentRecord {
+  readonly #directory: string;
+  #sources: RecordSources | undefined;
+  #baseIds: readonly number[] = [];
+  #knowledge: KeptKnowledge | undefined;
+  #since: Record<string, number> = {};
+  #processes: readonly KeptProcess[] = [];
+  /** Folders of those that another agent has started. */
+  #adopted: ReadonlySet<string> = new Set();
+  #started = 0;
+  #written = '';
+
+  /**
+   * Of the container that this process lives in: of the first process of this pid namespace.
+   *
+   * @throws ChartpilotError when the directory cannot be made
+   */
+  constructor(runDir: string) {
+    ensureRunDir(runDir);
+    this.#directory = join(runDir, `live-restore-${containerIdentity()}`);
+    try {
+      mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw unwritable(this.#directory, error, '--runDir');
+    }
+  }
+
+  /** Whether another agent has been here. */
+  get isThere(): boolean {
+    return textOf(this.#file) !== '' || this.#folders().length > 0;
+  }
+
+  /** What an agent that was killed has left; undefined: nothing that one could go on with, and then nothing of it runs any more. */
+  async read(): Promise<FoundRecord | undefined> {
+    const kept = parseRecord(textOf(this.#file));
+    const adoption = kept && (await this.#adoptionOf(kept));
+    if (kept === undefined || adoption === undefined) {
+      this.endAll();
+      return undefined;
+    }
+    this.#processes = kept.processes;
+    this.#adopted = new Set(kept.processes.map(({ folder }) => folder));
+    this.#since = { ...kept.since };
+    this.#baseIds = kept.baseIds;
+    const { baseIds, spareAdminPort, binaries } = kept;
+    return { baseIds, spareAdminPort, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
+  }
+
+  /** From now on it is written whenever something changes. */
+  keep(baseIds: readonly number[], sources: RecordSources): void {
+    this.#baseIds = baseIds;
+    this.#sources = sources;
+  }
+
+  /** What the supervisor thinks. */
+  supervisorKnows(knowledge: KeptKnowledge): void {
+    const before = this.#knowledge;
+    this.#knowledge = knowledge;
+    const phases = new Map(before?.epochs.map(({ name, phase }) => [name, phase]));
+    this.#since = Object.fromEntries(
+      knowledge.epochs.map(({ name, phase }) => {
+        const isKnown = before === undefined || phases.get(name) === phase;
+        return [name, (isKnown ? this.#since[name] : undefined) ?? this.#begins(name, phase)];
+      }),
+    );
+    this.#write();
+  }
+
+  /** An Envoy is about to be started. @returns the folder that is to be its */
+  processStarts({ epoch, baseId }: EnvoyRun, configFile: string): string {
+    const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#started++}`;
+    const others = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
+    this.#processes = [...others, { epoch, baseId, folder, configFile, startedAtMs: now() }];
+    this.#write();
+    return join(this.#directory, folder);
+  }
+
+  /** Where one is that another agent has started. */
+  folderOf({ epoch, baseId }: EnvoyRun): string | undefined {
+    const kept = this.#processes.find((other) => other.epoch === epoch && other.baseId === baseId);
+    return kept && join(this.#directory, kept.folder);
+  }
+
+  /** Ends whatever was started, and forgets it: for an agent that cannot go on with it, and for the end of one that can. */
+  endAll(): number[] {
+    const killed = this.#folders().flatMap((folder) => endHeld(join(this.#directory, folder)));
+    this.#processes = [];
+    this.#knowledge = undefined;
+    this.#written = '';
+    removeQuietly(this.#file);
+    return killed;
+  }
+
+  /** Every Envoy is gone. */
+  close(): void {
+    this.endAll();
+    this.#sources = undefined;
+    removeQuietly(this.#directory);
+  }
+
+  get #file(): string {
+    return join(this.#directory, 'record.json');
+  }
+
+  /** A parent leaves since its child was live, which may have been before this agent could see it. */
+  #begins(name: string, phase: EpochRecord['phase']): number {
+    const parent = this.#knowledge?.epochs.find((epoch) => epoch.name === name);
+    const child = this.#processes.find(
+      ({ epoch, baseId, folder }) =>
+        epoch === (parent?.epoch ?? 0) + 1 && baseId === parent?.baseId && this.#adopted.has(folder),
+    );
+    const isUnwatched = phase === 'leaving' && child !== undefined;
+    return isUnwatched ? Math.max(child.startedAtMs, now() - longestUnwatchedMs) : now();
+  }
+
+  #folders(): string[] {
+    try {
+      return readdirSync(this.#directory).filter((name) => name.startsWith('envoy-'));
+    } catch {
+      return [];
+    }
+  }
+
+  #pidOf(run: EnvoyRun): number | undefined {
+    const folder = this.folderOf(run);
+    return folder === undefined ? undefined : envoyIn(folder)?.pid;
+  }
+
+  /** Undefined: what it says is not what is there. */
+  async #adoptionOf({ knowledge, since, processes }: KeptRecord): Promise<Adoption | undefined> {
+    const epochs: AdoptedEpoch[] = [];
+    for (const record of knowledge.epochs) {
+      const kept = processes.find((other) => other.epoch === record.epoch && other.baseId === record.baseId);
+      // The agent was killed before it had prepared it, or its shell had not begun.
+      if (kept === undefined || !(await this.#hasBegun(kept.folder))) {
+        if (record.phase === 'starting') continue;
+        return undefined;
+      }
+      const elapsedMs = Math.max(0, now() - (since[record.name] ?? kept.startedAtMs));
+      epochs.push({ ...record, configFile: kept.configFile, elapsedMs });
+    }
+    const known = new Set(processes.map(({ folder }) => folder));
+    const isStrange = this.#folders().some((folder) => !known.has(folder));
+    if (isStrange || epochs.length === 0) return undefined;
+    for (const process of processes) {
+      const isAdopted = epochs.some(({ epoch, baseId }) => epoch === process.epoch && baseId === process.baseId);
+      // Its epoch was over for the agent that was killed.
+      if (!isAdopted) endHeld(join(this.#directory, process.folder));
+    }
+    return { ...knowledge, epochs };
+  }
+
+  async #hasBegun(name: string): Promise<boolean> {
+    const folder = join(this.#directory, name);
+    const deadline = performance.now() + beginLimitMs;
+    while (envoyIn(folder) === undefined) {
+      if (withdrawStart(folder) || performance.now() > deadline) return false;
+      await sleep(beginPollMs);
+    }
+    return true;
+  }
+
+  /** Whole or not at all; what cannot be written costs the next agent what it would have said, and this one nothing. */
+  #write(): void {
+    if (this.#sources === undefined || this.#knowledge === undefined) return;
+    const living = new Set(this.#folders());
+    const latest = this.#processes.at(-1);
+    const record: KeptRecord = {
+      format,
+      baseIds: this.#baseIds,
+      spareAdminPort: this.#sources.sparePort() ?? null,
+      knowledge: this.#knowledge,
+      since: this.#since,
+      processes: this.#processes.filter((process) => living.has(process.folder) || process === latest),
+      binaries: this.#sources.binaries.describe(),
+    };
+    const text = JSON.stringify(record);
+    if (text === this.#written) return;
+    try {
+      writeFileSync(`${this.#file}.new`, text, { mode: 0o600 });
+      renameSync(`${this.#file}.new`, this.#file);
+      this.#written = text;
+    } catch {
+      // An old record is worse than none: it names Envoys by what they are no more.
+      removeQuietly(this.#file);
+    }
+  }
+}
+
+export interface FoundRecord extends Pick<KeptRecord, 'baseIds' | 'spareAdminPort' | 'binaries'> {
+  readonly adoption: Adoption;
+  /** Of an Envoy. */
+  pidOf(run: EnvoyRun): number | undefined;
+}
+
+/** Holds again what Envoys run from; what is not to be had any more nobody wants to go back to. */
+export function restoreBinaries(
+  binaries: Pick<EnvoyBinaries, 'restore'>,
+  { binaries: described, adoption, pidOf }: FoundRecord,
+): Adoption {
+  const { epochs, desired, provenBinary } = adoption;
+  const held = new Set([firstBinary]);
+  for (const binary of described) {
+    const running = epochs.find((epoch) => epoch.binary === binary.name);
+    if (binaries.restore(binary, running && pidOf(running))) held.add(binary.name);
+  }
+  const serving = epochs.findLast(({ phase }) => phase === 'live')?.binary ?? firstBinary;
+  const instead = (name: string): string => (held.has(name) ? name : held.has(serving) ? serving : firstBinary);
+  return { ...adoption, desired: { ...desired, binary: instead(desired.binary) }, provenBinary: instead(provenBinary) };
+}
+
+/** Of the first process and its pid namespace: another container has another one, and no process of it can be found here. */
+function containerIdentity(): string {
+  const [, namespace = '0'] = /\[(\d+)\]/.exec(readlinkSync('/proc/self/ns/pid')) ?? [];
+  return `${namespace}-${startTimeOf(1) ?? '0'}`;
+}
+
+function textOf(file: string): string {
+  try {
+    const text = readFileSync(file, 'utf8');
+    return text.length > mostBytes ? '' : text;
+  } catch {
+    return '';
+  }
+}
+
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true, recursive: true });
+  } catch {
+    // The run directory may be read-only by now.
+  }
+}
+
+/** Undefined unless all of it makes sense. */
+export function parseRecord(text: string): KeptRecord | undefined {
+  const record = parsed(text);
+  if (!isObject(record) || record.format !== format) return undefined;
+  const { baseIds, spareAdminPort, knowledge, since, processes, binaries } = record;
+  const isWhole =
+    isList(baseIds, isBaseId, 2) &&
+    baseIds.length > 0 &&
+    (spareAdminPort === null || isCount(spareAdminPort)) &&
+    isKnowledge(knowledge) &&
+    isObject(since) &&
+    Object.values(since).every(isCount) &&
+    isList(processes, isProcess, 4 * mostEpochs) &&
+    isList(binaries, isDescribedBinary, 4 * mostEpochs) &&
+    knowledge.epochs.every(({ baseId }) => baseIds.includes(baseId));
+  return isWhole ? (record as unknown as KeptRecord) : undefined;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+type Fields = Record<string, unknown>;
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isBaseId = (value: unknown): value is number => isCount(value) && value <= 65_535;
+const isOneOf = (value: unknown, ...allowed: readonly unknown[]): boolean => allowed.includes(value);
+
+function isList<A>(value: unknown, isItem: (item: unknown) => item is A, most: number): value is A[] {
+  return Array.isArray(value) && value.length <= most && value.every(isItem);
+}
+
+function isKnowledge(value: unknown): value is KeptKnowledge {
+  if (!isObject(value)) return false;
+  const { desired, epochs, recovery, provenDigest, provenBinary, restart } = value;
+  const isDesired = isObject(desired) && isText(desired.digest) && isCount(desired.orders) && isText(desired.binary);
+  if (!isDesired || !isList(epochs, isEpoch, mostEpochs) || !isText(provenDigest) || !isText(provenBinary))
+    return false;
+  const count = (wanted: EpochRecord['phase']): number => epochs.filter(({ phase }) => phase === wanted).length;
+  const isOneEach = new Set(epochs.map(({ name }) => name)).size === epochs.length;
+  const isRestart = restart === undefined || (isObject(restart) && isText(restart.name) && isText(restart.reason));
+  return (
+    isOneEach &&
+    count('live') <= 1 &&
+    count('starting') <= 1 &&
+    isOneOf(recovery, 'none', 'repair', 'replace') &&
+    isRestart
+  );
+}
+
+function isEpoch(value: unknown): value is EpochRecord {
+  if (!isObject(value)) return false;
+  const { name, epoch, baseId, digest, binary, orders, phase, doomed } = value;
+  const isNamed = isText(name) && isCount(epoch) && (name === `epoch-${epoch}` || name === `epoch-${epoch}b`);
+  const isPhase = isOneOf(phase, 'starting', 'live', 'leaving', 'retiring', 'unkillable');
+  return (
+    isNamed &&
+    isBaseId(baseId) &&
+    isText(digest) &&
+    isText(binary) &&
+    isCount(orders) &&
+    isPhase &&
+    isOneOf(doomed, true, false)
+  );
+}
+
+/** A folder is one of the directory's own. */
+function isProcess(value: unknown): value is KeptProcess {
+  if (!isObject(value)) return false;
+  const { epoch, baseId, folder, configFile, startedAtMs } = value;
+  const isFolder = isText(folder) && /^envoy-[\d-]{1,100}$/.test(folder);
+  return isFolder && isCount(epoch) && isBaseId(baseId) && isText(configFile) && isCount(startedAtMs);
+}
+
+function isDescribedBinary(value: unknown): value is DescribedBinary {
+  if (!isObject(value)) return false;
+  const { name, realPath, identity, digest } = value;
+  return isText(name) && isText(realPath) && isText(identity) && (digest === undefined || isText(digest));
+}

@@ -1,0 +1,151 @@
+/** An agent that is killed leaves its Envoys running, and the next one of its container takes them over (LIVE_RESTORE). */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { checkTraces } from '../harness/check-traces.ts';
+import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { startLoad } from '../load/load-process.ts';
+import { formatReport } from '../load/report.ts';
+
+vi.setConfig({ testTimeout: 400_000 });
+
+const env = { LIVE_RESTORE: 'true' };
+const { kills } = sized({ quick: { kills: 3 }, short: { kills: 6 }, full: { kills: 40 } });
+
+/** The agent's process: the child of the first one that is Node. */
+const agentIn = ({ container }: ContainedAgent): number | undefined =>
+  container.children().find(({ name }) => ['node', 'MainThread'].includes(name))?.pid;
+
+async function killAgent(agent: ContainedAgent): Promise<void> {
+  const killed = agentIn(agent)!;
+  process.kill(killed, 'SIGKILL');
+  await eventually('there is another agent', () => ![undefined, killed].includes(agentIn(agent)), { everyMs: 5 });
+}
+
+const zombiesIn = ({ container }: ContainedAgent) => container.children().filter(({ state }) => state === 'Z');
+
+/** What is left in the run directory for an agent that comes after. */
+const leftFor = ({ container }: ContainedAgent): string[] =>
+  readdirSync(join(container.cwd, 'run')).filter((name) => name.startsWith('live-restore'));
+
+/** An Envoy that answers by itself, so that each failed request is its own. */
+function answeringBootstrap(folder: string, adminPort: number, port: number): string {
+  const address = (port_value: number) => ({ socket_address: { address: '127.0.0.1', port_value } });
+  const router = {
+    name: 'r',
+    typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' },
+  };
+  const direct_response = { status: 200, body: { inline_string: 'hello\n' } };
+  const manager = {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+    stat_prefix: 'load',
+    http_filters: [router],
+    route_config: {
+      virtual_hosts: [{ name: 'all', domains: ['*'], routes: [{ match: { prefix: '/' }, direct_response }] }],
+    },
+  };
+  const filters = [{ name: 'hcm', typed_config: manager }];
+  const listeners = [{ name: 'load', address: address(port), filter_chains: [{ filters }] }];
+  const file = join(folder, 'answering.json');
+  const node = { id: 'test', cluster: 'test' };
+  writeFileSync(
+    file,
+    JSON.stringify({ admin: { address: address(adminPort) }, node, static_resources: { listeners } }),
+  );
+  return file;
+}
+
+test('a killed agent is followed by one that goes on with its Envoy, restarts it hot, and ends it in order', async () => {
+  const agent = await readyAgent([], { env });
+  const envoys = envoysIn(agent);
+  await killAgent(agent);
+  await eventually('the next agent is ready', agent.ready, { everyMs: 10 });
+  expect(envoysIn(agent)).toEqual(envoys);
+  expect(agent.container.program.lines.join('\n')).toMatch(/took over the Envoys .*epochs=epoch-0/);
+  agent.container.signal('SIGHUP');
+  await agent.container.program.line(/epoch-1 is live/);
+  expect(zombiesIn(agent)).toEqual([]);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+  expect(envoysIn(agent)).toEqual([]);
+  expect(leftFor(agent)).toEqual([]);
+  const { code, output } = await checkTraces([join(agent.container.cwd, 'agent.trace')]);
+  expect(code, output).toBe(0);
+});
+
+test(`${kills} kills at any moment of hot restarts cost no request`, async () => {
+  const [port = 0] = await freePorts(1);
+  const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
+    env,
+    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+  });
+  const load = await startLoad({
+    target: { host: '127.0.0.1', port, authority: 'localhost' },
+    clients: [
+      { kind: 'ka', count: 1, pauseMs: 5 },
+      { kind: 'slow', count: 2, pauseMs: 700 },
+      { kind: 'new', count: 1, pauseMs: 10 },
+    ],
+    maxDurationMs: 380_000,
+  });
+  onTestFinished(() => load.kill());
+  const outages: number[] = [];
+  for (let kill = 0; kill < kills; kill++) {
+    agent.container.signal('SIGHUP');
+    await sleep((kill * 137) % 900);
+    const killedAt = performance.now();
+    await killAgent(agent);
+    await eventually('the next agent answers', () => agent.answers(), { everyMs: 5, deadlineMs: 30_000 });
+    outages.push(Math.round(performance.now() - killedAt));
+    await sleep(500);
+  }
+  await eventually('the last agent is ready', agent.ready, { deadlineMs: 30_000 });
+  const report = await load.stop();
+  console.log(`${kills} kills; the status port was back after ${outages.join(', ')} ms\n${formatReport(report)}`);
+  expect(report.failed, formatReport(report)).toBe(0);
+  expect(report.total).toBeGreaterThan(50);
+  await eventually('one Envoy is left', () => envoysIn(agent).length === 1, { deadlineMs: 30_000 });
+  expect(zombiesIn(agent)).toEqual([]);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+});
+
+test('SIGTERM while no agent lives: the next one drains and ends what runs', async () => {
+  const agent = await readyAgent([], { env });
+  const killed = agentIn(agent)!;
+  process.kill(killed, 'SIGKILL');
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(envoysIn(agent)).toEqual([]);
+});
+
+test('an Envoy that dies while no agent lives is followed by another one', async () => {
+  const agent = await readyAgent([], { env });
+  const [envoy] = envoysIn(agent);
+  process.kill(agentIn(agent)!, 'SIGKILL');
+  process.kill(envoy!, 'SIGKILL');
+  await eventually('another Envoy serves', async () => (await agent.ready()) && !envoysIn(agent).includes(envoy!));
+});
+
+test('a record that makes no sense is not believed: what it leaves running is ended, and Envoy started anew', async () => {
+  const agent = await readyAgent([], { env });
+  const [envoy] = envoysIn(agent);
+  const record = join(agent.container.cwd, 'run', leftFor(agent)[0]!, 'record.json');
+  expect(JSON.parse(readFileSync(record, 'utf8'))).toMatchObject({ format: 1 });
+  process.kill(agentIn(agent)!, 'SIGSTOP');
+  writeFileSync(record, '{"format": 1, "baseIds": [');
+  process.kill(agentIn(agent)!, 'SIGKILL');
+  await eventually('another Envoy serves', async () => (await agent.ready()) && !envoysIn(agent).includes(envoy!));
+  expect(envoysIn(agent)).toHaveLength(1);
+});
+
+test('without LIVE_RESTORE a container ends with its agent, as ever', async () => {
+  const agent = await readyAgent();
+  process.kill(agentIn(agent)!, 'SIGKILL');
+  expect(await endOf(agent, 8_000)).toEqual({ code: 137, signal: null });
+  expect(existsSync(join(agent.container.cwd, 'run')) ? leftFor(agent) : []).toEqual([]);
+});
