@@ -336,6 +336,7 @@ const agentSamples: Samples = {
     { settings: { ...settings, identity } },
     { settings: { ...settings, dns: true, identity } },
     { settings: { ...settings, runsEnvoy: false } },
+    { settings: { ...settings, patchedBootstrap: true } },
   ],
   events: {
     'dns.listening': [{ addresses: ['127.0.0.1'], port: 15_053 }],
@@ -354,6 +355,12 @@ const agentSamples: Samples = {
       { output: { ordered: true, attempts: [] } },
       { output: { ordered: false, attempts: ['epoch-0, serving: signal SIGSEGV'] } },
       { error: 'the supervisor failed' },
+    ],
+    patches: [
+      { output: { is: 'unpatched' } },
+      { output: { is: 'unusable', reason: 'no listener is known by this name' } },
+      { output: { is: 'unreachable', reason: 'away', isRefusal: false, retryAfterMs: 0, chance: 0.5 } },
+      { error: 'a fault' },
     ],
   },
 };
