@@ -75,6 +75,19 @@ describe('what a killed agent leaves', () => {
     expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
   });
 
+  test('a parent leaves since its child was live, which may be before the next agent could see it', async () => {
+    const { runDir, directory } = await agentWithProcess();
+    const next = new AgentRecord(runDir);
+    await next.read();
+    next.keep([7, 8], sources);
+    const parent = { ...live, name: 'epoch--1', epoch: -1 };
+    next.supervisorKnows(knows(parent, { ...live, phase: 'starting' }));
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    next.supervisorKnows(knows({ ...parent, phase: 'leaving' }, live));
+    const { since, processes } = JSON.parse(readFileSync(join(directory, 'record.json'), 'utf8'));
+    expect(since['epoch--1']).toBe(processes[0].startedAtMs);
+  });
+
   test.each([
     ['cut short', (text: string) => text.slice(0, text.length / 2)],
     ['of another format', (text: string) => text.replace('"format":1', '"format":2')],
