@@ -2,7 +2,7 @@ import { and, assign, enqueueActions, sendTo, setup, spawnChild, stopChild } fro
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import type { Adoption } from './adoption.ts';
 import { binaryWatcherMachine } from './binary-watcher.machine.ts';
-import { type PatchesAnswer, type PatchesWait, waitAfter } from './bootstrap-patches.ts';
+import { bootstrapPatchesMachine } from './bootstrap-patches.machine.ts';
 import { certWatcherMachine } from './cert-watcher.machine.ts';
 import { dnsMachine } from './dns.machine.ts';
 import type { DnsFailed, DnsListening } from './dns-protocol.ts';
@@ -26,7 +26,6 @@ import { type AgentSettings, provesIdentity } from './settings.ts';
 import { statusMachine } from './status.machine.ts';
 import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
 import { agentTimeline } from './timeline.ts';
-import { noFailures, type Shown } from './xds-pause.ts';
 import type { XdsFailed, XdsListening } from './xds-protocol.ts';
 import { xdsProxyMachine } from './xds-proxy.machine.ts';
 
@@ -50,8 +49,6 @@ interface AgentContext extends AgentInput {
   endIsDue: boolean;
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
-  /** How it went to ask the control plane for patches of the bootstrap. */
-  patches: PatchesWait;
 }
 
 export interface AgentOutput {
@@ -69,8 +66,6 @@ const claimLimitMs = 30_000;
 const openLimitMs = 10_000;
 /** The socket is tried six times in 31 s, each for ten at the most. */
 const secretsLimitMs = 95_000;
-/** A connection has five seconds and an answer ten; each is told by itself. */
-const patchesLimitMs = 20_000;
 /** What is left of Envoys is killed, and the kernel given its time. */
 const releaseLimitMs = 12_000;
 
@@ -92,9 +87,15 @@ function notOpen(what: string, limitMs: number) {
   };
 }
 
-/** What ends the agent while it opens what Envoy will need: nothing was started that has to be drained. */
+/** What ends the agent where nothing was started that has to be drained. */
 const endings = {
   'status.failed': failed,
+  'quit.requested': end,
+  'signal.received': { guard: 'endsUs' as const, target: end },
+};
+/** While it opens what Envoy will need: one may run already. */
+const earlyEndings = {
+  ...endings,
   'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'noteEnd' as const }, { target: end }],
   'signal.received': [
     { guard: and(['endsUs', 'hasEnvoysToDrain']), actions: 'noteEnd' as const },
@@ -132,7 +133,7 @@ export const agentMachine = setup({
       signals: 'signals';
       claim: 'claimBaseIds';
       release: 'releaseBaseIds';
-      patches: 'askForPatches';
+      'bootstrap-patches': 'bootstrapPatches';
       status: 'status';
       dns: 'dns';
       secrets: 'secrets';
@@ -151,8 +152,7 @@ export const agentMachine = setup({
      */
     claimBaseIds: promiseEffect<ClaimedIds, undefined>('claimBaseIds'),
     releaseBaseIds: promiseEffect<void, { baseIds: number[] }>('releaseBaseIds'),
-    /** Asks the control plane what it patches in the bootstrap, and keeps that for whoever makes one. */
-    askForPatches: promiseEffect<PatchesAnswer, { shows: Shown }>('askForPatches'),
+    bootstrapPatches: bootstrapPatchesMachine,
     status: statusMachine,
     dns: dnsMachine,
     secrets: secretsMachine,
@@ -166,8 +166,6 @@ export const agentMachine = setup({
     openLimit: openLimitMs,
     secretsLimit: secretsLimitMs,
     releaseLimit: releaseLimitMs,
-    patchesLimit: patchesLimitMs,
-    patchesPause: ({ context }) => context.patches.pauseMs,
   },
   guards: {
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
@@ -182,8 +180,7 @@ export const agentMachine = setup({
     answersDns: ({ context }) => context.settings.dns,
     runsEnvoy: ({ context }) => context.settings.runsEnvoy,
     asksForPatches: ({ context }) => context.settings.runsEnvoy && context.settings.patchedBootstrap,
-    isKnown: (_, { answer }: { answer: PatchesAnswer }) => answer.is === 'patched' || answer.is === 'unpatched',
-    isUnusable: (_, { answer }: { answer: PatchesAnswer }) => answer.is === 'unusable',
+    areUnusable: (_, { unusable }: { unusable: string }) => unusable !== '',
     servesSecrets: ({ context }) => context.settings.identity.source !== 'nowhere',
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
@@ -192,9 +189,6 @@ export const agentMachine = setup({
     noteEnd: assign({ endIsDue: true }),
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
     addTrouble: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
-    waitForPatches: assign({
-      patches: ({ context }, { answer }: { answer?: PatchesAnswer }) => waitAfter(context.patches, answer),
-    }),
     startStatus: sendTo('status', { type: 'status.start' }),
     spawnDns: spawnChild('dns', { id: 'dns', systemId: 'dns' }),
     startDns: sendTo('dns', { type: 'dns.start' }),
@@ -240,7 +234,6 @@ export const agentMachine = setup({
     ...input,
     baseIds: [],
     trouble: [],
-    patches: { failures: noFailures, pauseMs: 0 },
     adoption: undefined,
     endIsDue: false,
   }),
@@ -333,104 +326,84 @@ export const agentMachine = setup({
         },
       ],
       entry: 'startStatus',
-      initial: 'opening the status port',
+      initial: 'preparing',
       states: {
-        'opening the status port': {
-          description: 'Nothing else is done before somebody can ask.',
-          after: {
-            openLimit: notOpen('the status port', openLimitMs),
-          },
-          on: {
-            'status.listening': [
-              { guard: 'servesSecrets', target: 'opening the secret server' },
-              { guard: 'answersDns', target: 'opening the DNS port' },
-              { target: 'opening the xds socket' },
-            ],
-            'status.failed': failed,
-            'signal.received': endings['signal.received'],
-          },
-        },
-        'opening the secret server': {
-          description: 'An Envoy that asks for secrets before somebody answers waits for them for ever.',
-          entry: ['spawnSecrets', 'startSecrets'],
-          after: {
-            secretsLimit: notOpen('the secret server', secretsLimitMs),
-          },
-          on: {
-            'secrets.ready': [
-              { guard: 'answersDns', target: 'opening the DNS port' },
-              { target: 'opening the xds socket' },
-            ],
-            'secrets.failed': failed,
-            ...endings,
-          },
-        },
-        'opening the DNS port': {
-          description:
-            'The workload may ask for names as soon as its container runs, which is when Envoy is ready at the latest.',
-          entry: ['spawnDns', 'startDns'],
-          after: {
-            openLimit: notOpen('the DNS port', openLimitMs),
-          },
-          on: {
-            'dns.listening': 'opening the xds socket',
-            'dns.failed': failed,
-            ...endings,
-          },
-        },
-        'opening the xds socket': {
-          description: 'Envoy is to find somebody there when it asks for its configuration.',
-          entry: 'startXds',
-          after: {
-            openLimit: notOpen('the xDS socket', openLimitMs),
-          },
-          on: {
-            'xds.listening': [
-              { guard: 'asksForPatches', target: 'asking for bootstrap patches' },
-              { guard: 'runsEnvoy', target: 'supervising' },
-              { target: 'without Envoy' },
-            ],
-            'xds.failed': failed,
-            ...endings,
-          },
-        },
-        'asking for bootstrap patches': {
-          description:
-            'The control plane patches the bootstrap, so it is asked until it answers: without it Envoy would have no configuration anyway.',
-          on: endings,
-          initial: 'asking',
+        preparing: {
+          description: 'What Envoy will need is there before it is started, one after the other.',
+          on: earlyEndings,
+          initial: 'status port',
           states: {
-            asking: {
-              description: 'It has been asked.',
+            'status port': {
+              description: 'Nothing else is done before somebody can ask.',
+              after: {
+                openLimit: notOpen('the status port', openLimitMs),
+              },
+              on: {
+                'status.listening': [
+                  { guard: 'servesSecrets', target: 'secret server' },
+                  { guard: 'answersDns', target: 'DNS port' },
+                  { target: 'xds socket' },
+                ],
+              },
+            },
+            'secret server': {
+              description: 'An Envoy that asks for secrets before somebody answers waits for them for ever.',
+              entry: ['spawnSecrets', 'startSecrets'],
+              after: {
+                secretsLimit: notOpen('the secret server', secretsLimitMs),
+              },
+              on: {
+                'secrets.ready': [{ guard: 'answersDns', target: 'DNS port' }, { target: 'xds socket' }],
+                'secrets.failed': failed,
+              },
+            },
+            'DNS port': {
+              description:
+                'The workload may ask for names as soon as its container runs, which is when Envoy is ready at the latest.',
+              entry: ['spawnDns', 'startDns'],
+              after: {
+                openLimit: notOpen('the DNS port', openLimitMs),
+              },
+              on: {
+                'dns.listening': 'xds socket',
+                'dns.failed': failed,
+              },
+            },
+            'xds socket': {
+              description: 'Envoy is to find somebody there when it asks for its configuration.',
+              entry: 'startXds',
+              after: {
+                openLimit: notOpen('the xDS socket', openLimitMs),
+              },
+              on: {
+                'xds.listening': [
+                  { guard: 'asksForPatches', target: 'bootstrap patches' },
+                  { guard: and(['runsEnvoy', 'findsEnvoys']), target: '#agent.at work.supervising.taking over' },
+                  { guard: 'runsEnvoy', target: '#agent.at work.supervising' },
+                  { target: '#agent.at work.without Envoy' },
+                ],
+                'xds.failed': failed,
+              },
+            },
+            'bootstrap patches': {
+              meta: { waitsFor: 'the control plane, without which Envoy would have no configuration anyway' },
               invoke: {
-                id: 'patches',
-                src: 'askForPatches',
-                input: ({ context }) => ({ shows: context.patches.failures.shows }),
+                id: 'bootstrap-patches',
+                src: 'bootstrapPatches',
+                systemId: 'bootstrap-patches',
                 onDone: [
                   {
-                    guard: { type: 'isKnown', params: ({ event }) => ({ answer: event.output }) },
-                    target: '#agent.at work.supervising',
-                  },
-                  {
-                    guard: { type: 'isUnusable', params: ({ event }) => ({ answer: event.output }) },
+                    guard: { type: 'areUnusable', params: ({ event }) => event.output },
                     target: end,
-                    actions: {
-                      type: 'rememberTrouble',
-                      params: ({ event }) => ({ trouble: event.output.is === 'unusable' ? [event.output.reason] : [] }),
-                    },
+                    actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.output.unusable] }) },
                   },
-                  {
-                    target: 'pausing',
-                    actions: { type: 'waitForPatches', params: ({ event }) => ({ answer: event.output }) },
-                  },
+                  { target: '#agent.at work.supervising' },
                 ],
-                onError: { target: 'pausing', actions: { type: 'waitForPatches', params: {} } },
+                onError: {
+                  target: end,
+                  actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
+                },
               },
-              after: { patchesLimit: { target: 'pausing', actions: { type: 'waitForPatches', params: {} } } },
-            },
-            pausing: {
-              description: 'It could not be asked; the log says why.',
-              after: { patchesPause: 'asking' },
             },
           },
         },
@@ -470,9 +443,8 @@ export const agentMachine = setup({
             },
           },
           entry: 'startSupervisor',
-          initial: 'choosing',
+          initial: 'running',
           states: {
-            choosing: { always: [{ guard: 'findsEnvoys', target: 'taking over' }, { target: 'running' }] },
             'taking over': {
               meta: { waitsFor: 'the supervisor, which has taken over each Envoy in 10 s or fails' },
               description: 'Envoys run that another agent has started.',

@@ -46,9 +46,10 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'quit.requested', from: 'status', to: 'agent', diagram: 'shutdown', seeds: [] },
   { type: 'upgrade.requested', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
   { type: 'upgrade.requested', from: 'status', to: 'agent', diagram: 'status', seeds: [] },
-  { type: 'spawn', from: 'agent', to: 'agent/patches', diagram: 'startup', seeds: [] },
-  { type: 'timer patchesLimit', from: 'agent', to: 'agent', diagram: 'startup', seeds: [] },
-  { type: 'timer patchesPause', from: 'agent', to: 'agent', diagram: 'startup', seeds: [] },
+  { type: 'spawn', from: 'agent', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
+  { type: 'spawn', from: 'bootstrap-patches', to: 'bootstrap-patches/ask', diagram: 'startup', seeds: [] },
+  { type: 'timer patchesLimit', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
+  { type: 'timer patchesPause', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
   { type: 'status.drain', from: 'agent', to: 'status', diagram: 'shutdown', seeds: [] },
 
   // ---- whom the status port asks

@@ -8,6 +8,7 @@ import { type ActorRefFrom, type AnyActorRef, fromPromise, type SnapshotFrom } f
 import { knowledgeOf } from '../../machines/agent/adoption.ts';
 import { type AgentOutput, agentMachine, type ClaimedIds } from '../../machines/agent/agent.machine.ts';
 import { binaryWatcherMachine } from '../../machines/agent/binary-watcher.machine.ts';
+import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap-patches.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns.machine.ts';
@@ -305,7 +306,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         told,
       }),
       ...(prepared &&
-        patchesBootstrap(options) && { askForPatches: patchesWithEffects(prepared, { way, patches, log }) }),
+        patchesBootstrap(options) && { bootstrapPatches: patchesWithEffects(prepared, { way, patches, log }) }),
       xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, told, way }),
       ...(preparation && supervision(program, net, { preparation, verdict, xds })),
     },
@@ -433,7 +434,8 @@ function patchesWithEffects(
   { way, patches, log }: { way: WayToControlPlane; patches: BootstrapPatches; log: Logger },
 ) {
   const bootstrap = () => ('bootstrap' in source ? source.bootstrap(admins.first.port, firstRun) : {});
-  return askForPatches({ ...way, patches, bootstrap, log: log.scope('bootstrap') });
+  const ask = askForPatches({ ...way, patches, bootstrap, log: log.scope('bootstrap') });
+  return bootstrapPatchesMachine.provide({ actors: { ask } });
 }
 
 /** Envoy's way to the control plane. */

@@ -10,6 +10,7 @@ import {
   type BinaryCheckOrder,
   binaryWatcherMachine,
 } from '../../machines/agent/binary-watcher.machine.ts';
+import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap-patches.machine.ts';
 import type { PatchesAnswer } from '../../machines/agent/bootstrap-patches.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
@@ -545,9 +546,13 @@ export class AgentWorld {
         signals: fromCallback(({ sendBack }) => {
           this.#sendSignal = sendBack;
         }),
-        askForPatches: fromPromise<PatchesAnswer, { shows: Shown }>(({ input }) => {
-          this.patchesAsked.push(input.shows);
-          return this.patchesAnswer === undefined ? new Promise(() => {}) : Promise.resolve(this.patchesAnswer);
+        bootstrapPatches: bootstrapPatchesMachine.provide({
+          actors: {
+            ask: fromPromise<PatchesAnswer, { shows: Shown }>(({ input }) => {
+              this.patchesAsked.push(input.shows);
+              return this.patchesAnswer === undefined ? new Promise(() => {}) : Promise.resolve(this.patchesAnswer);
+            }),
+          },
         }),
         claimBaseIds: fromPromise(async () => {
           // A test says what is answered when its world is made.

@@ -1,7 +1,8 @@
 /** The machines that chartpilot itself is made of, by their names, with samples of what happens to them. */
 import type { AnyStateMachine } from 'xstate';
+import type { Adoption } from '../../../machines/agent/adoption.ts';
 import { type HeldSecret, isTaken } from '../../../machines/agent/held-secrets.ts';
-import { defaultSettings } from '../../../machines/agent/settings.ts';
+import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import type { Payload, SampledState, Samples } from './samples.ts';
 
 export interface OwnMachine {
@@ -329,6 +330,14 @@ const xdsStreamSamples: Samples = {
   relevant: ({ bundle, failures }) => [bundle, (failures as typeof xdsFailures).count > 0],
 };
 
+const adoption: Adoption = {
+  desired: { digest: 'digest-1', orders: 0, binary: 'first' },
+  epochs: [],
+  recovery: 'none',
+  provenDigest: 'digest-1',
+  provenBinary: 'first',
+};
+
 const agentSamples: Samples = {
   inputs: [
     { settings },
@@ -337,6 +346,7 @@ const agentSamples: Samples = {
     { settings: { ...settings, dns: true, identity } },
     { settings: { ...settings, runsEnvoy: false } },
     { settings: { ...settings, patchedBootstrap: true } },
+    { settings: { ...settings, liveRestore: true } },
   ],
   events: {
     'dns.listening': [{ addresses: ['127.0.0.1'], port: 15_053 }],
@@ -344,19 +354,36 @@ const agentSamples: Samples = {
     'signal.received': [{ signal: 'SIGTERM' }, { signal: 'SIGHUP' }, { signal: 'SIGUSR1' }],
     'status.listening': [{ port: 15_020 }],
     'status.failed': [{ reason: 'address already in use' }],
+    'epochs.adopted': [{ names: ['epoch-0'] }],
     'secrets.ready': [{ by: 'us', reason: 'a token' }],
     'secrets.failed': [{ reason: 'address already in use' }],
     'xds.listening': [{ socket: '/etc/istio/proxy/XDS' }],
     'xds.failed': [{ reason: 'another agent serves it' }],
   },
   outcomes: {
-    claim: [{ output: { baseIds: [7, 8], sweptFiles: [] } }, { error: 'no base id is free' }],
+    claim: ({ context }) => [
+      { output: { baseIds: [7, 8], sweptFiles: [] } },
+      ...((context.settings as AgentSettings).liveRestore
+        ? [{ output: { baseIds: [7, 8], sweptFiles: [], adoption } }]
+        : []),
+      { error: 'no base id is free' },
+    ],
     supervisor: [
       { output: { ordered: true, attempts: [] } },
       { output: { ordered: false, attempts: ['epoch-0, serving: signal SIGSEGV'] } },
       { error: 'the supervisor failed' },
     ],
-    patches: [
+    'bootstrap-patches': [
+      { output: { unusable: '' } },
+      { output: { unusable: 'no such listener' } },
+      { error: 'a fault' },
+    ],
+  },
+};
+
+const patchesSamples: Samples = {
+  outcomes: {
+    ask: [
       { output: { is: 'unpatched' } },
       { output: { is: 'unusable', reason: 'no listener is known by this name' } },
       { output: { is: 'unreachable', reason: 'away', isRefusal: false, retryAfterMs: 0, chance: 0.5 } },
@@ -457,6 +484,13 @@ export const ownMachines: readonly OwnMachine[] = [
     export: 'agentMachine',
     samples: agentSamples,
     load: async () => (await import('../../../machines/agent/agent.machine.ts')).agentMachine,
+  },
+  {
+    name: 'bootstrap-patches',
+    file: 'machines/agent/bootstrap-patches.machine.ts',
+    export: 'bootstrapPatchesMachine',
+    samples: patchesSamples,
+    load: async () => (await import('../../../machines/agent/bootstrap-patches.machine.ts')).bootstrapPatchesMachine,
   },
   {
     name: 'supervisor',
