@@ -40,8 +40,9 @@ const stdoutReaderFd = 4;
 const stderrReaderFd = 5;
 
 /**
- * Who was over before anybody could look at it has no start time. Signals wake `wait`, whose answer counts only when Envoy is gone; a handler, unlike an ignored signal, is not inherited. Where its folder
- * is gone, the next agent has been there before it: then no Envoy is started.
+ * An Envoy that ended before the shell could look at it has the start time 0. Signals wake `wait`, whose answer counts only when Envoy is
+ * gone; they have handlers, as Envoy would inherit it if they were ignored. Where the folder is gone, the next agent has been there before
+ * the shell: then no Envoy is started.
  */
 const wrapper = `
 trap : HUP INT QUIT TERM USR1 USR2
