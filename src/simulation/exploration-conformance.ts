@@ -30,11 +30,15 @@ export class ConformingWorld implements World {
     this.#checker = new TraceChecker(diagrams);
     const afresh = this.#checker.save();
     const recorder = createRecorder({ program: 'pilot-agent', now: () => 0 });
+    let program: string | undefined;
     recorder.observe((record) => {
-      // Another program, whose trace is another one.
       if (record.kind === 'spawn' && record.parent === undefined) {
-        afresh();
-        this.#seq = 0;
+        program ??= record.actor;
+        // The program once more, whose trace is another one. A world may have other actors that nobody else has made.
+        if (record.actor === program) {
+          afresh();
+          this.#seq = 0;
+        }
       }
       if (record.kind === 'unexpected')
         this.#unexpected = [...this.#unexpected, `${record.actor}: ${record.on} in ${record.state}`];

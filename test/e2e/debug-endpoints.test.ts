@@ -325,7 +325,7 @@ describe('debug endpoints', () => {
 
   test('profiles are made one at a time', async () => {
     expect(await (await get('/debug/pprof/')).text()).toContain('profile?seconds=30');
-    const running = await get('/debug/pprof/profile?seconds=0.5');
+    const running = await get('/debug/pprof/profile?seconds=2');
     expect((await get('/debug/pprof/heap')).status).toBe(503);
     expect(await running.json()).toMatchObject({ nodes: expect.any(Array), samples: expect.any(Array) });
     expect(await (await get('/debug/pprof/goroutine')).text()).toMatch(/3 {2}/);

@@ -3,7 +3,7 @@
  * not active folded. What arrows say is in their titles, and beside the picture.
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
-import { lineWidth, nameFont, stateName, textFont, words, wrap } from './chart-text.ts';
+import { type Line, lineWidth, nameFont, stateName, textFont, words, wrap } from './chart-text.ts';
 import type { Connection } from './connections.ts';
 import { type FoldedStatechart, foldStatechart, longRow, siblingsOf } from './fold-statechart.ts';
 import { layoutOnScreen } from './layout.ts';
@@ -95,7 +95,9 @@ function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, place: numbe
   const name = wrap(words('name', stateName(chart, chart.states[place]!)), maxNameWidth, nameFont);
   const below = margin + name.length * nameHeight;
   const count = numbers[place] === undefined ? 0 : leftOut[place]!;
-  const lines = count === 0 ? [] : [words('keyword', `▸ ${count} ${count === 1 ? 'state' : 'states'}`)];
+  // In one piece: of a box that is half out of sight, what is read is a part of its name then.
+  const lines: Line[] =
+    count === 0 ? [] : [[{ text: `▸ ${count} ${count === 1 ? 'state' : 'states'}`, role: 'keyword' }]];
   const widths = [...name.map((line) => lineWidth(line, nameFont)), ...lines.map((line) => lineWidth(line, textFont))];
   return {
     name,
