@@ -21,7 +21,8 @@ const withoutFacades: Plugin = {
       isBuiltin(path)
         ? {
             path: path.replace(/^(node:)?/, 'node:'),
-            namespace: kind === 'import-statement' ? 'builtin-import' : 'builtin-require',
+            // Of an import that is awaited, too, each part is to be had by its name.
+            namespace: kind === 'require-call' ? 'builtin-require' : 'builtin-import',
           }
         : undefined,
     );
