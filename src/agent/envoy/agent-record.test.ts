@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -42,7 +43,10 @@ async function agentWithProcess(): Promise<{
   const channels = openHeldChannels(temporaryScratch(), false)!;
   const held = HeldEnvoy.start(record.processStarts(live, 'envoy.json'), ['sleep', '60'], channels);
   channels.release();
-  onTestFinished(() => void held.kill('SIGKILL'));
+  onTestFinished(async () => {
+    // Its shell writes how it ended: only then is its folder to be removed.
+    if (held.kill('SIGKILL')) await once(held, 'exit');
+  });
   await new Promise<void>((resolve) => held.once('spawn', resolve));
   record.supervisorKnows(knows(live));
   return { runDir, directory: join(runDir, readdirSync(runDir)[0]!), held, record };
