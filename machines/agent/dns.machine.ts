@@ -54,7 +54,7 @@ export const dnsMachine = setup({
         port,
       }),
     ),
-    /** Whoever says whether this proxy is ready waits for the first table. */
+    /** The status actor does not say that this proxy is ready before the first table is there. */
     tellNames: sendTo(peer('status'), { type: 'names.known' }),
     reportFailed: sendParent((_, { reason }: { reason: string }): DnsFailed => ({ type: 'dns.failed', reason })),
   },

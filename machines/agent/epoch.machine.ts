@@ -76,7 +76,7 @@ export type Prepared =
 /** What Envoy's process is started with. */
 export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { configFile: string };
 
-/** Whom the probe asks. `listeners`: with all those that it was sent. */
+/** The Envoy that the probe asks. `listeners`: with all those that it was sent. */
 export type ProbeOrder = EpochRun & Pick<EpochInput, 'adopted'> & { listeners: boolean };
 
 /** Which Envoy an effect is about. */

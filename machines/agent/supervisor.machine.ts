@@ -120,7 +120,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epoch.drained': {},
         'epoch.drain-failed': {},
         'epoch.overdue': { actions: 'abortOverdue' },
-        // Who died meanwhile had nobody who saw it.
+        // Nobody saw the end of one that died meanwhile.
         'epoch.exited': { actions: ['forgetAdopted', 'forgetEpoch'] },
         'epoch.unkillable': { actions: ['forgetAdopted', 'giveUpProcess'] },
         'epoch.failed': [

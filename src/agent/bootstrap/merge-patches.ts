@@ -6,7 +6,7 @@ import { fromBinary, type JsonObject, type JsonValue, type Message, toBinary, to
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeForgiving, envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { merged } from '../../networking/patches/merge.ts';
-import { ChartpilotError } from '../../runtime/errors.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 
 const bootstrapMessage = 'envoy.config.bootstrap.v3.Bootstrap';
 
@@ -49,8 +49,7 @@ export class PatchesOfBootstrap {
     try {
       return toJson(schema, merged(schema, message, this.#patches, 'append'), json) as object;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      throw new ChartpilotError('CONFIG_INVALID', `the control plane's patches of the bootstrap: ${why}`);
+      throw new ChartpilotError('CONFIG_INVALID', `the control plane's patches of the bootstrap: ${messageOf(error)}`);
     }
   }
 }

@@ -3,7 +3,7 @@
  * (held-envoy.ts). It is written before what it says is done, whole or not at all; and it is believed only as a whole: of one that makes no
  * sense, every process that its folders name is ended, and the next agent begins as if there had been none.
  */
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -13,11 +13,14 @@ import {
   longestUnwatchedMs,
 } from '../../../machines/agent/adoption.ts';
 import type { EpochRecord } from '../../../machines/agent/epoch-record.ts';
+import { isObject } from '../../model/fields/decode.ts';
 import { ensureRunDir } from '../../runtime/run-dir.ts';
 import { startTimeOf } from './base-ids.ts';
 import { type DescribedBinary, type EnvoyBinaries, firstBinary } from './envoy-binaries.ts';
 import { endHeld, envoyIn, withdrawStart } from './held-envoy.ts';
+import { removeQuietly, textOf } from './quiet-files.ts';
 import { unwritable } from './scratch-folder.ts';
+import type { EnvoyRun } from './serving-envoy.ts';
 
 /** Another one is not read: the agent of another version starts anew. */
 const format = 1;
@@ -26,11 +29,6 @@ const mostEpochs = 8;
 /** For a shell that was just started to say so. */
 const beginLimitMs = 500;
 const beginPollMs = 5;
-
-export interface EnvoyRun {
-  readonly epoch: number;
-  readonly baseId: number;
-}
 
 /** One Envoy that was, or was about to be, started. */
 interface KeptProcess extends EnvoyRun {
@@ -90,12 +88,12 @@ export class AgentRecord {
 
   /** Whether another agent has been here. */
   get isThere(): boolean {
-    return textOf(this.#file) !== '' || this.#folders().length > 0;
+    return this.#text !== '' || this.#folders().length > 0;
   }
 
   /** What an agent that was killed has left; undefined: nothing that one could go on with, and then nothing of it runs any more. */
   async read(): Promise<FoundRecord | undefined> {
-    const kept = parseRecord(textOf(this.#file));
+    const kept = parseRecord(this.#text);
     const adoption = kept && (await this.#adoptionOf(kept));
     if (kept === undefined || adoption === undefined) {
       this.endAll();
@@ -174,6 +172,12 @@ export class AgentRecord {
     );
     const isUnwatched = phase === 'leaving' && child !== undefined;
     return isUnwatched ? Math.max(child.startedAtMs, now() - longestUnwatchedMs) : now();
+  }
+
+  /** Empty where there is none, or more than an agent writes. */
+  get #text(): string {
+    const text = textOf(this.#file);
+    return text.length > mostBytes ? '' : text;
   }
 
   #folders(): string[] {
@@ -278,23 +282,6 @@ function containerIdentity(): string {
   return `${namespace}-${startTimeOf(1) ?? '0'}`;
 }
 
-function textOf(file: string): string {
-  try {
-    const text = readFileSync(file, 'utf8');
-    return text.length > mostBytes ? '' : text;
-  } catch {
-    return '';
-  }
-}
-
-function removeQuietly(path: string): void {
-  try {
-    rmSync(path, { force: true, recursive: true });
-  } catch {
-    // The run directory may be read-only by now.
-  }
-}
-
 /** Undefined unless all of it makes sense. */
 export function parseRecord(text: string): KeptRecord | undefined {
   const record = parsed(text);
@@ -321,9 +308,6 @@ function parsed(text: string): unknown {
   }
 }
 
-type Fields = Record<string, unknown>;
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isBaseId = (value: unknown): value is number => isCount(value) && value <= 65_535;

@@ -10,7 +10,7 @@
  */
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
-import { constants, mkdirSync, openSync, readFileSync, readlinkSync, rmdirSync, rmSync } from 'node:fs';
+import { constants, mkdirSync, openSync, readlinkSync, rmdirSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { constants as osConstants } from 'node:os';
 import { join } from 'node:path';
@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError } from '../../runtime/errors.ts';
 import { startTimeOf } from './base-ids.ts';
 import type { HeldChannels } from './output-channels.ts';
+import { removeQuietly, textOf } from './quiet-files.ts';
 
 /** A process that no other one can be taken for. */
 export interface ProcessIdentity {
@@ -151,7 +152,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
 
   /** Its end has been told: nobody needs to learn of it once more. */
   forget(): void {
-    removeFolder(this.folder);
+    removeQuietly(this.folder);
   }
 
   async #awaitEnvoy(): Promise<void> {
@@ -218,7 +219,7 @@ export function withdrawStart(folder: string): boolean {
 export function endHeld(folder: string): number[] {
   const found = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
   const killed = found.filter((process) => send(process, 'SIGKILL')).map(({ pid }) => pid);
-  removeFolder(folder);
+  removeQuietly(folder);
   return killed;
 }
 
@@ -236,14 +237,6 @@ function identityIn(file: string): ProcessIdentity | undefined {
 function exitCodeIn(file: string): number | undefined {
   const [, code] = /^(\d{1,3})\n$/.exec(textOf(file)) ?? [];
   return code === undefined ? undefined : Number(code);
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 /** A shell tells of a signal as of a code above 128. */
@@ -265,14 +258,6 @@ function quietly(deed: () => boolean): boolean {
     return deed();
   } catch {
     return false;
-  }
-}
-
-function removeFolder(folder: string): void {
-  try {
-    rmSync(folder, { recursive: true, force: true });
-  } catch {
-    // The run directory may be read-only by now; the next agent finds nobody alive in it.
   }
 }
 

@@ -2,10 +2,11 @@
  * Files of the agent that live for a moment: pipes to an Envoy, a bootstrap that is being written. The folder that they lie
  * in may be read-only, full, or gone since the last time: that is told with its name and the flag that names another one.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/make-folder.ts';
+import { removeQuietly } from './quiet-files.ts';
 
 /** A folder that may be written, and the flag that names another one. */
 export interface ScratchParent {
@@ -36,15 +37,6 @@ export function inScratchFolder<A>(parents: readonly ScratchParent[], deed: (fol
     }
   }
   throw problem ?? new Error('no folder was named');
-}
-
-/** What is left of it harms nobody. */
-function removeQuietly(folder: string): void {
-  try {
-    rmSync(folder, { recursive: true, force: true });
-  } catch {
-    // The parent may be gone by now.
-  }
 }
 
 /** Node says `ENOSPC: no space left on device, open '/x/.scratch-a1b2c3'`: what was made in the folder tells nobody anything. */

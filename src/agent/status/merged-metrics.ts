@@ -298,7 +298,7 @@ function open(
     firstWord.addEventListener('abort', tooLate, { once: true });
     outgoing.on('response', (response) => {
       firstWord.removeEventListener('abort', tooLate);
-      // Whoever reads it hears of errors; nobody may.
+      // Its reader hears of errors, and there may be none.
       response.on('error', () => {});
       resolve(response);
     });

@@ -10,7 +10,7 @@ import type { MetricsTarget } from './merged-metrics.ts';
 
 export interface StatusOptions {
   readonly probes: ApplicationProbes;
-  /** Whom probes are put to: an address of this pod. */
+  /** An address of this pod, to which probes are put. */
   readonly destination: string;
   /** Where their connections come from; undefined: from anywhere. */
   readonly source: string | undefined;
