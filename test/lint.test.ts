@@ -12,7 +12,7 @@ function lint(file: string, text: string): { refused: boolean; output: string } 
   onTestFinished(() => rmSync(folder, { recursive: true }));
   for (const rules of [
     ...['biome.json', 'machines/no-randomness.grit'],
-    ...['src/runtime/output-through-sinks.grit', 'src/runtime/maps-for-foreign-keys.grit'],
+    ...['src/runtime/output/output-through-sinks.grit', 'src/runtime/fences/maps-for-foreign-keys.grit'],
   ]) {
     cpSync(join(packageRoot(), rules), join(folder, rules), { recursive: true });
   }
@@ -133,7 +133,7 @@ describe('output goes where it is neither waited for nor lost', () => {
   });
 
   test('where the outputs are opened it is allowed', () => {
-    const { refused, output } = lint('src/runtime/outlet.ts', 'export const used = process.stdout;\n');
+    const { refused, output } = lint('src/runtime/output/outlet.ts', 'export const used = process.stdout;\n');
     expect(refused, output).toBe(false);
   });
 });

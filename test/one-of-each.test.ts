@@ -37,7 +37,7 @@ test.each([
     pattern: /function isLoopback|startsWith\('127\.'\)/,
     where: ['src/runtime/loopback.ts'],
   },
-  { what: 'whether a program can be run', pattern: /\bX_OK\b/, where: ['src/runtime/executable.ts'] },
+  { what: 'whether a program can be run', pattern: /\bX_OK\b/, where: ['src/runtime/files/executable.ts'] },
   {
     what: 'an error in one line',
     pattern: /explainError\([^)]*\)\.replace/,

@@ -1,7 +1,7 @@
 /** `npm run envoy`: sees to it that there is an Envoy on this machine. */
 import { findEnvoy, installEnvoy } from '../agent/envoy/envoy-binary.ts';
 import { explainError } from '../runtime/errors.ts';
-import { endProgram, standardError } from '../runtime/standard-streams.ts';
+import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
 
 const say = (line: string): void => standardError.write(`${line}\n`);
 

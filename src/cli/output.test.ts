@@ -86,7 +86,7 @@ test('request hands on an answer of any length', async () => {
   const port = await serverOf(answer);
   const script = `
     import { requestCommand } from ${JSON.stringify(join(packageRoot(), 'src/cli/commands/request.ts'))};
-    import { endProgram } from ${JSON.stringify(join(packageRoot(), 'src/runtime/standard-streams.ts'))};
+    import { endProgram } from ${JSON.stringify(join(packageRoot(), 'src/runtime/output/standard-streams.ts'))};
     await requestCommand({ what: 'x', host: '127.0.0.1', defaultPort: ${port}, allowedPorts: [], example: '', failed: 1 })
       .parseAsync(['GET', '/'], { from: 'user' });
     await endProgram();`;

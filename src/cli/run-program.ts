@@ -1,6 +1,6 @@
 import { type Command, CommanderError } from 'commander';
 import { explainError } from '../runtime/errors.ts';
-import { endProgram, standardError } from '../runtime/standard-streams.ts';
+import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
 import { speakThroughSinks } from './speak-through-sinks.ts';
 
 /** Exit codes of a program that could not do what it was asked to. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { standardError, standardOutput } from '../runtime/standard-streams.ts';
+import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
 
 /** Help and complaints of a program and all its commands go where its answers and errors go. @returns the program */
 export function speakThroughSinks(program: Command): Command {

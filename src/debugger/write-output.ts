@@ -1,7 +1,7 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
-import { makeFolder } from '../runtime/make-folder.ts';
+import { makeFolder } from '../runtime/files/make-folder.ts';
 
 /** A new file that holds what a trace does is for its owner only, as the trace is. */
 export const ownersOnly = 0o600;

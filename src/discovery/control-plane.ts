@@ -27,12 +27,12 @@ import {
 } from '../../machines/discovery/service-registry.machine.ts';
 import { problemText } from '../model/config/problem.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
-import { boundedLogger } from '../runtime/bounded-log.ts';
 import { messageOf } from '../runtime/errors.ts';
-import type { Logger } from '../runtime/log.ts';
+import { faultLog } from '../runtime/fences/uncaught.ts';
+import { boundedLogger } from '../runtime/output/bounded-log.ts';
+import type { Logger } from '../runtime/output/log.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
-import { faultLog } from '../runtime/uncaught.ts';
 import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';

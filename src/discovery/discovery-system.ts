@@ -3,9 +3,9 @@ import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
-import { faultOwner } from '../runtime/fault-owner.ts';
-import type { Logger } from '../runtime/log.ts';
-import { catchUncaught, faultLog } from '../runtime/uncaught.ts';
+import { faultOwner } from '../runtime/fences/fault-owner.ts';
+import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
+import type { Logger } from '../runtime/output/log.ts';
 import { ControlPlane, type DiscoveryProgram } from './control-plane.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import { logEvents, rejectionLine } from './monitor/event-log.ts';

@@ -6,7 +6,7 @@ import type { PreparedStage } from '../../machines/discovery/protocol.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
 import { ChartpilotError, explainInOneLine } from '../runtime/errors.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { Logger } from '../runtime/output/log.ts';
 import { type Authenticator, clientCertificate } from './ads/authentication.ts';
 import { bearerToken } from './authentication/bearer-token.ts';
 import { forwardedCertificate } from './authentication/forwarded-certificate.ts';

@@ -3,8 +3,8 @@ import { isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 import { isCidr } from '../model/fields/names.ts';
+import { parseResolvConf } from '../runtime/files/resolv-conf.ts';
 import { OptionErrors } from '../runtime/option-errors.ts';
-import { parseResolvConf } from '../runtime/resolv-conf.ts';
 import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
 import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';
 

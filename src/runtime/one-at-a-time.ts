@@ -1,4 +1,4 @@
-import { letEscape } from './uncaught.ts';
+import { letEscape } from './fences/uncaught.ts';
 
 /** Takes what comes one after the other: what comes of taking one waits until that one has been taken. */
 export class OneAtATime<Item> {

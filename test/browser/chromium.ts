@@ -1,7 +1,7 @@
 /** The Chromium that the tests of the debugger's page run in: the machine's own, never a downloaded one. */
 import { delimiter, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
-import { isExecutable } from '../../src/runtime/executable.ts';
+import { isExecutable } from '../../src/runtime/files/executable.ts';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome'];
 

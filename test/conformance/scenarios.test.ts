@@ -4,7 +4,7 @@
  */
 import { test as base, describe, expect, vi } from 'vitest';
 import { type ConformanceTarget, startConformanceTarget } from '../../src/discovery/conformance/conformance-target.ts';
-import { silentLogger } from '../../src/runtime/log.ts';
+import { silentLogger } from '../../src/runtime/output/log.ts';
 import type { SotwStream, TypeName } from '../ads-client.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { AdapterClient } from './adapter-client.ts';

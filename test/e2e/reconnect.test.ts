@@ -10,7 +10,7 @@ import { encodeValue } from '../../src/discovery/ads/encoding.ts';
 import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
 import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { DiscoveryResponseSchema, type Resource } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { silentLogger } from '../../src/runtime/log.ts';
+import { silentLogger } from '../../src/runtime/output/log.ts';
 import { typeUrls } from '../ads-client.ts';
 import { ControlPlane, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';

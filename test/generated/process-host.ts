@@ -18,7 +18,7 @@ import { outOfMemoryCounter } from '../../src/agent/envoy/out-of-memory.ts';
 import { ProcessTable } from '../../src/agent/envoy/process-table.ts';
 import { repairSharedMemory } from '../../src/agent/envoy/shared-memory.ts';
 import { XdsActivity } from '../../src/agent/xds/xds-activity.ts';
-import { silentLogger } from '../../src/runtime/log.ts';
+import { silentLogger } from '../../src/runtime/output/log.ts';
 import { adminInterfaces, envoyBinary, temporaryScratch, testFlags } from '../fixtures/real-envoy.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Control, type StandInProcess, standInBinary } from '../stand-in/control.ts';

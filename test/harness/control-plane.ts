@@ -12,7 +12,7 @@ import type { DiscoveryProgram } from '../../src/discovery/control-plane.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../src/discovery/discovery-options.ts';
 import { runDiscovery } from '../../src/discovery/discovery-system.ts';
 import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { createLogger, silentLogger } from '../../src/runtime/log.ts';
+import { createLogger, silentLogger } from '../../src/runtime/output/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';

@@ -1,7 +1,7 @@
 /** The iptables that tests of the redirection run: the machine's own. */
 import { delimiter, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
-import { isExecutable } from '../../src/runtime/executable.ts';
+import { isExecutable } from '../../src/runtime/files/executable.ts';
 
 const programs = ['iptables-restore', 'ip6tables-restore', 'iptables-save', 'ip', 'nsenter', 'unshare', 'setpriv'];
 

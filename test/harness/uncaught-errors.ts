@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import { faultOwner } from '../../src/runtime/fault-owner.ts';
-import { catchUncaught } from '../../src/runtime/uncaught.ts';
+import { faultOwner } from '../../src/runtime/fences/fault-owner.ts';
+import { catchUncaught } from '../../src/runtime/fences/uncaught.ts';
 
 export interface UncaughtError {
   readonly error: unknown;

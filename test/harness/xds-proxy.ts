@@ -9,7 +9,7 @@ import type { UpstreamEnvironment } from '../../src/agent/xds/upstream.ts';
 import { workloadXds } from '../../src/agent/xds/workload-xds.ts';
 import { XdsActivity } from '../../src/agent/xds/xds-activity.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
-import { silentLogger } from '../../src/runtime/log.ts';
+import { silentLogger } from '../../src/runtime/output/log.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { eventually } from './eventually.ts';

@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType, secretType } from '../../machines/discovery/ads-types.ts';
 import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
-import type { Logger } from '../../src/runtime/log.ts';
-import { silentLogger } from '../../src/runtime/log.ts';
+import type { Logger } from '../../src/runtime/output/log.ts';
+import { silentLogger } from '../../src/runtime/output/log.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {

@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { LineSink, type LineSinkOptions } from '../../src/runtime/line-sink.ts';
+import { LineSink, type LineSinkOptions } from '../../src/runtime/output/line-sink.ts';
 import type { TraceSink } from '../../src/runtime/trace/trace.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { randomAgent } from '../simulation/random-effects.ts';

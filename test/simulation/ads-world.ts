@@ -23,7 +23,7 @@ import {
   DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
-import { type Logger, silentLogger } from '../../src/runtime/log.ts';
+import { type Logger, silentLogger } from '../../src/runtime/output/log.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import { stateName } from '../../src/runtime/trace/statechart.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';

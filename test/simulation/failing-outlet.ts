@@ -1,5 +1,5 @@
 /** The other side of a sink whose faults last until they are over: a disk, a pipe and its reader. All it took is kept. */
-import type { Outlet } from '../../src/runtime/outlet.ts';
+import type { Outlet } from '../../src/runtime/output/outlet.ts';
 import type { SinkFault } from './random-schedule.ts';
 
 type LastingFault = Extract<SinkFault, { forMs: number }>;

@@ -12,7 +12,7 @@ import {
   DiscoveryResponseSchema,
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { createLogger } from '../../runtime/log.ts';
+import { createLogger } from '../../runtime/output/log.ts';
 import { frameOf } from '../grpc/grpc-frames.ts';
 import { askForPatches, BootstrapPatches } from './bootstrap-patches.ts';
 

@@ -6,7 +6,7 @@ import type { Shown } from '../../../machines/agent/xds-pause.ts';
 import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { defaultGrpcLimits, GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { GrpcError } from '../grpc/grpc-status.ts';

@@ -4,7 +4,7 @@
  */
 import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { makeFolder } from '../../runtime/make-folder.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { envoyArguments } from '../envoy/envoy-args.ts';
 import { firstBinary } from '../envoy/envoy-binaries.ts';
 import { validateWithEnvoy } from '../envoy/envoy-validation.ts';

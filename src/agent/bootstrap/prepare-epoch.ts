@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { fromPromise } from 'xstate';
 import type { Prepared, PrepareOrder } from '../../../machines/agent/epoch.machine.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/make-folder.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { digestDirectories } from '../certificates/certificate-files.ts';

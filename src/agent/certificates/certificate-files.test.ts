@@ -9,7 +9,7 @@ import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
-import { createLogger } from '../../runtime/log.ts';
+import { createLogger } from '../../runtime/output/log.ts';
 import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
 import { FileTurns } from './file-turns.ts';

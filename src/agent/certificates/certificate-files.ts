@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback, fromPromise } from 'xstate';
 import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { type CertificateSet, describeCertificates, inspectCertificates } from './certificate-problems.ts';
 import { readSmallFile } from './certificate-reading.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';

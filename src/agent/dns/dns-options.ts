@@ -5,8 +5,8 @@ import { durationMsOf } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isOn } from '../../model/fields/switches.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { parseResolvConf, type ResolvConf } from '../../runtime/files/resolv-conf.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
-import { parseResolvConf, type ResolvConf } from '../../runtime/resolv-conf.ts';
 import type { WorkloadNames } from './dns-names.ts';
 
 export interface DnsOptions {

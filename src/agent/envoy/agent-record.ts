@@ -14,7 +14,7 @@ import {
 } from '../../../machines/agent/adoption.ts';
 import type { EpochRecord } from '../../../machines/agent/epoch-record.ts';
 import { isObject } from '../../model/fields/decode.ts';
-import { ensureRunDir } from '../../runtime/run-dir.ts';
+import { ensureRunDir } from '../../runtime/files/run-dir.ts';
 import { startTimeOf } from './base-ids.ts';
 import { type DescribedBinary, type EnvoyBinaries, firstBinary } from './envoy-binaries.ts';
 import { endHeld, envoyIn, withdrawStart } from './held-envoy.ts';

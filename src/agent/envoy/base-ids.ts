@@ -12,7 +12,7 @@ import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';
-import { ensureRunDir } from '../../runtime/run-dir.ts';
+import { ensureRunDir } from '../../runtime/files/run-dir.ts';
 import { unwritable } from './scratch-folder.ts';
 
 export interface BaseIdOptions {

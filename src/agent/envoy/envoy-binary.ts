@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import { isExecutable, whyNotExecutable } from '../../runtime/executable.ts';
+import { isExecutable, whyNotExecutable } from '../../runtime/files/executable.ts';
 
 export const envoyVersion = '1.40.0';
 

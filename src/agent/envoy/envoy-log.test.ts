@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { type EnvoyLogLine, EnvoyOutput, parseEnvoyLine } from './envoy-log.ts';
 
 function recordingLog(): { log: Logger; lines: string[] } {

@@ -1,5 +1,5 @@
 /** Envoy's output: lines of our log, and what it said last before it ended. */
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 

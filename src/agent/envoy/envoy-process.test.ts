@@ -13,7 +13,7 @@ import {
   testFlags,
   writeAdminOnlyBootstrap,
 } from '../../../test/fixtures/real-envoy.ts';
-import { createLogger } from '../../runtime/log.ts';
+import { createLogger } from '../../runtime/output/log.ts';
 import type { TraceBody } from '../../runtime/trace/trace.ts';
 import { createAdminClient } from '../admin/admin-client.ts';
 import { claimBaseId } from './base-ids.ts';

@@ -1,6 +1,6 @@
 /** Envoy's own judgement of a configuration: `--mode validate` opens no port, takes no base id, needs no shared memory. */
 import { execa } from 'execa';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import { type OutputChannel, openErrorChannel } from './output-channels.ts';
 import { readLines } from './output-lines.ts';

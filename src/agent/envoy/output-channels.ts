@@ -8,7 +8,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { isSystemError } from '../../runtime/errors.ts';
-import { isStandardOutputFile } from '../../runtime/outlet.ts';
+import { isStandardOutputFile } from '../../runtime/output/outlet.ts';
 import { inScratchFolder, type ScratchParent } from './scratch-folder.ts';
 
 /** An open file of ours that a child gets. execa takes any; its types know only the first few. */

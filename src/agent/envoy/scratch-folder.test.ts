@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync 
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { makeFolder } from '../../runtime/make-folder.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { inScratchFolder } from './scratch-folder.ts';
 
 function folder(): string {

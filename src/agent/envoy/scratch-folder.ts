@@ -5,7 +5,7 @@
 import { mkdtempSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/make-folder.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { removeQuietly } from './quiet-files.ts';
 
 /** A folder that may be written, and the flag that names another one. */

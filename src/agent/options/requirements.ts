@@ -3,8 +3,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/make-folder.ts';
-import { ensureRunDir } from '../../runtime/run-dir.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureRunDir } from '../../runtime/files/run-dir.ts';
 import { type EnvoyFlags, envoyArguments } from '../envoy/envoy-args.ts';
 import { inScratchFolder, unwritable } from '../envoy/scratch-folder.ts';
 

@@ -6,7 +6,7 @@ import { fromCallback } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/held-secrets.ts';
 import type { OutputFailed, OutputWrite } from '../../../machines/agent/secrets-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/make-folder.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 export interface OutputMeans {

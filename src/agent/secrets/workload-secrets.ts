@@ -3,7 +3,7 @@ import { fromPromise } from 'xstate';
 import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
 import { secretMachine } from '../../../machines/agent/secret.machine.ts';
 import { secretsMachine } from '../../../machines/agent/secrets.machine.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { watchDirectory } from '../certificates/certificate-watch.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';

@@ -3,10 +3,10 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
 import type { IdentitySettings } from '../../../machines/agent/settings.ts';
+import type { UncaughtOrigin } from '../../runtime/fences/uncaught.ts';
 import { labelValue } from '../../runtime/label-value.ts';
-import type { SinkLines } from '../../runtime/line-sink.ts';
+import type { SinkLines } from '../../runtime/output/line-sink.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
 import type { DnsCounts } from '../dns/dns-counts.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
 import { binaryIn, restartIn } from './restart-log.ts';

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
 import { messageOf } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { AddressCounts } from './address-counts.ts';
 import type { ApplicationProbe, ApplicationProbes } from './application-probes.ts';

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { createGzip, constants as zlib } from 'node:zlib';
 import { messageOf } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { Turns } from '../../runtime/turns.ts';
 import { AddressCounts } from './address-counts.ts';
 import type { AgentMetrics } from './agent-metrics.ts';

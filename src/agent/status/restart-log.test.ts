@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
 import { logRecords } from '../../runtime/actors/log-records.ts';
-import { createLogger } from '../../runtime/log.ts';
+import { createLogger } from '../../runtime/output/log.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { restartLogLine } from './restart-log.ts';
 

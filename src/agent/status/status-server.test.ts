@@ -11,7 +11,7 @@ import type { EnvoyAsk, HttpOrder, ReadinessAnswer } from '../../../machines/age
 import { header } from '../../../test/fixtures/random-records.ts';
 import { adminInterfaces, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
-import { createLogger, silentLogger } from '../../runtime/log.ts';
+import { createLogger, silentLogger } from '../../runtime/output/log.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';

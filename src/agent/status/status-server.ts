@@ -14,9 +14,9 @@ import type {
   UpgradeRequested,
 } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
-import { createFencedServer } from '../../runtime/http-fence.ts';
-import type { Logger } from '../../runtime/log.ts';
+import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { Profiler, profilingPath } from '../../runtime/profiler.ts';
 import { foreignness } from '../../runtime/trace/debugger-access.ts';
 import { type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';

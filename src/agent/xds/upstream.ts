@@ -6,7 +6,7 @@ import type { BundleAnswer, CertificateTell, StreamReport } from '../../../machi
 import { nameTableType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { defaultGrpcLimits, GrpcConnection, type GrpcConnectionLimits, whenEnded } from '../grpc/grpc-client.ts';
 import { GrpcError } from '../grpc/grpc-status.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';

@@ -10,7 +10,7 @@ import type { ProxyOptions } from '../../agent/options/options.ts';
 import type { ProxyFlags } from '../../agent/options/proxy-flags.ts';
 import { resolveProxyOptions } from '../../agent/options/proxy-options.ts';
 import { withStatsdAddress } from '../../agent/options/statsd-address.ts';
-import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
+import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 import { addProxyFlags, roleAmong } from './proxy-flags.ts';
 
 interface BootstrapFlags extends ProxyFlags {

@@ -1,6 +1,6 @@
 /** `completion SHELL`: a script with which a shell completes commands and flags (spec/discovery.md §1.1). */
 import { Argument, Command } from 'commander';
-import { standardOutput } from '../../runtime/standard-streams.ts';
+import { standardOutput } from '../../runtime/output/standard-streams.ts';
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const;
 type Shell = (typeof shells)[number];

@@ -7,7 +7,7 @@ import { routineQueueMessages } from '../../../machines/discovery/protocol.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { runDiscovery } from '../../discovery/discovery-system.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { standardError } from '../../runtime/standard-streams.ts';
+import { standardError } from '../../runtime/output/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './log-flags.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './trace-flags.ts';
 import { versionLine } from './version.ts';

@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { answerExplain } from '../../discovery/explain/explain-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
+import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 
 interface ExplainFlags
   extends Pick<DiscoveryFlags, 'configDir' | 'meshConfig' | 'networksConfig' | 'registries' | 'domain' | 'clusterID'> {

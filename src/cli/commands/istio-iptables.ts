@@ -7,7 +7,7 @@ import { type FlagName, type InterceptionFlag, interceptionFlags, type SaidFlags
 import { type InterceptionOrder, resolveInterception } from '../../iptables/settings.ts';
 import { validateInterception } from '../../iptables/validation.ts';
 import { ChartpilotError, explainError, messageOf } from '../../runtime/errors.ts';
-import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
+import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
 
 /** As the reference's: a program that failed, a trial that failed, and anything else. */

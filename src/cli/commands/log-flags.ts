@@ -1,10 +1,10 @@
 /** The log flags of both programs (spec/discovery.md §1.2). */
 import { type Command, Option } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import type { LineSink, SinkLines } from '../../runtime/line-sink.ts';
-import { createLogger, type Logger, parseLogLevels } from '../../runtime/log.ts';
-import { mistakeInPath } from '../../runtime/outlet.ts';
-import { appendTo, standardError, standardOutput } from '../../runtime/standard-streams.ts';
+import type { LineSink, SinkLines } from '../../runtime/output/line-sink.ts';
+import { createLogger, type Logger, parseLogLevels } from '../../runtime/output/log.ts';
+import { mistakeInPath } from '../../runtime/output/outlet.ts';
+import { appendTo, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 
 export interface LogFlags {
   readonly log_output_level: string;

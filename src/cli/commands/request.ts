@@ -1,7 +1,7 @@
 /** `request METHOD PATH [BODY]`: asks a program of this host over HTTP (spec/agent.md §11, spec/discovery.md §1.1). */
 import { Command } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { standardOutput } from '../../runtime/standard-streams.ts';
+import { standardOutput } from '../../runtime/output/standard-streams.ts';
 
 export interface RequestTarget {
   /** What is asked, for the help: `Envoy's admin interface`. */

@@ -9,7 +9,7 @@ import {
 } from '../../discovery/authentication/local-tokens.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { standardOutput } from '../../runtime/standard-streams.ts';
+import { standardOutput } from '../../runtime/output/standard-streams.ts';
 
 interface TokenFlags {
   readonly dir?: string;

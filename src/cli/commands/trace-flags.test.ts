@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { expect, onTestFinished, test } from 'vitest';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import type { TraceLine } from '../../runtime/trace/trace.ts';
 import { addRecordingFlags, openRecording, type Recording, type RecordingFlags } from './trace-flags.ts';
 

@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import type { SinkLines, SinkListener } from '../../runtime/line-sink.ts';
-import type { Logger } from '../../runtime/log.ts';
-import { chooseRunDir } from '../../runtime/run-dir.ts';
+import { chooseRunDir } from '../../runtime/files/run-dir.ts';
+import type { SinkLines, SinkListener } from '../../runtime/output/line-sink.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { type DebuggerMode, debuggerModes } from '../../runtime/trace/debugger-access.ts';
 import { createRecorder, type Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceLevel, TraceSink } from '../../runtime/trace/trace.ts';

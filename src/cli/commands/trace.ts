@@ -6,7 +6,7 @@ import { printTrace, type TraceCommandOptions, type TraceOutput } from '../../de
 import { recordKinds } from '../../debugger/trace/trace-line.ts';
 import { printSummary } from '../../debugger/verdicts/summary-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { standardOutput } from '../../runtime/standard-streams.ts';
+import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { wholeNumber } from './whole-number.ts';
 

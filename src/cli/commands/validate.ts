@@ -9,7 +9,7 @@ import { Environment } from '../../discovery/environment.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { exitUnansweredWith, standardError, standardOutput } from '../../runtime/standard-streams.ts';
+import { exitUnansweredWith, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 
 interface ValidateFlags {
   readonly meshConfig?: string;

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
+import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
-import { standardOutput } from '../../runtime/standard-streams.ts';
 
 export interface BuildInfo {
   readonly version: string;

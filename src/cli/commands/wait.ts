@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { standardError } from '../../runtime/standard-streams.ts';
+import { standardError } from '../../runtime/output/standard-streams.ts';
 
 interface WaitFlags {
   readonly timeoutSeconds: string;

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { startConformanceTarget } from '../../discovery/conformance/conformance-target.ts';
-import { createLogger } from '../../runtime/log.ts';
-import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
+import { createLogger } from '../../runtime/output/log.ts';
+import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 
 interface ConformanceFlags {
   port: number;

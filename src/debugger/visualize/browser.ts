@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { delimiter, join } from 'node:path';
-import { isExecutable } from '../../runtime/executable.ts';
+import { isExecutable } from '../../runtime/files/executable.ts';
 
 /** Opens an address in the person's browser, where the desktop has a way to do that. @returns whether it has. */
 export function openInBrowser(address: string, env: NodeJS.ProcessEnv = process.env): boolean {

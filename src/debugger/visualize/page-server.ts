@@ -9,7 +9,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import { createFencedServer } from '../../runtime/http-fence.ts';
+import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { foreignness, isFollowedLink, isSameSecret, isSentByOwnPage } from '../../runtime/trace/debugger-access.ts';
 import { type Described, describePath, type Session, type Source, sourcesPath } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';

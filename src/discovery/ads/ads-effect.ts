@@ -4,7 +4,7 @@ import { type AnyActorRef, fromCallback } from 'xstate';
 import type { AdsOrder, ProxiesServe, ProxyReport, XdsPort } from '../../../machines/discovery/protocol.ts';
 import { relay } from '../../runtime/actors/relay.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
-import { faultLog } from '../../runtime/uncaught.ts';
+import { faultLog } from '../../runtime/fences/uncaught.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
 import { ProxyTurns } from './proxy-turns.ts';

@@ -7,7 +7,7 @@ import {
   type ServerUnaryCall,
   type sendUnaryData,
 } from '@grpc/grpc-js';
-import { ConnectionBounds } from '../../runtime/connection-bounds.ts';
+import { ConnectionBounds } from '../../runtime/fences/connection-bounds.ts';
 import { parseListenAddress } from '../listen-address.ts';
 import type { AddressPace } from './admission/address-pace.ts';
 import { createInjector, type Injector, type SessionLimits } from './admission/grpc-http2.ts';

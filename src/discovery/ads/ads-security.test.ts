@@ -6,7 +6,7 @@ import { AdsTestClient } from '../../../test/ads-client.ts';
 import { type CertificateAuthority, createAuthority } from '../../../test/certs/authority.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { SecurePortCredentials } from '../server-certificates.ts';
 import { type AdsServerOptions, createAdsServer } from './ads-server.ts';
 import { type Authenticator, clientCertificate } from './authentication.ts';

@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { AdsLimits } from './ads-limits.ts';
 import type { AdsObserver } from './ads-observer.ts';

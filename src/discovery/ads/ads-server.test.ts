@@ -6,7 +6,7 @@ import { type GiveServer, givenNode, giveServers, subscribed } from '../../../te
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { createAdsServer } from './ads-server.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { clusterType } from '../../../machines/discovery/ads-types.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { DiscoveryRequestSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { SharedBodies } from './ads-response.ts';
 import { AdsStream } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';

@@ -5,7 +5,7 @@ import type { AdsRequest, PushToClient, StreamOrder, StreamReport } from '../../
 import { healthType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
 import { isSubscribed, type Watches } from '../../../machines/discovery/ads-watch.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { type FaultOwner, onBehalfOf } from '../../runtime/fault-owner.ts';
+import { type FaultOwner, onBehalfOf } from '../../runtime/fences/fault-owner.ts';
 import { AdsExchange } from './ads-exchange.ts';
 import { maxLaterNodeBytes, maxNodeBytes, maxNodeIdLength } from './ads-limits.ts';
 import { type ReadRequest, RequestReader, readNode } from './ads-request.ts';

@@ -9,7 +9,7 @@ import { AdsTestClient } from '../../../test/ads-client.ts';
 import { deltaSidecar, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { type AdsServer, createAdsServer } from './ads-server.ts';
 
 const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };

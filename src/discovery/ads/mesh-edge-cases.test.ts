@@ -6,7 +6,7 @@ import { AdsTestClient } from '../../../test/ads-client.ts';
 import { deltaSidecar, type Seen, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import { SettingsFiles } from '../config/settings-files.ts';
 import { encodeMade } from '../push/encode-made.ts';

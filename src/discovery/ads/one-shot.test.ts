@@ -3,7 +3,7 @@ import { test as base, expect, vi } from 'vitest';
 import { clusterType } from '../../../machines/discovery/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { type AdsServer, createAdsServer } from './ads-server.ts';
 import { encodeValue } from './encoding.ts';
 import type { OneShot } from './one-shot.ts';

@@ -1,6 +1,6 @@
 /** Brings proxies up to date in the order in which the push queue gives them their turns, in slices of the event loop. */
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
-import { letEscape } from '../../runtime/uncaught.ts';
+import { letEscape } from '../../runtime/fences/uncaught.ts';
 import type { ResourceChange } from './resource-source.ts';
 import { Slices } from './slices.ts';
 

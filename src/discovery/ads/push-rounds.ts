@@ -1,5 +1,5 @@
 /** Serves all clients of a server that has no push queue of its own (the conformance target), in slices of the event loop. */
-import { letEscape } from '../../runtime/uncaught.ts';
+import { letEscape } from '../../runtime/fences/uncaught.ts';
 import type { ResourceChange } from './resource-source.ts';
 import { Slices } from './slices.ts';
 

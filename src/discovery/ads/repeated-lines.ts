@@ -1,5 +1,5 @@
 /** Warnings that a client can bring about as often as it likes. */
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 
 /** Between two lines of one kind. */
 export const repeatAfterMs = 60_000;

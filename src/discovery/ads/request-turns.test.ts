@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
-import { faultOwner, onBehalfOf } from '../../runtime/fault-owner.ts';
+import { faultOwner, onBehalfOf } from '../../runtime/fences/fault-owner.ts';
 import { RequestTurns } from './request-turns.ts';
 
 /** Larger than what is done at once. */

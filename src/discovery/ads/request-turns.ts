@@ -1,6 +1,6 @@
 /** Shares out the time that requests take: however many there are and however large, others get their turns in between. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { letEscape } from '../../runtime/uncaught.ts';
+import { letEscape } from '../../runtime/fences/uncaught.ts';
 import { Slices } from './slices.ts';
 
 /** What requests may take of one turn of the event loop before the next ones wait for a later turn. */

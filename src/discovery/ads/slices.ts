@@ -1,4 +1,4 @@
-import { letEscape } from '../../runtime/uncaught.ts';
+import { letEscape } from '../../runtime/fences/uncaught.ts';
 
 /** Longest time for which work goes on before others get their turn: requests, acknowledgements, health checks. */
 export const sliceMs = 5;

@@ -1,5 +1,5 @@
 import type { ExchangeRules } from '../../../machines/discovery/ads-exchange.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { AdsObserver } from './ads-observer.ts';
 import type { SharedBodies } from './ads-response.ts';
 import type { OneShot } from './one-shot.ts';

@@ -10,8 +10,8 @@ import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { readCertificates } from '../../identity/certificate.ts';
 import { endOf } from '../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/make-folder.ts';
-import { writePrivateFile } from '../../runtime/private-file.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { writePrivateFile } from '../../runtime/files/private-file.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import { type AuthorityMaterial, materialOf } from './authority-material.ts';
 

@@ -4,7 +4,7 @@ import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryDa
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
 import { oneWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { type Authenticator, authenticate, type Peer } from '../ads/authentication.ts';
 import type { AuthorityInForce } from './authority.ts';
 import type { CertificateSigner } from './certificate-signer.ts';

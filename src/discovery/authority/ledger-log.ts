@@ -4,7 +4,7 @@
  */
 import { appendFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { makeFolder } from '../../runtime/make-folder.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import { isGone } from '../config/directory-walk.ts';
 import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';

@@ -13,7 +13,7 @@ import { nameOf } from '../../identity/certificate-path.ts';
 import type { TrustBundle } from '../../identity/trust-bundle.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { UnaryService } from '../ads/ads-ports.ts';
 import type { Authenticator } from '../ads/authentication.ts';
 import type { ResourceChange } from '../ads/resource-source.ts';

@@ -23,7 +23,7 @@ import { type Issuer, issueLeaf, issueRoot } from '../../identity/issue.ts';
 import { pemBlocks } from '../../identity/pem.ts';
 import { spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
-import { silentLogger } from '../../runtime/log.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { type Authenticator, clientCertificate, type Peer } from '../ads/authentication.ts';
 import { bearerToken } from '../authentication/bearer-token.ts';
 import { givenKeys } from '../authentication/issuer-keys.ts';

@@ -5,8 +5,8 @@
 import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isSystemError } from '../../runtime/errors.ts';
+import { letEscape } from '../../runtime/fences/uncaught.ts';
 import type { Steps } from '../../runtime/turns.ts';
-import { letEscape } from '../../runtime/uncaught.ts';
 import { isOfTheKernel } from './bounded-file.ts';
 import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';

@@ -1,7 +1,7 @@
 /** What a watch of files is to a statechart. */
 import { fromCallback } from 'xstate';
 import { messageOf } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
 /** Of the events that tell where something happened. */

@@ -1,6 +1,6 @@
 /** The target of public xDS conformance harnesses: an xDS port over a bare cache, and the adapter that fills it. */
 
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import { createAdsServer } from '../ads/ads-server.ts';
 import { bindError } from '../ads/grpc-bind.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
-import { createLogger } from '../../runtime/log.ts';
+import { createLogger } from '../../runtime/output/log.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { logEvents, rejectionLine } from './event-log.ts';
 

@@ -1,7 +1,7 @@
 /** What operators read while the control plane runs: what was wrong in the configuration, what was pushed. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { LogLine } from '../../runtime/actors/log-records.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
 import { describeProblems, whereabouts } from '../config/config-problem.ts';

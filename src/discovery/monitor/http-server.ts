@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import { createFencedServer, type HttpFenceOptions } from '../../runtime/http-fence.ts';
+import { createFencedServer, type HttpFenceOptions } from '../../runtime/fences/http-fence.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
 import type { StreamAnswer } from '../../runtime/trace/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';

@@ -1,8 +1,8 @@
 /** The metrics of the control plane, under the names that Istio's dashboards know (spec/discovery.md §9.2). */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
+import type { UncaughtOrigin } from '../../runtime/fences/uncaught.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
-import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
 import type { EncodedCache } from '../push/encoded-cache.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import type { MeshState } from '../push/mesh-state.ts';

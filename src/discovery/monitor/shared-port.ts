@@ -1,8 +1,8 @@
 /** gRPC and HTTP on one port (spec/discovery.md §1.2, `--grpcAddr` empty): a connection is what its first bytes say. */
 import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
-import { ConnectionBounds, type ConnectionBoundsOptions } from '../../runtime/connection-bounds.ts';
-import { openFilesLimit } from '../../runtime/open-files.ts';
+import { ConnectionBounds, type ConnectionBoundsOptions } from '../../runtime/fences/connection-bounds.ts';
+import { openFilesLimit } from '../../runtime/fences/open-files.ts';
 
 /** What an HTTP/2 client without TLS sends first (RFC 9113 §3.4). */
 const http2Preface = 'PRI * HTTP/2.0';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../output/log.ts';
 import { createRecorder } from '../trace/recorder.ts';
 import { logRecords } from './log-records.ts';
 

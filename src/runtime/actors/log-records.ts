@@ -1,6 +1,6 @@
 /** Tells in the log what the statecharts do: one line for each transition, and one for each thing that went wrong. */
 
-import type { Logger } from '../log.ts';
+import type { Logger } from '../output/log.ts';
 import type { Recorder } from '../trace/recorder.ts';
 import { redactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';

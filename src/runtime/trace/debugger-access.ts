@@ -7,8 +7,8 @@ import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync 
 import type { IncomingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ensureRunDir, sharedRunDir } from '../files/run-dir.ts';
 import { isLoopback } from '../loopback.ts';
-import { ensureRunDir, sharedRunDir } from '../run-dir.ts';
 
 /** `on`: with a token. `open`: without one, from this host all the same. `off`: nobody. */
 export const debuggerModes = ['on', 'open', 'off'] as const;

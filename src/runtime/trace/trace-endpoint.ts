@@ -1,7 +1,7 @@
 /** `GET /debug/trace` of a running program, on whichever of its ports: who asks is looked at, then streamed to. */
 import type { ServerResponse } from 'node:http';
 import { messageOf } from '../errors.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../output/log.ts';
 import { type Caller, DebuggerAccess, type DebuggerMode, type Refusal } from './debugger-access.ts';
 import type { TraceRing } from './trace-ring.ts';
 import { TraceStream } from './trace-stream.ts';

@@ -1,6 +1,6 @@
 import { renameSync, truncateSync } from 'node:fs';
-import { LineSink, type LineSinkOptions, type SinkLines, type SinkListener } from '../line-sink.ts';
-import { mistakeInPath, openFile } from '../outlet.ts';
+import { LineSink, type LineSinkOptions, type SinkLines, type SinkListener } from '../output/line-sink.ts';
+import { mistakeInPath, openFile } from '../output/outlet.ts';
 import { formatTraceLine, type TraceHeader, type TraceLine, type TraceRecord, type TraceSink } from './trace.ts';
 import { TraceState } from './trace-state.ts';
 

@@ -4,7 +4,7 @@
  * ring is cut off. So the program neither waits for a viewer nor keeps anything for it.
  */
 import type { ServerResponse } from 'node:http';
-import { letEscape } from '../uncaught.ts';
+import { letEscape } from '../fences/uncaught.ts';
 import { formatTraceLine } from './trace.ts';
 import type { TraceRing } from './trace-ring.ts';
 

@@ -22,7 +22,7 @@ import { readMeshConfig } from '../../../src/model/mesh/mesh-config.decode.ts';
 import { readMeshNetworks } from '../../../src/model/mesh/mesh-networks.ts';
 import { parseNode } from '../../../src/model/node/parse-node.ts';
 import { ChartpilotError } from '../../../src/runtime/errors.ts';
-import { silentLogger } from '../../../src/runtime/log.ts';
+import { silentLogger } from '../../../src/runtime/output/log.ts';
 import { packageRoot } from '../../../src/runtime/package-root.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { createServerCertificates } from '../../certs/issued-certificates.ts';

@@ -22,7 +22,7 @@ import { issueLeaf, issueRoot } from '../../../src/identity/issue.ts';
 import { pemOf } from '../../../src/identity/pem.ts';
 import { TrustBundle } from '../../../src/identity/trust-bundle.ts';
 import { svidOf, svidProblems } from '../../../src/identity/x509-svid.ts';
-import { silentLogger } from '../../../src/runtime/log.ts';
+import { silentLogger } from '../../../src/runtime/output/log.ts';
 import type { Draw } from '../../random-config/draw.ts';
 import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';

@@ -21,7 +21,7 @@ import {
   type DiscoveryResponse,
   DiscoveryResponseSchema,
 } from '../../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { silentLogger } from '../../../src/runtime/log.ts';
+import { silentLogger } from '../../../src/runtime/output/log.ts';
 import { createAuthority } from '../../certs/authority.ts';
 import { eventually } from '../../harness/eventually.ts';
 import type { Draw } from '../../random-config/draw.ts';

@@ -8,7 +8,7 @@
  * something else, fewer are for a while.
  */
 
-import { letEscape } from '../../../runtime/uncaught.ts';
+import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptLineLimits {

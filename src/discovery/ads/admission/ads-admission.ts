@@ -15,8 +15,8 @@
  * turn before those that came after it: who keeps asking gets in, however many come. A stream that is gone waits no more.
  */
 
-import { addressGroup } from '../../../runtime/connection-bounds.ts';
-import { letEscape } from '../../../runtime/uncaught.ts';
+import { addressGroup } from '../../../runtime/fences/connection-bounds.ts';
+import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
 

@@ -16,7 +16,7 @@ import {
   requestHeaders,
   uint32,
 } from '../../../../test/harness/raw-http2.ts';
-import { silentLogger } from '../../../runtime/log.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 

@@ -9,7 +9,7 @@
  * instead, and those that are let in may open a few streams until a node has said by them who it is.
  */
 import type { Socket } from 'node:net';
-import { addressGroup, type ConnectionBounds } from '../../../runtime/connection-bounds.ts';
+import { addressGroup, type ConnectionBounds } from '../../../runtime/fences/connection-bounds.ts';
 import { AcceptLine, acceptLineLimits } from './accept-line.ts';
 import type { AddressPace } from './address-pace.ts';
 import type { KnownNodes } from './known-nodes.ts';

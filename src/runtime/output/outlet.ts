@@ -8,7 +8,7 @@
  * stream. Regular files are written at once: what the system takes stays whole whatever becomes of the program.
  */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
-import { isSystemError, messageOf } from './errors.ts';
+import { isSystemError, messageOf } from '../errors.ts';
 
 export interface Outlet {
   /** Which file it is; empty for what is none. A line that was cut cannot be ended in another file. */

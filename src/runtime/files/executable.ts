@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs';
-import { isSystemError } from './errors.ts';
+import { isSystemError } from '../errors.ts';
 
 /** Whether there is a file that this user may run. */
 export function isExecutable(path: string): boolean {

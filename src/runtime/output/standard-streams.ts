@@ -1,5 +1,5 @@
 /** Standard output and standard error of all programs, and how a program ends: after its last words are out. */
-import { messageOf } from './errors.ts';
+import { messageOf } from '../errors.ts';
 import { isWithoutReader, LineSink } from './line-sink.ts';
 import { openFile, openStandardStream } from './outlet.ts';
 

@@ -4,8 +4,8 @@
  * Node ends a process whose error or rejection nobody heard. Each edge (request, stream, watcher, sink) has a fence of its
  * own; what still escapes arrives here, with the program's word on what to do: close what it came from, say so, go on.
  */
-import { explainError } from './errors.ts';
-import type { Logger } from './log.ts';
+import { explainError } from '../errors.ts';
+import type { Logger } from '../output/log.ts';
 
 export type UncaughtOrigin = 'uncaughtException' | 'unhandledRejection';
 

@@ -7,8 +7,8 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { messageOf } from '../errors.ts';
 import { ConnectionBounds, type ConnectionBoundsOptions } from './connection-bounds.ts';
-import { messageOf } from './errors.ts';
 import { onBehalfOf } from './fault-owner.ts';
 import { openFilesLimit } from './open-files.ts';
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { type Logger, silentLogger } from './log.ts';
+import { type Logger, silentLogger } from '../output/log.ts';
 import { catchUncaught, faultLog } from './uncaught.ts';
 
 /** Runs a program in a Node of its own: only there an uncaught error is one. */

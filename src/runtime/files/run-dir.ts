@@ -2,7 +2,7 @@
 import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ChartpilotError, messageOf } from './errors.ts';
+import { ChartpilotError, messageOf } from '../errors.ts';
 import { makeFolder } from './make-folder.ts';
 
 /** Where services keep such files, if this user may write there. */

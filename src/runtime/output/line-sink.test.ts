@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type Fault, FaultyOutlets } from '../../test/fixtures/faulty-outlets.ts';
+import { type Fault, FaultyOutlets } from '../../../test/fixtures/faulty-outlets.ts';
 import { LineSink, type Loss } from './line-sink.ts';
 
 beforeEach(() => void vi.useFakeTimers());

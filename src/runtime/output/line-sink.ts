@@ -6,7 +6,7 @@
  * that comes until the last waiting line is out: then it is told how many there were. An outlet that fails is closed and
  * opened again later, less and less often. Answers to a person ({@link LineSink.print}) wait without a bound and are never lost.
  */
-import { isSystemError, messageOf } from './errors.ts';
+import { isSystemError, messageOf } from '../errors.ts';
 import type { Outlet } from './outlet.ts';
 
 /** Lines that are gone for ever. */

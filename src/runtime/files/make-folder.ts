@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isSystemError } from './errors.ts';
+import { isSystemError } from '../errors.ts';
 
 /**
  * Makes a folder and those above it that are missing. Node's own `recursive` tries for ever where the system goes on

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { configure } from 'safe-stable-stringify';
-import { messageOf } from './errors.ts';
+import { messageOf } from '../errors.ts';
 import { standardOutput } from './standard-streams.ts';
 
 /** Levels as Istio's programs know them, least talkative first. */
