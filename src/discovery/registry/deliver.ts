@@ -49,9 +49,11 @@ function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpda
     updater.edsUpdate(shard, delta, delta.endpoints);
     return;
   }
-  if (updater.edsCacheUpdate(shard, delta, delta.endpoints) === 'none' || effect === 'nothing') return;
+  const push = updater.edsCacheUpdate(shard, delta, delta.endpoints);
+  if (push === 'none' || effect === 'nothing') return;
   const headless = delta.current.some((own) => own.registry === 'Kubernetes' && own.resolution === 'Passthrough');
-  if (effect === 'service') {
+  // The first pods of a headless service make its clusters secure.
+  if (effect === 'service' || push === 'full') {
     const configs = [serviceKey(delta), ...originsOf(services)];
     updater.configUpdate({ configs, reason: headless ? 'headlessendpoint' : 'service' });
   } else {

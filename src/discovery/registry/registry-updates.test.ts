@@ -141,6 +141,13 @@ describe('what a push names', () => {
     ]);
   });
 
+  it('is the service when the first of them comes, and takes mutual TLS: its clusters are secured by that', () => {
+    const [service = ''] = headless('http', '').split('---\napiVersion: discovery');
+    const selecting = service.replace('clusterIP', 'selector: {app: web}, clusterIP');
+    const first = workload('10.0.0.1').replace('labels', 'serviceAccount: sa, labels');
+    expect(changes(selecting, selecting + first)).toEqual(['ServiceEntry/shop/db.shop.svc.cluster.local']);
+  });
+
   it.each([
     ['the service when its clusters carry the endpoints', 'DNS', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],
     ['the service when its clusters go by them', 'NONE', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],

@@ -44,6 +44,29 @@ describe('endpoint shards', () => {
     expect(shards.of(web)?.serviceAccounts).toEqual(new Set(['y']));
   });
 
+  const secured = endpoint('1.1.1.1', { tlsMode: 'istio', serviceAccount: '' });
+  const plain = endpoint('1.1.1.2', { serviceAccount: '' });
+  it.each<[string, Endpoint[], Endpoint[]]>([
+    ['all come to take mutual TLS', [secured, plain], [secured]],
+    ['one comes that does not take it', [secured], [secured, plain]],
+  ])('ask for a full push when %s, whoever they are', (_, before, after) => {
+    expect(given(before).update(a, web, after)).toBe<PushType>('full');
+  });
+
+  it('ask for a full push when those who come after the last one went are secured in another way', () => {
+    const shards = given([secured]);
+    shards.update(a, web, []);
+    expect(shards.update(a, web, [plain])).toBe<PushType>('full');
+    shards.update(a, web, []);
+    expect(shards.update(a, web, [plain])).toBe<PushType>('incremental');
+  });
+
+  it('ask for a full push when those of a registry that are left are secured in another way', () => {
+    const shards = given([plain]);
+    shards.update(b, web, [secured]);
+    expect(shards.update(a, web, [])).toBe<PushType>('full');
+  });
+
   it('ask for nothing when nothing differs, in whatever order', () => {
     const shards = given([endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
     expect(shards.update(a, web, [endpoint('1.1.1.2'), endpoint('1.1.1.1')])).toBe<PushType>('none');

@@ -37,9 +37,13 @@ interface Entry extends ServiceShards {
   /** Ordered by provider, then cluster. */
   readonly ordered: readonly Shard[];
   readonly joined: readonly Endpoint[];
+  /** What clusters, and not assignments, say of the endpoints: equal texts for equal clusters. */
+  readonly security: string;
+  /** Of a service without endpoints: what clusters say that were sent before the last one went. */
+  readonly securityBefore?: string;
 }
 
-const noShards: Entry = { ordered: [], shards: new Map(), serviceAccounts: new Set(), joined: [] };
+const noShards: Entry = entryOf([]);
 
 export interface EndpointShardsOptions {
   /** PILOT_SEND_UNHEALTHY_ENDPOINTS. */
@@ -90,13 +94,17 @@ export class EndpointShards {
     if (endpoints.length === 0) {
       // The key stays: a service that scales to zero and back is no new one.
       if (before.length === 0) return 'none';
-      this.#put(service, withoutShard(entry!, key));
-      return 'incremental';
+      const left = withoutShard(entry!, key);
+      // Where nobody is left it does not matter how they would be spoken to; whoever comes next may bring something else.
+      const isLast = left.ordered.length === 0;
+      this.#put(service, isLast ? { ...left, securityBefore: entry!.security } : left);
+      return isLast || left.security === entry!.security ? 'incremental' : 'full';
     }
     const next = withShard(entry ?? noShards, { key, endpoints });
     const changed = entry === undefined || this.#differ(before, endpoints);
     this.#put(service, next);
-    if (entry === undefined || !sameSet(entry.serviceAccounts, next.serviceAccounts)) return 'full';
+    if (entry === undefined || (entry.securityBefore ?? next.security) !== next.security) return 'full';
+    if (entry.security !== next.security) return 'full';
     return changed ? 'incremental' : 'none';
   }
 
@@ -180,12 +188,14 @@ function withoutShard(entry: Entry, key: ShardKey): Entry {
 }
 
 function entryOf(ordered: readonly Shard[]): Entry {
-  if (ordered.length === 0) return noShards;
   const joined = ordered.length === 1 ? ordered[0]!.endpoints : ordered.flatMap(({ endpoints }) => endpoints);
   const accounts = new Set<string>();
   for (const { serviceAccount } of joined) if (serviceAccount !== '') accounts.add(serviceAccount);
   const shards = new Map(ordered.map(({ key, endpoints }) => [shardText(key), endpoints]));
-  return { ordered, shards, serviceAccounts: accounts, joined };
+  // Identities are expected of whoever answers; connections that go wherever the client wanted are secured where all take it.
+  const allSecured = joined.length > 0 && joined.every(({ tlsMode }) => tlsMode === 'istio');
+  const security = `${allSecured} ${[...accounts].sort().join()}`;
+  return { ordered, shards, serviceAccounts: accounts, joined, security };
 }
 
 function sameKey(a: ShardKey, b: ShardKey): boolean {
@@ -194,8 +204,4 @@ function sameKey(a: ShardKey, b: ShardKey): boolean {
 
 function compareKeys(a: ShardKey, b: ShardKey): number {
   return compareText(a.provider, b.provider) || compareText(a.cluster, b.cluster);
-}
-
-function sameSet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
-  return a.size === b.size && [...a].every((item) => b.has(item));
 }
