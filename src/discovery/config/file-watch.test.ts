@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createHook } from 'node:async_hooks';
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -66,6 +67,29 @@ describe('watchFile', () => {
     const reportedAfter = await watching(watchFile, join(root, 'etc/istio/config/mesh'));
     await reportedAfter(() => mkdirSync(join(root, 'etc/istio/config'), { recursive: true }));
     expect(await reportedAfter(() => writeFileSync(join(root, 'etc/istio/config/mesh'), '1'))).toBe(true);
+  });
+
+  it('sees a file come again whose directory was removed', async () => {
+    const file = join(root, 'etc/mesh');
+    mkdirSync(join(root, 'etc'));
+    writeFileSync(file, '1');
+    const reportedAfter = await watching(watchFile, file);
+    expect(await reportedAfter(() => rmSync(join(root, 'etc'), { recursive: true }))).toBe(true);
+    await reportedAfter(() => mkdirSync(join(root, 'etc')));
+    expect(await reportedAfter(() => writeFileSync(file, '2'))).toBe(true);
+  });
+
+  it('asks nothing of the file system for what is written beside a directory that is missing', async () => {
+    for (let i = 0; i < 50; i++) writeFileSync(join(root, `beside-${i}`), '');
+    await watching(watchFile, join(root, 'etc/mesh'));
+    let asked = 0;
+    const questions = createHook({ init: (_, type) => void (type.startsWith('FSREQ') && asked++) }).enable();
+    for (let i = 0; i < 20; i++) {
+      appendFileSync(join(root, 'beside-0'), 'a line of a log\n');
+      await sleep(5);
+    }
+    questions.disable();
+    expect(asked).toBe(0);
   });
 
   it('sees each switch of a link on the way to the file', async () => {

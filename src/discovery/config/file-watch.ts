@@ -1,6 +1,7 @@
 /** Tells that something happened to a file. What it was is for the reader to find out. */
 import { basename, dirname, resolve } from 'node:path';
 import { watch } from 'chokidar';
+import { whenDirectoryComes } from './directory-coming.ts';
 
 export interface WatchHandlers {
   /** Something happened at this path. Also called once when the watch has begun: what happened before it counts. */
@@ -17,14 +18,74 @@ export type StopWatching = () => void;
  * is switched.
  */
 export function watchFile(file: string, handlers: WatchHandlers): StopWatching {
-  const path = resolve(file);
-  const directory = dirname(path);
-  // The directory, not the file: only there the switch of a link is seen. Directories above it are never ignored.
-  return start(
-    directory,
-    (other) => other !== directory && other !== path && !isBehindLink(directory, other),
-    handlers,
-  );
+  const watched = new WatchedFile(resolve(file), handlers);
+  watched.begin();
+  return () => watched.stop();
+}
+
+class WatchedFile {
+  readonly #path: string;
+  readonly #directory: string;
+  readonly #handlers: WatchHandlers;
+  /** Of what is going on: waiting for the directory, or watching it. */
+  #stop: StopWatching = () => {};
+  #isStopped = false;
+
+  constructor(path: string, handlers: WatchHandlers) {
+    this.#path = path;
+    this.#directory = dirname(path);
+    this.#handlers = handlers;
+  }
+
+  /** While the directory is missing: chokidar would list all that is where it should come up, with each event there. */
+  begin(): void {
+    let isThere = false;
+    const stop = whenDirectoryComes(this.#directory, {
+      come: () => {
+        isThere = true;
+        this.#watch();
+      },
+      failed: (error) => this.#failed(error),
+    });
+    if (isThere) return;
+    this.#stop = stop;
+    // Later, as of a directory that is there: whoever watches has not been answered yet.
+    setImmediate(() => this.#changed(this.#path));
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#stop();
+  }
+
+  #changed(path: string): void {
+    if (!this.#isStopped) this.#handlers.changed(path);
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#isStopped) this.#handlers.failed(error);
+  }
+
+  /** The directory, not the file: only there the switch of a link is seen. Directories above it are never ignored. */
+  #watch(): void {
+    const [path, directory] = [this.#path, this.#directory];
+    const ignored = (other: string): boolean =>
+      other !== directory && other !== path && !isBehindLink(directory, other);
+    const watcher = watch(directory, { ignoreInitial: true, atomic: false, ignored });
+    this.#stop = () => {
+      // Closing is asynchronous; nobody waits for it.
+      watcher.removeAllListeners().on('error', () => {});
+      void watcher.close();
+    };
+    watcher.on('all', (event, where) => {
+      this.#changed(where);
+      if (event !== 'unlinkDir' || where !== directory || this.#isStopped) return;
+      this.#stop();
+      this.begin();
+    });
+    watcher.on('ready', () => this.#changed(directory));
+    watcher.on('error', (error) => this.#failed(error));
+  }
 }
 
 /** `..data` and the like directly in the directory, and what is in them. */
@@ -33,22 +94,4 @@ function isBehindLink(directory: string, path: string): boolean {
     if (dirname(at) === directory) return basename(at).startsWith('..');
   }
   return false;
-}
-
-function start(path: string, ignored: (path: string) => boolean, handlers: WatchHandlers): StopWatching {
-  const watcher = watch(path, { ignoreInitial: true, atomic: false, ignored });
-  let stopped = false;
-  const changed = (where: string): void => {
-    if (!stopped) handlers.changed(where);
-  };
-  watcher.on('all', (_, where) => changed(where));
-  watcher.on('ready', () => changed(path));
-  watcher.on('error', (error) => {
-    if (!stopped) handlers.failed(error);
-  });
-  return () => {
-    stopped = true;
-    // Closing is asynchronous; nobody waits for it, and nothing is reported meanwhile.
-    void watcher.close();
-  };
 }
