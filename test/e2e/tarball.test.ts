@@ -77,7 +77,7 @@ describe('the tarball', () => {
     expect(files).toEqual(
       expect.arrayContaining([
         ...['bin/chartpilot', 'bin/pilot-agent', 'bin/pilot-discovery', 'bin/find-node.sh', 'bin/node-version.cjs'],
-        'bin/small-memory.cjs',
+        ...['bin/small-memory.cjs', 'bin/later-compilers.cjs'],
         ...['dist/chartpilot.mjs', 'dist/pilot-agent.mjs', 'dist/pilot-discovery.mjs', 'dist/visualize/page.js'],
         ...['machines/agent/agent.machine.ts', 'machines/agent/sequences/restart.mmd', 'examples/mesh/routes.yaml'],
         ...['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'docs/compatibility.md', 'dist/THIRD-PARTY.txt'],

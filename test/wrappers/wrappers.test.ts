@@ -52,7 +52,7 @@ describe.each(programs)('%s is run', (program) => {
     nodeIn(join(modules, packaged, 'bin'), 'beside');
     const flags = new Map([
       ['pilot-agent', `--max-semi-space-size=1 -r ${root}/bin/small-memory.cjs `],
-      ['pilot-discovery', '--max-semi-space-size=16 '],
+      ['pilot-discovery', `--max-semi-space-size=16 -r ${root}/bin/later-compilers.cjs `],
     ]);
     const memory = flags.get(program) ?? '';
     const expected = `${memory}-r ${root}/bin/node-version.cjs ${root}/dist/${program}.mjs an argument`;
@@ -90,8 +90,8 @@ test('a Node of another system is passed over: a file that cannot be executed', 
   expect(run(root, 'chartpilot', `${path}:/usr/bin:/bin`).out).toMatch(/^in PATH: /);
 });
 
-test('no flag of V8 that the agent sets is one that the packaged Node does not know', () => {
-  const script = join(packageRoot(), 'bin/small-memory.cjs');
+test.each(['small-memory', 'later-compilers'])('%s sets no flag of V8 that the packaged Node does not know', (name) => {
+  const script = join(packageRoot(), `bin/${name}.cjs`);
   const run = spawnSync(process.execPath, ['--max-semi-space-size=1', '-r', script, '-e', ''], { encoding: 'utf8' });
   expect(run.stderr).toBe('');
   expect(run.status).toBe(0);
