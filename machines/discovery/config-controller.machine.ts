@@ -26,7 +26,9 @@ import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
 import { configControllerTimeline } from './timeline.ts';
 
 export interface ConfigControllerInput {
-  /** From the first event of a batch in a source to its reading (spec/discovery.md §4.3: 20 ms). */
+  /** After so long without another event in a source what happened there is read. */
+  quietMs: number;
+  /** From the first event of a batch in a source to its reading, at the most (spec/discovery.md §4.3: 20 ms). */
   coalesceMs: number;
 }
 
@@ -131,7 +133,8 @@ export const configControllerMachine = setup({
         const known = context.sources.find((one) => one.source === source);
         if (known !== undefined) return { ...known, listed: true };
         const name = `config-source-${++started}` as const;
-        enqueue.spawnChild('configSource', { id: name, input: { source, coalesceMs: context.coalesceMs } });
+        const { quietMs, coalesceMs } = context;
+        enqueue.spawnChild('configSource', { id: name, input: { source, quietMs, coalesceMs } });
         return { source, name, read: false, listed: true };
       });
       const left = context.sources.filter(({ source, read }) => read && !params.sources.includes(source));

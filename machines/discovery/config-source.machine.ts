@@ -7,7 +7,9 @@ import { noLane } from './timeline.ts';
 export interface ConfigSourceInput {
   /** Which one: its address, `fs:///etc/mesh`. */
   source: string;
-  /** From the first event of a batch to the reading (spec/discovery.md §4.3: 20 ms). */
+  /** After so long without another event a batch is read. */
+  quietMs: number;
+  /** From the first event of a batch to the reading, at the most (spec/discovery.md §4.3: 20 ms). */
   coalesceMs: number;
 }
 
@@ -64,6 +66,7 @@ export const configSourceMachine = setup({
     readSource: promiseEffect<SourceSummary, { source: string; places: string[] }>('readSource'),
   },
   delays: {
+    quiet: ({ context }) => context.quietMs,
     coalescing: ({ context }) => context.coalesceMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
@@ -175,9 +178,19 @@ export const configSourceMachine = setup({
       on: { 'source.moved': { target: 'coalescing', actions: remembered } },
     },
     coalescing: {
-      description: 'Something is changing; the delay counts from the first.',
-      after: { coalescing: 'reading' },
-      on: { 'source.moved': { description: 'The reading to come sees it.', actions: remembered } },
+      description:
+        'Something is changing: what is being written is not read by halves, and what comes at once is read at once.',
+      after: {
+        coalescing: { description: 'It goes on changing; the delay counts from the first.', target: 'reading' },
+      },
+      initial: 'quieting',
+      states: {
+        quieting: {
+          description: 'The last of it was just now.',
+          after: { quiet: { description: 'That was all.', target: '#config-source.reading' } },
+          on: { 'source.moved': { target: 'quieting', reenter: true, actions: remembered } },
+        },
+      },
     },
     'backing off': {
       description: 'The last reading broke off: all is read again, later each time, and when something happens.',

@@ -71,7 +71,7 @@ function settingsOf(options: DiscoveryOptions): DiscoverySettings {
   return {
     mesh: { file: options.meshConfigFile, settleMs: 100 },
     networks: { file: options.networksConfigFile, settleMs: 100 },
-    configs: { coalesceMs: 20 },
+    configs: { quietMs: 5, coalesceMs: 20 },
     registries: { firstListsMs: options.firstListsMs },
     jwks: { refreshMs: options.keyRefreshMs, firstKeysTimeoutMs: 5_000 },
     push: options.push,

@@ -31,7 +31,7 @@ class World {
     });
     const tell = ({ event }: { event: AnyEventObject }): void => void this.told.push(event);
     const root = setup({ actors: { source } }).createMachine({
-      invoke: { id: 'source', src: 'source', input: { source: 'fs:///mesh', coalesceMs: 20 } },
+      invoke: { id: 'source', src: 'source', input: { source: 'fs:///mesh', quietMs: 5, coalesceMs: 20 } },
       on: { 'source.read': { actions: tell }, 'source.missing': { actions: tell }, 'source.failed': { actions: tell } },
     });
     this.#root = createActor(root, { clock: this.clock }).start();
@@ -51,16 +51,28 @@ class World {
   }
 }
 
-it('is read everywhere first, then where something happened within the delay, each place once', async () => {
+it('is read everywhere first, then where something happened until it was quiet, each place once', async () => {
   const world = new World();
   await world.end();
   world.move('a.yaml', 'a.yaml', 'b.yaml');
-  world.clock.increment(19);
-  expect(world.asked).toEqual([[]]);
+  world.clock.increment(4);
   world.move('c.yaml');
+  world.clock.increment(4);
+  expect(world.asked).toEqual([[]]);
   world.clock.increment(1);
   expect(world.asked).toEqual([[], ['a.yaml', 'b.yaml', 'c.yaml']]);
   expect(world.state).toEqual({ reading: 'undisturbed' });
+});
+
+it('is read 20 ms after the first event where there is no quiet', async () => {
+  const world = new World();
+  await world.end();
+  for (let ms = 0; ms < 20; ms++) {
+    expect(world.asked).toEqual([[]]);
+    world.move('a.yaml');
+    world.clock.increment(1);
+  }
+  expect(world.asked).toEqual([[], ['a.yaml']]);
 });
 
 it('is read afterwards where something happened during a reading, and only there', async () => {

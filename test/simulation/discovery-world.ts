@@ -46,7 +46,7 @@ type Send = (event: AnyEventObject) => void;
 export const scriptedSettings: DiscoverySettings = {
   mesh: { file: 'mesh', settleMs: 100 },
   networks: { file: 'meshNetworks', settleMs: 100 },
-  configs: { coalesceMs: 20 },
+  configs: { quietMs: 5, coalesceMs: 20 },
   registries: { firstListsMs: 30_000 },
   jwks: { refreshMs: 1_200_000, firstKeysTimeoutMs: 5_000 },
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
@@ -235,7 +235,7 @@ export class DiscoveryWorld {
   async changeDirectory(reading: ConfigReading | Error): Promise<void> {
     this.directory = reading;
     this.from('config-source-1/watch', { type: 'source.moved', place: 'routes.yaml' });
-    await this.pass(20);
+    await this.pass(5);
   }
 
   state(): string {

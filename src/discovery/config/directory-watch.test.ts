@@ -102,7 +102,7 @@ describe('a change of a file', () => {
       took.push(await until(() => address() === `10.0.0.${i}`));
       expect(new Set(told)).toEqual(new Set([join(root, 'a.yaml')]));
     }
-    // 20 ms are the coalescing. A machine that does other things as well is slow at times; what waits does so each time.
+    // Up to 20 ms are the coalescing. A machine that does other things as well is slow at times; what waits does so each time.
     expect(took.sort((a, b) => a - b)[1]).toBeLessThan(60);
   });
 
