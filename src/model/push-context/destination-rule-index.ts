@@ -7,7 +7,7 @@ import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/confi
 import { type HostNames, isShortName, isWildcard, keysAround } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/traffic-policy.ts';
-import { isSelected } from '../services/label-match.ts';
+import { SelectingList } from '../services/label-match.ts';
 import type { Service } from '../services/service.ts';
 import { servicesWithin } from '../services/services-within.ts';
 import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
@@ -82,10 +82,8 @@ export class DestinationRuleIndex {
    * @returns the merged rule of the first place that has one: rules of the client's namespace that select the workload,
    *   the client's namespace, the service's, the root namespace; in each the most specific host.
    */
-  for(clientNamespace: string, service: Service, labels: Labels = {}): MergedDestinationRule | undefined {
-    const selected = this.find(this.selective.get(clientNamespace), service.hostname, (rule) =>
-      isSelected(rule.config.spec.workloadSelector!.labels, labels),
-    );
+  for(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
+    const selected = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
     if (selected !== undefined) return merged(selected);
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
       // The root namespace's rules are defaults for all: for its own workloads too, others come first.
@@ -101,10 +99,7 @@ export class DestinationRuleIndex {
 
   /** Hosts, wildcards among them, of rules that may hold for these workloads and do not hold for all namespaces. */
   ownHosts(namespace: string, labels: Labels): readonly string[] {
-    const chosen = [...(this.selective.get(namespace)?.values() ?? [])]
-      .flat()
-      .filter(({ config }) => isSelected(config.spec.workloadSelector!.labels, labels))
-      .map(({ config }) => config.spec.host);
+    const chosen = this.chosen(namespace, labels)?.byHost.keys() ?? [];
     const shown = this.shownTo().get(namespace) ?? [];
     return [...(this.general.get(namespace)?.keys() ?? []), ...chosen, ...shown];
   }
@@ -126,13 +121,13 @@ export class DestinationRuleIndex {
 
   /** Names of the rules of a namespace that hold for chosen workloads, and choose these; empty almost everywhere. */
   selecting(namespace: string, labels: Labels): string {
-    const rules = [...(this.selective.get(namespace)?.values() ?? [])].flat();
-    if (rules.length === 0) return '';
-    const chosen = rules.filter(({ config }) => isSelected(config.spec.workloadSelector!.labels, labels));
-    return chosen
-      .map(({ config }) => config.name)
-      .sort()
-      .join();
+    return this.chosen(namespace, labels)?.names ?? '';
+  }
+
+  /** Undefined where nobody is chosen. */
+  private chosen(namespace: string, labels: Labels): ChosenRules | undefined {
+    const rules = this.selective.get(namespace);
+    return rules && choosing(rules)(labels);
   }
 
   /** Whether all short names mean what they meant. */
@@ -225,6 +220,29 @@ export class DestinationRuleIndex {
     return undefined;
   }
 }
+
+const noLabels: Labels = {};
+
+/** Of the rules for chosen workloads those that choose one. */
+interface ChosenRules {
+  readonly byHost: RulesByHost;
+  readonly names: string;
+}
+
+/** Found once for a workload's labels, as long as the rules of its namespace are the same. */
+const choosing = onceFor((rules: RulesByHost) => {
+  const list = new SelectingList([...rules.values()].flat(), ({ config }) => config.spec.workloadSelector?.labels);
+  return onceFor((labels: Labels): ChosenRules => {
+    const chosen = list.selecting(labels);
+    return {
+      byHost: Map.groupBy(chosen, ({ config }) => config.spec.host),
+      names: chosen
+        .map(({ config }) => config.name)
+        .sort()
+        .join(),
+    };
+  });
+});
 
 function nameOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): string {
   return `${namespace}/${name}`;

@@ -4,8 +4,8 @@ import type { Config } from '../config/config.ts';
 import type { Gateway } from '../kinds/gateway.ts';
 import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
 import type { Proxy } from '../node/proxy.ts';
-import { isSelected } from '../services/label-match.ts';
-import type { ServiceTarget } from '../services/service.ts';
+import { SelectingList } from '../services/label-match.ts';
+import type { Service, ServiceTarget } from '../services/service.ts';
 
 /** What selection looks at: a proxy, or a shape of one. */
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {
@@ -19,7 +19,10 @@ export interface GatewaySelection {
 }
 
 export class GatewayIndex {
-  private readonly gateways: readonly Config<Gateway>[];
+  private readonly places: ReadonlyMap<Config<Gateway>, number>;
+  private readonly bySelector: SelectingList<Config<Gateway>>;
+  /** Those that name services instead, by each of them. */
+  private readonly byService = new Map<string, Config<Gateway>[]>();
   private readonly ownNamespaceOnly: boolean;
   private readonly looksAtServices: boolean;
   private readonly looksAtNamespace: boolean;
@@ -27,9 +30,19 @@ export class GatewayIndex {
 
   /** @param gateways oldest first */
   constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly }: GatewaySelection) {
-    this.gateways = gateways;
+    this.places = new Map(gateways.map((gateway, place) => [gateway, place]));
+    const selecting = gateways.filter((gateway) => gatewayServicesOf(gateway) === undefined);
+    this.bySelector = new SelectingList(selecting, ({ spec }) => spec.selector);
+    for (const gateway of gateways) {
+      for (const host of new Set(gatewayServicesOf(gateway))) {
+        const text = serviceText({ namespace: gateway.namespace, hostname: host });
+        const naming = this.byService.get(text);
+        if (naming === undefined) this.byService.set(text, [gateway]);
+        else naming.push(gateway);
+      }
+    }
     this.ownNamespaceOnly = ownNamespaceOnly;
-    this.looksAtServices = gateways.some((gateway) => gatewayServicesOf(gateway) !== undefined);
+    this.looksAtServices = selecting.length < gateways.length;
     this.looksAtNamespace = ownNamespaceOnly || gateways.some(isForOwnNamespace);
   }
 
@@ -39,28 +52,34 @@ export class GatewayIndex {
     const id = this.idOf(proxy);
     let answer = this.answers.get(id);
     if (answer === undefined) {
-      answer = this.gateways.filter((gateway) => this.selects(gateway, proxy));
+      answer = this.selecting(proxy);
       this.answers.set(id, answer);
     }
     return answer;
   }
 
   private idOf({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): string {
-    const services = this.looksAtServices
-      ? serviceTargets.map(({ service }) => `${service.namespace}/${service.hostname}`)
-      : [];
+    const services = this.looksAtServices ? serviceTargets.map(({ service }) => serviceText(service)) : [];
     const namespace = this.looksAtNamespace ? configNamespace : '';
     return JSON.stringify([Object.entries(labels).sort(), namespace, [...new Set(services)].sort()]);
   }
 
-  /** By its services, where it names some; else by labels: an object without a selector selects every router. */
-  private selects(gateway: Config<Gateway>, { labels, configNamespace, serviceTargets = [] }: GatewaySubject): boolean {
-    const isForeign = gateway.namespace !== configNamespace;
-    if (isForeign && (this.ownNamespaceOnly || isForOwnNamespace(gateway))) return false;
-    const services = gatewayServicesOf(gateway);
-    if (services === undefined) return isSelected(gateway.spec.selector, labels);
-    return serviceTargets.some((target) => isGatewayService(target, gateway, services));
+  /** By their services, those that name some; else by labels: an object without a selector selects every router. */
+  private selecting({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
+    const named = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
+    const selecting = this.bySelector.selecting(labels);
+    const all =
+      named.length === 0
+        ? selecting
+        : [...new Set([...selecting, ...named])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
+    return all.filter(
+      (gateway) => gateway.namespace === configNamespace || !(this.ownNamespaceOnly || isForOwnNamespace(gateway)),
+    );
   }
+}
+
+function serviceText({ namespace, hostname }: Pick<Service, 'namespace' | 'hostname'>): string {
+  return `${namespace}/${hostname}`;
 }
 
 function isForOwnNamespace({ annotations }: Config<Gateway>): boolean {

@@ -6,7 +6,7 @@
 import type { Config } from '../config/config.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
 import type { PolicyTargetReference } from '../kinds/policy-target.ts';
-import { isSelected } from '../services/label-match.ts';
+import { SelectingList } from '../services/label-match.ts';
 
 /** An object that policies may be attached to. */
 export interface ObjectReference {
@@ -42,7 +42,7 @@ interface Answer<Spec> {
 export class PolicyIndex<Spec extends object> {
   /** Oldest first. */
   readonly policies: readonly Config<Spec>[];
-  private readonly byNamespace: ReadonlyMap<string, readonly Config<Spec>[]>;
+  private readonly byNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
   private readonly answers = new Map<string, Answer<Spec>>();
@@ -61,7 +61,10 @@ export class PolicyIndex<Spec extends object> {
   ) {
     this.policies = policies;
     // What stands in for an object whose namespace cannot be read holds for the mesh.
-    this.byNamespace = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
+    const groups = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
+    this.byNamespace = new Map(
+      [...groups].map(([namespace, own]) => [namespace, new PoliciesOfNamespace(own, selectorOf)]),
+    );
     this.rootNamespace = rootNamespace;
     this.selectorOf = selectorOf;
   }
@@ -101,9 +104,10 @@ export class PolicyIndex<Spec extends object> {
     const id = JSON.stringify([namespace, Object.entries(labels).sort(), targetableAs.map(textOf).sort()]);
     let answer = this.answers.get(id);
     if (answer === undefined) {
-      const all = namespaces.flatMap((one) =>
-        this.byNamespace.get(one)!.filter((policy) => this.holds(policy, labels, targetableAs)),
-      );
+      const lists = namespaces
+        .map((one) => this.byNamespace.get(one)!.for(labels, targetableAs))
+        .filter((list) => list.length > 0);
+      const all = lists.length === 1 ? lists[0]! : lists.flat();
       answer = { all };
       this.answers.set(id, answer);
     }
@@ -133,19 +137,38 @@ export class PolicyIndex<Spec extends object> {
     ];
     return [...new Set(layers.filter((policy) => policy !== undefined))];
   }
+}
 
-  private holds(
-    { spec, namespace }: Config<Spec>,
-    labels: Readonly<Record<string, string>>,
-    targetableAs: readonly ObjectReference[],
-  ): boolean {
-    const { selector, targetRefs = [] } = this.selectorOf(spec);
-    if (targetRefs.length === 0) return isEmpty(selector) || isSelected(selector!, labels);
-    return targetRefs.some((reference) => {
-      const wanted = textOf({ ...reference, namespace: reference.namespace ?? namespace });
-      // Nobody reaches into another namespace by naming its objects.
-      return targetableAs.some((object) => object.namespace === namespace && textOf(object) === wanted);
-    });
+/** Policies of one namespace: neither labels nor objects are compared with those of each of them. */
+class PoliciesOfNamespace<Spec extends object> {
+  private readonly bySelector: SelectingList<Config<Spec>>;
+  /** By each object that they name. */
+  private readonly byReference = new Map<string, Config<Spec>[]>();
+  private readonly places = new Map<Config<Spec>, number>();
+
+  /** @param policies in their order */
+  constructor(policies: readonly Config<Spec>[], selectorOf: (spec: Spec) => Selecting) {
+    const selecting = policies.filter(({ spec }) => (selectorOf(spec).targetRefs ?? []).length === 0);
+    this.bySelector = new SelectingList(selecting, ({ spec }) => selectorOf(spec).selector);
+    for (const [place, policy] of policies.entries()) {
+      this.places.set(policy, place);
+      const { namespace } = policy;
+      for (const reference of selectorOf(policy.spec).targetRefs ?? []) {
+        // Nobody reaches into another namespace by naming its objects.
+        if ((reference.namespace ?? namespace) !== namespace) continue;
+        const text = textOf({ ...reference, namespace });
+        const named = this.byReference.get(text);
+        if (named === undefined) this.byReference.set(text, [policy]);
+        else named.push(policy);
+      }
+    }
+  }
+
+  for(labels: Readonly<Record<string, string>>, targetableAs: readonly ObjectReference[]): readonly Config<Spec>[] {
+    const selecting = this.bySelector.selecting(labels);
+    const attached = targetableAs.flatMap((object) => this.byReference.get(textOf(object)) ?? []);
+    if (attached.length === 0) return selecting;
+    return [...new Set([...selecting, ...attached])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
   }
 }
 

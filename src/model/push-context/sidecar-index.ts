@@ -3,35 +3,45 @@
 import type { Config } from '../config/config.ts';
 import type { Sidecar } from '../kinds/sidecar.ts';
 import type { Proxy } from '../node/proxy.ts';
-import { isSelected } from '../services/label-match.ts';
+import { SelectingList } from '../services/label-match.ts';
 import { buildSidecarScope, type ScopeSources } from './build-sidecar-scope.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 
+/** Those of a namespace. */
+interface OfNamespace {
+  /** For chosen workloads, oldest first. */
+  readonly chosen: SelectingList<Config<Sidecar>>;
+  readonly forAll: Config<Sidecar> | undefined;
+}
+
 export class SidecarIndex {
-  private readonly byNamespace: ReadonlyMap<string, readonly Config<Sidecar>[]>;
+  /** Of any namespace. */
+  readonly all: readonly Config<Sidecar>[];
+  private readonly byNamespace: ReadonlyMap<string, OfNamespace>;
   private readonly rootNamespace: string;
 
   /** @param sidecars oldest first */
   constructor(sidecars: readonly Config<Sidecar>[], rootNamespace: string) {
-    this.byNamespace = Map.groupBy(sidecars, (sidecar) => sidecar.namespace);
+    this.all = sidecars;
+    const groups = Map.groupBy(sidecars, (sidecar) => sidecar.namespace);
+    this.byNamespace = new Map([...groups].map(([namespace, own]) => [namespace, ofNamespace(own)]));
     this.rootNamespace = rootNamespace;
-  }
-
-  /** All, of any namespace. */
-  get all(): readonly Config<Sidecar>[] {
-    return [...this.byNamespace.values()].flat();
   }
 
   /** The oldest that selects the workload, else the namespace's for all, else the root namespace's for all. Gateways have none. */
   for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): Config<Sidecar> | undefined {
     if (proxy.type !== 'sidecar') return undefined;
-    const own = this.byNamespace.get(proxy.configNamespace) ?? [];
-    const selected = own.find(
-      ({ spec }) => hasSelector(spec) && isSelected(spec.workloadSelector!.labels, proxy.labels),
-    );
-    const root = this.byNamespace.get(this.rootNamespace) ?? [];
-    return selected ?? [...own, ...root].find(({ spec }) => !hasSelector(spec));
+    const own = this.byNamespace.get(proxy.configNamespace);
+    return own?.chosen.selecting(proxy.labels)[0] ?? own?.forAll ?? this.byNamespace.get(this.rootNamespace)?.forAll;
   }
+}
+
+function ofNamespace(sidecars: readonly Config<Sidecar>[]): OfNamespace {
+  const chosen = sidecars.filter(({ spec }) => hasSelector(spec));
+  return {
+    chosen: new SelectingList(chosen, ({ spec }) => spec.workloadSelector?.labels),
+    forAll: sidecars.find(({ spec }) => !hasSelector(spec)),
+  };
 }
 
 function hasSelector(spec: Sidecar): boolean {

@@ -47,6 +47,53 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
   }
 }
 
+interface Placed<T> {
+  readonly item: T;
+  readonly selector: Labels;
+  readonly place: number;
+}
+
+/** Things in an order, with selectors: those that select some labels are found among the few that name one of them. Immutable. */
+export class SelectingList<T> {
+  readonly #forAll: readonly Placed<T>[];
+  /** What almost everybody gets is one list. */
+  readonly #forAllItems: readonly T[];
+  /** By the label of the selector that the fewest others have: one that all have tells nothing apart. */
+  readonly #byLabel: ReadonlyMap<string, readonly Placed<T>[]>;
+  readonly #found = onceFor((labels: Labels) => this.#find(labels));
+
+  /** @param selectorOf no labels, or undefined: it selects everything */
+  constructor(items: readonly T[], selectorOf: (item: T) => Labels | undefined) {
+    const placed = items.map((item, place) => ({ item, selector: selectorOf(item) ?? {}, place }));
+    const counts = new Map<string, number>();
+    for (const { selector } of placed) {
+      for (const text of labelTexts(selector)) counts.set(text, (counts.get(text) ?? 0) + 1);
+    }
+    const rarest = (selector: Labels): string | undefined =>
+      labelTexts(selector).reduce<string | undefined>(
+        (best, text) => (best === undefined || counts.get(text)! < counts.get(best)! ? text : best),
+        undefined,
+      );
+    const groups = Map.groupBy(placed, ({ selector }) => rarest(selector));
+    this.#forAll = groups.get(undefined) ?? [];
+    this.#forAllItems = this.#forAll.map(({ item }) => item);
+    groups.delete(undefined);
+    this.#byLabel = groups as ReadonlyMap<string, readonly Placed<T>[]>;
+  }
+
+  /** In their order; the same list for the same labels. */
+  selecting(labels: Labels): readonly T[] {
+    return this.#found(labels);
+  }
+
+  #find(labels: Labels): readonly T[] {
+    const named = this.#byLabel.size === 0 ? [] : labelTexts(labels).flatMap((text) => this.#byLabel.get(text) ?? []);
+    const chosen = named.filter(({ selector }) => isSelected(selector, labels));
+    if (chosen.length === 0) return this.#forAllItems;
+    return [...this.#forAll, ...chosen].sort((a, b) => a.place - b.place).map(({ item }) => item);
+  }
+}
+
 /** Selectors of things by namespace, found by the labels that they select. Immutable: each change makes another. */
 export class SelectorIndex<T> {
   /** By namespace and one label of the selector: whatever the selector selects has that one. */

@@ -1,0 +1,110 @@
+/** A workload more that objects of its own select costs as much as each before it: counted, not timed. */
+import { describe, expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
+import type { Config } from '../../model/config/config.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
+
+const [few, many] = [20, 80];
+/** Of all that is done. */
+const maxExponent = 1.2;
+const services = 10;
+
+const times = <T>(size: number, make: (index: number) => T): T[] =>
+  Array.from({ length: size }, (_, index) => make(index));
+const host = (index: number): string => `s${index % services}.test`;
+
+function service(index: number): Config {
+  return givenObject('ServiceEntry', 'a', `s${index}`, {
+    hosts: [host(index)],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address: `10.1.0.${index}` }],
+  });
+}
+
+/** Of a team, which all have, and of its own. */
+const labels = (index: number): object => ({ team: 'all', app: `w${index}` });
+
+/** An object for one workload; another one with another `version`. */
+type OwnObject = (index: number, version: number) => Config;
+
+const clusterPatch = (seconds: number): object => ({
+  applyTo: 'CLUSTER',
+  match: { context: 'SIDECAR_OUTBOUND', cluster: { service: host(0) } },
+  operation: 'MERGE',
+  value: { connect_timeout: `${seconds}s` },
+});
+
+const kinds: Readonly<Record<string, OwnObject>> = {
+  Sidecar: (index, version) =>
+    givenObject('Sidecar', 'a', `o${index}`, {
+      workloadSelector: { labels: labels(index) },
+      egress: [{ hosts: [`./${host(index + version)}`], captureMode: 'DEFAULT' }],
+    }),
+  DestinationRule: (index, version) =>
+    givenObject('DestinationRule', 'a', `o${index}`, {
+      host: host(index),
+      workloadSelector: { labels: labels(index) },
+      trafficPolicy: { connectionPool: { http: { http2MaxRequests: version + 1 } } },
+    }),
+  EnvoyFilter: (index, version) =>
+    givenObject('EnvoyFilter', 'a', `o${index}`, {
+      workloadSelector: labels(index),
+      priority: 0,
+      configPatches: [clusterPatch(version + 1)],
+    }),
+  AuthorizationPolicy: (index, version) =>
+    givenObject('AuthorizationPolicy', 'a', `o${index}`, {
+      selector: labels(index),
+      action: 'ALLOW',
+      rules: [{ to: [{ paths: [`/${version}`] }] }],
+    }),
+  PeerAuthentication: (index, version) =>
+    givenObject('PeerAuthentication', 'a', `o${index}`, {
+      selector: labels(index),
+      mtls: version === 0 ? 'STRICT' : 'PERMISSIVE',
+    }),
+  Gateway: (index, version) =>
+    givenObject('Gateway', 'a', `o${index}`, {
+      selector: labels(index),
+      servers: [{ port: { number: 8000 + version, name: 'http', protocol: 'HTTP' }, hosts: [`h${index}.test`] }],
+    }),
+};
+
+const types = [clusterType, endpointType, listenerType, routeType];
+
+/** Every workload takes all that it has, one object changes, and everybody is brought up to date. */
+function serve(size: number, kind: string): void {
+  const object = kinds[kind]!;
+  const world = new GivenWorld([...times(services, service), ...times(size, (index) => object(index, 0))]);
+  const type = kind === 'Gateway' ? 'router' : 'sidecar';
+  const nodes = times(size, (index) =>
+    world.connect(`10.9.${index >> 8}.${index & 255}`, {
+      type,
+      labels: labels(index),
+      metadata: { ISTIO_VERSION: '1.28.0' },
+    }),
+  );
+  const wanted = (one: string): readonly string[] | '*' => {
+    if (one === routeType) return [type === 'router' ? 'http.8000' : '8080'];
+    return one === endpointType ? times(services, (index) => `outbound|8080||${host(index)}`) : '*';
+  };
+  for (const node of nodes) for (const one of types) node.get(one, wanted(one));
+  const change = world.put(object(0, 1));
+  const concerned = nodes.filter((node) => {
+    const pushed = node.typesToPush(change, types);
+    for (const one of pushed) node.get(one, wanted(one));
+    return pushed.length > 0;
+  });
+  expect(concerned).toContain(nodes[0]);
+}
+
+describe('the work for workloads that are all selected by objects of their own grows no faster than they are many', () => {
+  it.each(Object.keys(kinds))('%s', (kind) => {
+    const { exponent, tooFast } = growthOfWork((size) => countedWork(() => serve(size, kind)), few, many);
+    expect(tooFast).toEqual([]);
+    expect(exponent).toBeLessThan(maxExponent);
+  });
+});
