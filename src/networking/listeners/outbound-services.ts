@@ -1,7 +1,6 @@
 /** Lays the services of a sidecar's egress listeners onto addresses and ports (spec/discovery.md §8.4). */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { type ConfigKey, configKeyOf, type Origin } from '../../model/config/config.ts';
-import { isHostWithin } from '../../model/fields/hostname.ts';
 import { isHttp, isTls, type Protocol } from '../../model/fields/protocol.ts';
 import type { IpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -24,6 +23,7 @@ import { outboundClusterName, sniffedRouteName } from '../traffic/resource-names
 import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { addressesOf, type ServiceAddress } from './outbound-addresses.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
+import { connectionServices, servicesOver } from './ruled-connections.ts';
 
 const mesh: ReadonlySet<string> = new Set(['mesh']);
 
@@ -64,7 +64,7 @@ export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan
       family: shape.ipFamily,
       bound,
       ownPorts,
-      l4Services: egress.virtualServices.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
+      l4Services: connectionServices(egress.virtualServices),
     };
     if (egress.port === undefined) addCatchAll(input);
     else addPort(input, egress.port);
@@ -178,14 +178,12 @@ function tcpChains(
   const { shape, push, l4Services, bound, egress } = input;
   const reach = reachOf(shape, push);
   const context = { shape, reach, gateways: mesh, port: port.number };
-  const isOver = (name: string) => (over: ResolvedVirtualService) =>
-    over.config.spec.hosts.some((host) => isHostWithin(name, host));
-  const own = l4Services.filter(isOver(service.hostname));
+  const own = servicesOver(l4Services, service.hostname);
   // By their SNI connections tell by which name they were asked for; by their address they do not.
   const names = isTls(protocol) ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const ofNames = names.flatMap(({ hostname }) =>
     tlsRoutes(
-      l4Services.filter((over) => !own.includes(over) && isOver(hostname)(over)),
+      servicesOver(l4Services, hostname).filter((over) => !own.includes(over)),
       [hostname],
       context,
     ),
@@ -223,6 +221,6 @@ function tcpChains(
     .map(({ hostname }) => hostname);
   const isShared = isTls(protocol) && shared && service.hostname !== '*';
   chains.push(toName(service, isShared ? [service.hostname, ...others] : []));
-  const used = [...own, ...names.flatMap(({ hostname }) => l4Services.filter(isOver(hostname)))];
+  const used = [...own, ...names.flatMap(({ hostname }) => servicesOver(l4Services, hostname))];
   return { chains, dependsOn: [...new Set(used)].flatMap(({ origins }) => origins) };
 }

@@ -4,7 +4,7 @@
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
-import { isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
+import { isHostWithin, isWildcard, keysAround } from '../../model/fields/hostname.ts';
 import { isHttp } from '../../model/fields/protocol.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -38,6 +38,29 @@ export const connectionServices = onceFor(
   (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
     services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
 );
+
+/** Those of a list that have a name among their hosts, in their order. */
+export function servicesOver(
+  services: readonly ResolvedVirtualService[],
+  name: string,
+): readonly ResolvedVirtualService[] {
+  const byHost = placesByHost(services);
+  const places = [...keysAround(name, byHost)].flatMap((host) => byHost.get(host)!);
+  return [...new Set(places)].sort((a, b) => a - b).map((place) => services[place]!);
+}
+
+/** Each service of a port looks through the same ones. */
+const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
+  const byHost = new Map<string, number[]>();
+  for (const [place, { config }] of services.entries()) {
+    for (const host of config.spec.hosts) {
+      const places = byHost.get(host);
+      if (places === undefined) byHost.set(host, [place]);
+      else places.push(place);
+    }
+  }
+  return byHost;
+});
 
 const haveAliases = onceFor((services: readonly Service[]) => services.some(isAlias));
 

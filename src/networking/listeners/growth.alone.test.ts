@@ -1,0 +1,56 @@
+/** Connections that virtual services route cost a listener as much for each service in a large mesh as in a small one: counted. */
+import { expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
+import type { Config } from '../../model/config/config.ts';
+import { listenerType } from '../index.ts';
+
+const [few, many] = [50, 200];
+/** Of all that is done. */
+const maxExponent = 1.2;
+
+const host = (index: number): string => `s${index}.test`;
+const to = (index: number): object => ({ route: [{ destination: { host: host(index) } }] });
+
+/** A service, and the virtual service that routes its connections. */
+type Pair = (index: number) => readonly Config[];
+
+const serviceOf = (index: number, port: object, more: object): Config =>
+  givenObject('ServiceEntry', 'a', `s${index}`, {
+    hosts: [host(index)],
+    ports: [port],
+    location: 'MESH_EXTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address: `10.1.${index >> 8}.${index & 255}` }],
+    ...more,
+  });
+const rulesOf = (index: number, hosts: readonly string[], routes: object): Config =>
+  givenObject('VirtualService', 'a', `v${index}`, { hosts, ...routes });
+
+const meshes: Readonly<Record<string, Pair>> = {
+  'TCP on an address each': (index) => [
+    serviceOf(
+      index,
+      { number: 9000, name: 'tcp', protocol: 'TCP' },
+      { addresses: [`10.5.${index >> 8}.${index & 255}`] },
+    ),
+    rulesOf(index, [host(index)], { tcp: [to(index)] }),
+  ],
+  'TLS by SNI, under wildcards as well': (index) => [
+    serviceOf(index, { number: 443, name: 'tls', protocol: 'TLS' }, {}),
+    rulesOf(index, [host(index), `*.s${index}.test`], {
+      tls: [{ match: [{ sniHosts: [host(index)] }], ...to(index) }],
+    }),
+  ],
+};
+
+it.each(Object.entries(meshes))('%s', (_, pairOf) => {
+  const work = (size: number) => {
+    const world = new GivenWorld(Array.from({ length: size }, (__, index) => pairOf(index)).flat());
+    const node = world.connect('10.9.0.1');
+    return countedWork(() => expect(node.get(listenerType, '*')!.resources.size).toBeGreaterThan(0));
+  };
+  const { exponent, tooFast } = growthOfWork(work, few, many);
+  expect(tooFast).toEqual([]);
+  expect(exponent).toBeLessThan(maxExponent);
+});
