@@ -40,6 +40,25 @@ describe('the routes of a delegate', () => {
       { headers: { x: { exact: '2' } } },
     ],
     ['another port', { port: 80 }, { port: 81 }, undefined],
+    [
+      'no header at all where the root excludes a value',
+      { withoutHeaders: { x: { exact: '1' } } },
+      { withoutHeaders: { x: { present: true } } },
+      { withoutHeaders: { x: { present: true } } },
+    ],
+    [
+      'less excluded than the root excludes',
+      { withoutHeaders: { x: { present: true }, y: { prefix: 'a' } } },
+      { withoutHeaders: { x: { exact: '1' }, y: { prefix: 'ab' }, z: { exact: '2' } } },
+      { withoutHeaders: { x: { present: true }, y: { prefix: 'a' }, z: { exact: '2' } } },
+    ],
+    [
+      'something else excluded of a header',
+      { withoutHeaders: { x: { exact: '1' } } },
+      { withoutHeaders: { x: { exact: '2' } } },
+      undefined,
+    ],
+    ['an empty list of gateways', { gateways: ['a/b'] }, { gateways: [] }, { gateways: ['a/b'] }],
     ['another case rule', { ignoreUriCase: true }, {}, undefined],
     [
       'other source labels',

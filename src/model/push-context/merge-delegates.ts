@@ -33,26 +33,70 @@ function mergedMatches(
   return merged;
 }
 
-function mergeMatch(root: HttpMatchRequest, leaf: HttpMatchRequest): HttpMatchRequest {
-  const name = joinedName(root.name, leaf.name);
+/** How a condition of the delegate stands to the root's. */
+interface Condition<V> {
+  /** Whether the delegate's takes requests that the root's does not. */
+  reachesOutside(root: V | undefined, leaf: V | undefined): boolean;
+  merged(root: V | undefined, leaf: V | undefined): V | undefined;
+}
+
+function single<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<V> {
+  return { reachesOutside, merged: (root, leaf) => leaf ?? root };
+}
+
+function byKey<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<Readonly<Record<string, V>>> {
   return {
-    ...root,
-    ...leaf,
-    ...(name !== undefined && { name }),
-    ...united('headers', root, leaf),
-    ...united('withoutHeaders', root, leaf),
-    ...united('queryParams', root, leaf),
-    ...united('sourceLabels', root, leaf),
+    reachesOutside: (root, leaf) =>
+      Object.entries(leaf ?? {}).some(([key, value]) => reachesOutside(root?.[key], value)),
+    merged: (root, leaf) => (root === undefined && leaf === undefined ? undefined : { ...root, ...leaf }),
   };
 }
 
-function united<K extends 'headers' | 'withoutHeaders' | 'queryParams' | 'sourceLabels'>(
-  key: K,
-  root: HttpMatchRequest,
-  leaf: HttpMatchRequest,
-): { [P in K]?: HttpMatchRequest[K] } {
-  if (root[key] === undefined && leaf[key] === undefined) return {};
-  return { [key]: { ...root[key], ...leaf[key] } } as { [P in K]?: HttpMatchRequest[K] };
+/** The other way around: whoever excludes more takes less, so of a header that both name the wider exclusion holds. */
+const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
+  reachesOutside: (root, leaf) =>
+    Object.entries(leaf ?? {}).some(
+      ([name, own]) => valueReachesOutside(root?.[name], own) && valueReachesOutside(own, root?.[name]),
+    ),
+  merged: (root, leaf) => {
+    if (root === undefined || leaf === undefined) return leaf ?? root;
+    const wider = Object.entries(root).filter(([name, outer]) => valueReachesOutside(leaf[name], outer));
+    return { ...root, ...leaf, ...Object.fromEntries(wider) };
+  },
+};
+
+const restrictsNothing = single<never>(() => false);
+
+/** Each field of a match: one that is missing here would let a delegate take what its root keeps from it. */
+const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNullable<HttpMatchRequest[F]>> } = {
+  name: { reachesOutside: () => false, merged: joinedName },
+  uri: single<StringMatch>(valueReachesOutside),
+  scheme: single<StringMatch>(valueReachesOutside),
+  method: single<StringMatch>(valueReachesOutside),
+  authority: single<StringMatch>(valueReachesOutside),
+  headers: byKey<ValueMatch>(valueReachesOutside),
+  withoutHeaders: exclusions,
+  queryParams: byKey<ValueMatch>(valueReachesOutside),
+  port: single<number>(differ),
+  sourceLabels: byKey<string>(differ),
+  sourceNamespace: single<string>(differ),
+  gateways: {
+    reachesOutside: (root, leaf) => isGiven(root) && (leaf ?? []).some((gateway) => !root.includes(gateway)),
+    merged: (root, leaf) => (isGiven(leaf) ? leaf : root),
+  },
+  ignoreUriCase: single((root = false, leaf = false) => root !== leaf),
+  statPrefix: restrictsNothing,
+  // Of what is made of other objects, and such objects delegate nothing.
+  bySegments: restrictsNothing,
+  // Takes nothing, whatever the other says.
+  never: restrictsNothing,
+};
+
+const fields = Object.keys(conditions) as (keyof HttpMatchRequest)[];
+
+function mergeMatch(root: HttpMatchRequest, leaf: HttpMatchRequest): HttpMatchRequest {
+  const merged = (field: keyof HttpMatchRequest): unknown => conditionOf(field).merged(root[field], leaf[field]);
+  return Object.fromEntries(fields.map((field) => [field, merged(field)]).filter(([, value]) => value !== undefined));
 }
 
 function joinedName(root: string | undefined, leaf: string | undefined): string | undefined {
@@ -61,32 +105,24 @@ function joinedName(root: string | undefined, leaf: string | undefined): string 
 
 /** Whether a delegate's match reaches outside of the root's. */
 function conflicts(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
-  for (const field of ['uri', 'scheme', 'method', 'authority'] as const) {
-    if (reachesOutside(root[field], leaf[field])) return true;
-  }
-  for (const field of ['headers', 'withoutHeaders', 'queryParams'] as const) {
-    for (const [key, match] of Object.entries(leaf[field] ?? {})) {
-      if (reachesOutside(root[field]?.[key], match)) return true;
-    }
-  }
-  for (const [key, value] of Object.entries(leaf.sourceLabels ?? {})) {
-    if ((root.sourceLabels?.[key] ?? value) !== value) return true;
-  }
-  const gatewaysFit =
-    !root.gateways?.length || (leaf.gateways ?? []).every((gateway) => root.gateways!.includes(gateway));
-  return (
-    (root.ignoreUriCase ?? false) !== (leaf.ignoreUriCase ?? false) ||
-    differ(root.port, leaf.port) ||
-    differ(root.sourceNamespace, leaf.sourceNamespace) ||
-    !gatewaysFit
-  );
+  return fields.some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
+}
+
+/** For both matches' values of that very field. */
+function conditionOf(field: keyof HttpMatchRequest): Condition<unknown> {
+  return conditions[field] as Condition<unknown>;
+}
+
+/** An empty list says nothing. */
+function isGiven(gateways: readonly string[] | undefined): gateways is readonly string[] {
+  return gateways !== undefined && gateways.length > 0;
 }
 
 function differ<A>(root: A | undefined, leaf: A | undefined): boolean {
   return root !== undefined && leaf !== undefined && root !== leaf;
 }
 
-function reachesOutside(root: ValueMatch | undefined, leaf: ValueMatch | undefined): boolean {
+function valueReachesOutside(root: ValueMatch | undefined, leaf: ValueMatch | undefined): boolean {
   if (root === undefined || leaf === undefined || 'present' in root) return false;
   if ('present' in leaf) return true;
   if ('prefix' in root) return !startOf(leaf)?.startsWith(root.prefix);

@@ -1,4 +1,4 @@
-import { toJson } from '@bufbuild/protobuf';
+import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { RouteMatchSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { isCatchAll, routeMatch } from './match.ts';
@@ -33,6 +33,15 @@ describe('claims of a verified token', () => {
     expect(isCatchAll(routeMatch({ headers: { [key]: { present: true } } }))).toBe(false);
     expect(isCatchAll(routeMatch({}))).toBe(true);
   });
+});
+
+it.each<[string, MessageInitShape<typeof RouteMatchSchema>]>([
+  ['gRPC', { grpc: {} }],
+  ['a certificate', { tlsContext: { presented: true } }],
+  ['a share of the requests', { runtimeFraction: { defaultValue: { numerator: 1 } } }],
+])('%s is a condition, also where no VirtualService can ask for it yet', (_, condition) => {
+  const pathSpecifier = { case: 'prefix', value: '/' } as const;
+  expect(isCatchAll(create(RouteMatchSchema, { pathSpecifier, ...condition }))).toBe(false);
 });
 
 it('a prefix of whole segments is one to Envoy as well', () => {

@@ -55,12 +55,16 @@ export function routeMatch(match: HttpMatchRequest): RouteMatch {
 
 /** Whether every request matches, so that routes behind it are never reached. */
 export function isCatchAll(match: RouteMatch): boolean {
-  const { pathSpecifier, headers, queryParameters, dynamicMetadata, runtimeFraction } = match;
+  const { $typeName: _, $unknown: _1, pathSpecifier, caseSensitive: _2, ...conditions } = match;
   const anyPath =
     (pathSpecifier.case === 'prefix' && pathSpecifier.value === '/') ||
     (pathSpecifier.case === 'safeRegex' && (pathSpecifier.value.regex === '.*' || pathSpecifier.value.regex === '/.*'));
-  const conditions = headers.length + queryParameters.length + dynamicMetadata.length;
-  return anyPath && conditions === 0 && runtimeFraction === undefined;
+  return anyPath && Object.values<unknown>(conditions).every(isNoCondition);
+}
+
+/** Of any field, also of one that is not read here yet: a condition overlooked would cut off the routes behind it. */
+function isNoCondition(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.length === 0);
 }
 
 function pathSpecifier({
