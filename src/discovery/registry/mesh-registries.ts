@@ -164,7 +164,7 @@ export class MeshRegistries {
     try {
       if (before === undefined) this.#aggregate.addRegistry(registry, events);
       else registry.run(events);
-      if (registry.hasSynced()) report.synced();
+      if (registry.hasSynced()) events.synced();
     } catch (error) {
       stop();
       throw error;

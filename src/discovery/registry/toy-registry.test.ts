@@ -201,6 +201,22 @@ test('one that takes the place of another empties nothing: it comes when it has 
   expect(plane.departures()).toEqual([]);
 });
 
+test('one that has all at once, and so need not tell that it is synced, takes the place of another as well', async () => {
+  const catalogue = new Catalogue();
+  catalogue.publish({ cart: ['10.1.1.1'] });
+  const { plane, offer } = await given({}, offerOf(catalogue));
+  const { next } = await watching(plane);
+  expect(await next()).toEqual(['10.1.1.1']);
+  const make = (updates: XdsUpdater): MemoryRegistry => {
+    const registry = new MemoryRegistry(toy, updates);
+    registry.putService(serviceOf('cart'), [endpointOf('10.2.2.2')]);
+    return registry;
+  };
+  offer({ ...{ provider: toy.provider, clusterId: toy.cluster, revision: '2' }, make });
+  expect(await next()).toEqual(['10.2.2.2']);
+  expect(plane.departures()).toEqual([]);
+});
+
 test('one that is lost keeps what it handed over in force, is made again after a second, and goes on', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
