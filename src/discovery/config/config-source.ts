@@ -21,7 +21,11 @@ export type SourceReading =
   | { readonly outcome: 'missing'; readonly problems: readonly ConfigProblem[] };
 
 export interface ConfigSource {
-  /** The valid objects of the last reading, and the last good one of each that is not valid any more. */
+  /**
+   * The valid objects of the last reading (warnings keep none out) and the last good one of each that is not valid any
+   * more. Of one that restricts and never was valid: what stands in for it (`standIns` of `readConfigFile`), so that it lets
+   * nobody in.
+   */
   readonly snapshot: ConfigSnapshot;
   /** Mistakes and warnings in all. */
   readonly problemCount: number;

@@ -37,7 +37,8 @@ class Store {
 class ToySource implements ConfigSource {
   readonly #address: string;
   readonly #store: Store;
-  readonly #keys = new Map<string, string>();
+  /** What each name has in force: its objects, or what stands in for them. */
+  readonly #inForce = new Map<string, readonly Config[]>();
   readonly #problems = new Map<string, readonly ConfigProblem[]>();
   #snapshot = ConfigSnapshot.empty;
 
@@ -65,23 +66,25 @@ class ToySource implements ConfigSource {
     const edits = new Map<string, Config | undefined>();
     const problems: ConfigProblem[] = [];
     const recovered: string[] = [];
-    for (const name of names.length > 0 ? names : [...this.#keys.keys(), ...this.#store.objects.keys()]) {
-      const text = this.#store.objects.get(name);
-      const { configs, problems: found } = readConfigFile(name, text ?? '', { creationTimestamp: 0 });
-      const key = this.#keys.get(name);
-      if (found.length === 0) {
-        if (key !== undefined) edits.set(key, undefined);
-        for (const config of configs) edits.set(configKeyText(configKeyOf(config)), config);
-        for (const config of configs) this.#keys.set(name, configKeyText(configKeyOf(config)));
+    for (const name of names.length > 0 ? names : new Set([...this.#inForce.keys(), ...this.#store.objects.keys()])) {
+      const read = readConfigFile(name, this.#store.objects.get(name) ?? '', { creationTimestamp: 0 });
+      const before = this.#inForce.get(name) ?? [];
+      const lastGood = before.filter(({ standsFor }) => standsFor === undefined);
+      const isRefused = read.problems.some(({ severity }) => severity === 'error');
+      // What is wrong leaves the last good one in force; without one, what restricts is closed.
+      const now = !isRefused ? read.configs : lastGood.length > 0 ? lastGood : read.standIns;
+      for (const config of before) edits.set(configKeyText(configKeyOf(config)), undefined);
+      for (const config of now) edits.set(configKeyText(configKeyOf(config)), config);
+      this.#inForce.set(name, now);
+      if (read.problems.length === 0) {
         if (this.#problems.delete(name)) recovered.push(`toy ${name}`);
         continue;
       }
-      // What is wrong leaves the last good one in force.
-      const told = found.map(({ severity, object = '', field = '', message }): ConfigProblem => {
+      const found = read.problems.map(({ severity, object = '', field = '', message }): ConfigProblem => {
         return { severity, place: { source: this.#address }, object, field, message };
       });
-      this.#problems.set(name, told);
-      problems.push(...told);
+      this.#problems.set(name, found);
+      problems.push(...found);
     }
     this.#snapshot = this.#snapshot.edited(edits);
     return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
@@ -156,6 +159,25 @@ test('a mistake in it is told with its object and field, leaves the last good on
   store.put('toy', toyEntry(81));
   await eventually('it is in order', () => plane.lines.some((line) => /in order again: toy toy/.test(line)));
   await eventually('it is served', async () => (await clustersOf(plane)).includes('outbound|81||toy.example.com'));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('what restricts and is refused at once is closed, until it is mended; a warning keeps nothing out of force', async () => {
+  const store = new Store();
+  const policy = (spec: string): string =>
+    `apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: strict, namespace: shop}\nspec: ${spec}\n`;
+  store.put('strict', policy('{mtls: {mode: STRIKT}}'));
+  store.put('toy', toyEntry().replace('spec:', 'spec:\n  anUnknownField: true'));
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  expect(await clustersOf(plane)).toContain(toyCluster);
+  expect(plane.troubles().join('\n')).toMatch(/anUnknownField/);
+  const closed = async (): Promise<boolean> =>
+    /strict[^\n]*is refused/.test((await plane.get('/debug/push_status')).text);
+  expect(await closed()).toBe(true);
+  store.put('strict', policy('{mtls: {mode: STRICT}}'));
+  await eventually('it is mended', async () => !(await closed()));
   expect(plane.departures()).toEqual([]);
 });
 

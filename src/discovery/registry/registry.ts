@@ -54,7 +54,7 @@ export interface Controller {
   appendServiceHandler(handler: ServiceHandler): void;
   /** @throws Error once the registry runs */
   appendWorkloadHandler(handler: WorkloadHandler): void;
-  /** @param told what becomes of the registry; not called any more once it was stopped */
+  /** @param events what becomes of the registry; not called any more once it was stopped */
   run(events?: RegistryEvents): void;
   /** Nothing more happens to anybody. */
   stop(): void;
