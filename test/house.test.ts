@@ -1,5 +1,5 @@
-/** Imports never run in circles: neither from file to file, nor from folder to folder of one part of the house. */
-import { globSync, readFileSync } from 'node:fs';
+/** Imports never run in circles: neither from file to file, nor from folder to folder; and each folder says what may be in it. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { packageRoot } from '../src/runtime/package-root.ts';
@@ -100,5 +100,29 @@ describe('imports', () => {
 
   test('run in no circle from room to room', () => {
     expect(ties(circles(betweenRooms()))).toEqual([]);
+  });
+});
+
+/** A folder that has no README of its own is in a row or sentence of the one above it, as `name/`. */
+function isIntroduced(folder: string): boolean {
+  const readmeOf = (of: string): string => join(packageRoot(), of, 'README.md');
+  if (existsSync(readmeOf(folder))) return true;
+  let above = dirname(folder);
+  while (above !== '.' && !existsSync(readmeOf(above))) above = dirname(above);
+  const names = posix.relative(above, folder).split('/');
+  const text = above === '.' ? '' : readFileSync(readmeOf(above), 'utf8');
+  return new RegExp(`\`(${names.slice(0, -1).join('/')}/)?${names.at(-1)}/\``).test(text);
+}
+
+describe('folders', () => {
+  const folders = [...new Set(files.map((file) => dirname(file)))];
+
+  test.each(folders)('%s is introduced by a README', (folder) => {
+    expect(isIntroduced(folder)).toBe(true);
+  });
+
+  test('one that nobody introduces is seen', () => {
+    expect(isIntroduced('src/model/nothing')).toBe(false);
+    expect(isIntroduced('src/networking')).toBe(true);
   });
 });
