@@ -1,7 +1,7 @@
 /** A changed virtual service costs a sidecar's namespace as much in a large mesh as in a small one: counted, not timed. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
-import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
+import { countedWork, growthOfWork, sumOf } from '../../../test/harness/counted-work.ts';
 import type { Config } from '../../model/config/config.ts';
 import { routeType } from '../index.ts';
 
@@ -49,4 +49,29 @@ it('a virtual service is put in its place in each namespace: the other virtual h
   // Once for all namespaces which virtual service is over which host, and how many blocks there are: less than a call for each.
   expect(many - few).toBeLessThan(namespaces * 700);
   expect(many / namespaces).toBeLessThan(1_200);
+});
+
+/** Of services and virtual services in pairs: a wildcard over a service, or a name under a wildcard service. */
+const wildcards: Readonly<Record<string, (index: number) => readonly [service: string, rule: string]>> = {
+  'virtual services for wildcards': (index) => [`a.d${index}.test`, `*.d${index}.test`],
+  'names under services for wildcards': (index) => [`*.d${index}.test`, `a.d${index}.test`],
+};
+
+it.each(Object.entries(wildcards))('%s are not held against every service', (_, pairOf) => {
+  const work = (size: number) => {
+    const objects = Array.from({ length: size }, (__, index) => {
+      const [named, ruled] = pairOf(index);
+      const ports = [{ number: 8080, name: 'http', protocol: 'HTTP' }];
+      const http = [{ route: [{ destination: { host: named } }] }];
+      return [
+        givenObject('ServiceEntry', 'a', `s${index}`, { hosts: [named], ports, resolution: 'NONE', endpoints: [] }),
+        givenObject('VirtualService', 'a', `v${index}`, { hosts: [ruled], http }),
+      ];
+    });
+    const node = new GivenWorld(objects.flat()).connect('10.9.0.1');
+    return countedWork(() => expect(node.get(routeType, ['8080'])!.resources.size).toBe(1));
+  };
+  const { exponent, tooFast } = growthOfWork(work, 50, 200);
+  expect(tooFast).toEqual([]);
+  expect(exponent).toBeLessThan(1.2);
 });

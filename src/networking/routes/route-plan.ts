@@ -8,7 +8,7 @@ import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import { type ConfigKey, compareText } from '../../model/config/config.ts';
-import { isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
+import { isHostWithin, isPartialWildcard, isWildcard, keysAround, widerHosts } from '../../model/fields/hostname.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { RuleRevision } from '../../model/push-context/rule-revision.ts';
@@ -601,15 +601,29 @@ function portOfUnknown(
 ): (hostname: string) => number | undefined {
   const { services } = selection.egress;
   const registered = namesOf(services, scope);
-  const wildcards = groups.filter(({ service }) => isWildcard(service.hostname));
+  const wildcards = new Map<string, number>();
+  for (const [place, { service }] of groups.entries()) {
+    if (isWildcard(service.hostname) && !wildcards.has(service.hostname)) wildcards.set(service.hostname, place);
+  }
+  const isOverServices = wildcardsOver(services);
   const onUnknownPort = selection.port === undefined || selection.port === portOfUnknownHosts;
   return (hostname) => {
     if (registered.has(hostname)) return undefined;
-    const wider = wildcards.find(({ service }) => isHostWithin(hostname, service.hostname));
-    if (wider !== undefined) return wider.port.number;
+    const wider = wildcards.size === 0 ? [] : [...keysAround(hostname, wildcards)].map((host) => wildcards.get(host)!);
+    if (wider.length > 0) return groups[Math.min(...wider)]!.port.number;
     // Only a wildcard can have other names within it.
-    if (isWildcard(hostname) && services.some((service) => isHostWithin(service.hostname, hostname))) return undefined;
+    if (isWildcard(hostname) && isOverServices(hostname)) return undefined;
     return onUnknownPort ? portOfUnknownHosts : undefined;
+  };
+}
+
+/** Whether any service lies within a wildcard. There may be as many wildcards as services. */
+function wildcardsOver(services: readonly Service[]): (wildcard: string) => boolean {
+  let wider: Names | undefined;
+  return (wildcard) => {
+    if (isPartialWildcard(wildcard)) return services.some(({ hostname }) => isHostWithin(hostname, wildcard));
+    wider ??= new Set(services.flatMap(({ hostname }) => [...widerHosts(hostname)]));
+    return wider.has(wildcard);
   };
 }
 
