@@ -23,66 +23,92 @@ const closingLine: Reporter = {
  * a clock, which is what it keeps a process for.
  */
 const longest = [
-  'test/e2e/debugger-accessible',
   'test/e2e/root-rotation',
+  'test/e2e/debugger-accessible',
   'test/e2e/tarball',
-  'test/e2e/debugger-hands',
-  'test/e2e/hostile-sinks',
-  'test/e2e/debugger-live',
   'test/e2e/churn',
-  'test/e2e/debugger-layout',
+  'test/e2e/hostile-sinks',
+  'test/e2e/istio-iptables',
   'test/e2e/mistakes',
-  'test/e2e/stand-in',
-  'test/e2e/generated',
-  'test/e2e/debugger-security',
-  'test/e2e/foreign-client',
   'test/e2e/fuzz',
   'test/e2e/calibration',
-  'test/e2e/random-config',
-  'test/e2e/istio-iptables',
-  'test/e2e/debugger-causes',
-  'test/e2e/debugger-export',
-  'test/e2e/first-process',
-  'test/e2e/debugger-firefox',
-  'test/e2e/features/restrictions',
-  'test/e2e/secrets',
-  'test/e2e/debugger-page',
-  'test/e2e/debugger-views',
-  'test/e2e/features/gateway-tls',
-  'test/e2e/features/destination-rule',
-  'test/e2e/envoy-accepts',
-  'test/e2e/debugger-case',
-  'test/e2e/container',
-  'test/e2e/reconnect',
-  'test/e2e/features/gateway-api',
-  'test/e2e/features/request-handling',
-  'test/e2e/replay',
-  'test/e2e/features/listener-binding',
-  'test/e2e/refused-certificate',
-  'test/e2e/features/telemetry',
-  'test/e2e/envoy-crashing-values',
-  'test/e2e/trace-secrets',
-  'test/load/hostile-clients',
-  'test/e2e/envoy-replaced',
-  'test/load/returning-nodes',
-  'test/e2e/crash',
+  'test/e2e/debugger-live',
+  'test/e2e/debugger-hands',
+  'test/e2e/stand-in',
   'test/e2e/hot-restart',
-  'test/e2e/second-base-id',
-  'test/e2e/weights',
-  'test/e2e/control-plane-away',
   'test/e2e/debugger-large',
+  'test/e2e/generated',
+  'test/load/returning-nodes',
+  'test/e2e/secrets',
+  'test/load/hostile-clients',
+  'test/e2e/debugger-security',
+  'test/e2e/first-process',
+  'test/e2e/features/restrictions',
+  'test/e2e/debugger-layout',
+  'test/e2e/debugger-causes',
+  'test/e2e/features/gateway-tls',
+  'test/e2e/debugger-case',
+  'test/e2e/live-restore',
+  'test/e2e/random-config',
+  'test/e2e/features/telemetry',
+  'test/e2e/reconnect',
+  'test/e2e/envoy-regular-expressions',
+  'test/e2e/debugger-views',
+  'test/e2e/refused-certificate',
+  'test/e2e/debugger-page',
+  'test/e2e/container',
+  'test/e2e/pods',
+  'test/load/hostile-files',
+  'test/e2e/debugger-export',
+  'test/e2e/envoy-accepts',
+  'test/e2e/replay',
+  'test/e2e/debugger-firefox',
+  'test/e2e/exit-on-zero',
+  'test/e2e/foreign-client',
+  'test/e2e/debug-endpoints',
+  'test/load/status-port',
+  'test/e2e/features/request-handling',
+  'test/e2e/features/gateway-api',
+  'test/e2e/start-up',
+  'test/e2e/features/destination-rule',
+  'test/e2e/stuck-child',
+  'test/e2e/features/listener-binding',
+  'test/e2e/features/request-authentication',
+  'test/e2e/envoy-crashing-values',
+  'src/discovery/push/made-ahead',
+  'src/discovery/authority/roots-for-agents',
   'test/model/explore',
+  'test/conformance/scenarios',
+  'src/agent/xds/xds-hostile',
   'test/model/explore-discovery',
-  'src/discovery/push/incremental.property',
   'src/agent/agent-system',
+  'src/agent/certificates/certificate-watch',
+  'src/agent/secrets/issued-secrets',
+  'src/discovery/discovery-system',
+  'src/discovery/port-certificate',
+  'src/cli/output',
+  'src/discovery/push/incremental.property',
   'test/model/random-faults',
   'src/debugger/generate/generate-command',
-  'src/discovery/authority/roots-for-agents',
-  'src/cli/output',
+  'test/model/explore-identity',
+  'test/generated/simulation',
   'test/model/agent/secrets',
-  'src/debugger/statechart/layout',
+  'src/discovery/config/directory-watch',
+  'src/agent/admin/live-probe',
+  'src/discovery/ads/edge-cases',
+  'test/model/explore-binary',
   'test/lint',
+  'test/e2e/envoy-replaced',
+  'test/e2e/crash',
+  'test/e2e/second-base-id',
+  'test/e2e/trace-secrets',
+  'test/e2e/control-plane-away',
+  'test/e2e/weights',
+  'test/e2e/discovery',
 ];
+
+/** What waits comes before what works: the last files of a run are then short ones, which keep both cores busy to the end. */
+const inOrder = ['lint', 'e2e', 'alone', 'unit', 'timed', 'measured'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -90,12 +116,10 @@ class LongestFirst extends BaseSequencer {
       const found = longest.findIndex((name) => moduleId.includes(`/${name}.`));
       return found < 0 ? longest.length : found;
     };
-    // Projects keep their order: what is not to run beside others does not.
+    // Those of a project come together: a process that ends a file goes on with the next one of its own project only.
     const sorted = await super.sort(files);
-    const projects = [...new Set(sorted.map(({ project }) => project))];
-    return projects.flatMap((project) =>
-      sorted.filter((file) => file.project === project).sort((one, other) => place(one) - place(other)),
-    );
+    const rank = ({ project }: TestSpecification): number => inOrder.indexOf(project.name);
+    return sorted.sort((one, other) => rank(one) - rank(other) || place(one) - place(other));
   }
 }
 
@@ -104,7 +128,15 @@ const alone = '**/*.alone.test.ts';
 const timed = '**/*.timed.test.ts';
 const measured = '**/*.measured.test.ts';
 const lint = 'test/clean-tree.test.ts';
+const e2e = 'test/e2e/**/*.test.ts';
+const load = 'test/load/**/*.test.ts';
 const withEnvoy = { testTimeout: 180_000, hookTimeout: 120_000 };
+
+/**
+ * One group, in which a file begins as soon as another one ends: groups run one after the other, and each ended with idle cores. Five
+ * files that wait left a quarter of two processors idle.
+ */
+const beside = { maxWorkers: 6, sequence: { groupOrder: 1 } };
 
 export default defineConfig({
   // XState's development build warns of events sent to stopped actors and of mistakes in a machine's configuration.
@@ -119,54 +151,39 @@ export default defineConfig({
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
     sequence: { sequencer: LongestFirst },
     projects: [
+      { extends: true, test: { name: 'lint', include: [lint], testTimeout: 300_000, ...beside } },
       {
         extends: true,
-        test: {
-          name: 'lint',
-          include: [lint],
-          maxWorkers: 3,
-          testTimeout: 300_000,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        test: { name: 'alone', include: [alone], maxWorkers: 3, sequence: { groupOrder: 1 } },
-      },
-      {
-        extends: true,
-        // Three processes take all files: to begin one for each file took as long as the tests, and with two a core was idle
-        // while both waited, for half of the time that their files take. A file leaves everything as it found it, which
-        // `setup-shared.ts` watches.
-        test: {
-          name: 'unit',
-          include: ['{machines,src,test,visualize}/**/*.test.ts'],
-          exclude: ['test/e2e/**', alone, timed, measured, lint],
-          isolate: false,
-          setupFiles: ['test/harness/setup-shared.ts'],
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        // Most of their time they wait for an Envoy, a file, a page: five files take two processors. Ports, folders and base
-        // ids are each test's own. To begin a process for a file takes as long as to start four Envoys: they share five.
+        // Most of their time they wait for an Envoy, a file, a page. Ports, folders and base ids are each test's own. To begin a
+        // process for a file takes as long as to start four Envoys: they share six.
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
+          include: [e2e, load],
           exclude: [alone, timed, measured],
           isolate: false,
           setupFiles: ['test/harness/setup-shared.ts'],
-          maxWorkers: 5,
           ...withEnvoy,
-          sequence: { groupOrder: 2 },
+          ...beside,
+        },
+      },
+      { extends: true, test: { name: 'alone', include: [alone], ...beside } },
+      {
+        extends: true,
+        // Six processes take all files: to begin one for each file took as long as the tests. A file leaves everything as it found
+        // it, which `setup-shared.ts` watches.
+        test: {
+          name: 'unit',
+          include: ['{machines,src,test,visualize}/**/*.test.ts'],
+          exclude: [e2e, load, alone, timed, measured, lint],
+          isolate: false,
+          setupFiles: ['test/harness/setup-shared.ts'],
+          ...beside,
         },
       },
       {
         extends: true,
         // Seconds are judged there, or requests under load: with four at once, a crash was not over in its second. They wait
-        // for more than half of their time, or are judged by the time of a processor.
+        // for a third of their time.
         test: {
           name: 'timed',
           include: [timed],
@@ -174,7 +191,7 @@ export default defineConfig({
           setupFiles: ['test/harness/setup-shared.ts'],
           maxWorkers: 3,
           ...withEnvoy,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 2 },
         },
       },
       {
@@ -185,7 +202,7 @@ export default defineConfig({
           include: [measured],
           maxWorkers: 1,
           ...withEnvoy,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 3 },
         },
       },
     ],

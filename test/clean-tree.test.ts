@@ -7,7 +7,14 @@ import manifest from '../package.json' with { type: 'json' };
 import { packageRoot } from '../src/runtime/package-root.ts';
 
 test.each(manifest.scripts.lint.split(' && '))('%s finds nothing', async (command) => {
-  const linter = spawn(`${command} 2>&1`, { cwd: packageRoot(), shell: true, stdio: ['ignore', 'pipe', 'inherit'] });
+  // The compiler is of Go: its garbage is collected less often, which takes a third of its processor time.
+  const env = { ...process.env, GOGC: '400' };
+  const linter = spawn(`${command} 2>&1`, {
+    cwd: packageRoot(),
+    env,
+    shell: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const [output, [code]] = await Promise.all([text(linter.stdout), once(linter, 'close')]);
   expect(code, output).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** The agent's DNS server by itself, for a test that asks it from outside: says its port to its parent. */
+/** The agent's DNS server by itself, at a port that nobody has, for a test that asks it from outside: says the port to its parent. */
 import { createSocket } from 'node:dgram';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { DnsCounts } from '../../src/agent/dns/dns-counts.ts';
@@ -7,6 +7,7 @@ import { DnsServer } from '../../src/agent/dns/dns-server.ts';
 import { DnsUpstream } from '../../src/agent/dns/dns-upstream.ts';
 import { readNameTable } from '../../src/agent/dns/name-table.ts';
 import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
+import { freePorts } from '../harness/free-ports.ts';
 
 /** Beside it, what answers without a look at the question: what else the machine does makes that wait as well. */
 function echo(): void {
@@ -32,9 +33,11 @@ const names = new DnsNames(readNameTable(toBinary(NameTableSchema, create(NameTa
   search: 'shop.svc.cluster.local',
 });
 const counts = new DnsCounts();
+// One that the kernel chooses for UDP may be a connection's by TCP.
+const [port] = (await freePorts(1)) as [number];
 const server = new DnsServer({
   addresses: ['127.0.0.1'],
-  port: 0,
+  port,
   names: () => names,
   forwardBeforeTable: false,
   upstream: new DnsUpstream({ servers: [], timeoutMs: 1, parallel: false }, counts.upstream),

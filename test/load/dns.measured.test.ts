@@ -83,7 +83,9 @@ async function start(what: 'names' | 'echo'): Promise<{ pid: number; port: numbe
   onTestFinished(() => {
     server.kill('SIGKILL');
   });
-  const [port] = (await once(server, 'message')) as [number];
+  const ended = once(server, 'exit').then(([code]) => Promise.reject(new Error(`it ended with ${code}`)));
+  ended.catch(() => {});
+  const [port] = (await Promise.race([once(server, 'message'), ended])) as [number];
   return { pid: server.pid!, port };
 }
 

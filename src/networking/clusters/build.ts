@@ -34,7 +34,8 @@ export function buildSidecarClusters(
 ): Resource[] {
   const reach = reachOf(shape, push);
   const byHost = servicesByHost(reach.services);
-  const services = [...hosts].flatMap((host) => byHost(host));
+  // In an order of their own: that of a set tells which of them came to it first, and a list would differ from one that is made anew.
+  const services = [...hosts].sort().flatMap((host) => byHost(host));
   return withoutRepetitions([
     ...clustersOf(services, reach, shape, push, memory),
     ...sidecarClusters(shape, push, memory),
