@@ -17,8 +17,8 @@ describe('changes', () => {
     const changes = many(1);
     expect(new Set(changes.map(({ kind }) => kind))).toEqual(new Set(changeKinds));
     expect(new Set(changes.map(({ namespace }) => namespace))).toEqual(new Set(busyNamespaces));
-    const concerned = new Set(changes.flatMap(({ concern }) => [...concern.namespaces]));
-    expect(quietNamespaces.filter((namespace) => concerned.has(namespace))).toEqual([]);
+    const affected = new Set(changes.flatMap(({ affected }) => [...affected.namespaces]));
+    expect(quietNamespaces.filter((namespace) => affected.has(namespace))).toEqual([]);
   });
 
   test('touch only services that are there, but for the gateway; only those that left return', () => {

@@ -2,10 +2,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  type Affected,
   busyNamespaces,
   type ChangeKind,
   ChurnModel,
-  type Concern,
   edgeNamespace,
   hostOf,
   isOnGateway,
@@ -26,11 +26,11 @@ export interface Change extends ServiceId {
   readonly isPrivate: boolean;
   /** How often the namespace's Sidecar object was changed. */
   readonly sidecarTurn: number;
-  readonly concern: Concern;
+  readonly affected: Affected;
 }
 
 /** What files are made of. */
-export type FileChange = Omit<Change, 'concern'>;
+export type FileChange = Omit<Change, 'affected'>;
 
 /** How often each kind comes, in percent. Services that leave and come are half as many each as routes. */
 const shares: readonly (readonly [ChangeKind, number])[] = [
@@ -97,7 +97,7 @@ export class Changes {
   #change(namespace: string, kind: ChangeKind): Change {
     const service = this.#serviceFor(namespace, kind);
     const id = { namespace, service };
-    const concern = this.model.apply(kind, id);
+    const affected = this.model.apply(kind, id);
     const host = hostOf(id);
     const revision = ++this.#revision;
     if (kind === 'endpoints' || kind === 'return') this.#entries.set(host, revision);
@@ -108,7 +108,7 @@ export class Changes {
       revision: kind === 'export' ? (this.#entries.get(host) ?? 0) : revision,
       isPrivate: this.model.isPrivate(id),
       sidecarTurn: this.model.sidecarTurn(namespace),
-      concern,
+      affected,
     };
   }
 

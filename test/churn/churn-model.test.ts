@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { ChurnModel, edgeNamespace, namespaces, shapeOf, wideNamespace } from './churn-model.ts';
 
 /** `ns-0` sees `ns-1` beside its own, `ns-3` one service of `ns-5`, `ns-5` everything, `ns-1` nothing beside its own. */
-const told = (...concern: Parameters<ChurnModel['apply']>): string[] => [
-  ...new ChurnModel(20).apply(...concern).namespaces,
+const told = (...affected: Parameters<ChurnModel['apply']>): string[] => [
+  ...new ChurnModel(20).apply(...affected).namespaces,
 ];
 const seeingAll = [
   ...namespaces.filter((namespace) => shapeOf(namespace).sees === 'all'),

@@ -78,7 +78,7 @@ export const changeKinds = [
 export type ChangeKind = (typeof changeKinds)[number];
 
 /** Whom a change concerns, and what it brings them. */
-export interface Concern {
+export interface Affected {
   /** The host of the service; undefined: of more than one. */
   readonly host: string | undefined;
   /** Of the proxies. */
@@ -139,45 +139,45 @@ export class ChurnModel {
   }
 
   /** Takes a change. @returns whom it concerns */
-  apply(kind: ChangeKind, id: ServiceId): Concern {
-    return { ...this.#concernOf(kind, id), isSteady: steadyKinds.has(kind) };
+  apply(kind: ChangeKind, id: ServiceId): Affected {
+    return { ...this.#affectedBy(kind, id), isSteady: steadyKinds.has(kind) };
   }
 
-  #concernOf(kind: ChangeKind, id: ServiceId): Omit<Concern, 'isSteady'> {
+  #affectedBy(kind: ChangeKind, id: ServiceId): Omit<Affected, 'isSteady'> {
     const host = hostOf(id);
     const cluster = { kind: 'CDS', name: clusterOf(host) } as const;
     const seeing = this.#listeners((listener) => this.sees(listener, id));
     switch (kind) {
       case 'endpoints':
-        return concern(host, seeing, ['EDS'], { kind: 'EDS', name: clusterOf(host) });
+        return affected(host, seeing, ['EDS'], { kind: 'EDS', name: clusterOf(host) });
       case 'route': {
         const told = seeing.filter(
           (listener) => listener !== edgeNamespace && (!isRoutePrivate(id.service) || listener === id.namespace),
         );
-        return concern(host, told, ['RDS'], { kind: 'RDS', name: routeNames.sidecar });
+        return affected(host, told, ['RDS'], { kind: 'RDS', name: routeNames.sidecar });
       }
       case 'rule': {
         const told = seeing.filter((listener) => !isRulePrivate(id.service) || listener === id.namespace);
-        return concern(host, told, ['CDS', 'EDS'], cluster);
+        return affected(host, told, ['CDS', 'EDS'], cluster);
       }
       case 'leave':
         this.#gone.get(id.namespace)!.add(id.service);
-        return concern(host, seeing, ['CDS', 'EDS', 'RDS'], cluster);
+        return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster);
       case 'return':
         this.#gone.get(id.namespace)!.delete(id.service);
-        return concern(host, seeing, ['CDS', 'EDS', 'RDS'], cluster);
+        return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster);
       case 'export': {
         if (!this.#turned.delete(host)) this.#turned.add(host);
         const seeingNow = new Set(this.#listeners((listener) => this.sees(listener, id)));
         const before = new Set(seeing);
         const told = listeners.filter((listener) => seeingNow.has(listener) !== before.has(listener));
-        return concern(host, told, ['CDS', 'EDS', 'RDS'], cluster);
+        return affected(host, told, ['CDS', 'EDS', 'RDS'], cluster);
       }
       case 'gateway route':
-        return concern(host, [edgeNamespace], ['RDS'], { kind: 'RDS', name: routeNames.gateway });
+        return affected(host, [edgeNamespace], ['RDS'], { kind: 'RDS', name: routeNames.gateway });
       case 'sidecar':
         this.#sidecarTurns.set(id.namespace, this.sidecarTurn(id.namespace) + 1);
-        return concern(undefined, [id.namespace], ['CDS', 'EDS', 'RDS'], undefined);
+        return affected(undefined, [id.namespace], ['CDS', 'EDS', 'RDS'], undefined);
     }
   }
 
@@ -200,9 +200,9 @@ export class ChurnModel {
   }
 }
 
-const concern = (
+const affected = (
   host: string | undefined,
   told: readonly string[],
   kinds: readonly Kind[],
-  brings: Concern['brings'],
-): Omit<Concern, 'isSteady'> => ({ host, namespaces: new Set(told), kinds: new Set(kinds), brings });
+  brings: Affected['brings'],
+): Omit<Affected, 'isSteady'> => ({ host, namespaces: new Set(told), kinds: new Set(kinds), brings });

@@ -36,7 +36,7 @@ export interface ChurnCounts {
   readonly stalled: number;
   readonly lost: readonly string[];
   /** Nothing new, and nothing that explains it. */
-  readonly unconcerned: readonly string[];
+  readonly unexplained: readonly string[];
   /** New, but long after the change. */
   readonly late: readonly string[];
   /** What changes brought to proxies, and how many of these it was looked for by itself. */
@@ -64,7 +64,7 @@ export class ChurnProxies {
     left: 0,
     stalled: 0,
     lost: [] as string[],
-    unconcerned: [] as string[],
+    unexplained: [] as string[],
     late: [] as string[],
     missed: [] as string[],
     judged: 0,
@@ -103,9 +103,9 @@ export class ChurnProxies {
 
   /** Whether what changes bring has come to all whom they concern: to those to whom nothing happened in the meantime. */
   judgeNews(ofAll = false): void {
-    for (const { sinceMs, kind, name, namespaces: concerned } of this.#oracle.takeDue(this.#now(), ofAll)) {
+    for (const { sinceMs, kind, name, namespaces: affected } of this.#oracle.takeDue(this.#now(), ofAll)) {
       for (const { name: who, namespace, quietSinceMs, newsAtMs } of this.all) {
-        if (!concerned.has(namespace) || quietSinceMs > sinceMs) continue;
+        if (!affected.has(namespace) || quietSinceMs > sinceMs) continue;
         this.#counts.judged++;
         const atMs = newsAtMs.get(`${kind} ${name}`) ?? Number.NEGATIVE_INFINITY;
         if (atMs < sinceMs) this.#counts.missed.push(`${who} was not sent ${kind} ${name} within ${seconds(lateMs)}`);
@@ -225,16 +225,16 @@ export class ChurnProxies {
     if (now < proxy.quietSinceMs) return;
     if (!isNews) {
       if (isWarming) return;
-      this.#tell('unconcerned', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
+      this.#tell('unexplained', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
       return;
     }
     const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, news, now);
     if (unexplained.length > 0)
-      this.#tell('unconcerned', proxy, `${kind} that no change explains: ${few(unexplained)}`);
+      this.#tell('unexplained', proxy, `${kind} that no change explains: ${few(unexplained)}`);
     if (late.length > 0) this.#tell('late', proxy, `${kind} long after the change: ${few(late)}`);
   }
 
-  #tell(what: 'unconcerned' | 'late', proxy: ChurnProxy, sent: string): void {
+  #tell(what: 'unexplained' | 'late', proxy: ChurnProxy, sent: string): void {
     const { name, lastTrouble } = proxy;
     const ago = seconds(this.#now() - lastTrouble.atMs);
     this.#counts[what].push(`${name} was sent ${sent}; ${lastTrouble.what} ${ago} before`);

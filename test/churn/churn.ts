@@ -232,7 +232,7 @@ class ChurnRun {
 
   /** Everything that was wrong; prints the figures. */
   problems(missed: readonly string[]): string[] {
-    const { lost, unconcerned, late, missed: notSent, judged, responses } = this.#proxies.counts;
+    const { lost, unexplained, late, missed: notSent, judged, responses } = this.#proxies.counts;
     print(`${this.#figures()}; ${((this.#cpuMs / this.#lastedMs) * 100).toFixed(0)} % of a core`);
     const few = (what: string, lines: readonly string[]): string[] =>
       lines.length === 0
@@ -241,7 +241,7 @@ class ChurnRun {
     return [
       ...few('an update was missed', missed),
       ...few('a change did not come to a proxy that it concerns', notSent),
-      ...few('a proxy was sent what does not concern it', unconcerned),
+      ...few('a proxy was sent what does not concern it', unexplained),
       ...few('an update came late', late),
       ...few('a stream was lost', lost),
       ...growthProblems(this.#memory, this.#lastedMs),
@@ -255,7 +255,7 @@ class ChurnRun {
 
   #apply(change: Change): void {
     this.#mesh.apply(change);
-    this.#oracle.changed(change.concern, this.#now());
+    this.#oracle.changed(change.affected, this.#now());
     this.#made++;
   }
 

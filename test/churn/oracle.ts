@@ -3,7 +3,7 @@
  * concerns it, and what a change brings must have come to each proxy that it concerns. Pure; times are the caller's.
  */
 import type { Kind } from '../sidecars/xds-types.ts';
-import type { Concern } from './churn-model.ts';
+import type { Affected } from './churn-model.ts';
 
 /** What comes so long after the change that explains it is late. */
 export const lateMs = 10_000;
@@ -12,7 +12,7 @@ const rememberedMs = 4 * lateMs;
 
 interface Happened {
   readonly atMs: number;
-  readonly concern: Concern;
+  readonly affected: Affected;
 }
 
 /** What each proxy that a change concerns must have been sent by now. */
@@ -38,15 +38,15 @@ const ofMany = '';
 export class Oracle {
   /** By host, oldest first. */
   readonly #changes = new Map<string, Happened[]>();
-  #due: (Happened & { readonly brings: NonNullable<Concern['brings']> })[] = [];
+  #due: (Happened & { readonly brings: NonNullable<Affected['brings']> })[] = [];
 
   /** A change is made now. */
-  changed(concern: Concern, atMs: number): void {
-    const key = concern.host ?? ofMany;
+  changed(affected: Affected, atMs: number): void {
+    const key = affected.host ?? ofMany;
     const known = (this.#changes.get(key) ?? []).filter((other) => atMs - other.atMs < rememberedMs);
-    this.#changes.set(key, [...known, { atMs, concern }]);
-    const { brings } = concern;
-    if (brings !== undefined) this.#due.push({ atMs, concern, brings });
+    this.#changes.set(key, [...known, { atMs, affected }]);
+    const { brings } = affected;
+    if (brings !== undefined) this.#due.push({ atMs, affected, brings });
   }
 
   /** Why a proxy of the namespace was sent these. */
@@ -70,19 +70,19 @@ export class Oracle {
     const ripe = this.#due.filter(isRipe);
     this.#due = this.#due.filter((change) => !isRipe(change));
     return ripe.flatMap((change) => {
-      const { atMs, concern, brings } = change;
-      if (this.#nearTo(change, concern.host ?? ofMany).length > 0) return [];
-      const blurred = new Set(this.#nearTo(change, ofMany).flatMap((other) => [...other.concern.namespaces]));
-      const namespaces = new Set([...concern.namespaces].filter((namespace) => !blurred.has(namespace)));
+      const { atMs, affected, brings } = change;
+      if (this.#nearTo(change, affected.host ?? ofMany).length > 0) return [];
+      const blurred = new Set(this.#nearTo(change, ofMany).flatMap((other) => [...other.affected.namespaces]));
+      const namespaces = new Set([...affected.namespaces].filter((namespace) => !blurred.has(namespace)));
       return [{ sinceMs: atMs, ...brings, namespaces }];
     });
   }
 
-  #nearTo({ atMs, concern }: Happened, key: string): Happened[] {
+  #nearTo({ atMs, affected }: Happened, key: string): Happened[] {
     return (this.#changes.get(key) ?? []).filter(
       (other) =>
-        other.concern !== concern &&
-        !(other.concern.isSteady && concern.isSteady) &&
+        other.affected !== affected &&
+        !(other.affected.isSteady && affected.isSteady) &&
         Math.abs(other.atMs - atMs) <= lateMs,
     );
   }
@@ -94,7 +94,7 @@ export class Oracle {
         ? [...this.#changes.values()].flat()
         : [...(this.#changes.get(host) ?? []), ...(this.#changes.get(ofMany) ?? [])];
     const times = changes
-      .filter(({ concern }) => concern.namespaces.has(namespace) && concern.kinds.has(kind))
+      .filter(({ affected }) => affected.namespaces.has(namespace) && affected.kinds.has(kind))
       .map(({ atMs }) => atMs);
     return times.length === 0 ? undefined : Math.max(...times);
   }

@@ -35,18 +35,18 @@ import {
   servingIsKept,
 } from '../../src/simulation/agent/invariants/keeping.ts';
 import {
+  eachStartIsReportedOnce,
+  readyHasItsListeners,
+  readyIsSaid,
+  readyIsTrue,
+} from '../../src/simulation/agent/invariants/reporting.ts';
+import {
   fewProcesses,
   noDrainCutByStart,
   noGap,
   noSecondBeginning,
   oneNotLive,
 } from '../../src/simulation/agent/invariants/starting.ts';
-import {
-  eachStartIsToldOnce,
-  readyHasItsListeners,
-  readyIsSaid,
-  readyIsTrue,
-} from '../../src/simulation/agent/invariants/telling.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
@@ -375,7 +375,7 @@ const broken: Record<string, Broken> = {
     machines: { ...supervisor({ guards: { ofParentOfServing: () => false } }), faults: ['crash'] },
   },
   'a supervisor that does not tell how a start ended': {
-    finds: eachStartIsToldOnce,
+    finds: eachStartIsReportedOnce,
     within: bounds(0, 1, 0),
     machines: supervisor({ actions: { reportRestart: () => {} } }),
   },

@@ -23,8 +23,8 @@ import {
   onlyKillTheUnborn,
   servingIsKept,
 } from '../../src/simulation/agent/invariants/keeping.ts';
+import { noRoomIsReported } from '../../src/simulation/agent/invariants/reporting.ts';
 import { noDrainCutByStart, noGap } from '../../src/simulation/agent/invariants/starting.ts';
-import { noRoomIsTold } from '../../src/simulation/agent/invariants/telling.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { run } from '../simulation/random-run.ts';
@@ -219,7 +219,7 @@ const broken: Record<string, Broken> = {
     }),
   },
   'an epoch that does not say why it has no bootstrap': {
-    finds: noRoomIsTold,
+    finds: noRoomIsReported,
     steps: 2,
     machines: epoch({
       actions: {

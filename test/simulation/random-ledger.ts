@@ -132,7 +132,7 @@ export class Ledger {
   /** The supervisor tells of its decisions. */
   readonly hear = ({ type, name }: AnyEventObject): void => {
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
-    this.judge((invariant, observed) => invariant.telling?.(type, name, observed));
+    this.judge((invariant, observed) => invariant.reporting?.(type, name, observed));
     this.#restart = type === 'restart.decided' ? name : undefined;
   };
 

@@ -1,6 +1,6 @@
 import type { Binding } from '../diagram/name-pattern.ts';
 import type { Term } from '../diagram/term.ts';
-import type { Concern, Contract, Cut } from './contract.ts';
+import type { Contract, Cut, Occurrence } from './contract.ts';
 
 /** A diagram that is under way. */
 export interface Activation {
@@ -29,7 +29,7 @@ export function placeOf({ cuts }: Activation): string {
 }
 
 /** Whether a message that nothing takes ends an activation without fault. */
-export function isInterrupted({ cuts }: Activation, { interruptions }: Concern): boolean {
+export function isInterrupted({ cuts }: Activation, { interruptions }: Occurrence): boolean {
   return cuts.some((cut) => interruptions.some((n) => n === 'free' || cut.n === 'free' || n === cut.n));
 }
 

@@ -171,16 +171,16 @@ export class TraceChecker {
 
   #check(message: Message): readonly Departure[] {
     const kind = this.#kinds.of(message);
-    const { concerns, standing } = kind;
-    if (concerns.length === 0 && standing !== 'undeclared') {
+    const { occurrences, standing } = kind;
+    if (occurrences.length === 0 && standing !== 'undeclared') {
       this.#ignore(kind);
       return noDeparture;
     }
     let places = 0;
     let confirm: (() => void) | undefined;
     const departures: Departure[] = [];
-    for (const [monitor, concern] of concerns) {
-      const taken = monitor.take(message, concern);
+    for (const [monitor, occurrence] of occurrences) {
+      const taken = monitor.take(message, occurrence);
       if (taken.accepted) places++;
       confirm ??= taken.confirm;
       for (const refusal of taken.refusals) departures.push(this.#outOfOrder(message, monitor, refusal));
@@ -220,7 +220,7 @@ export class TraceChecker {
   }
 
   #unexpected(message: Message, kind: MessageKind): Departure {
-    const speaking = kind.concerns.filter(([, { steps }]) => steps.length > 0);
+    const speaking = kind.occurrences.filter(([, { steps }]) => steps.length > 0);
     const [monitor, { steps }] = speaking[0]!;
     const { symbol, n } = steps[0]!;
     const line = monitor.contract.alphabet[symbol]!.lines[0]!;
@@ -228,7 +228,7 @@ export class TraceChecker {
       kind: 'unexpected',
       message,
       diagram: { file: expectedMessage(monitor.contract, symbol, line, n).file, line },
-      expected: speaking.flatMap(([other, concern]) => other.expected(concern.steps.map((step) => step.n))),
+      expected: speaking.flatMap(([other, occurrence]) => other.expected(occurrence.steps.map((step) => step.n))),
       before: [...this.#before],
     };
   }

@@ -67,8 +67,8 @@ export function bindEnds(ends: { from: NamePattern; to: NamePattern }, message: 
   return joinBindings(from, matchName(ends.to, message.to));
 }
 
-/** What a message is to a diagram. Messages with the same ends and type share one. */
-export interface Concern {
+/** What a message is to a diagram: where it may occur in it. Messages with the same ends and type share one. */
+export interface Occurrence {
   /** The ways in which it is in the alphabet. */
   readonly steps: readonly Step[];
   /** What N is in the activations that it may interrupt. */
@@ -81,7 +81,11 @@ export interface Concern {
   readonly numbered: ReadonlyMap<Binding, { readonly alone: ReadonlySet<number>; readonly all: ReadonlySet<number> }>;
 }
 
-export function concernOf(contract: Contract, steps: readonly Step[], interruptions: readonly Binding[]): Concern {
+export function occurrenceOf(
+  contract: Contract,
+  steps: readonly Step[],
+  interruptions: readonly Binding[],
+): Occurrence {
   const symbolsAt = (...numbers: Binding[]): ReadonlySet<number> =>
     symbolSet(
       contract,
@@ -110,10 +114,10 @@ function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): Readon
 /** How a message changes an activation's cuts. */
 export interface Advance {
   /**
-   * `accepted`: some cut goes on with it. `unconcerned`: it is in no cut's alphabet. `refused`: it is in the alphabet and
+   * `accepted`: some cut goes on with it. `outside`: it is in no cut's alphabet. `refused`: it is in the alphabet and
    * not allowed; then `cuts` is empty.
    */
-  readonly outcome: 'accepted' | 'unconcerned' | 'refused';
+  readonly outcome: 'accepted' | 'outside' | 'refused';
   readonly cuts: readonly Cut[];
 }
 
@@ -131,7 +135,7 @@ export interface AdvanceOptions {
 export function advance(
   contract: Contract,
   cuts: readonly Cut[],
-  { plain, numbered }: Concern,
+  { plain, numbered }: Occurrence,
   options: AdvanceOptions = {},
 ): Advance {
   const { skipping = false, mayBind = true } = options;
@@ -162,7 +166,7 @@ export function advance(
   }
   const distinct = distinctCuts(next);
   if (accepted) return { outcome: 'accepted', cuts: distinct };
-  return { outcome: died && distinct.length === 0 ? 'refused' : 'unconcerned', cuts: distinct };
+  return { outcome: died && distinct.length === 0 ? 'refused' : 'outside', cuts: distinct };
 }
 
 /** The messages that may be next at these cuts, by line. */

@@ -1,6 +1,6 @@
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
 import { type Activation, type Doubt, isInterrupted, isNumbered, openCuts, placeOf } from './activation.ts';
-import { advance, type Concern, type Contract, type Cut, type ExpectedMessage, expectedAt } from './contract.ts';
+import { advance, type Contract, type Cut, type ExpectedMessage, expectedAt, type Occurrence } from './contract.ts';
 import type { Message } from './message.ts';
 
 /** What became of a diagram's activations. */
@@ -82,36 +82,36 @@ export class DiagramMonitor {
   }
 
   /** Offers a message to the live activations, and begins one if none takes it. */
-  take(message: Message, concern: Concern): Taken {
+  take(message: Message, occurrence: Occurrence): Taken {
     const refusals: Refusal[] = [];
     let taken = false;
     let interrupted = false;
-    const unseen = this.#doubt !== undefined && this.#takeUnseen(concern);
+    const unseen = this.#doubt !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
-    for (const activation of this.#concerned(concern.numbers)) {
+    for (const activation of this.#affected(occurrence.numbers)) {
       // A number that is already spoken for binds no other activation.
-      const moved = advance(this.contract, activation.cuts, concern, { mayBind: !taken });
+      const moved = advance(this.contract, activation.cuts, occurrence, { mayBind: !taken });
       if (moved.outcome === 'accepted') {
         this.#moveOn(activation, moved.cuts, message);
         if (activation.doubtful) inDoubt.push(activation);
         else taken = true;
-      } else if (isInterrupted(activation, concern)) {
+      } else if (isInterrupted(activation, occurrence)) {
         this.#end(activation, 'interrupted');
         interrupted = true;
-      } else if (moved.outcome === 'unconcerned') {
+      } else if (moved.outcome === 'outside') {
         this.#stand(activation, moved.cuts);
       } else if (activation.doubtful) {
         this.#end(activation, 'interrupted');
-      } else if (activation.cuts.some((cut) => cut.term.optional) && this.#opening(concern).length > 0) {
+      } else if (activation.cuts.some((cut) => cut.term.optional) && this.#opening(occurrence).length > 0) {
         this.#end(activation, 'completed');
       } else {
         refusals.push(this.#refusal(activation));
         // One fault, one departure: go on from where the message would have been right, or as if it had not come.
-        this.#catchUp(activation, concern, message);
+        this.#catchUp(activation, occurrence, message);
       }
     }
     const doubtful = unseen || inDoubt.length > 0;
-    const begun = !taken && refusals.length === 0 ? this.#begin(concern, message, doubtful) : undefined;
+    const begun = !taken && refusals.length === 0 ? this.#begin(occurrence, message, doubtful) : undefined;
     if (begun !== undefined && doubtful) inDoubt.push(begun);
     const accepted = taken || interrupted || doubtful || begun !== undefined;
     if (taken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
@@ -159,8 +159,8 @@ export class DiagramMonitor {
 
   /** What would have been right: the next arrows of live activations, those with these numbers if any, and the first ones. */
   expected(numbers: readonly Binding[]): ExpectedMessage[] {
-    const concerned = this.#concerned(numbers);
-    const live = (concerned.length > 0 ? concerned : [...this.#live]).slice(0, maxShown);
+    const affected = this.#affected(numbers);
+    const live = (affected.length > 0 ? affected : [...this.#live]).slice(0, maxShown);
     return expectedAt(this.contract, [...live.flatMap((activation) => activation.cuts), this.#start]);
   }
 
@@ -169,7 +169,7 @@ export class DiagramMonitor {
   }
 
   /** Activations that a message with these numbers may concern; those whose N is fixed come first. */
-  #concerned(numbers: readonly Binding[]): readonly Activation[] {
+  #affected(numbers: readonly Binding[]): readonly Activation[] {
     if (this.#live.size === 0) return none;
     const open = this.#open();
     if (open.length === 0 && numbers.length === 1 && numbers[0] !== 'free') {
@@ -191,13 +191,13 @@ export class DiagramMonitor {
   }
 
   /** The cuts after a message that may be the first; none when it may not. */
-  #opening(concern: Concern): readonly Cut[] {
-    const { outcome, cuts } = advance(this.contract, [this.#start], concern);
+  #opening(occurrence: Occurrence): readonly Cut[] {
+    const { outcome, cuts } = advance(this.contract, [this.#start], occurrence);
     return outcome === 'accepted' ? cuts : [];
   }
 
-  #begin(concern: Concern, message: Message, doubtful: boolean): Activation | undefined {
-    const cuts = this.#opening(concern);
+  #begin(occurrence: Occurrence, message: Message, doubtful: boolean): Activation | undefined {
+    const cuts = this.#opening(occurrence);
     if (cuts.length === 0) return undefined;
     this.#counts.started++;
     const activation: Activation = { cuts: [], startedAt: message.seq, lastAccepted: message.seq, doubtful };
@@ -215,14 +215,15 @@ export class DiagramMonitor {
   }
 
   /** Offers a message to what has not been seen since a loss; answers whether that may take it. */
-  #takeUnseen(concern: Concern): boolean {
+  #takeUnseen(occurrence: Occurrence): boolean {
     const { cuts, seen } = this.#doubt!;
-    const numbers = [...concern.numbered.keys()].filter((n) => !seen.has(n));
+    const numbers = [...occurrence.numbered.keys()].filter((n) => !seen.has(n));
     for (const n of numbers) this.#doubtful(cuts.map(({ term }) => ({ n, term })));
-    const plain = concern.plain === undefined ? undefined : advance(this.contract, cuts, concern, { mayBind: false });
-    const isInterrupted = concern.interruptions.includes('free') && plain?.outcome !== 'accepted';
+    const plain =
+      occurrence.plain === undefined ? undefined : advance(this.contract, cuts, occurrence, { mayBind: false });
+    const isInterrupted = occurrence.interruptions.includes('free') && plain?.outcome !== 'accepted';
     for (const n of numbers) seen.add(n);
-    for (const n of concern.interruptions) seen.add(n);
+    for (const n of occurrence.interruptions) seen.add(n);
     this.#doubt = { cuts: isInterrupted ? [] : (plain?.cuts ?? cuts), seen };
     return plain?.outcome === 'accepted';
   }
@@ -253,8 +254,8 @@ export class DiagramMonitor {
     this.#stand(activation, cuts);
   }
 
-  #catchUp(activation: Activation, concern: Concern, message: Message): boolean {
-    const { outcome, cuts } = advance(this.contract, activation.cuts, concern, { skipping: true });
+  #catchUp(activation: Activation, occurrence: Occurrence, message: Message): boolean {
+    const { outcome, cuts } = advance(this.contract, activation.cuts, occurrence, { skipping: true });
     if (outcome !== 'accepted') return false;
     this.#moveOn(activation, cuts, message);
     return true;

@@ -2,13 +2,13 @@
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram, Interruption } from '../diagram/diagram.ts';
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
-import { bindEnds, type Concern, concernOf, contractOf, type Step } from './contract.ts';
+import { bindEnds, contractOf, type Occurrence, occurrenceOf, type Step } from './contract.ts';
 import { DiagramMonitor } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
 
 /** What is known of all messages with the same ends and type. */
 export interface MessageKind {
-  readonly concerns: readonly (readonly [DiagramMonitor, Concern])[];
+  readonly occurrences: readonly (readonly [DiagramMonitor, Occurrence])[];
   /**
    * `declared`: an arrow of some diagram says it. `undeclared`: none does, though both its ends take part in diagrams. The
    * others are ignored by rule: XState's own, those of actors that no diagram names, spawns and such that no diagram names.
@@ -103,10 +103,10 @@ export class MessageKinds {
       const n = bindEnds(interruption, message);
       if (n !== undefined) partOf(monitor).interruptions.push(n);
     }
-    const concerns = [...parts].map(
-      ([monitor, { steps, interruptions }]) => [monitor, concernOf(monitor.contract, steps, interruptions)] as const,
+    const occurrences = [...parts].map(
+      ([monitor, { steps, interruptions }]) => [monitor, occurrenceOf(monitor.contract, steps, interruptions)] as const,
     );
-    return declared ? { concerns, standing: 'declared', unknown: [] } : { concerns, ...this.#unspoken(message) };
+    return declared ? { occurrences, standing: 'declared', unknown: [] } : { occurrences, ...this.#unspoken(message) };
   }
 
   /** What a message is that no arrow says: an interruption may concern it, but what passes between participants has its place. */

@@ -3,7 +3,7 @@ import { RecordedRun } from '../trace/record-list.ts';
 import { spansOf } from './run-spans.ts';
 import type { Span } from './span.ts';
 
-export interface Patience {
+export interface SpanLimits {
   /** So long a trace that has ended stays as it is before it is told: what belongs to it may come in several records. */
   readonly settleMs: number;
   /** So long one that has not: who waits for a proxy that has left waits for ever. */
@@ -12,7 +12,7 @@ export interface Patience {
   readonly mostRecords: number;
 }
 
-export const patience: Patience = { settleMs: 2_000, staleMs: 120_000, mostRecords: 50_000 };
+export const spanLimits: SpanLimits = { settleMs: 2_000, staleMs: 120_000, mostRecords: 50_000 };
 
 /** What asked for a restart, and the first change of a push, are in records before the one that the trace is named after. */
 const recordsBefore = 2_000;
@@ -20,16 +20,16 @@ const recordsBefore = 2_000;
 /** Finds the traces of a run that is still going on, each when it has ended. */
 export class FinishedSpans {
   readonly #header: TraceHeader;
-  readonly #patience: Patience;
+  readonly #limits: SpanLimits;
   #records: TraceRecord[] = [];
   #told = new Set<string>();
   #hasNew = false;
   /** Traces that were not told yet, as they were when they last changed. */
   #seen = new Map<string, { readonly shape: string; readonly atMs: number }>();
 
-  constructor(header: TraceHeader, { settleMs, staleMs, mostRecords }: Patience = patience) {
+  constructor(header: TraceHeader, { settleMs, staleMs, mostRecords }: SpanLimits = spanLimits) {
     this.#header = header;
-    this.#patience = { settleMs, staleMs, mostRecords };
+    this.#limits = { settleMs, staleMs, mostRecords };
   }
 
   get kept(): number {
@@ -46,7 +46,7 @@ export class FinishedSpans {
     // Nothing has come, and nothing waits for its time.
     if (!this.#hasNew && this.#seen.size === 0) return [];
     this.#hasNew = false;
-    const tooMany = this.#records.length > this.#patience.mostRecords;
+    const tooMany = this.#records.length > this.#limits.mostRecords;
     return this.#take((trace, spans) => tooMany || this.#isOver(trace, spans, nowMs));
   }
 
@@ -73,13 +73,13 @@ export class FinishedSpans {
       this.#seen.set(trace, { shape, atMs: nowMs });
       return false;
     }
-    const { settleMs, staleMs } = this.#patience;
+    const { settleMs, staleMs } = this.#limits;
     return nowMs - before.atMs >= (hasEnded(spans) ? settleMs : staleMs);
   }
 
   /** Records that no trace needs which was not told. */
   #forget(all: ReadonlyMap<string, readonly Span[]>): void {
-    const half = this.#patience.mostRecords / 2;
+    const half = this.#limits.mostRecords / 2;
     if (this.#records.length <= half) return;
     const needed = [...all]
       .filter(([trace]) => !this.#told.has(trace))

@@ -7,14 +7,14 @@ import type { TraceOutput } from '../trace/trace-command.ts';
 import { TraceLineReader } from '../trace/trace-line.ts';
 import { linesOf } from '../trace/trace-part.ts';
 import type { PageSource } from '../visualize/page-source.ts';
-import { FinishedSpans, type Patience, patience } from './finished-spans.ts';
+import { FinishedSpans, type SpanLimits, spanLimits } from './finished-spans.ts';
 import { addressIn, exportedBy } from './otlp-command.ts';
 import { otlpRequests } from './otlp-json.ts';
 import type { SendOptions } from './send-otlp.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Span } from './span.ts';
 
-export interface LiveOtlpOptions extends SendOptions, Partial<Patience> {
+export interface LiveOtlpOptions extends SendOptions, Partial<SpanLimits> {
   /** Between two looks for traces that have ended. */
   readonly lookMs?: number;
   /** A connection that broke is made again for so long. */
@@ -59,7 +59,7 @@ export async function followOtlp(
       try {
         for await (const line of readLines(trace, source.place)) {
           if (line.kind !== 'header') run?.add(line);
-          else if (run === undefined) run = new FollowedRun(line, { ...patience, ...options });
+          else if (run === undefined) run = new FollowedRun(line, { ...spanLimits, ...options });
           else if (!isSameRun(run.header, line)) break;
         }
       } catch (problem) {
@@ -94,7 +94,7 @@ class FollowedRun {
   readonly spans: FinishedSpans;
   #last = 0;
 
-  constructor(header: TraceHeader, options: Patience) {
+  constructor(header: TraceHeader, options: SpanLimits) {
     this.header = header;
     this.spans = new FinishedSpans(header, options);
   }

@@ -83,7 +83,7 @@ class TreeWatch {
   /** Where something happened in this turn. */
   readonly #places = new Set<string>();
   readonly #renamed = new Set<string>();
-  #telling: NodeJS.Immediate | undefined;
+  #reporting: NodeJS.Immediate | undefined;
   /** The directory that the root, or the nearest above it that is missing, would come up in. */
   #above: FSWatcher | undefined;
   #aboveWatches = '';
@@ -107,7 +107,7 @@ class TreeWatch {
     this.#isClosed = true;
     clearInterval(this.#inspection);
     clearImmediate(this.#next);
-    clearImmediate(this.#telling);
+    clearImmediate(this.#reporting);
     this.#underWay?.return();
     this.#above?.close();
     for (const { watcher } of this.#watched.values()) watcher.close();
@@ -151,8 +151,8 @@ class TreeWatch {
   #tell(path: string): void {
     if (this.#isClosed) return;
     if (this.#places.size <= mostPlaces) this.#places.add(path);
-    this.#telling ??= setImmediate(() => {
-      this.#telling = undefined;
+    this.#reporting ??= setImmediate(() => {
+      this.#reporting = undefined;
       const [places, renamed] = [[...this.#places], [...this.#renamed]];
       this.#places.clear();
       this.#renamed.clear();

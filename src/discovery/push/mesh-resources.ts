@@ -39,7 +39,7 @@ export class MeshResources implements ResourceSource {
   readonly #nodes = new Set<MeshNode>();
   readonly #shared: Shared = {
     shapes: new ShapeTable(),
-    concern: new TypesToPushMemo(),
+    typesToPush: new TypesToPushMemo(),
     history: new ContextHistory(),
   };
 
@@ -77,7 +77,7 @@ export class MeshResources implements ResourceSource {
 /** What all nodes share. */
 interface Shared {
   readonly shapes: ShapeTable;
-  readonly concern: TypesToPushMemo;
+  readonly typesToPush: TypesToPushMemo;
   readonly history: ContextHistory;
 }
 
@@ -164,7 +164,7 @@ export class MeshNode implements NodeResources {
     // What an order says of changes may be less than what happened until now: the way here says it all.
     const types = change.forced
       ? everyType
-      : this.#shared.concern.typesToPush({ context, shape }, before, () => {
+      : this.#shared.typesToPush.typesToPush({ context, shape }, before, () => {
           const between = this.#shared.history.between(before.context, context);
           return between ?? { forced: false, changed: change.configs };
         });

@@ -222,7 +222,7 @@ export class MeshRegistries {
     const gone = [...this.#objects.keys()].filter((key) => !now.has(key));
     const changed = [...now].filter(([key, config]) => this.#objects.get(key) !== config);
     yield* this.#whole(
-      this.#telling([
+      this.#following([
         ...gone.map((key) => ({ key, current: undefined })),
         ...changed.map(([key, current]) => ({ key, current })),
       ]),
@@ -237,7 +237,7 @@ export class MeshRegistries {
   *applying(changes: readonly ChangedObject[], objects: Objects): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
     const changed = keys.filter((key) => ofServices.has(key.slice(0, key.indexOf('/'))));
-    yield* this.#whole(this.#telling(changed.map((key) => ({ key, current: objects.get(key) }))));
+    yield* this.#whole(this.#following(changed.map((key) => ({ key, current: objects.get(key) }))));
   }
 
   /** Other settings make other services: then the objects' registries are made anew, and everything must be pushed. */
@@ -339,7 +339,7 @@ export class MeshRegistries {
     return [kubernetes, entries];
   }
 
-  *#telling(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): Steps<void> {
+  *#following(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): Steps<void> {
     const kubernetes: ObjectChange<Config>[] = [];
     const entries: ObjectChange<Config>[] = [];
     for (const { key: text, current } of changes) {

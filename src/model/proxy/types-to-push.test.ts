@@ -35,7 +35,12 @@ const { context } = givenMesh(mesh);
 
 const shapes = new ShapeTable();
 
-function concerned(change: Change, node: GivenNode, now: PushContext, before: PushContext | undefined): Set<string> {
+function typesToPushFor(
+  change: Change,
+  node: GivenNode,
+  now: PushContext,
+  before: PushContext | undefined,
+): Set<string> {
   const proxy = givenProxy(node);
   const old = before && { context: before, shape: shapes.shapeOf(proxy, before) };
   return new Set(typesToPush(change, { context: now, shape: shapes.shapeOf(proxy, now, old?.shape) }, old));
@@ -43,7 +48,7 @@ function concerned(change: Change, node: GivenNode, now: PushContext, before: Pu
 
 function types(node: GivenNode, ...keys: string[]): string[] {
   const change = { forced: false, keys: keys.map((key): ConfigKey => parseConfigKey(key)) };
-  return [...concerned(change, node, context, context)];
+  return [...typesToPushFor(change, node, context, context)];
 }
 
 const shop: GivenNode = { namespace: 'shop' };
@@ -113,8 +118,8 @@ describe('a change concerns a sidecar', () => {
   it('when it says how services are called that were in its scope, and are gone', () => {
     const change = { forced: false, keys: [parseConfigKey('PeerAuthentication/pay/p')] };
     const hidden = givenMesh(mesh + object('Sidecar', 'other/own', '{egress: [{hosts: ["shop/*"]}]}')).context;
-    expect(concerned(change, { namespace: 'other' }, hidden, context)).toEqual(new Set(['CDS', 'EDS']));
-    expect(concerned(change, { namespace: 'other' }, hidden, hidden)).toEqual(new Set());
+    expect(typesToPushFor(change, { namespace: 'other' }, hidden, context)).toEqual(new Set(['CDS', 'EDS']));
+    expect(typesToPushFor(change, { namespace: 'other' }, hidden, hidden)).toEqual(new Set());
   });
 
   it('without a Sidecar object when the thing is exported to it', () => {
@@ -127,28 +132,28 @@ describe('a change concerns a sidecar', () => {
       mesh.replace(service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]'), ''),
     ).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
-    expect(concerned(change, shop, after, context)).toContain('CDS');
-    expect(concerned(change, shop, after, after)).toEqual(new Set());
+    expect(typesToPushFor(change, shop, after, context)).toContain('CDS');
+    expect(typesToPushFor(change, shop, after, after)).toEqual(new Set());
   });
 
   it('when it is of a service that its own workload serves, in scope or not', () => {
     const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
-    expect(concerned(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('LDS');
-    expect(concerned(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
+    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('LDS');
+    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
   });
 
   it('when it is a rule for a service that its own workload serves, in scope or not', () => {
     const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('DestinationRule/shop/reviews')] };
-    expect(concerned(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('CDS');
-    expect(concerned(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
+    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('CDS');
+    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
   });
 
   it('in its listeners when endpoints make its workload serve something else', () => {
     const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
     const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
-    const of = (ip: string): string[] => [...concerned(change, { ...shop, ip }, moved, context)].sort();
+    const of = (ip: string): string[] => [...typesToPushFor(change, { ...shop, ip }, moved, context)].sort();
     expect(of('10.0.0.7')).toEqual(['BDS', 'CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
     expect(of('10.0.0.1')).toEqual(['BDS', 'CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
     expect(of('10.0.0.9')).toEqual(['EDS']);
@@ -178,8 +183,8 @@ describe('a change concerns a router', () => {
 describe('any change', () => {
   it('concerns everything when it is forced, or when nothing was sent before', () => {
     const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS', 'BDS'];
-    expect([...concerned({ forced: true, keys: [] }, shop, context, context)]).toEqual(all);
-    expect([...concerned({ forced: false, keys: [] }, shop, context, undefined)]).toEqual(all);
+    expect([...typesToPushFor({ forced: true, keys: [] }, shop, context, context)]).toEqual(all);
+    expect([...typesToPushFor({ forced: false, keys: [] }, shop, context, undefined)]).toEqual(all);
   });
 
   it('of nothing concerns nobody', () => {

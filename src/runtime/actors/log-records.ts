@@ -44,9 +44,9 @@ export function logRecords(
       log[quiet(actor, on) ? 'debug' : 'info'](`${actor}: ${from === '' ? '' : `${from} → `}${to} (${why})`);
       return;
     }
-    const telling = tell?.(record);
-    if (telling !== undefined) {
-      log[telling.level](telling.line, telling.fields);
+    const own = tell?.(record);
+    if (own !== undefined) {
+      log[own.level](own.line, own.fields);
       return;
     }
     const trouble = troubleIn(record);

@@ -72,7 +72,7 @@ export class Oversight {
   hear({ type, name, binary }: AnyEventObject): void {
     if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
-    this.judge((invariant, observed) => invariant.telling?.(type, name, observed));
+    this.judge((invariant, observed) => invariant.reporting?.(type, name, observed));
     this.#watched.change({ restart: type === 'restart.decided' ? name : undefined });
   }
 

@@ -11,8 +11,14 @@ import {
   servingIsKept,
 } from './keeping.ts';
 import { checkedAlone, failedIsNotRepeated, servedIsWanted } from './replacing.ts';
+import {
+  eachStartIsReportedOnce,
+  noRoomIsReported,
+  readyHasItsListeners,
+  readyIsSaid,
+  readyIsTrue,
+} from './reporting.ts';
 import { fewProcesses, noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from './starting.ts';
-import { eachStartIsToldOnce, noRoomIsTold, readyHasItsListeners, readyIsSaid, readyIsTrue } from './telling.ts';
 
 /** What holds of the agent whatever happens (issue: exploration; spec/envoy-hot-restart.md §9). */
 export const invariants: readonly Invariant[] = [
@@ -36,8 +42,8 @@ export const invariants: readonly Invariant[] = [
   agentEndsForAReason,
   triggersAreApplied,
   liveIsNotKilled,
-  eachStartIsToldOnce,
-  noRoomIsTold,
+  eachStartIsReportedOnce,
+  noRoomIsReported,
   readyIsTrue,
   readyHasItsListeners,
   readyIsSaid,

@@ -56,7 +56,7 @@ export interface Invariant {
   /** A process has ended. */
   leaving?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
   /** The supervisor tells the agent of a start. */
-  telling?(what: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
+  reporting?(what: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
   /** Somebody asked whether this proxy is ready. */
   answering?(answer: ReadinessAnswer, observed: Observed): string | undefined;
   /** Something happened, and all is quiet again. */

@@ -29,9 +29,9 @@ export const readyIsSaid: Invariant = {
 };
 
 /** Logs and metrics count on it. */
-export const eachStartIsToldOnce: Invariant = {
+export const eachStartIsReportedOnce: Invariant = {
   name: 'each start is told as decided, then as over',
-  telling(what, name, { restart }) {
+  reporting(what, name, { restart }) {
     if (what === 'restart.decided')
       return restart === undefined ? undefined : `${name} is decided while ${restart} is not over`;
     return restart === name ? undefined : `${name} is over; under way: ${restart ?? 'nothing'}`;
@@ -43,7 +43,7 @@ export const eachStartIsToldOnce: Invariant = {
 };
 
 /** Only a person can make room. */
-export const noRoomIsTold: Invariant = {
+export const noRoomIsReported: Invariant = {
   name: 'a start that has no room for its files is told with the reason',
   always({ untold }) {
     return untold === undefined ? undefined : `nobody was told: ${untold}`;
