@@ -8,6 +8,7 @@ import { type AdsTransport, isClientGone } from './ads-transport.ts';
 import { shortened } from './client-text.ts';
 import type { OneShotAnswer } from './one-shot.ts';
 import type { NodeIdentity, NodeResources, Preparation, ResourceSet } from './resource-source.ts';
+import { noteHandedOver } from './slices.ts';
 import type { StreamSurroundings } from './stream-surroundings.ts';
 
 /** A response waits while more than this of earlier ones has not left. */
@@ -260,6 +261,7 @@ export class AdsResponder {
     const length = bytesIn(parts);
     this.#unflushedBytes += length;
     const started = performance.now();
+    noteHandedOver(length);
     transport.send(parts, (error) => {
       this.#unflushedBytes -= length;
       if (error) {

@@ -1,7 +1,7 @@
 /** Shares out the time that requests take: however many there are and however large, others get their turns in between. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { letEscape } from '../../runtime/fences/uncaught.ts';
-import { Slices } from './slices.ts';
+import { isTurnFull, Slices } from './slices.ts';
 
 /** What requests may take of one turn of the event loop before the next ones wait for a later turn. */
 const turnMs = 5;
@@ -72,7 +72,7 @@ export class RequestTurns implements Turns {
         this.#turnBegan = undefined;
       });
     }
-    return now - this.#turnBegan < turnMs;
+    return now - this.#turnBegan < turnMs && !isTurnFull();
   }
 
   /** Two lists rather than one: taking from the front of a long one costs as much as it is long. */

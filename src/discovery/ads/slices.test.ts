@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
-import { Slices } from './slices.ts';
+import { isTurnFull, noteHandedOver, Slices } from './slices.ts';
 
 test('work that a piece of it stops and begins anew goes on in a later turn, and is done once', async () => {
   const done: string[] = [];
@@ -53,4 +53,30 @@ test('work that throws again and again lets others have their turns', async () =
   expect(before).toBeLessThanOrEqual(11);
   for (let i = 0; i < 3; i++) await turn();
   expect(thrown).toBe(before);
+});
+
+test('work that hands sockets more than the kernel takes at a stretch goes on in a later turn', async () => {
+  const mib = 1024 * 1024;
+  const pieces: string[] = [];
+  const slices = new Slices(() => {
+    pieces.push('piece');
+    noteHandedOver(mib);
+    return pieces.filter((one) => one === 'piece').length < 6;
+  });
+  slices.begin();
+  for (let i = 0; i < 4; i++) {
+    await turn();
+    pieces.push('turn');
+  }
+  // Two fill a turn.
+  expect(pieces.join(' ')).toBe('piece piece turn piece piece turn piece piece turn turn');
+});
+
+test('a turn is full for whoever comes by himself, too, until it is over', async () => {
+  noteHandedOver(1_000);
+  expect(isTurnFull()).toBe(false);
+  noteHandedOver(4 * 1024 * 1024);
+  expect(isTurnFull()).toBe(true);
+  await turn();
+  expect(isTurnFull()).toBe(false);
 });

@@ -3,6 +3,30 @@ import { letEscape } from '../../runtime/fences/uncaught.ts';
 /** Longest time for which work goes on before others get their turn: requests, acknowledgements, health checks. */
 export const sliceMs = 5;
 
+/**
+ * What may be handed to sockets in one turn of the event loop: the kernel takes it when the turn is over, and that takes a few
+ * milliseconds for so much, which no slice sees.
+ */
+const turnBytes = 2 * 1024 * 1024;
+
+/** Of all sockets, for there is one event loop. */
+let handedOver = 0;
+
+/** Counts what a socket is handed in this turn. */
+export function noteHandedOver(bytes: number): void {
+  if (handedOver === 0) {
+    setImmediate(() => {
+      handedOver = 0;
+    });
+  }
+  handedOver += bytes;
+}
+
+/** Whether sockets were handed as much as the kernel may take at a stretch: what else there is to be sent waits for a later turn. */
+export function isTurnFull(): boolean {
+  return handedOver >= turnBytes;
+}
+
 /** Work for many clients that is done piece by piece, in slices of the event loop. */
 export class Slices {
   readonly #piece: () => boolean;
@@ -32,7 +56,7 @@ export class Slices {
     let more = true;
     try {
       do more = this.#piece();
-      while (more && this.#scheduled === scheduled && performance.now() < until);
+      while (more && this.#scheduled === scheduled && performance.now() < until && !isTurnFull());
     } catch (error) {
       // There may be more. It waits for a later turn: what throws every time keeps nobody else from theirs.
       letEscape(error);
