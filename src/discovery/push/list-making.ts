@@ -2,8 +2,11 @@
 import type { Resource } from '../../networking/index.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
 
-/** How many at a time: a few milliseconds of work. */
-const namesAtATime = 64;
+/** How many at a time: a few milliseconds of work, also by code that runs for the first time. */
+const namesAtATime = 16;
+
+/** So many are made at once. */
+const shortList = 64;
 
 export interface ListMakingOptions {
   /** The names that are to be made; all others are taken over from the base. */
@@ -32,7 +35,7 @@ export class ListMaking {
 
   /** Whether it takes long enough for others to have their turns meanwhile. */
   get isLong(): boolean {
-    return this.#options.names.length - this.#at > 2 * namesAtATime;
+    return this.#options.names.length - this.#at > shortList;
   }
 
   /** Makes some. @returns whether there is more to make */

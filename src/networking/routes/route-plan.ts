@@ -99,9 +99,8 @@ export function routePlan(key: string, around: Surroundings): RoutePlan {
 export function* routePlanAhead(key: string, around: Surroundings): Generator<Encodable | undefined> {
   const others = modelFor(around);
   const made = yield* makingAll(others?.plan.made, around, others);
-  recalled(key, around, (before) =>
-    before === undefined ? asModel(planWith(made, others?.plan, around), others, around) : nextPlan(before, around),
-  );
+  const plan = yield* planningWith(made, others?.plan, around);
+  recalled(key, around, (before) => (before === undefined ? asModel(plan, others, around) : nextPlan(before, around)));
 }
 
 function recalled(
@@ -193,18 +192,29 @@ function planFrom(before: RoutePlan | undefined, around: Surroundings, others?: 
 }
 
 function planWith(made: Made, before: RoutePlan | undefined, around: Surroundings): RoutePlan {
-  if (before !== undefined && before.made.hosts === made.hosts) return { ...before, made };
-  return planOf(made, around, before && claimedAgain(before.claimed, before.made.hosts, made));
+  return allOf(planningWith(made, before, around));
 }
 
-function planOf(
+/** A few hundred hosts at a time. */
+function* planningWith(
   made: Made,
+  before: RoutePlan | undefined,
   { selection }: Surroundings,
-  claimed = claim(made.hosts, selection.host === undefined),
-): RoutePlan {
+): Generator<undefined, RoutePlan> {
+  if (before !== undefined && before.made.hosts === made.hosts) return { ...before, made };
   const { hosts } = made;
+  const again = before && claimedAgain(before.claimed, before.made.hosts, made);
+  const claimed = again ?? (yield* claiming(hosts, selection.host === undefined));
   const routesDependOn = (): readonly ConfigKey[] => hosts.flatMap(({ routes }) => routes.dependsOn);
   return { blocks: claimed.blocks, routesDependOn, takesAll: claimed.takesAll, dependsOn: [], made, claimed };
+}
+
+/** Without a rest. */
+function allOf<Made>(making: Generator<unknown, Made>): Made {
+  for (;;) {
+    const { done, value } = making.next();
+    if (done) return value;
+  }
 }
 
 /** Hosts whose services or rules are not what they were. */
@@ -232,11 +242,7 @@ function groupsOf({ selection, shape, push }: Surroundings): readonly ServiceGro
 }
 
 function makeAll(before: Made | undefined, around: Surroundings, others: Model | undefined): Made {
-  const making = makingAll(before, around, others);
-  for (;;) {
-    const { done, value } = making.next();
-    if (done) return value;
-  }
+  return allOf(makingAll(before, around, others));
 }
 
 /** Virtual hosts of others that are looked at for each one that is made. */
@@ -252,11 +258,17 @@ function* makingAll(
   const { egress } = selection;
   const { services } = scope;
   const rules = push.destinationRuleRevision;
+  // Each of these looks at all services, or all virtual services, for the first who comes with them.
   const groups = groupsOf(around);
+  yield undefined;
   const byHost = oldestByHost(egress.virtualServices);
+  yield undefined;
   const over = virtualServicesOver(groups, byHost);
+  yield undefined;
   const aliases = aliasesOf(egress, reach);
+  yield undefined;
   const unknown = unknownHosts(selection, groups, byHost, scope);
+  yield undefined;
   const touched = before && touchedSince(before, services, rules);
   const inputs: Inputs = { groups, over, unknown, services, rules, hasNames: aliases.size > 0 };
   const known = touched === undefined ? undefined : before;
@@ -522,11 +534,14 @@ class ChangedBlocks {
   }
 }
 
-function claim(hosts: readonly MadeVirtualHost[], sorts: boolean): Claimed {
+/** Hosts that claim their domains at a time. */
+const claimsAtATime = 256;
+
+function* claiming(hosts: readonly MadeVirtualHost[], sorts: boolean): Generator<undefined, Claimed> {
   const claimed = new Set<string>();
   let takesAll = false;
   let allHaveTheirs = true;
-  const parts = hosts.map((host) => {
+  const claim = (host: MadeVirtualHost): VirtualHostPart | undefined => {
     if (host.part === undefined) return undefined;
     const wanted = host.domains.all;
     const free = wanted.every((domain) => !claimed.has(domain))
@@ -537,11 +552,17 @@ function claim(hosts: readonly MadeVirtualHost[], sorts: boolean): Claimed {
     for (const domain of free) claimed.add(domain);
     takesAll ||= free.includes('*');
     return free === wanted ? host.part : withDomains(host, free);
-  });
+  };
+  const parts: (VirtualHostPart | undefined)[] = [];
+  for (const [place, host] of hosts.entries()) {
+    parts.push(claim(host));
+    if (place % claimsAtATime === claimsAtATime - 1) yield undefined;
+  }
   const places = [...parts.keys()].filter((place) => parts[place] !== undefined);
   if (sorts) places.sort((a, b) => compareText(parts[a]!.name, parts[b]!.name));
   const sorted = new Int32Array(parts.length);
   for (const [at, place] of places.entries()) sorted[place] = at;
+  yield undefined;
   const blocks = sharedList(
     inBlocks(
       virtualHostsField,
