@@ -1,4 +1,5 @@
 /** Services that a host, perhaps a wildcard, is about. */
+import { onceFor } from '../collections/once-for.ts';
 import { isHostWithin } from '../fields/hostname.ts';
 import type { Service } from './service.ts';
 
@@ -14,3 +15,9 @@ export function servicesWithin(services: readonly Service[], host: string): read
   }
   return known.services;
 }
+
+/** Several services of a host are one for each of its addresses, or of several objects, each with ports of its own. */
+export const servicesByHost = onceFor((services: readonly Service[]) => {
+  const byHost = Map.groupBy(services, ({ hostname }) => hostname);
+  return (host: string): readonly Service[] => byHost.get(host) ?? [];
+});

@@ -1,11 +1,11 @@
 /** CDS: all clusters of a proxy (spec/discovery.md §8.2). */
 
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { onceFor } from '../../model/collections/once-for.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
+import { servicesByHost } from '../../model/services/services-within.ts';
 import { mergeGateways } from '../gateway/merge.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
@@ -55,12 +55,6 @@ function clustersOf(
       : sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory),
   );
 }
-
-/** Several services of a host are one for each of its addresses. */
-const servicesByHost = onceFor((services: readonly Service[]) => {
-  const byHost = Map.groupBy(services, ({ hostname }) => hostname);
-  return (host: string): readonly Service[] => byHost.get(host) ?? [];
-});
 
 function withoutRepetitions(clusters: readonly Resource[]): Resource[] {
   const byName = new Map<string, Resource>();

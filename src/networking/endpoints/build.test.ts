@@ -30,6 +30,26 @@ spec:
   resolution: STATIC
   ports: [{ number: 80, name: http, protocol: HTTP }]
   endpoints: [{ address: "unix:///run/socket.sock" }]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: parted }
+spec:
+  hosts: [parted.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.0.0.3 }]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: parted-as-well }
+spec:
+  hosts: [parted.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 9000, name: tcp, protocol: TCP }]
+  endpoints: [{ address: 10.0.0.4 }]
 `);
 
 function addressesOf(cluster: string): string[] {
@@ -49,6 +69,12 @@ describe('endpoints of a cluster', () => {
   it('are those of the port, by its name, each on its own number', () => {
     expect(addressesOf('outbound|80||reviews.test')).toEqual(['10.0.0.1:8080', '10.0.0.2:80']);
     expect(addressesOf('outbound|81||reviews.test')).toContain('10.0.0.1:9090');
+  });
+
+  it('are those of the object that has the port, where several have the host', () => {
+    expect(addressesOf('outbound|80||parted.test')).toEqual(['10.0.0.3:80']);
+    expect(addressesOf('outbound|9000||parted.test')).toEqual(['10.0.0.4:9000']);
+    expect(addressesOf('outbound|99||parted.test')).toEqual([]);
   });
 
   it('may be a unix socket', () => {

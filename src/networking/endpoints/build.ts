@@ -5,8 +5,9 @@ import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { endpointsKey, serviceKey } from '../../model/services/service.ts';
+import { endpointsKey, type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
+import { servicesByHost } from '../../model/services/services-within.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { ruleText } from '../inputs/input-text.ts';
 import { Resource } from '../messages/resource.ts';
@@ -41,8 +42,9 @@ function endpointsOfCluster(
   memory: Memory,
 ): Resource {
   const parts = parseAssignmentName(clusterName);
-  const service = parts && reach.serviceByHostname(parts.target ?? parts.host);
-  if (service === undefined) return emptyAssignment(clusterName, []);
+  const named = parts && reach.serviceByHostname(parts.target ?? parts.host);
+  if (named === undefined) return emptyAssignment(clusterName, []);
+  const service = withPort(named, parts!.port, reach);
   const alias = parts!.target === undefined ? undefined : reach.serviceByHostname(parts!.host);
   if (parts!.target !== undefined && !(alias && isAlias(alias))) {
     return emptyAssignment(clusterName, [serviceKey(service)]);
@@ -82,6 +84,14 @@ function endpointsOfCluster(
     if (alias) dependsOn.push(serviceKey(alias));
     return new Resource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
   });
+}
+
+/** Of a host that several objects of a namespace define, each with ports of its own, the service that has the port. */
+function withPort(service: Service, number: number, { services }: Reach): Service {
+  const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
+  if (hasPort(service)) return service;
+  const others = servicesByHost(services)(service.hostname);
+  return others.find((one) => one.namespace === service.namespace && hasPort(one)) ?? service;
 }
 
 /** Of a name that means nothing. Not remembered: there is no end of such names, and whoever asks for them chose them. */
