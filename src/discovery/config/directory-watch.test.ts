@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
+import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { ConfigDirectory } from './config-directory.ts';
 import { defaultConfigLimits } from './config-limits.ts';
 import { watchDirectory } from './directory-watch.ts';
@@ -68,14 +69,14 @@ function write(name: string, text: string): void {
 const address = (name = 'a'): unknown =>
   (directory.snapshot.byKey.get(`WorkloadEntry/shop/${name}`)?.spec as { address?: string } | undefined)?.address;
 
-/** Waits until something holds; answers the milliseconds. */
-async function until(holds: () => boolean): Promise<number> {
+/** Waits until something holds. */
+async function until(holds: () => boolean): Promise<void> {
   const start = performance.now();
   while (!holds()) {
-    if (performance.now() - start > 3_000) throw new Error('it never came to that');
+    // Nothing is judged by it: a machine that does ten other things is fast enough.
+    if (performance.now() - start > 30_000) throw new Error('it never came to that');
     await sleep(1);
   }
-  return performance.now() - start;
 }
 
 /** Watched from before the first reading, as the statechart does it. */
@@ -99,7 +100,7 @@ describe('a change of a file', () => {
     for (let i = 2; i < 12; i++) {
       told.length = 0;
       write('a.yaml', entry(`10.0.0.${i}`));
-      took.push(await until(() => address() === `10.0.0.${i}`));
+      took.push(await msWithoutQueueing([process.pid], () => until(() => address() === `10.0.0.${i}`)));
       expect(new Set(told)).toEqual(new Set([join(root, 'a.yaml')]));
     }
     // Up to 20 ms are the coalescing. A machine that does other things as well is slow at times; what waits does so each time.
