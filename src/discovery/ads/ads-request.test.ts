@@ -83,6 +83,8 @@ describe('a request from the wire', () => {
 });
 
 describe('the names of a request', () => {
+  const deltaBytes = (resourceNamesSubscribe: string[]): Uint8Array =>
+    toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { resourceNamesSubscribe }));
   const names = Array.from({ length: 1_000 }, (_, i) => `outbound|80||service-${i}.shop.svc.cluster.local`);
 
   test('are one list for all streams, whatever their order and whether they are said twice', () => {
@@ -90,12 +92,7 @@ describe('the names of a request', () => {
     const one = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
     const other = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: [...names, 'x', names[0]!] }));
     const third = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: names.toReversed() }));
-    const delta = new RequestReader(lists).delta(
-      toBinary(
-        DeltaDiscoveryRequestSchema,
-        create(DeltaDiscoveryRequestSchema, { typeUrl: 't', resourceNamesSubscribe: names }),
-      ),
-    );
+    const delta = new RequestReader(lists).delta(deltaBytes(names));
     expect(namesOf(third)).toBe(namesOf(one));
     expect(delta.request).toMatchObject({ subscribe: namesOf(one) });
     expect(namesOf(other)).toEqual([...names, 'x'].sort());
@@ -112,6 +109,35 @@ describe('the names of a request', () => {
         for (let i = 0; i < 100; i++) (readers === 1 ? reader : newReader()).sotw(bytes);
       });
     expect(growthOf(costOf, 1, 100)).toBeGreaterThan(4);
+  });
+
+  test('are compared with what other streams said just before, not looked through again', () => {
+    const lists = new NameLists();
+    const orders = Array.from({ length: 8 }, (_, from) => [...names.slice(from), ...names.slice(0, from)]);
+    const requests = orders.map((subscribed) => deltaBytes(subscribed));
+    const costOf = (kinds: number): number =>
+      cpuMs(() => {
+        for (let i = 0; i < 400; i++) new RequestReader(lists).delta(requests[i % kinds]!);
+      });
+    expect(growthOf(costOf, 1, 8)).toBeGreaterThan(4);
+  });
+
+  test('are read whatever other streams said before: fewer, more, others of the same length, cut off', () => {
+    const long = (name: string): string => name.padEnd(300, name);
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.array(fc.constantFrom('a', 'b', 'bb').map(long), { maxLength: 8 }), fc.boolean())),
+        (said) => {
+          const lists = new NameLists();
+          for (const [subscribed, isCut] of said) {
+            const bytes = deltaBytes(subscribed);
+            const read = () => new RequestReader(lists).delta(isCut ? bytes.subarray(0, -1) : bytes);
+            if (isCut && subscribed.length > 0) expect(read).toThrow();
+            else if (!isCut) expect(read().request).toMatchObject({ subscribe: [...new Set(subscribed)].sort() });
+          }
+        },
+      ),
+    );
   });
 
   test('are read whatever was said before: fewer, more, others of the same length', () => {

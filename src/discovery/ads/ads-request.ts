@@ -10,7 +10,7 @@ import { noNames } from '../../../machines/discovery/name-lists.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { maxNodeIdLength } from './ads-limits.ts';
 import { omittedFrom } from './known-runs.ts';
-import { endOfRun, isRun, type NameLists, type WireNames } from './request-names.ts';
+import { isRun, type NameLists, type WireNames } from './request-names.ts';
 import type { NodeIdentity } from './resource-source.ts';
 
 export interface ReadRequest {
@@ -93,7 +93,7 @@ export class RequestReader {
       else if (field === 2) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
       else if (field === 3 || field === 4) {
         const which = field === 3 ? 'subscribe' : 'unsubscribe';
-        const { names, bytes: read } = this.#lists.read(bytes.subarray(start, endOfRun(bytes, start)));
+        const { names, bytes: read } = this.#lists.read(bytes, start);
         request[which] = request[which].length === 0 ? names : this.#lists.shared([...request[which], ...names]);
         reader.pos = start + read.length;
       } else if (field === 5) readKnown(reader.bytes(), known);
@@ -112,7 +112,7 @@ export class RequestReader {
   /** The names that start here. The type that they are of may come after them. */
   #names(bytes: Uint8Array, start: number): WireNames {
     for (const said of this.#said.values()) if (isRun(bytes, start, said.bytes)) return said;
-    return this.#lists.read(bytes.subarray(start, endOfRun(bytes, start)));
+    return this.#lists.read(bytes, start);
   }
 }
 

@@ -20,6 +20,9 @@ const maxKeptBytes = 8 * 1024 * 1024;
 /** What a list takes beside its names, and what a name takes in it: its places, for the name itself lists share. */
 const listBytes = 200;
 const nameBytes = 32;
+/** Lists that came last, of so many bytes: with these a message is compared before its names are looked through. */
+const mostLatest = 4;
+const latestBytes = { least: 1024, most: 1024 * 1024 } as const;
 /** Names that are known; of more than these all are forgotten. Those that are in lists live on there. */
 const maxKnownNames = 100_000;
 /** Names of more characters than this are not kept to be recognised: those of a mesh are shorter. */
@@ -31,13 +34,25 @@ export class NameLists {
     maxKeptBytes,
     ({ bytes, names }) => bytes.length + names.length * nameBytes + listBytes,
   );
+  /** Newest first. */
+  #latest: readonly WireNames[] = [];
   /** Those that somebody holds. */
   readonly #byNames = new WeakValues<readonly string[]>();
   /** Of equal names one, for thousands of lists have the same ones. */
   readonly #names = new Map<string, string>();
 
-  /** Reads fields of one number, one after the other. */
-  read(fields: Uint8Array): WireNames {
+  /** Reads the fields of one number that begin here, one after the other. Throws when they do not end within the bytes. */
+  read(bytes: Uint8Array, start: number): WireNames {
+    for (const latest of this.#latest) if (isRun(bytes, start, latest.bytes)) return latest;
+    const names = this.#read(bytes.subarray(start, endOfRun(bytes, start)));
+    const { length } = names.bytes;
+    if (length >= latestBytes.least && length <= latestBytes.most) {
+      this.#latest = [names, ...this.#latest].slice(0, mostLatest);
+    }
+    return names;
+  }
+
+  #read(fields: Uint8Array): WireNames {
     const key = digest(fields);
     let known = this.#byBytes.get(key);
     if (known === undefined) {
@@ -85,7 +100,7 @@ function digest(bytes: Uint8Array): string {
 }
 
 /** Where a run of fields with the same one-byte tag ends. Throws when it does not end within the bytes. */
-export function endOfRun(bytes: Uint8Array, start: number): number {
+function endOfRun(bytes: Uint8Array, start: number): number {
   const tag = bytes[start];
   let at = start;
   while (at < bytes.length && bytes[at] === tag) {
