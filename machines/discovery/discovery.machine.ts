@@ -73,6 +73,12 @@ export const discoveryMachine = discoverySetup.createMachine({
               onError: brokenDown('keys of issuers'),
             },
             {
+              id: 'trust-bundles',
+              src: 'trustBundles',
+              systemId: 'trust-bundles',
+              onError: brokenDown('bundle endpoints'),
+            },
+            {
               id: 'authority',
               src: 'authority',
               systemId: 'authority',
@@ -223,7 +229,7 @@ export const discoveryMachine = discoverySetup.createMachine({
                 waitsFor:
                   'the first reading of each source, tried again while it fails; /ready names those that are missing',
               },
-              entry: 'loadConfigs',
+              entry: ['loadBundles', 'loadConfigs'],
               on: { 'configs.synced': 'syncing registries', 'configs.failed': failed('configuration') },
             },
             'syncing registries': {

@@ -10,6 +10,7 @@ import { pushQueueMachine } from './push-queue.machine.ts';
 import { serverCertificateMachine } from './server-certificate.machine.ts';
 import { serviceRegistryMachine } from './service-registry.machine.ts';
 import type { DiscoverySettings } from './settings.ts';
+import { trustBundlesMachine } from './trust-bundles.machine.ts';
 
 export interface DiscoveryInput {
   settings: DiscoverySettings;
@@ -55,6 +56,7 @@ export const discoverySetup = setup({
       'config-controller': 'configController';
       'service-registry': 'serviceRegistry';
       jwks: 'jwks';
+      'trust-bundles': 'trustBundles';
       authority: 'authority';
       'server-certificate': 'serverCertificate';
       push: 'push';
@@ -73,6 +75,7 @@ export const discoverySetup = setup({
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
     jwks: jwksMachine,
+    trustBundles: trustBundlesMachine,
     authority: authorityMachine,
     serverCertificate: serverCertificateMachine,
     push: pushMachine,
@@ -98,6 +101,7 @@ export const discoverySetup = setup({
     openHttp: sendTo('http', { type: 'http.open' }),
     loadConfigs: sendTo('config-controller', { type: 'configs.load' }),
     loadKeys: sendTo('jwks', { type: 'jwks.load' }),
+    loadBundles: sendTo('trust-bundles', { type: 'bundles.load' }),
     loadAuthority: sendTo('authority', { type: 'authority.load' }),
     watchCertificate: sendTo('server-certificate', { type: 'certificate.watch' }),
     loadServices: sendTo('service-registry', { type: 'services.load' }),

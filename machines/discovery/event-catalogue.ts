@@ -21,7 +21,9 @@ type Diagram =
   | 'push'
   | 'push-queue'
   | 'server-certificate'
-  | 'shutdown';
+  | 'shutdown'
+  | 'trust-bundle'
+  | 'trust-bundles';
 
 /**
  * `spawn` and `timer …` rows are what the runtime itself records of an actor's life: the seeds draw handlers that are
@@ -45,6 +47,7 @@ const ownCatalogue = [
     seeds: ['6.8 #5', '6.8 #6', '13.1 #5', '13.1 #6', '13.2 #22', '13.2 #23', '13.2 #24'],
   },
   { type: 'spawn', from: 'discovery', to: 'jwks', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'trust-bundles', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'authority', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'server-certificate', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
@@ -95,6 +98,7 @@ const ownCatalogue = [
   },
   { type: 'settings.changed', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'mesh.changed', from: 'mesh-config', to: 'config-controller', diagram: 'config-sources', seeds: [] },
+  { type: 'mesh.changed', from: 'mesh-config', to: 'trust-bundles', diagram: 'trust-bundles', seeds: [] },
   { type: 'settings.changed', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'settings.rejected', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'settings.rejected', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
@@ -232,6 +236,21 @@ const ownCatalogue = [
   { type: 'timer retryDelay', from: 'key-set-N', to: 'key-set-N', diagram: 'key-set', seeds: [] },
   { type: 'timer refreshInterval', from: 'key-set-N', to: 'key-set-N', diagram: 'key-set', seeds: [] },
   { type: 'timer rest', from: 'key-set-N', to: 'key-set-N', diagram: 'key-set', seeds: [] },
+  { type: 'bundles.load', from: 'discovery', to: 'trust-bundles', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'trust-bundles', to: 'trust-bundles/endpoints', diagram: 'trust-bundles', seeds: [] },
+  { type: 'spawn', from: 'trust-bundles', to: 'trust-bundle-N', diagram: 'trust-bundle', seeds: [] },
+  { type: 'spawn', from: 'trust-bundle-N', to: 'trust-bundle-N/recalling', diagram: 'trust-bundle', seeds: [] },
+  { type: 'spawn', from: 'trust-bundle-N', to: 'trust-bundle-N/fetching', diagram: 'trust-bundle', seeds: [] },
+  { type: 'trust-bundle.fetched', from: 'trust-bundle-N', to: 'trust-bundles', diagram: 'trust-bundle', seeds: [] },
+  { type: 'trust-bundle.failed', from: 'trust-bundle-N', to: 'trust-bundles', diagram: 'trust-bundle', seeds: [] },
+  {
+    type: 'timer refreshInterval',
+    from: 'trust-bundle-N',
+    to: 'trust-bundle-N',
+    diagram: 'trust-bundle',
+    seeds: [],
+  },
+  { type: 'timer rest', from: 'trust-bundle-N', to: 'trust-bundle-N', diagram: 'trust-bundle', seeds: [] },
   {
     type: 'services.load',
     from: 'discovery',

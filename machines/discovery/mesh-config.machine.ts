@@ -77,10 +77,12 @@ export const meshConfigMachine = setup({
         version: context.version,
       }),
     ),
-    /** The mesh configuration names sources, too. */
+    /** The mesh configuration names sources, too, and bundle endpoints. */
     reportChanged: enqueueActions(({ context: { what, version }, enqueue }) => {
       enqueue.sendParent({ type: 'settings.changed', what, version } satisfies SettingsChanged);
-      if (what === 'mesh') enqueue.sendTo(peer('config-controller'), { type: 'mesh.changed' } satisfies MeshChanged);
+      if (what !== 'mesh') return;
+      enqueue.sendTo(peer('config-controller'), { type: 'mesh.changed' } satisfies MeshChanged);
+      enqueue.sendTo(peer('trust-bundles'), { type: 'mesh.changed' } satisfies MeshChanged);
     }),
     reportRejected: sendParent(
       ({ context }, params: { problems: ConfigProblem[] }): SettingsRejected => ({

@@ -9,4 +9,5 @@ export const peer = peersOf<{
   'config-controller': MeshChanged;
   'service-registry': ConfigsChanged;
   jwks: ConfigsChanged;
+  'trust-bundles': MeshChanged;
 }>();

@@ -79,7 +79,7 @@ export type SettingsLoaded = {
 };
 /** mesh-config, mesh-networks → discovery. Another value is in force. */
 export type SettingsChanged = { type: 'settings.changed'; what: SettingsName; version: string };
-/** mesh-config → config-controller. Another mesh configuration is in force: it may name other sources. */
+/** mesh-config → config-controller, trust-bundles. Another mesh configuration is in force: it may name other sources, or other bundle endpoints. */
 export type MeshChanged = { type: 'mesh.changed' };
 /** mesh-config, mesh-networks → discovery. The file is no good; what was in force stays in force. */
 export type SettingsRejected = { type: 'settings.rejected'; what: SettingsName; problems: ConfigProblem[] };
@@ -170,6 +170,18 @@ export type KeySetFetched = { type: 'key-set.fetched'; source: string; version: 
 export type KeySetFailed = { type: 'key-set.failed'; source: string; version: string; reason: string };
 /** key-set-N → jwks. The issuer has neither answered nor failed, and objects are not to wait for it any longer. */
 export type KeySetLate = { type: 'key-set.late'; source: string };
+
+// ---- discovery → trust-bundles, trust-bundle-N → trust-bundles
+
+/** discovery → trust-bundles. Have the roots that the mesh configuration names by an address. Nobody waits for them. */
+export type BundlesLoad = { type: 'bundles.load' };
+/** trust-bundle-N → trust-bundles. The endpoint's roots are others than before; they are in force under this version. */
+export type TrustBundleFetched = { type: 'trust-bundle.fetched'; endpoint: string; version: string };
+/**
+ * trust-bundle-N → trust-bundles. The endpoint was asked in vain. What was fetched before stays in force: `version`, empty for
+ * nothing.
+ */
+export type TrustBundleFailed = { type: 'trust-bundle.failed'; endpoint: string; version: string; reason: string };
 
 // ---- service-registry/registries → service-registry
 

@@ -76,6 +76,11 @@ export const configControllerTimeline = source(
 );
 export const serviceRegistryTimeline = source(failed('services.failed'));
 export const jwksTimeline = source();
+export const trustBundlesTimeline = source({
+  event: 'trust-bundle.failed',
+  kind: 'failure',
+  text: 'The roots of {endpoint} cannot be fetched: {reason}',
+});
 
 export const serverCertificateTimeline: Timeline = {
   lane: 'none',

@@ -25,6 +25,12 @@ import {
   type ServicesReading,
   serviceRegistryMachine,
 } from '../../machines/discovery/service-registry.machine.ts';
+import {
+  type BundleAnswer,
+  type TrustBundleInput,
+  trustBundleMachine,
+} from '../../machines/discovery/trust-bundle.machine.ts';
+import { trustBundlesMachine } from '../../machines/discovery/trust-bundles.machine.ts';
 import { problemText } from '../model/config/problem.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
 import { messageOf } from '../runtime/errors.ts';
@@ -38,6 +44,7 @@ import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
 import type { AuthoritySettings } from './authority/authority-settings.ts';
 import { Signing } from './authority/signing.ts';
+import type { BundleEndpoints } from './bundles/bundle-endpoints.ts';
 import type { SourceAdapters } from './config/config-source.ts';
 import { configSources } from './config/config-sources.ts';
 import { watchFile } from './config/file-watch.ts';
@@ -74,6 +81,8 @@ export interface DiscoveryProgram {
   readonly registries?: RegistryOffers;
   /** Sources of configuration beside directories, by the scheme of their addresses. */
   readonly sources?: SourceAdapters;
+  /** PEM: by whom bundle endpoints are known, instead of the roots that Node knows; for tests. */
+  readonly bundleAuthorities?: string;
   /** The source of signals; the process itself unless a test says otherwise. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
 }
@@ -183,6 +192,7 @@ export class ControlPlane {
       authenticators: this.#authenticators,
       rootsChanged: (change) => this.#ads?.push(change),
       logger: this.#log('authority'),
+      ...(this.#program.bundleAuthorities !== undefined && { bundleAuthorities: this.#program.bundleAuthorities }),
     });
     // In the same turn: whoever is told of other roots finds the port so.
     signing.authority.onChanged(() => this.#portCertificate?.authorityChanged());
@@ -250,6 +260,7 @@ export class ControlPlane {
         }),
       },
     });
+    const trustBundles = this.#trustBundlesMachine();
     const push = pushMachine.provide({
       actors: {
         buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(({ input }) =>
@@ -269,7 +280,25 @@ export class ControlPlane {
         configController,
         serviceRegistry,
         jwks,
+        trustBundles,
         push,
+      },
+    });
+  }
+
+  /** Without an authority there is nobody beside whom other roots would count. */
+  #trustBundlesMachine() {
+    const bundles = this.#signing?.bundles;
+    return trustBundlesMachine.provide({
+      actors: {
+        findEndpoints: fromPromise<TrustBundleInput[], undefined>(async () => bundles?.find() ?? []),
+        ...(bundles && { trustBundle: trustBundleOf(bundles) }),
+      },
+      actions: {
+        publishRoots: () => {
+          this.#signing?.bundlesChanged();
+          this.#portCertificate?.authorityChanged();
+        },
       },
     });
   }
@@ -424,6 +453,16 @@ export class ControlPlane {
   *#connectedVersions(): Iterable<string> {
     for (const { proxy } of this.#resources.nodes) yield String(proxy.metadata.ISTIO_VERSION ?? 'unknown');
   }
+}
+
+function trustBundleOf(bundles: BundleEndpoints) {
+  return trustBundleMachine.provide({
+    actors: {
+      recallBundle: fromPromise<BundleAnswer, TrustBundleInput>(({ input }) => bundles.recall(input)),
+      fetchBundle: fromPromise<BundleAnswer, TrustBundleInput>(({ input, signal }) => bundles.fetch(input, signal)),
+    },
+    actions: { adopt: ({ context }, { version }) => bundles.adopt(context.endpoint, version) },
+  });
 }
 
 function signalEffect(source: Pick<NodeJS.Process, 'on' | 'off'>) {

@@ -1,6 +1,6 @@
 /** What the port with TLS shows, and by which roots it judges its clients: the effects of the chart `server-certificate`. */
 import type { CertificateReading } from '../../machines/discovery/server-certificate.machine.ts';
-import type { TrustBundle } from '../identity/trust-bundle.ts';
+import type { TrustPools } from '../identity/trust-pools.ts';
 import { explainInOneLine } from '../runtime/errors.ts';
 import type { AuthorityInForce } from './authority/authority.ts';
 import { isOwnCertificateDue, issueOwnCertificate, type OwnCertificate } from './authority/own-certificate.ts';
@@ -15,7 +15,7 @@ export interface PortCertificateOptions {
   /** Undefined: there is no authority. */
   readonly inForce: () => AuthorityInForce | undefined;
   /** By which clients are judged; undefined where there is no authority. */
-  readonly trusted: () => TrustBundle | undefined;
+  readonly trusted: () => TrustPools | undefined;
   readonly now?: () => Date;
 }
 
@@ -97,12 +97,13 @@ export class PortCertificate {
   #show(shown: Shown): void {
     this.#shown = shown;
     const { port } = this.#options;
-    const trusted = this.#options.trusted()?.pem ?? '';
+    const pools = this.#options.trusted();
     const { certificate } = shown;
     // Clients show what the authority signed, or what the authority of the files did.
-    const others = shown.from === 'files' ? certificate.ca.toString() : '';
-    const offered = { ...certificate, ca: Buffer.from(`${others}\n${trusted}`) };
-    if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, offered);
-    else this.#credentials.use(port, offered);
+    const ofFiles = shown.from === 'files' ? certificate.ca.toString() : '';
+    const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.own.pem ?? ''}`) };
+    const others = pools && ((chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()));
+    if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, offered, others);
+    else this.#credentials.use(port, offered, others);
   }
 }

@@ -60,17 +60,35 @@ function pathProblem(files: ServerCertificateFiles, { ca, chain }: Pick<ServerCe
 }
 
 /**
+ * TLS has one pool of roots. This says whether a client is good whose certificate leads to none of them.
+ *
+ * @param chain DER, the leaf first, as far as node knows it
+ */
+export type OtherClients = (chain: readonly Uint8Array[]) => boolean;
+
+const noOthers: OtherClients = () => false;
+
+/**
  * The credentials of the port with TLS. Clients are asked for a certificate and need not have one: whether one is good is
  * for the authenticators to see.
  */
 export class SecurePortCredentials extends ServerCredentials {
-  constructor(port: TlsChoices, certificate: ServerCertificate) {
+  #others: OtherClients;
+
+  constructor(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers) {
     super(constructorOptions(port), contextOptions(port, certificate));
+    this.#others = others;
   }
 
   /** For handshakes from now on; connections that there are go on with what they have. */
-  use(port: TlsChoices, certificate: ServerCertificate): void {
+  use(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
+    this.#others = others;
+  }
+
+  /** Whether a client is good whose certificate TLS does not take. */
+  takesOther(chain: readonly Uint8Array[]): boolean {
+    return this.#others(chain);
   }
 
   override _equals(other: ServerCredentials): boolean {

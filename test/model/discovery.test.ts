@@ -10,6 +10,7 @@ import { meshConfigMachine } from '../../machines/discovery/mesh-config.machine.
 import { pushMachine } from '../../machines/discovery/push.machine.ts';
 import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
 import { serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
+import { trustBundlesMachine } from '../../machines/discovery/trust-bundles.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -484,6 +485,7 @@ describe('every event', () => {
     ['config-controller', configControllerMachine],
     ['service-registry', serviceRegistryMachine],
     ['jwks', jwksMachine],
+    ['trust-bundles', trustBundlesMachine],
     ['push', pushMachine],
     ['push-queue', pushQueueMachine],
   ];

@@ -32,6 +32,12 @@ import {
   serviceRegistryMachine,
 } from '../../machines/discovery/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
+import {
+  type BundleAnswer,
+  type TrustBundleInput,
+  trustBundleMachine,
+} from '../../machines/discovery/trust-bundle.machine.ts';
+import { trustBundlesMachine } from '../../machines/discovery/trust-bundles.machine.ts';
 import { whereabouts } from '../../src/discovery/config/config-problem.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { relay } from '../../src/runtime/actors/relay.ts';
@@ -133,6 +139,16 @@ export class DiscoveryWorld {
   issuers: Record<string, string | Error> = {};
   /** When issuers were asked, in virtual time. */
   readonly asked: { source: string; at: number }[] = [];
+  /** Bundle endpoints that the mesh configuration names. An error: the effect has a bug. */
+  endpoints: TrustBundleInput[] | Error = [];
+  /** What they answer when they are asked next, and what was kept of them; absent: nothing, for ever, or nothing. */
+  bundles: Record<string, BundleAnswer | Error> = {};
+  keptBundles: Record<string, BundleAnswer> = {};
+  /** When they were asked, in virtual time. */
+  readonly askedForBundles: (TrustBundleInput & { at: number })[] = [];
+  /** Whose roots came into force, and how often agents were told of others. */
+  readonly adoptedBundles: { endpoint: string; version: string }[] = [];
+  published = 0;
   /** What the servers answer to an order to open; undefined: nothing. */
   http: AnyEventObject | undefined = { type: 'http.listening', addresses: ['127.0.0.1:8080'] };
   ads: AnyEventObject | undefined = { type: 'ads.listening', addresses: ['127.0.0.1:15010'] };
@@ -318,6 +334,27 @@ export class DiscoveryWorld {
         }),
       },
     });
+    const trustBundles = trustBundlesMachine.provide({
+      actors: {
+        findEndpoints: fromPromise<TrustBundleInput[], undefined>(async () => orThrow(this.endpoints)),
+        trustBundle: trustBundleMachine.provide({
+          actors: {
+            recallBundle: fromPromise<BundleAnswer, TrustBundleInput>(
+              async ({ input }) => this.keptBundles[input.endpoint] ?? { outcome: 'failed', reason: 'nothing is kept' },
+            ),
+            fetchBundle: fromPromise<BundleAnswer, TrustBundleInput>(async ({ input }) => {
+              this.askedForBundles.push({ ...input, at: this.clock.now() });
+              const answer = this.bundles[input.endpoint];
+              return answer === undefined ? new Promise(() => {}) : orThrow(answer);
+            }),
+          },
+          actions: {
+            adopt: ({ context }, { version }) => void this.adoptedBundles.push({ endpoint: context.endpoint, version }),
+          },
+        }),
+      },
+      actions: { publishRoots: () => void this.published++ },
+    });
     const push = pushMachine.provide({
       actors: {
         buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(({ input }) =>
@@ -340,6 +377,7 @@ export class DiscoveryWorld {
         configController,
         serviceRegistry,
         jwks,
+        trustBundles,
         push,
       },
     });

@@ -71,6 +71,16 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/authority.machine.ts')).authorityMachine,
   },
   {
+    name: 'trust-bundles',
+    file: 'machines/discovery/trust-bundles.machine.ts',
+    load: async () => (await import('../../../machines/discovery/trust-bundles.machine.ts')).trustBundlesMachine,
+  },
+  {
+    name: 'trust-bundle',
+    file: 'machines/discovery/trust-bundle.machine.ts',
+    load: async () => (await import('../../../machines/discovery/trust-bundle.machine.ts')).trustBundleMachine,
+  },
+  {
     name: 'server-certificate',
     file: 'machines/discovery/server-certificate.machine.ts',
     load: async () =>

@@ -10,13 +10,14 @@ import {
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import type { Certificate } from '../../identity/certificate.ts';
 import { nameOf } from '../../identity/certificate-path.ts';
-import type { TrustBundle } from '../../identity/trust-bundle.ts';
-import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { TrustPools } from '../../identity/trust-pools.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { UnaryService } from '../ads/ads-ports.ts';
 import type { Authenticator } from '../ads/authentication.ts';
 import type { ResourceChange } from '../ads/resource-source.ts';
+import { BundleEndpoints } from '../bundles/bundle-endpoints.ts';
 import { watchDirectory } from '../config/directory-watch.ts';
 import { type StopWatching, type WatchHandlers, watchFile } from '../config/file-watch.ts';
 import { watchEffect } from '../config/watch-effect.ts';
@@ -26,7 +27,7 @@ import { type AuthorityStore, DirectoryStore, MemoryStore } from './authority-st
 import { CertificateService, certificateMethod, type IssuedLeaf } from './certificate-service.ts';
 import { LedgerKeeper } from './ledger-effect.ts';
 import { LedgerLog } from './ledger-log.ts';
-import { rootsOfMesh } from './mesh-roots.ts';
+import { type RootsInMesh, rootsOfMesh } from './mesh-roots.ts';
 import { revocationListsOf } from './revocation-lists.ts';
 import { type Revoked, RevokedFile } from './revoked-file.ts';
 import { RootsForAgents } from './roots-for-agents.ts';
@@ -40,12 +41,14 @@ export interface SigningOptions {
   /** Of the mesh, now: its own, and then its aliases. */
   readonly trustDomains: () => readonly string[];
   /** Of the mesh, now: what is trusted beside the authority. */
-  readonly mesh: () => Pick<MeshConfig, 'caCertificates' | 'trustDomain'>;
+  readonly mesh: () => RootsInMesh;
   /** Who says who a caller is; filled by a later stage of the start. */
   readonly authenticators: readonly Authenticator[];
   /** Other roots are to be trusted: xDS clients that watch them are to be told. */
   readonly rootsChanged: (change: ResourceChange) => void;
   readonly logger: Logger;
+  /** PEM: by whom bundle endpoints are known, instead of the roots that Node knows; for tests. */
+  readonly bundleAuthorities?: string;
 }
 
 export class Signing {
@@ -61,8 +64,14 @@ export class Signing {
   #listed: { readonly revoked: Revoked; readonly roots: readonly AuthorityId[] } | undefined;
   /** Given out over xDS. */
   readonly roots: RootsForAgents;
+  /** Roots that the mesh configuration names by an address. */
+  readonly bundles: BundleEndpoints;
   readonly #options: SigningOptions;
-  #ofMesh: { readonly from: object; readonly trustDomain: string; readonly roots: readonly Certificate[] } | undefined;
+  #ofMesh:
+    | { readonly from: readonly unknown[]; readonly pools: ReadonlyMap<string, readonly Certificate[]> }
+    | undefined;
+  /** What was passed over of the mesh configuration, as it was told last. */
+  #passedOver: ReadonlySet<string> = new Set();
 
   constructor(options: SigningOptions) {
     const { settings, trustDomains, authenticators, logger } = options;
@@ -75,6 +84,13 @@ export class Signing {
         'the authority lies in memory: after a restart everybody has to be told of another root; see SELF_SIGNED_CA_DIR',
       );
     }
+    this.bundles = new BundleEndpoints({
+      mesh: options.mesh,
+      directory: stateDirectory,
+      logger,
+      now: () => new Date(),
+      ...(options.bundleAuthorities !== undefined && { ca: options.bundleAuthorities }),
+    });
     this.revoked = new RevokedFile(stateDirectory === '' ? '' : join(stateDirectory, revokedFile), warn);
     const store = stateDirectory === '' ? new MemoryStore() : new DirectoryStore(stateDirectory);
     this.#store = store;
@@ -119,33 +135,49 @@ export class Signing {
   }
 
   /** By what clients of ours are judged, and agents judge others; undefined before there is an authority. */
-  get trusted(): TrustBundle | undefined {
-    return this.authority.inForce?.bundle.with(...this.#rootsOfMesh());
+  get trusted(): TrustPools | undefined {
+    const { inForce } = this.authority;
+    return inForce && this.#poolsOf(inForce);
   }
 
   /** @returns whether other roots are trusted now */
   meshChanged(): boolean {
-    const before = this.#ofMesh?.roots;
+    const before = this.#ofMesh?.pools;
     const { inForce } = this.authority;
     const isChanged = this.#rootsOfMesh() !== before && inForce !== undefined;
     if (isChanged) this.#publishRoots(inForce);
     return isChanged;
   }
 
-  #publishRoots({ bundle, roots, tainted }: AuthorityInForce): void {
-    this.roots.publish(bundle.with(...this.#rootsOfMesh()), roots, tainted);
+  /** What was fetched of an address is another: who is told of roots is told. */
+  bundlesChanged(): void {
+    this.#ofMesh = undefined;
+    this.meshChanged();
+  }
+
+  /** Agents judge by one pool, so they are told of the mesh's own alone. */
+  #publishRoots(inForce: AuthorityInForce): void {
+    this.roots.publish(this.#poolsOf(inForce).own, inForce.roots, inForce.tainted);
+  }
+
+  #poolsOf({ bundle }: AuthorityInForce): TrustPools {
+    const ofAliases = new Map(this.#rootsOfMesh());
+    const own = ofAliases.get(bundle.trustDomain) ?? [];
+    ofAliases.delete(bundle.trustDomain);
+    return new TrustPools(bundle.with(...own), ofAliases);
   }
 
   /** The same ones for the same configuration; what is passed over is told once. */
-  #rootsOfMesh(): readonly Certificate[] {
-    const { mesh, logger } = this.#options;
-    const { caCertificates, trustDomain } = mesh();
-    if (this.#ofMesh?.from !== caCertificates || this.#ofMesh.trustDomain !== trustDomain) {
-      const { roots, passedOver } = rootsOfMesh({ caCertificates, trustDomain });
-      for (const text of passedOver) logger.warn(text);
-      this.#ofMesh = { from: caCertificates, trustDomain, roots };
+  #rootsOfMesh(): ReadonlyMap<string, readonly Certificate[]> {
+    const mesh = this.#options.mesh();
+    const from = [mesh.caCertificates, mesh.trustDomain, mesh.trustDomainAliases];
+    if (this.#ofMesh === undefined || !sameItems(this.#ofMesh.from, from)) {
+      const { pools, passedOver } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
+      for (const text of passedOver) if (!this.#passedOver.has(text)) this.#options.logger.warn(text);
+      this.#passedOver = new Set(passedOver);
+      this.#ofMesh = { from, pools };
     }
-    return this.#ofMesh.roots;
+    return this.#ofMesh.pools;
   }
 
   /** A list of each authority whose root is trusted, in a file beside them. */
@@ -178,6 +210,7 @@ export class Signing {
       ...(tainted !== null && { tainted }),
       signer: inForce && describeCertificate(inForce.material.issuer.certificate),
       roots: inForce?.bundle.roots.map(describeCertificate) ?? [],
+      bundles: this.bundles.describe(),
       revoked: { tokens: tokens.size, certificates: certificates.size, lists: this.revocationLists },
       waitingToBeSigned: this.authority.signer.waiting,
       waitsFor: missing && { missing: missing.count, workloads: missing.workloads },

@@ -24,6 +24,11 @@ const logLines: Readonly<Record<string, Tell>> = {
     const meanwhile = version === '' ? 'its tokens are refused' : 'the last keys stay in force';
     log.warn(`keys of ${source}: ${reason} (${meanwhile})`);
   },
+  'trust-bundle.fetched': ({ endpoint, version }, log) => log.info(`roots of ${endpoint}`, { version }),
+  'trust-bundle.failed': ({ endpoint, version, reason }, log) => {
+    const meanwhile = version === '' ? 'nothing that they sign is believed' : 'the last roots stay in force';
+    log.warn(`roots of ${endpoint}: ${reason} (${meanwhile})`);
+  },
   'registry.failed': ({ registry, reason }, log) => {
     log.warn(
       `registry ${registry} cannot be had, what it handed over stays in force until it is tried again: ${reason}`,

@@ -51,7 +51,7 @@ export function createInjector(
   const injector = server.createConnectionInjector(credentials);
   const newest = http2ServersOf(server).at(-1);
   if (newest !== undefined) {
-    if (credentials._isSecure()) refuseBadCertificates(newest);
+    if (credentials._isSecure()) refuseBadCertificates(newest, othersOf(credentials));
     watchServer(newest, watch);
   }
   return injector;
@@ -72,8 +72,8 @@ interface Stream {
 
 /** What is used of node's TLSSocket. */
 interface SecureSocket {
-  readonly authorized?: boolean;
-  getPeerCertificate?(): object;
+  authorized?: boolean;
+  getPeerCertificate?(detailed?: boolean): object;
   destroy(): void;
 }
 
@@ -81,14 +81,48 @@ interface SecureSocket {
  * A client may show no certificate; one that shows a certificate which is not good is gone before its first request
  * (spec/discovery.md §7.7).
  */
-function refuseBadCertificates(http2: EventEmitter): void {
+function refuseBadCertificates(http2: EventEmitter, takesOther: OtherClients): void {
   const handlers = http2.listeners('secureConnection') as ((socket: SecureSocket) => void)[];
   http2.removeAllListeners('secureConnection');
   http2.on('secureConnection', (socket: SecureSocket) => {
-    const certificate = socket.authorized === true ? undefined : socket.getPeerCertificate?.();
-    if (certificate !== undefined && Object.keys(certificate).length > 0) socket.destroy();
-    else for (const handler of handlers) handler.call(http2, socket);
+    if (isGood(socket, takesOther)) for (const handler of handlers) handler.call(http2, socket);
+    else socket.destroy();
   });
+}
+
+function isGood(socket: SecureSocket, takesOther: OtherClients): boolean {
+  if (socket.authorized === true) return true;
+  const chain = chainOf(socket);
+  if (chain.length === 0) return true;
+  if (!takesOther(chain)) return false;
+  // grpc-js tells who a client is of these alone.
+  socket.authorized = true;
+  return true;
+}
+
+/**
+ * DER, the leaf first; empty: the client showed no certificate. Some versions of Node do not say what a client sent beside its leaf
+ * (nodejs/node#65579): then a chain that needs it is refused.
+ */
+function chainOf(socket: SecureSocket): Uint8Array[] {
+  const chain: Uint8Array[] = [];
+  const seen = new Set<unknown>();
+  let at: unknown = socket.getPeerCertificate?.(true);
+  // A root is its own issuer.
+  while (isRecord(at) && at.raw instanceof Uint8Array && !seen.has(at)) {
+    seen.add(at);
+    chain.push(at.raw);
+    at = at.issuerCertificate;
+  }
+  return chain;
+}
+
+type OtherClients = (chain: readonly Uint8Array[]) => boolean;
+
+/** Most credentials take whom TLS takes, and nobody else. */
+function othersOf(credentials: ServerCredentials): OtherClients {
+  const { takesOther } = credentials as { takesOther?: OtherClients };
+  return takesOther === undefined ? () => false : (chain) => takesOther.call(credentials, chain);
 }
 
 function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {

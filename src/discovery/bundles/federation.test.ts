@@ -1,0 +1,189 @@
+/** What becomes of fetched roots: whom the control plane believes by them, and what agents are told. */
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fromBinary } from '@bufbuild/protobuf';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
+import { askForCertificate, serverName } from '../../../test/harness/certificate-caller.ts';
+import { ControlPlane, sidecar } from '../../../test/harness/control-plane.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { givenAuthority } from '../../../test/harness/given-authority.ts';
+import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
+import { readCertificate, readCertificates } from '../../identity/certificate.ts';
+import { makeRequest } from '../../identity/certificate-request.ts';
+import { type Issuer, issueIntermediate, issueLeaf, issueRoot } from '../../identity/issue.ts';
+
+const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+const key = newKey();
+
+function rootOf(commonName: string): Issuer {
+  const privateKey = newKey();
+  return {
+    privateKey,
+    certificate: readCertificate(issueRoot(privateKey, { organization: 'elsewhere', commonName }, life)),
+  };
+}
+
+function below(issuer: Issuer): Issuer {
+  const privateKey = newKey();
+  const subject = { organization: 'elsewhere', commonName: 'between' };
+  return {
+    privateKey,
+    certificate: readCertificate(issueIntermediate(issuer, createPublicKey(privateKey), subject, life)),
+  };
+}
+
+const [web, added, old] = ['web', 'added', 'old'].map(rootOf) as [Issuer, Issuer, Issuer];
+const bundleOf = (...roots: Issuer[]): string =>
+  JSON.stringify({
+    keys: roots.map(({ certificate: { der } }) => ({
+      kty: 'EC',
+      use: 'x509-svid',
+      x5c: [Buffer.from(der).toString('base64')],
+    })),
+  });
+
+/** By path. */
+let bundles: Record<string, string>;
+let server: Server;
+let origin: string;
+const given = givenAuthority();
+
+beforeEach(async () => {
+  bundles = { '/own': bundleOf(added), '/old': bundleOf(old) };
+  const serverKey = newKey();
+  const names = { uris: [], dns: [], ips: ['127.0.0.1'] };
+  const cert = readCertificate(issueLeaf(web, createPublicKey(serverKey), names, life)).pem;
+  const options = { key: serverKey.export({ format: 'pem', type: 'pkcs8' }) as string, cert };
+  server = createServer(options, ({ url = '' }, response) => {
+    const text = bundles[url];
+    if (text === undefined) response.writeHead(503).end();
+    else response.end(text);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const federated = () => ({
+  trustDomainAliases: ['old.test', 'older.test'],
+  caCertificates: [
+    { spiffeBundleUrl: `${origin}/own` },
+    { spiffeBundleUrl: `${origin}/old`, trustDomains: ['old.test'] },
+  ],
+});
+
+function starting(mesh: object): ControlPlane {
+  return new ControlPlane(
+    { secureGRPCAddr: '127.0.0.1:0' },
+    undefined,
+    ({ root }) => writeFileSync(join(root, 'mesh'), JSON.stringify(mesh)),
+    { SELF_SIGNED_CA_DIR: given.directory },
+    { bundleAuthorities: web.certificate.pem },
+  );
+}
+
+async function serving(mesh: object = federated()): Promise<ControlPlane> {
+  const plane = starting(mesh);
+  await plane.ready();
+  return plane;
+}
+
+interface Page {
+  readonly bundles: readonly { readonly endpoint: string; readonly roots: number }[];
+}
+const fetched = (plane: ControlPlane, roots: readonly number[]) =>
+  eventually('the bundles are there', async () => {
+    const { bundles: all } = (await plane.get('/debug/authorityz')).json() as Page;
+    return JSON.stringify(all.map((one) => one.roots)) === JSON.stringify(roots);
+  });
+
+/** A workload that says this of itself, signed by whoever. @returns whom the control plane takes it for */
+async function taken(plane: ControlPlane, uri: string, issuer: Issuer, between?: Issuer): Promise<string | undefined> {
+  const names = { uris: [uri], dns: [], ips: [] };
+  const leaf = readCertificate(issueLeaf(between ?? issuer, createPublicKey(key), names, life)).pem;
+  const own = { chain: `${leaf}${between?.certificate.pem ?? ''}`, key };
+  const client = given.caller.client(plane.port('ads.listening'), own);
+  try {
+    const [first] = await askForCertificate(client, { csr: makeRequest(key, []) });
+    return readCertificates(first!)[0]!.alternativeNames?.uris[0];
+  } catch {
+    return undefined;
+  }
+}
+
+/** The roots that agents are told, by their names. */
+async function told(plane: ControlPlane): Promise<(string | undefined)[]> {
+  const cart = { namespace: 'shop', serviceAccount: 'cart' };
+  const [leaf] = await askForCertificate(given.caller.client(plane.port('ads.listening')), {
+    csr: makeRequest(key, []),
+    bearer: await given.caller.token(cart),
+  });
+  const credentials = given.caller.channel({ chain: leaf!, key });
+  const stream = plane.client(plane.port('ads.listening'), credentials, serverName).sotw();
+  stream.send({ node: sidecar, typeUrl: proxyConfigType });
+  const { resources } = await stream.next();
+  stream.cancel();
+  return resources
+    .flatMap(({ value }) => fromBinary(ProxyConfigSchema, value).caCertificatesPem)
+    .map((pem) => /CN=(added|old|web)/.exec(readCertificates(pem)[0]!.x509.subject)?.[1] ?? 'authority')
+    .sort();
+}
+
+const cart = (trustDomain: string): string => `spiffe://${trustDomain}/ns/shop/sa/cart`;
+const mine = cart('cluster.local');
+
+it('each pool signs for its own trust domain and for no other', async () => {
+  const plane = await serving();
+  await fetched(plane, [1, 1]);
+  expect(await told(plane)).toEqual(['added', 'authority']);
+  expect(await taken(plane, mine, added)).toBe(mine);
+  expect(await taken(plane, cart('old.test'), old)).toBe(mine);
+  // Which is what an alias may not do: sign for the mesh, for another alias, for somebody who is nobody here.
+  expect(await taken(plane, mine, old)).toBeUndefined();
+  expect(await taken(plane, mine, old, below(old))).toBeUndefined();
+  expect(await taken(plane, cart('older.test'), old)).toBeUndefined();
+  expect(await taken(plane, cart('bank.test'), old)).toBeUndefined();
+  // Who the endpoint is says nothing of workloads.
+  expect(await taken(plane, mine, web)).toBeUndefined();
+  expect(plane.departures()).toEqual([]);
+});
+
+it('nobody is believed by roots that were not fetched, and a start does not wait for them', async () => {
+  bundles = {};
+  const plane = await serving();
+  const told503 = (): string[] => plane.troubles().filter((line) => /roots of .* status 503 \(nothing/.test(line));
+  await eventually('it is told', async () => told503().length === 2);
+  expect(await told(plane)).toEqual(['authority']);
+  expect(await taken(plane, mine, added)).toBeUndefined();
+  expect(await taken(plane, cart('old.test'), old)).toBeUndefined();
+});
+
+it('an endpoint that is away over a restart costs nobody anything', async () => {
+  const before = await serving();
+  await fetched(before, [1, 1]);
+  await before.stop();
+  bundles = {};
+  const plane = await serving();
+  await fetched(plane, [1, 1]);
+  expect(await told(plane)).toEqual(['added', 'authority']);
+  expect(await taken(plane, cart('old.test'), old)).toBe(mine);
+});
+
+it('an endpoint that the mesh configuration names no more signs for nobody, in the same run', async () => {
+  const plane = await serving();
+  await fetched(plane, [1, 1]);
+  writeFileSync(join(plane.root, 'mesh'), JSON.stringify({ trustDomainAliases: ['old.test'] }));
+  await fetched(plane, []);
+  await eventually('they are not trusted', async () => (await taken(plane, mine, added)) === undefined);
+  expect(await taken(plane, cart('old.test'), old)).toBeUndefined();
+  expect(await told(plane)).toEqual(['authority']);
+});

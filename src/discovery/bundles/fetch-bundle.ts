@@ -1,0 +1,99 @@
+/** Asks a bundle endpoint by the profile `https_web` (spiffe/spiffe standards/SPIFFE_Federation.md §5.2.1). */
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:https';
+import { isIP } from 'node:net';
+
+export interface BundleFetch {
+  /** For all of it: the connection, redirects, and the last byte. */
+  readonly timeoutMs: number;
+  /** Nobody asks any more. */
+  readonly signal: AbortSignal;
+  /** PEM, instead of the roots that Node knows; for tests. */
+  readonly ca?: string;
+}
+
+/** Trust domains have a few roots of 1 to 3 KB; who sends more than this is none. */
+export const mostBundleBytes = 1024 * 1024;
+const mostRedirects = 3;
+
+/** Why something is not the address of a bundle endpoint; undefined for one that is. */
+export function endpointProblem(url: string): string | undefined {
+  if (!URL.canParse(url)) return 'is no URL';
+  const { protocol, username, password } = new URL(url);
+  if (protocol !== 'https:') return 'is not https';
+  return username === '' && password === '' ? undefined : 'has a user in it';
+}
+
+/**
+ * @returns the bundle as text
+ * @throws Error with what to tell people
+ */
+export async function fetchBundle(url: string, { timeoutMs, signal, ca }: BundleFetch): Promise<string> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const either = AbortSignal.any([signal, timeout]);
+  try {
+    let at = url;
+    for (let redirects = 0; ; redirects++) {
+      const answer = await askOnce(at, either, ca);
+      if ('text' in answer) return answer.text;
+      if (redirects === mostRedirects) throw new Error(`the endpoint redirects more than ${mostRedirects} times`);
+      at = answer.location;
+    }
+  } catch (error) {
+    if (timeout.aborted) throw new Error(`no answer within ${timeoutMs} ms`);
+    throw error;
+  }
+}
+
+type Answer = { readonly text: string } | { readonly location: string };
+
+function askOnce(url: string, signal: AbortSignal, ca: string | undefined): Promise<Answer> {
+  const problem = endpointProblem(url);
+  if (problem !== undefined) return Promise.reject(new Error(`the address ${problem}`));
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const headers = { accept: 'application/json', 'accept-encoding': 'identity' };
+  // A connection of its own: what is kept open for minutes is an end that nobody looks at.
+  const request = get(url, {
+    agent: false,
+    headers,
+    signal,
+    ...(isAddress(url) && { servername: '' }),
+    ...(ca !== undefined && { ca }),
+  });
+  request.on('error', reject);
+  request.on('response', (response) => {
+    readAnswer(response, url)
+      .then(resolve, reject)
+      .finally(() => request.destroy());
+  });
+  return promise;
+}
+
+/** TLS names hosts and no addresses (RFC 6066 §3); the certificate is held against the address all the same. */
+function isAddress(url: string): boolean {
+  return isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) !== 0;
+}
+
+async function readAnswer(response: IncomingMessage, url: string): Promise<Answer> {
+  const { statusCode = 0, headers } = response;
+  if ([301, 302, 303, 307, 308].includes(statusCode)) return { location: redirection(headers.location, url) };
+  if (statusCode !== 200) throw new Error(`the answer is HTTP status ${statusCode}`);
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw new Error('the answer is compressed');
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > mostBundleBytes) throw new Error(`the answer is longer than ${mostBundleBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return { text: Buffer.concat(chunks).toString('utf8') };
+}
+
+/** What is configured is asked again each time: another place counts for this one answer (§5.2.1.4). */
+function redirection(location: string | undefined, url: string): string {
+  if (location === undefined || !URL.canParse(location, url)) throw new Error('the endpoint redirects to nowhere');
+  const target = new URL(location, url).href;
+  const problem = endpointProblem(target);
+  if (problem !== undefined) throw new Error(`the endpoint redirects to an address that ${problem}`);
+  return target;
+}

@@ -1,0 +1,113 @@
+/**
+ * The bundle of a trust domain as its endpoint serves it: a JWK set with a certificate in each entry (spiffe/spiffe
+ * standards/SPIFFE_Trust_Domain_and_Bundle.md §4, X509-SVID.md §6). It does not say whose it is: the trust domain is
+ * configured beside the address, never read from what comes.
+ */
+import { messageOf } from '../runtime/errors.ts';
+import { type Certificate, readCertificate } from './certificate.ts';
+import { issuerProblem, nameOf, timeProblem } from './certificate-path.ts';
+import { parseSpiffeId } from './spiffe-id.ts';
+
+export interface SpiffeBundle {
+  /** Authorities that count now; at least one. */
+  readonly roots: readonly Certificate[];
+  /** Grows with each change; undefined: the publisher does not count. */
+  readonly sequence: number | undefined;
+  /** How often the publisher would be asked; undefined: it does not say. */
+  readonly refreshHintSeconds: number | undefined;
+  /** Entries that count for nothing, and why. */
+  readonly passedOver: readonly string[];
+}
+
+export class BundleError extends Error {
+  override readonly name = 'BundleError';
+}
+
+/** More than any trust domain has, while its roots follow each other. */
+const mostEntries = 100;
+
+/**
+ * Reads a bundle. Entries for other purposes are no concern; an entry of a certificate that cannot be read makes the whole of no
+ * use, for the one that was lost may be the one that signs.
+ *
+ * @param trustDomains whose workloads the roots are to sign for: a root that names another is not taken
+ * @throws BundleError for what is no bundle, and for one without an authority that counts now
+ */
+export function readSpiffeBundle(text: string, trustDomains: readonly string[], at: Date): SpiffeBundle {
+  const { keys, spiffe_sequence, spiffe_refresh_hint } = parsed(text);
+  const roots = new Map<string, Certificate>();
+  const passedOver: string[] = [];
+  keys.forEach((key, i) => {
+    const root = certificateIn(key, i);
+    if (root === undefined) return;
+    const problem = issuerProblem(root) ?? timeProblem(root, at) ?? ownerProblem(root, trustDomains);
+    if (problem === undefined) roots.set(root.sha256, root);
+    else passedOver.push(`keys[${i}]: ${nameOf(root)} ${problem}`);
+  });
+  if (roots.size === 0) {
+    const why = passedOver.length === 0 ? 'there is no entry for x509-svid' : passedOver.join('; ');
+    throw new BundleError(`the bundle has no root that counts: ${why}`);
+  }
+  return {
+    roots: [...roots.values()],
+    sequence: wholeNumber('spiffe_sequence', spiffe_sequence),
+    refreshHintSeconds: wholeNumber('spiffe_refresh_hint', spiffe_refresh_hint),
+    passedOver,
+  };
+}
+
+interface JwkSet {
+  readonly keys: readonly unknown[];
+  readonly spiffe_sequence?: unknown;
+  readonly spiffe_refresh_hint?: unknown;
+}
+
+function parsed(text: string): JwkSet {
+  let set: unknown;
+  try {
+    set = JSON.parse(text);
+  } catch {
+    throw new BundleError('the answer is no JSON');
+  }
+  if (!isObject(set) || !Array.isArray(set.keys)) throw new BundleError('the answer is no JSON Web Key Set');
+  if (set.keys.length > mostEntries) throw new BundleError(`the bundle has more than ${mostEntries} entries`);
+  return { ...set, keys: set.keys };
+}
+
+/** Undefined: the entry is for something else, or has no certificate (X509-SVID.md §6.2). Of several the first counts. */
+function certificateIn(key: unknown, i: number): Certificate | undefined {
+  if (!isObject(key) || typeof key.kty !== 'string' || key.use !== 'x509-svid' || !Array.isArray(key.x5c))
+    return undefined;
+  const [first] = key.x5c as unknown[];
+  if (first === undefined) return undefined;
+  try {
+    if (typeof first !== 'string' || !/^[A-Za-z0-9+/]+={0,2}$/.test(first)) throw new BundleError('is not base64');
+    return readCertificate(new Uint8Array(Buffer.from(first, 'base64')));
+  } catch (error) {
+    throw new BundleError(`keys[${i}].x5c[0] ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/**
+ * Why a root is not one of these trust domains'. It may say of which one it is (X509-SVID.md §3.2); one that says nothing is whose it
+ * is configured to be.
+ */
+export function ownerProblem({ alternativeNames }: Certificate, trustDomains: readonly string[]): string | undefined {
+  for (const uri of alternativeNames?.uris ?? []) {
+    const id = parseSpiffeId(uri);
+    if ('problem' in id) return `names ${JSON.stringify(uri)}, which ${id.problem}`;
+    if (id.path !== '') return `names the workload ${uri}`;
+    if (!trustDomains.includes(id.trustDomain)) return `is of the trust domain ${id.trustDomain}`;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function wholeNumber(name: string, value: unknown): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
+  throw new BundleError(`${name} is ${JSON.stringify(value)}; it must be a whole number`);
+}

@@ -1,0 +1,81 @@
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { readCertificate } from './certificate.ts';
+import { type Issuer, issueIntermediate, issueLeaf, issueRoot } from './issue.ts';
+import { TrustBundle } from './trust-bundle.ts';
+import { TrustPools } from './trust-pools.ts';
+
+const now = new Date();
+const life = (until: number) => ({
+  notBefore: new Date(now.getTime() - 60_000),
+  notAfter: new Date(now.getTime() + until),
+});
+const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+
+function rootOf(commonName: string): Issuer {
+  const privateKey = newKey();
+  return {
+    privateKey,
+    certificate: readCertificate(issueRoot(privateKey, { organization: 'test', commonName }, life(60_000))),
+  };
+}
+
+function below(issuer: Issuer): Issuer {
+  const privateKey = newKey();
+  const subject = { organization: 'test', commonName: 'between' };
+  const der = issueIntermediate(issuer, createPublicKey(privateKey), subject, life(60_000));
+  return { privateKey, certificate: readCertificate(der) };
+}
+
+const leaf = (issuer: Issuer, trustDomain: string, until = 60_000): Uint8Array =>
+  issueLeaf(
+    issuer,
+    createPublicKey(newKey()),
+    { uris: [`spiffe://${trustDomain}/ns/a/sa/b`], dns: [], ips: [] },
+    life(until),
+  );
+
+const [mine, theirs, third] = ['mine', 'theirs', 'third'].map(rootOf) as [Issuer, Issuer, Issuer];
+const own = new TrustBundle('shop.test', [mine.certificate]);
+const pools = new TrustPools(
+  own,
+  new Map([
+    ['old.test', [theirs.certificate]],
+    ['older.test', [third.certificate]],
+  ]),
+);
+const taken = (...chain: Uint8Array[]): boolean => pools.isOfAlias(chain, now);
+
+describe('a root of an alias', () => {
+  it('signs for this alias', () => {
+    expect(taken(leaf(theirs, 'old.test'))).toBe(true);
+    const between = below(theirs);
+    expect(taken(leaf(between, 'old.test'), between.certificate.der)).toBe(true);
+  });
+
+  it.each([
+    ['the mesh itself', 'shop.test'],
+    ['another alias', 'older.test'],
+    ['a trust domain that is nobody here', 'bank.test'],
+  ])('does not sign for %s', (_, trustDomain) => {
+    expect(taken(leaf(theirs, trustDomain))).toBe(false);
+    const between = below(theirs);
+    expect(taken(leaf(between, trustDomain), between.certificate.der, theirs.certificate.der)).toBe(false);
+  });
+});
+
+describe('a chain', () => {
+  const client = { uris: ['spiffe://old.test/ns/a/sa/b', 'spiffe://shop.test/ns/a/sa/b'], dns: [], ips: [] };
+  it.each([
+    ['that is empty', []],
+    ['of something else than certificates', [Buffer.from('none')]],
+    ['that has ended', [leaf(theirs, 'old.test', -1_500)]],
+    ['of a root that nobody knows, with the same name', [leaf(rootOf('theirs'), 'old.test')]],
+    ['whose intermediate is missing', [leaf(below(theirs), 'old.test')]],
+    ['of two identities', [issueLeaf(theirs, createPublicKey(newKey()), client, life(60_000))]],
+    ['of an authority alone', [theirs.certificate.der]],
+    ['of a root of the mesh, which is for TLS to judge', [leaf(mine, 'shop.test')]],
+  ])('%s is refused', (_, chain) => {
+    expect(taken(...chain)).toBe(false);
+  });
+});

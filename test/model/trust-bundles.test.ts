@@ -1,0 +1,215 @@
+/** Roots that the mesh configuration names by an address, as the statecharts have them fetched (machines/discovery/trust-bundle{,s}.machine.ts). */
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import type { BundleAnswer, TrustBundleInput } from '../../machines/discovery/trust-bundle.machine.ts';
+import { TraceChecker } from '../../src/debugger/check/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { DiscoveryWorld } from '../simulation/discovery-world.ts';
+import { replayDifference } from '../simulation/replayed.ts';
+
+const secondMs = 1_000;
+const minuteMs = 60 * secondMs;
+const serving = 'at work.operating.serving';
+const spire: TrustBundleInput = { endpoint: 'https://spire.test/', trustDomains: ['shop.test'] };
+const other: TrustBundleInput = { endpoint: 'https://other.test/', trustDomains: ['old.test'] };
+
+const bundle = (version: string, sequence: number | null = null, refreshMs: number | null = null): BundleAnswer => ({
+  outcome: 'fetched',
+  version,
+  sequence,
+  refreshMs,
+});
+const failing = (reason = 'no'): BundleAnswer => ({ outcome: 'failed', reason });
+
+/** Another file's worlds are not this one's to judge. */
+beforeAll(() => {
+  DiscoveryWorld.made.splice(0);
+});
+
+afterAll(() => {
+  const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
+  const begun = new Map<string, number>();
+  for (const world of DiscoveryWorld.made.splice(0)) {
+    expect(world.failed).toBeUndefined();
+    const checker = new TraceChecker(diagrams);
+    for (const record of world.records) checker.feed(record);
+    const report = checker.report();
+    // Some tests have an effect with a bug, and no diagram speaks of bugs.
+    const departures = report.departures.filter(
+      ({ message }) => !/^xstate\.error\.actor\.(endpoints|fetching|recalling)$/.test(message.type),
+    );
+    expect(departures).toEqual([]);
+    for (const { file, started } of report.diagrams) begun.set(file, (begun.get(file) ?? 0) + started);
+    expect(replayDifference(world.records, discoveryMachine)).toBe('');
+  }
+  // The check is worth nothing if these diagrams were about nothing.
+  const ours = [...begun].filter(([file]) => /trust-bundles?\.mmd$/.test(file));
+  expect(ours.map(([, started]) => started > 0)).toEqual([true, true]);
+});
+
+/** The times at which an endpoint was asked, counted from the first. */
+function askedAt(world: DiscoveryWorld, { endpoint }: TrustBundleInput): number[] {
+  const times = world.askedForBundles.flatMap((one) => (one.endpoint === endpoint ? [one.at] : []));
+  return times.map((time) => time - times[0]!);
+}
+
+const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> => {
+  const world = new DiscoveryWorld({}, { endpoints: [spire], ...script });
+  await world.settle();
+  expect(world.state()).toBe(serving);
+  return world;
+};
+
+const inForce = (world: DiscoveryWorld): string[] => world.adoptedBundles.map(({ version }) => version);
+
+describe('at the start', () => {
+  it('nobody waits for an endpoint, and one that keeps silent is asked once', async () => {
+    const world = await given({});
+    await world.pass(60 * minuteMs);
+    // The effect has the limit: it answers that there was no answer.
+    expect(askedAt(world, spire)).toEqual([0]);
+    expect(inForce(world)).toEqual([]);
+  });
+
+  it('what was fetched before the restart counts before the endpoint has answered', async () => {
+    const world = await given({ keptBundles: { [spire.endpoint]: bundle('kept', 7) } });
+    expect(inForce(world)).toEqual(['kept']);
+    expect(world.published).toBe(1);
+    expect(askedAt(world, spire)).toEqual([0]);
+  });
+
+  it('what was kept and is of no use any more counts for nothing, and the endpoint is asked', async () => {
+    const world = await given({
+      keptBundles: { [spire.endpoint]: failing('has ended') },
+      bundles: { [spire.endpoint]: bundle('one') },
+    });
+    expect(inForce(world)).toEqual(['one']);
+  });
+
+  it('what was kept is no excuse for an older one: its number counts on', async () => {
+    const world = await given({
+      keptBundles: { [spire.endpoint]: bundle('kept', 7) },
+      bundles: { [spire.endpoint]: bundle('replayed', 6) },
+    });
+    expect(inForce(world)).toEqual(['kept']);
+    expect(world.events('trust-bundle.failed')).toMatchObject([
+      { version: 'kept', reason: 'the bundle is older than the one in force: spiffe_sequence 6 after 7' },
+    ]);
+  });
+});
+
+describe('an endpoint that answers', () => {
+  it('is asked every five minutes, and agents are told of other roots only', async () => {
+    const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
+    await world.pass(5 * minuteMs);
+    expect(world.published).toBe(1);
+    world.bundles[spire.endpoint] = bundle('two');
+    await world.pass(5 * minuteMs);
+    expect(askedAt(world, spire)).toEqual([0, 5 * minuteMs, 10 * minuteMs]);
+    expect(inForce(world)).toEqual(['one', 'two']);
+    expect(world.published).toBe(2);
+  });
+
+  it.each([
+    [60 * secondMs, 60 * secondMs],
+    [0, 30 * secondMs],
+    [1, 30 * secondMs],
+    [86_400 * secondMs, 60 * minuteMs],
+    [Number.MAX_SAFE_INTEGER, 60 * minuteMs],
+  ])('that would be asked each %i ms is asked each %i ms', async (hint, interval) => {
+    const world = await given({ bundles: { [spire.endpoint]: bundle('one', null, hint) } });
+    await world.pass(interval - 1);
+    expect(askedAt(world, spire)).toEqual([0]);
+    await world.pass(1);
+    expect(askedAt(world, spire)).toEqual([0, interval]);
+  });
+
+  it('with an older bundle is passed over, with the same number or none it is heard', async () => {
+    const world = await given({ bundles: { [spire.endpoint]: bundle('five', 5) } });
+    for (const next of [
+      bundle('four', 4),
+      bundle('also five', 5),
+      bundle('uncounted'),
+      bundle('one', 1),
+      bundle('zero', 0),
+    ]) {
+      world.bundles[spire.endpoint] = next;
+      await world.pass(5 * minuteMs);
+    }
+    // A publisher that stopped counting begins anew.
+    expect(inForce(world)).toEqual(['five', 'also five', 'uncounted', 'one']);
+  });
+});
+
+describe('an endpoint that fails', () => {
+  it('is asked after 5 s, 10, 20, up to five minutes while there is no bundle', async () => {
+    const world = await given({ bundles: { [spire.endpoint]: failing() } });
+    await world.pass(20 * minuteMs);
+    const times = askedAt(world, spire);
+    const rests = times.slice(1).map((at, index) => (at - times[index]!) / secondMs);
+    expect(rests.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
+    expect(inForce(world)).toEqual([]);
+  });
+
+  it('costs nobody the last good bundle, and is asked no more often than it would have been', async () => {
+    const world = await given({ bundles: { [spire.endpoint]: bundle('one', 3, minuteMs) } });
+    world.bundles[spire.endpoint] = failing('huge');
+    await world.pass(10 * minuteMs);
+    const times = askedAt(world, spire);
+    expect(times).toEqual(times.map((_, index) => index * minuteMs));
+    expect(inForce(world)).toEqual(['one']);
+    expect(world.events('trust-bundle.failed')[0]).toEqual({
+      type: 'trust-bundle.failed',
+      endpoint: spire.endpoint,
+      version: 'one',
+      reason: 'huge',
+    });
+    world.bundles[spire.endpoint] = bundle('two', 4);
+    await world.pass(minuteMs);
+    expect(inForce(world)).toEqual(['one', 'two']);
+  });
+
+  it('for a fault of ours is asked again as well', async () => {
+    const world = await given({ bundles: { [spire.endpoint]: new Error('a bug') } });
+    world.bundles[spire.endpoint] = bundle('one');
+    await world.pass(5 * secondMs);
+    expect(inForce(world)).toEqual(['one']);
+  });
+});
+
+describe('the mesh configuration', () => {
+  it('may name other endpoints: these are asked, those that went are not any more', async () => {
+    const world = await given({ bundles: { [spire.endpoint]: bundle('one'), [other.endpoint]: bundle('o') } });
+    world.endpoints = [other];
+    await world.changeSources(['fs://config']);
+    expect(inForce(world)).toEqual(['one', 'o']);
+    await world.pass(60 * minuteMs);
+    expect(askedAt(world, spire)).toEqual([0]);
+    expect(askedAt(world, other)).toHaveLength(13);
+  });
+
+  it('may say that an endpoint counts for others: it is asked anew', async () => {
+    const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
+    world.endpoints = [{ ...spire, trustDomains: ['old.test'] }];
+    await world.changeSources(['fs://config']);
+    expect(world.askedForBundles.map(({ trustDomains }) => trustDomains)).toEqual([['shop.test'], ['old.test']]);
+  });
+
+  it('that cannot be looked at, for a fault of ours, costs nothing that is there', async () => {
+    const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
+    world.endpoints = new Error('a bug');
+    await world.changeSources(['fs://config']);
+    await world.pass(5 * minuteMs);
+    expect(askedAt(world, spire)).toEqual([0, 5 * minuteMs]);
+    expect(world.state()).toBe(serving);
+  });
+});
+
+it('the stop ends all of it', async () => {
+  const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
+  world.signal();
+  await world.settle();
+  expect(world.running()).toEqual([]);
+});
