@@ -103,6 +103,42 @@ describe('imports', () => {
   });
 });
 
+/** Files of one name stand for one thing in rooms that are alike; elsewhere a name says which file is meant. */
+const namesakes: readonly (readonly [why: string, rooms: RegExp])[] = [
+  ['the way into a room', /\/(index|build)\.ts$/],
+  ['the two sides, and what they share', /^machines\//],
+  ['a command of the program', /^src\/cli\/commands\//],
+  ['a kind of object', /^src\/model\/kinds\//],
+  [
+    "the parts of Envoy's resources, and their patches",
+    /^src\/networking\/(clusters|endpoints|listeners|routes|patches|authentication)\//,
+  ],
+];
+
+/** `src/agent/…/x.ts` beside `machines/agent/x.ts`: the effects of what the chart has by that name. */
+function isEffectOf(file: string): boolean {
+  const [, side = ''] = /^src\/(agent|discovery)\//.exec(file) ?? [];
+  return known.has(`machines/${side}/${posix.basename(file)}`);
+}
+
+/** For a file's name that is there twice: all but one are where they may be. */
+function namedTwice(all: readonly string[]): string[] {
+  const byName = Map.groupBy(all, (file) => posix.basename(file));
+  return [...byName.values()]
+    .filter(
+      (some) => some.filter((file) => !isEffectOf(file) && !namesakes.some(([, rooms]) => rooms.test(file))).length > 1,
+    )
+    .flat();
+}
+
+test('a name of a file means one thing', () => {
+  expect(namedTwice(['src/a/merge.ts', 'src/b/merge.ts', 'src/c/x.ts', 'machines/x.ts'])).toEqual([
+    'src/a/merge.ts',
+    'src/b/merge.ts',
+  ]);
+  expect(namedTwice(files.filter((file) => !file.startsWith('visualize/')))).toEqual([]);
+});
+
 /** A folder that has no README of its own is in a row or sentence of the one above it, as `name/`. */
 function isIntroduced(folder: string): boolean {
   const readmeOf = (of: string): string => join(packageRoot(), of, 'README.md');

@@ -4,7 +4,7 @@ import { Attributes, CertificationRequest, CertificationRequestInfo } from '@pec
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { Attribute, Extension, Extensions, Name, SubjectPublicKeyInfo } from '@peculiar/asn1-x509';
 import { messageOf } from '../runtime/errors.ts';
-import { alternativeNamesExtension } from './extensions.ts';
+import { alternativeNamesExtension } from './certificate-extensions.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, isSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 

@@ -16,7 +16,6 @@ import {
   Version,
 } from '@peculiar/asn1-x509';
 import type { Certificate } from './certificate.ts';
-import * as der from './der.ts';
 import {
   alternativeNamesExtension,
   authorityExtensions,
@@ -27,7 +26,8 @@ import {
   leafExtensions,
   type Names,
   subjectKeyExtension,
-} from './extensions.ts';
+} from './certificate-extensions.ts';
+import * as der from './der.ts';
 import { pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, signatureOf } from './signature-algorithm.ts';
 

@@ -7,10 +7,10 @@ import { execa } from 'execa';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { cleanupCommands } from './cleanup.ts';
 import type { Interception, IpFamily } from './interception.ts';
-import { routeCommands, routeRemovals } from './routes.ts';
+import type { InterceptionOrder } from './interception-settings.ts';
+import { routeCommands, routeRemovals } from './ip-routes.ts';
 import { type CommandLine, commandText, isBuiltIn, programOf, restoreText, ruleCommands } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
-import type { InterceptionOrder } from './settings.ts';
 
 export interface Finished {
   readonly exitCode: number;

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { dryRunText } from './apply.ts';
 import type { SaidFlags } from './flags.ts';
-import { resolveInterception } from './settings.ts';
+import { resolveInterception } from './interception-settings.ts';
 
 const resolvConf =
   'search a.b\nnameserver 10.0.0.10\n  nameserver fd00::10 # second\nnameserver fe80::1%eth0\n#nameserver 9.9.9.9\n';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
-import type { InterceptionOrder } from './settings.ts';
+import type { InterceptionOrder } from './interception-settings.ts';
 
 const betweenTriesMs = 1_000;
 const byFamily = {

@@ -4,7 +4,7 @@ import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
 import type { Bounds } from '../../src/simulation/agent/exploration-bounds.ts';
 import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';
-import { nobodyForgotten } from '../../src/simulation/agent/invariants/ending.ts';
+import { nobodyForgotten } from '../../src/simulation/agent/invariants/exits.ts';
 import { sized } from '../harness/size-of-run.ts';
 
 vi.setConfig({ testTimeout: 900_000 });

@@ -23,7 +23,7 @@ import {
   nobodyForgotten,
   nobodyLeftBehind,
   stopEnds,
-} from '../../src/simulation/agent/invariants/ending.ts';
+} from '../../src/simulation/agent/invariants/exits.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import {
   doomedIsReplaced,

@@ -16,7 +16,7 @@ import type { TraceSink } from '../../src/runtime/trace/trace.ts';
 import { traceFile } from '../../src/runtime/trace/trace-file.ts';
 import { type AgentMachines, agentMachines } from '../../src/simulation/agent/exploration-effects.ts';
 import { givingUpPasses, noChartFails, triggersAreApplied } from '../../src/simulation/agent/invariants/converging.ts';
-import { agentEndsForAReason } from '../../src/simulation/agent/invariants/ending.ts';
+import { agentEndsForAReason } from '../../src/simulation/agent/invariants/exits.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import {
   noSignalToDrainingParent,

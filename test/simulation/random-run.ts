@@ -10,7 +10,7 @@ import type { TraceSink } from '../../src/runtime/trace/trace.ts';
 import type { ScriptedAgent } from '../../src/simulation/agent/exploration-effects.ts';
 import { invariants as allInvariants } from '../../src/simulation/agent/invariants/all.ts';
 import { givingUpPasses } from '../../src/simulation/agent/invariants/converging.ts';
-import { agentEndsForAReason } from '../../src/simulation/agent/invariants/ending.ts';
+import { agentEndsForAReason } from '../../src/simulation/agent/invariants/exits.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import { doomedIsReplaced, replacedHasItsTime, servingIsKept } from '../../src/simulation/agent/invariants/keeping.ts';
 import { take } from './random-happening.ts';

@@ -50,7 +50,7 @@ const v3 = 'V3';
 const controlPlaneCluster = 'xds-grpc';
 const adminCluster = 'prometheus_stats';
 const agentCluster = 'agent';
-/** What listeners and clusters of the control plane name (src/networking/messages/config-source.ts). */
+/** What listeners and clusters of the control plane name (src/networking/messages/config-source-message.ts). */
 const secretCluster = 'sds-grpc';
 const noLimit = 2_147_483_647;
 

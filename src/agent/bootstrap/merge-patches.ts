@@ -5,7 +5,7 @@
 import { fromBinary, type JsonObject, type JsonValue, type Message, toBinary, toJson } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeForgiving, envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { merged } from '../../networking/patches/merge.ts';
+import { merged } from '../../networking/patches/merge-messages.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 
 const bootstrapMessage = 'envoy.config.bootstrap.v3.Bootstrap';

@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { messageOf } from '../../runtime/errors.ts';
-import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem.ts';
+import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
 
 /** Names under which a certificate and its key lie beside each other (spec/agent.md §3.1). */
 const pairs: readonly (readonly [certificate: string, key: string])[] = [

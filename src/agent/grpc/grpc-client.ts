@@ -13,8 +13,8 @@ import {
   TLSSocket,
 } from 'node:tls';
 import { messageOf } from '../../runtime/errors.ts';
+import { GrpcError, statusOf } from './call-status.ts';
 import { FrameReader, frameHeadBytes, frameOf } from './grpc-frames.ts';
-import { GrpcError, statusOf } from './grpc-status.ts';
 
 export interface GrpcTarget {
   /** `localAddress`: that the connection comes from; the system chooses one unless it is said. */

@@ -1,5 +1,5 @@
 /** Messages of gRPC in a stream of bytes: a flag, a length, then so many bytes. */
-import { GrpcError } from './grpc-status.ts';
+import { GrpcError } from './call-status.ts';
 
 export const frameHeadBytes = 5;
 

@@ -11,7 +11,7 @@ import {
 } from 'node:http2';
 import { connect } from 'node:net';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import { type GrpcCode, trailersOf } from './grpc-status.ts';
+import { type GrpcCode, trailersOf } from './call-status.ts';
 
 /** Takes each call of one method; it must not throw. */
 export type GrpcMethod = (call: ServerCall) => void;

@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
+import type { GrpcError } from './call-status.ts';
 import { GrpcConnection, whenEnded } from './grpc-client.ts';
 import { GrpcSocketServer, type ServerCall } from './grpc-server.ts';
-import type { GrpcError } from './grpc-status.ts';
 
 const ends: (() => unknown)[] = [];
 afterEach(() => {

@@ -1,6 +1,6 @@
 /** Sets of roots, compared by their certificates: order, line ends and comments make no other set (spec/identity.md §5). */
 import { createHash, X509Certificate } from 'node:crypto';
-import { isCertificate, pemBlocks } from './pem.ts';
+import { isCertificate, pemBlocks } from './pem-file.ts';
 
 /** The certificates of a text, one each; what is none is left out. */
 export function certificatesIn(content: Buffer): string[] {

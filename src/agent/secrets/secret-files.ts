@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { messageOf } from '../../runtime/errors.ts';
 import { readSmallFile } from '../certificates/certificate-reading.ts';
 import type { KeyPair } from '../identity/control-plane-credentials.ts';
-import { isCertificate, isEncrypted, isPrivateKey, pemBlocks } from '../identity/pem.ts';
+import { isCertificate, isEncrypted, isPrivateKey, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
 export class SecretFileError extends Error {

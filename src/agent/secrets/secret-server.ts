@@ -10,9 +10,9 @@ import { secretType } from '../../../machines/discovery/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { Logger } from '../../runtime/output/log.ts';
+import { GrpcError } from '../grpc/call-status.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { GrpcSocketServer, type ServerCall } from '../grpc/grpc-server.ts';
-import { GrpcError } from '../grpc/grpc-status.ts';
 import { readSecretRequest, SecretRequestError, secretResponse } from './sds-messages.ts';
 import type { SecretVault } from './secret-vault.ts';
 

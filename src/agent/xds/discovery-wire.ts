@@ -3,7 +3,7 @@
  * subscriptions. Both protocols have a response's type in field 4 and its nonce in field 5.
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { grpcCodes } from '../grpc/grpc-status.ts';
+import { grpcCodes } from '../grpc/call-status.ts';
 import { fieldIn, fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
 
 export type Protocol = 'sotw' | 'delta';

@@ -1,7 +1,7 @@
 /** Envoy's end of a stream: tells when it is gone, and ends it when told to. */
 import { fromCallback } from 'xstate';
 import type { DownstreamClosed, DownstreamEnd } from '../../../machines/agent/xds-protocol.ts';
-import { type GrpcCode, grpcCodes } from '../grpc/grpc-status.ts';
+import { type GrpcCode, grpcCodes } from '../grpc/call-status.ts';
 import type { XdsActivity } from './xds-activity.ts';
 import type { XdsStreams } from './xds-streams.ts';
 

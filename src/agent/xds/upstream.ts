@@ -7,8 +7,8 @@ import { nameTableType, proxyConfigType } from '../../../machines/discovery/ads-
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
+import { GrpcError } from '../grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, type GrpcConnectionLimits, whenEnded } from '../grpc/grpc-client.ts';
-import { GrpcError } from '../grpc/grpc-status.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
 import { certificatesIn, hashesOf, hashOfRoots } from '../identity/root-set.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';

@@ -27,10 +27,10 @@ import {
   DeltaDiscoveryResponseSchema,
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
+import type { GrpcError } from '../grpc/call-status.ts';
 import { GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
 import { FrameReader, frameOf } from '../grpc/grpc-frames.ts';
 import { ServerCall } from '../grpc/grpc-server.ts';
-import type { GrpcError } from '../grpc/grpc-status.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 import { ToldRoots } from '../identity/told-roots.ts';
 import { methods } from './discovery-wire.ts';

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { Command, Option } from 'commander';
 import { applyInterception, removeInterception, type Terminal } from '../../iptables/apply.ts';
 import { type FlagName, type InterceptionFlag, interceptionFlags, type SaidFlags } from '../../iptables/flags.ts';
-import { type InterceptionOrder, resolveInterception } from '../../iptables/settings.ts';
+import { type InterceptionOrder, resolveInterception } from '../../iptables/interception-settings.ts';
 import { validateInterception } from '../../iptables/validation.ts';
 import { ChartpilotError, explainError, messageOf } from '../../runtime/errors.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';

@@ -4,7 +4,7 @@
  */
 import type { ActorLogic, AnyActorRef, AnyEventObject, Snapshot } from 'xstate';
 import type { CallbackActorLogic, PromiseActorLogic } from 'xstate/actors';
-import { relay } from '../../runtime/actors/relay.ts';
+import { relay } from '../../runtime/actors/relay-event.ts';
 
 /** A running effect, as the world sees it. */
 export interface Running<Input> {

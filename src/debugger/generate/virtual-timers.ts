@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate';
-import { relay } from '../../runtime/actors/relay.ts';
+import { relay } from '../../runtime/actors/relay-event.ts';
 import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 

@@ -7,7 +7,7 @@ import {
   createActor,
   type InspectionEvent,
 } from 'xstate';
-import { relay } from '../../runtime/actors/relay.ts';
+import { relay } from '../../runtime/actors/relay-event.ts';
 import { actorName } from '../../runtime/trace/known-actors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import { isMachine } from '../../runtime/trace/statechart.ts';

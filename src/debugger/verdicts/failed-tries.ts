@@ -2,7 +2,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { failedStart, gaveUp } from '../../runtime/verdicts/ending.ts';
 import { count, spoken, text } from '../../runtime/verdicts/words.ts';
 import { StateTags } from '../trace/state-tags.ts';
-import { isRootEnd } from './ending.ts';
+import { isRootEnd } from './program-end.ts';
 import { Serving, servingEvents } from './serving.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 

@@ -2,11 +2,11 @@
 import { messageOf } from '../../runtime/errors.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ProgramRun, ProgramRuns } from '../trace/program-runs.ts';
-import { endingRule } from './ending.ts';
 import { failedTriesRule } from './failed-tries.ts';
 import { lostServingRule } from './lost-serving.ts';
+import { endingRule } from './program-end.ts';
 import { pushRule } from './push.ts';
-import { refusedRule } from './refused.ts';
+import { refusedRule } from './refusals.ts';
 import { restartRule } from './restart.ts';
 import type { BrokenRule, RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 

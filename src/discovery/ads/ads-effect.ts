@@ -2,7 +2,7 @@
 import type { ServerCredentials } from '@grpc/grpc-js';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { AdsOrder, ProxiesServe, ProxyReport, XdsPort } from '../../../machines/discovery/protocol.ts';
-import { relay } from '../../runtime/actors/relay.ts';
+import { relay } from '../../runtime/actors/relay-event.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { faultLog } from '../../runtime/fences/uncaught.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';

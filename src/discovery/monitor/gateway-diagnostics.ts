@@ -1,6 +1,6 @@
 /** What of Gateway objects is not in force at a connected gateway, and why (spec/discovery.md §8.7, §9.2). */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
-import { mergeGateways } from '../../networking/gateway/merge.ts';
+import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
 import type { FindDiagnostics, ServedProxy } from './find-diagnostics.ts';

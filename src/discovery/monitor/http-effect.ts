@@ -1,7 +1,7 @@
 /** The effect of `discovery/http`: probes, metrics and debug pages. */
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { HttpOrder, OperatorOrder } from '../../../machines/discovery/protocol.ts';
-import { relay } from '../../runtime/actors/relay.ts';
+import { relay } from '../../runtime/actors/relay-event.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { Profiler, profilingPath } from '../../runtime/profiler.ts';
 import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';

@@ -1,6 +1,6 @@
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
-import { type KubernetesDelta, KubernetesServices } from '../../model/services/kubernetes/kubernetes-registry.ts';
-import type { KubernetesOptions } from '../../model/services/kubernetes/options.ts';
+import type { KubernetesOptions } from '../../model/services/kubernetes/kubernetes-options.ts';
+import { type KubernetesDelta, KubernetesServices } from '../../model/services/kubernetes/kubernetes-services.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
 import { ObjectRegistry } from './object-registry.ts';
 import type { XdsUpdater } from './registry.ts';

@@ -5,7 +5,7 @@ import { type Config, configKeyOf, parseConfigKey } from '../../model/config/con
 import { isIpAddress } from '../../model/fields/names.ts';
 import { EndpointShards, type ServiceName, type ServiceShards } from '../../model/services/endpoint-shards.ts';
 import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
-import { kubernetesServiceKinds } from '../../model/services/kubernetes/kubernetes-registry.ts';
+import { kubernetesServiceKinds } from '../../model/services/kubernetes/kubernetes-services.ts';
 import { gatewaysOfNetworks, NetworkGateways, resolvedGateways } from '../../model/services/network-gateways.ts';
 import type { ObjectChange } from '../../model/services/registry-delta.ts';
 import {

@@ -5,8 +5,8 @@ import { cidrRange } from '../messages/address.ts';
 import type { Init } from '../messages/init.ts';
 import { type MetadataMatch, requestPrincipalMatchers } from './claim-matchers.ts';
 import { asksForRequests, type FieldPair, matchable } from './field-pairs.ts';
+import { underAllDomains } from './principal-trust-domains.ts';
 import { regexMatcher, regexOf, type TextMatcher, textMatcher } from './text-matcher.ts';
-import { underAllDomains } from './trust-domains.ts';
 
 export type Principal = Init<typeof PrincipalSchema>;
 

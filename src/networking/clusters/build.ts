@@ -6,7 +6,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
 import { servicesByHost } from '../../model/services/services-within.ts';
-import { mergeGateways } from '../gateway/merge.ts';
+import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';

@@ -9,7 +9,7 @@ import type { Features } from '../../model/mesh/features.ts';
 import { isHeadless } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
-import { adsConfigSource } from '../messages/config-source.ts';
+import { adsConfigSource } from '../messages/config-source-message.ts';
 import { lookupFamily } from '../messages/dns-family.ts';
 import type { Init } from '../messages/init.ts';
 import { duration } from '../messages/protobuf-duration.ts';

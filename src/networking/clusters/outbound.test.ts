@@ -7,7 +7,7 @@ import {
   Cluster_DiscoveryType as Type,
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { buildClusters } from './build.ts';
-import { withDnsJitter } from './dns-options.ts';
+import { withDnsJitter } from './dns-lookup.ts';
 
 function clusters(yaml: string, node: GivenNode = {}): Map<string, Cluster> {
   const { context } = givenMesh(yaml);

@@ -21,7 +21,7 @@ import { type EffectivePolicy, effectivePolicy, localityOrdering, subsetOf } fro
 import { automaticMutualTls, endpointsAsSecured } from '../traffic/upstream-mutual-tls.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
 import { type Discovery, discoveryOf, dnsFields, edsFields, originalDestinationFields } from './discovery-type.ts';
-import { dnsResolver, withDnsJitter } from './dns-options.ts';
+import { dnsResolver, withDnsJitter } from './dns-lookup.ts';
 import { commonLbConfig, loadBalancing } from './load-balancing.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { withProxyProtocol } from './proxy-protocol.ts';

@@ -4,7 +4,7 @@ import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { TypedExtension } from '../messages/any.ts';
-import { adsSecret } from '../messages/config-source.ts';
+import { adsSecret } from '../messages/config-source-message.ts';
 import { fileCertificateSecret, fileRootSecret } from '../messages/file-secret.ts';
 import { tlsParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';

@@ -6,7 +6,7 @@ import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Service } from '../../model/services/service.ts';
 import { type TypedExtension, typedExtension } from '../messages/any.ts';
-import { agentSecret } from '../messages/config-source.ts';
+import { agentSecret } from '../messages/config-source-message.ts';
 import type { Init } from '../messages/init.ts';
 import { tlsParameters, workloadClientParameters } from '../messages/tls-parameters.ts';
 import { publicTls } from './public-tls.ts';

@@ -13,7 +13,7 @@ import {
 } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { Endpoint } from '../../model/services/service.ts';
 import { socketAddress } from '../messages/address.ts';
-import { type LocalityGroup, type LocalityOrder, localityGroups, weightOf } from './locality.ts';
+import { type LocalityGroup, type LocalityOrder, localityGroups, weightOf } from './locality-groups.ts';
 
 /** @param endpoints already selected for the cluster; none make an empty assignment, which is a valid answer. */
 export function loadAssignment(

@@ -3,7 +3,7 @@
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { NetworkGateway, NetworkGateways } from '../../model/services/network-gateways.ts';
 import type { Endpoint } from '../../model/services/service.ts';
-import { weightOf } from './locality.ts';
+import { weightOf } from './locality-groups.ts';
 
 export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;

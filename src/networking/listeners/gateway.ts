@@ -19,8 +19,8 @@ import {
   gatewayOrigin,
   isPassthrough,
   mergeGateways,
-} from '../gateway/merge.ts';
-import { takenServices } from '../gateway/virtual-hosts.ts';
+} from '../gateway/merge-gateways.ts';
+import { takenServices } from '../gateway/server-hosts.ts';
 import type { ConnectionContext, ProxyContext } from '../inputs/connection-context.ts';
 import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../inputs/message-origin.ts';
 import { policyKeys } from '../inputs/policies.ts';

@@ -8,14 +8,14 @@ import {
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 import { type TypedExtension, typedExtension } from '../messages/any.ts';
-import { adsConfigSource } from '../messages/config-source.ts';
+import { adsConfigSource } from '../messages/config-source-message.ts';
 import type { Init } from '../messages/init.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { accessLogs } from './access-log.ts';
+import { tracingFields } from './hcm-tracing.ts';
 import type { HttpConnectionManagerOptions } from './http-filters/contributor.ts';
 import { httpFilters } from './http-filters/index.ts';
 import { requestHeaders } from './request-headers.ts';
-import { tracingFields } from './tracing.ts';
 
 type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
 

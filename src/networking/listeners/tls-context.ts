@@ -11,7 +11,7 @@ import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import { type CommonTlsInit, file, subjectAltNames, type ValidationInit } from '../clusters/tls-socket.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import { typedExtension } from '../messages/any.ts';
-import { adsSecret, agentSecret } from '../messages/config-source.ts';
+import { adsSecret, agentSecret } from '../messages/config-source-message.ts';
 import { fileCertificateSecret, fileRootSecret } from '../messages/file-secret.ts';
 import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';

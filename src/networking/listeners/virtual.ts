@@ -13,8 +13,8 @@ import { type ConnectionContext, clientContext, type ProxyContext } from '../inp
 import { sidecarOrigin, withOrigins } from '../inputs/message-origin.ts';
 import { wildcardAddress } from '../messages/address.ts';
 import { duration } from '../messages/protobuf-duration.ts';
-import { routeConfiguration } from '../routes/configuration.ts';
 import { fallbackHost } from '../routes/fallback.ts';
+import { routeConfiguration } from '../routes/route-configuration.ts';
 import { fallbackCluster } from '../traffic/outbound-fallback.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { blackHoleCluster, virtualInboundListener, virtualOutboundListener } from '../traffic/resource-names.ts';

@@ -1,6 +1,6 @@
 /** Names of the secrets that the agent makes of files, which Envoy asks it for instead of reading them (§8.2, tls row). */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import { agentFileSecret } from './config-source.ts';
+import { agentFileSecret } from './config-source-message.ts';
 
 /** A certificate chain and its key. */
 export function fileCertificateSecret(certificate: string, key: string): SdsSecretConfig {

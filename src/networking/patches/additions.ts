@@ -3,7 +3,7 @@ import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { configKeyOf } from '../../model/config/config.ts';
 import { withOrigins } from '../inputs/message-origin.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
-import { PatchFailure } from './merge.ts';
+import { PatchFailure } from './merge-messages.ts';
 import { type HeldPatch, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 

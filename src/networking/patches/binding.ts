@@ -2,7 +2,7 @@
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isUnboundOption, unboundOption } from '../listeners/unbound.ts';
-import { shallowCopy } from './merge.ts';
+import { shallowCopy } from './merge-messages.ts';
 
 /**
  * With the socket option of unbound listeners, or without it. The very same listener if it is right already, or internal:

@@ -10,7 +10,7 @@ import { patchValue } from '../../model/kinds/envoy-filter.value.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { Resource } from '../messages/resource.ts';
-import { merged, PatchFailure } from './merge.ts';
+import { merged, PatchFailure } from './merge-messages.ts';
 import { type HeldPatch, type PatchSet, patchSetOf } from './patch-set.ts';
 import { attempt } from './status.ts';
 

@@ -11,7 +11,7 @@ import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isCalled, isPacked, packedIn, patchedFilters } from './filters.ts';
 import { httpConnectionManagerType, patchedManager } from './http-connection-manager.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
-import { shallowCopy } from './merge.ts';
+import { shallowCopy } from './merge-messages.ts';
 import { type HeldPatch, isMerge } from './patch-set.ts';
 import { patchedInlineRoutes } from './routes.ts';
 

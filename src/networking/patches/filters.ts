@@ -6,7 +6,7 @@ import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { currentFilterName } from '../../model/kinds/envoy-filter.rules.ts';
 import { listsOf } from './in-turn.ts';
-import { merged, PatchFailure, shallowCopy } from './merge.ts';
+import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
 import { type HeldPatch, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 

@@ -1,7 +1,7 @@
 /** What patches do to one message, whatever it is a message of. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
-import { type ListMerge, merged } from './merge.ts';
+import { type ListMerge, merged } from './merge-messages.ts';
 import { type HeldPatch, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 

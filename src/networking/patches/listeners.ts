@@ -18,7 +18,7 @@ import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts'
 import { patchedFilters } from './filters.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';
-import { shallowCopy } from './merge.ts';
+import { shallowCopy } from './merge-messages.ts';
 import {
   type HeldPatch,
   isForPlace,

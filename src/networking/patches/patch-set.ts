@@ -11,7 +11,7 @@ import type { NodeType } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Origin } from '../inputs/message-origin.ts';
-import { PatchFailure } from './merge.ts';
+import { PatchFailure } from './merge-messages.ts';
 
 /** Where in a proxy something is patched. */
 export type PlaceContext = Exclude<PatchContext, 'ANY'>;

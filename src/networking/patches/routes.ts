@@ -6,7 +6,7 @@ import { sameItems } from '../../model/collections/same-items.ts';
 import { configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { mergeGateways } from '../gateway/merge.ts';
+import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { PartBlock } from '../messages/part-block.ts';
 import { Encodable, Resource, ResourceOfParts } from '../messages/resource.ts';
 import { virtualHostsField } from '../routes/route-plan.ts';
@@ -14,7 +14,7 @@ import type { VirtualHostPart } from '../routes/virtual-host-part.ts';
 import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
-import { merged, shallowCopy } from './merge.ts';
+import { merged, shallowCopy } from './merge-messages.ts';
 import { type HeldPatch, isForPlace, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 import {

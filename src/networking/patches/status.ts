@@ -3,7 +3,7 @@
  * that is written anew begins anew.
  */
 import type { EnvoyPatch } from '../../model/kinds/envoy-filter.ts';
-import { PatchFailure } from './merge.ts';
+import { PatchFailure } from './merge-messages.ts';
 import type { HeldPatch } from './patch-set.ts';
 
 export interface PatchStatus {

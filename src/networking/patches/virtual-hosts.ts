@@ -10,7 +10,7 @@ import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { keyOfFirst } from './keyed-patches.ts';
-import { PatchFailure, shallowCopy } from './merge.ts';
+import { PatchFailure, shallowCopy } from './merge-messages.ts';
 import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 

@@ -1,7 +1,7 @@
 /** RDS: the route configurations that a proxy asks for by name (spec/discovery.md §7.3, §8.5, §8.7). */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { mergeGateways } from '../gateway/merge.ts';
+import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import type { Encodable, Resource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';

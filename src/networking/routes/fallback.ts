@@ -5,7 +5,7 @@ import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import type { Reach } from '../traffic/reach.ts';
-import { virtualHost } from './configuration.ts';
+import { virtualHost } from './route-configuration.ts';
 
 /** Goes nowhere, or where the policy sends what is not described. */
 export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: Reach): VirtualHost {

@@ -9,15 +9,21 @@ import { byAge, type ConfigKey, compareText, configKeyOf } from '../../model/con
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
-import { dnsName, type GatewayServer, gatewayName, gatewayOrigin, type MergedGateways } from '../gateway/merge.ts';
-import { takenServices } from '../gateway/virtual-hosts.ts';
+import {
+  dnsName,
+  type GatewayServer,
+  gatewayName,
+  gatewayOrigin,
+  type MergedGateways,
+} from '../gateway/merge-gateways.ts';
+import { takenServices } from '../gateway/server-hosts.ts';
 import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
-import { routeConfiguration, virtualHost } from './configuration.ts';
 import { isCatchAll } from './match.ts';
 import { virtualServiceRoutes } from './route.ts';
+import { routeConfiguration, virtualHost } from './route-configuration.ts';
 
 /** The configuration of a name; one without virtual hosts when its gateway is gone. */
 export function gatewayRoutes(

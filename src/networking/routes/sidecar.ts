@@ -15,8 +15,8 @@ import { type Encodable, type Resource, ResourceOfParts } from '../messages/reso
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import { type Reach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
-import { routeConfiguration } from './configuration.ts';
 import { fallbackHost } from './fallback.ts';
+import { routeConfiguration } from './route-configuration.ts';
 import { type RoutePlan, routePlan, routePlanAhead, virtualHostsField } from './route-plan.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
 import { routesPart, VirtualHostPart } from './virtual-host-part.ts';

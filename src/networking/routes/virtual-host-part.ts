@@ -10,7 +10,7 @@ import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import type { NamedPart } from '../messages/part-block.ts';
 import { Encodable } from '../messages/resource.ts';
 import { wireForm } from '../messages/wire-form.ts';
-import { virtualHost } from './configuration.ts';
+import { virtualHost } from './route-configuration.ts';
 
 /** All of a virtual host but its name and domains: encoded once, however many hosts have these routes. */
 export function routesPart(routes: Route[], origins: readonly Origin[]): Encodable {

@@ -11,7 +11,7 @@ import { serviceKey } from '../../model/services/service.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import { hasIstioExtensions } from '../messages/istio-extensions.ts';
 import { chosenLogs, meshLog } from './access-logging.ts';
-import { reportsMetrics } from './metrics.ts';
+import { reportsMetrics } from './metrics-in-force.ts';
 import type { Side } from './mode.ts';
 import { type ProviderCluster, providerCluster } from './provider-cluster.ts';
 import { chosenTracing, type TracingChoice } from './tracing.ts';

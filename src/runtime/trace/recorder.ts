@@ -2,8 +2,8 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { messageOf } from '../errors.ts';
 import { doneWith, KnownActors } from './known-actors.ts';
+import { recordAction } from './records/action.ts';
 import { recordDelivery } from './records/delivery.ts';
-import { recordAction } from './records/effect.ts';
 import { EndRecords } from './records/end.ts';
 import type { Recording } from './records/record-context.ts';
 import { recordSpawn } from './records/spawn.ts';

@@ -4,7 +4,7 @@ import type { PushToClient, StreamReport } from '../../../machines/discovery/ads
 import type { ProxyReport } from '../../../machines/discovery/protocol.ts';
 import { report } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
-import { relay } from '../../runtime/actors/relay.ts';
+import { relay } from '../../runtime/actors/relay-event.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import type { ClientState } from './discovery-client.ts';
 import {

@@ -6,7 +6,7 @@ import type { BuildInput } from './discovery-charts.ts';
 import { changedContents, keysOf, type MeshEvent } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
 import type { PushWorldState } from './discovery-state.ts';
-import { everything, union } from './discovery-wire.ts';
+import { everything, union } from './wire-record.ts';
 
 const slow = { registry: 'Slow/one', revision: '' };
 

@@ -12,7 +12,7 @@ import type { Contents } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
 import type { PushWorldState } from './discovery-state.ts';
 import { answer, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
-import { afterRequest, afterResponse } from './discovery-wire.ts';
+import { afterRequest, afterResponse } from './wire-record.ts';
 
 /** What happens on a stream. */
 interface StreamHappening {

@@ -8,7 +8,7 @@ import { type MeshContext, typesToPush } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
 import type { PushWorldState } from './discovery-state.ts';
 import type { PushStreams } from './discovery-streams.ts';
-import { everything } from './discovery-wire.ts';
+import { everything } from './wire-record.ts';
 
 export class PushTurns {
   readonly #moment: PushMoment;

@@ -6,7 +6,7 @@ import type { KubernetesService, KubernetesServicePort } from '../../kinds/kuber
 import { isSelected } from '../label-match.ts';
 import type { Port, Resolution, Service, ServiceAttributes } from '../service.ts';
 import { exportSet } from '../visibility.ts';
-import type { KubernetesOptions } from './options.ts';
+import type { KubernetesOptions } from './kubernetes-options.ts';
 
 export const nodeSelectorAnnotation = 'traffic.istio.io/nodeSelector';
 

@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { HttpRouteObject, ParentReference } from '../../kinds/gateway-api/http-route.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
-import { type HttpListener, isTakenByNarrower, type KnownGateway } from './listeners.ts';
+import { type HttpListener, isTakenByNarrower, type KnownGateway } from './gateway-listeners.ts';
 import { namedListeners } from './named-listeners.ts';
 import type { Surroundings } from './surroundings.ts';
 

@@ -1,7 +1,7 @@
 /** The listeners that a route may name, found by section, by port and by hostname (the Gateway API's ParentReference). */
 import { HostIndex } from '../../fields/host-index.ts';
 import { hostIntersection } from '../../fields/hostname.ts';
-import type { HttpListener } from './listeners.ts';
+import type { HttpListener } from './gateway-listeners.ts';
 
 export interface SharedHosts {
   readonly listener: HttpListener;

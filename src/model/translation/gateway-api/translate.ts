@@ -4,8 +4,8 @@ import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import { keying } from '../translated-objects.ts';
 import { attaching } from './attachments.ts';
+import { gatewayOf, type KnownGateway, knownGateway } from './gateway-listeners.ts';
 import { gatewayVirtualServices } from './gateway-routes.ts';
-import { gatewayOf, type KnownGateway, knownGateway } from './listeners.ts';
 import { serviceVirtualServices } from './service-routes.ts';
 import { type Sources, Surroundings } from './surroundings.ts';
 

@@ -2,7 +2,7 @@
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import { extensionName, pluginsOf, type WasmPhase } from '../../extensions/wasm-plugins.ts';
-import { adsConfigSource } from '../../messages/config-source.ts';
+import { adsConfigSource } from '../../messages/config-source-message.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 
 const typeUrls = [WasmSchema, RBACSchema].map(({ typeName }) => `type.googleapis.com/${typeName}`);

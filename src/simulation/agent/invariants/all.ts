@@ -1,5 +1,5 @@
 import { noChartFails, triggersAreApplied } from './converging.ts';
-import { agentEndsForAReason, nobodyForgotten, nobodyLeftBehind, stopEnds } from './ending.ts';
+import { agentEndsForAReason, nobodyForgotten, nobodyLeftBehind, stopEnds } from './exits.ts';
 import type { Invariant } from './invariant.ts';
 import {
   doomedIsReplaced,

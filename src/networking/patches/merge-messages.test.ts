@@ -3,7 +3,7 @@ import { anyPack, StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { type ListMerge, merged, mergedPacked, PatchFailure } from './merge.ts';
+import { type ListMerge, merged, mergedPacked, PatchFailure } from './merge-messages.ts';
 
 const registry = envoyApi();
 const socket = (fields: object, name = 'tls'): JsonValue => ({

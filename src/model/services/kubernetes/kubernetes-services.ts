@@ -27,8 +27,8 @@ import {
 import { convertService, hasSelector, nodeSelectorOf } from './convert-service.ts';
 import { isDiscovered } from './discovery-namespaces.ts';
 import { KubernetesLookup, type SelectingService, targetPortOf } from './kubernetes-lookup.ts';
+import type { KubernetesOptions } from './kubernetes-options.ts';
 import { ClusterNetworks } from './networks.ts';
-import type { KubernetesOptions } from './options.ts';
 import { nodeLocality } from './pod-workload.ts';
 import { Pods } from './pods.ts';
 import { ServiceSlices } from './service-slices.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
+import { type InterceptionOrder, nameServers, resolveInterception } from './interception-settings.ts';
 import { interceptionRules } from './rules.ts';
-import { type InterceptionOrder, nameServers, resolveInterception } from './settings.ts';
 
 interface Around {
   readonly addresses?: readonly string[];

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { ServiceTarget } from '../../model/services/service.ts';
-import { type MergedGateways, mergeGateways } from './merge.ts';
+import { type MergedGateways, mergeGateways } from './merge-gateways.ts';
 
 function gateway(name: string, servers: string): string {
   return `

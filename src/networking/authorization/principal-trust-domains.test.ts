@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
-import { underAllDomains } from './trust-domains.ts';
+import { underAllDomains } from './principal-trust-domains.ts';
 
 const domains = ['td1', 'td2'];
 

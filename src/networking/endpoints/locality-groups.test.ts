@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Endpoint } from '../../model/services/service.ts';
 import type { LocalityOrdering } from '../traffic/traffic-policy.ts';
-import { localityGroups, localityMatches } from './locality.ts';
+import { localityGroups, localityMatches } from './locality-groups.ts';
 
 function endpoint(locality: string, more: Partial<Endpoint> = {}): Endpoint {
   return {
