@@ -21,6 +21,7 @@ import { XdsActivity } from '../../src/agent/xds/xds-activity.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
 import { adminInterfaces, envoyBinary, temporaryScratch, testFlags } from '../fixtures/real-envoy.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { Control, type StandInProcess, standInBinary } from '../stand-in/control.ts';
 import { NotShown } from './driver.ts';
 import { awaited, type End, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
@@ -36,8 +37,14 @@ interface Kind {
 
 /** Long enough that no stand-in is sent away by its child before a test says so. */
 const standInParentShutdownMs = 60_000;
-/** A process starts in half a second, on a busy machine in two; an admin interface that does not answer is given 5 s. */
-const limits = { obedient: { ms: 6_000 }, real: { ms: 8_000 } };
+/**
+ * A process starts in half a second, on a busy machine in two; an admin interface that does not answer is given 5 s. What a daily run
+ * waits for can come, and a machine that does twenty other things has its time; at length some of it is waited for in vain.
+ */
+const limits = sized({
+  short: { obedient: { ms: 30_000 }, real: { ms: 30_000 } },
+  full: { obedient: { ms: 6_000 }, real: { ms: 8_000 } },
+});
 
 const limitOf = ({ obeys }: Kind): Limit => (obeys ? limits.obedient : limits.real);
 
