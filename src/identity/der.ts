@@ -53,6 +53,17 @@ export function time(date: Date): Buffer {
     : element(0x18, Buffer.from(`${digits}Z`));
 }
 
+/** The content of a text of ASCII characters. @throws RangeError for others */
+export function ia5(text: string): Buffer {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) throw new RangeError('is not ASCII');
+  return Buffer.from(text, 'latin1');
+}
+
+/** An extension of a certificate (RFC 5280 §4.1): what is not critical does not say so. */
+export function extension(identifier: Uint8Array, isCritical: boolean, value: Uint8Array): Buffer {
+  return sequence(identifier, ...(isCritical ? [boolean(true)] : []), octetString(value));
+}
+
 /** `[n]` with its content inside. */
 export const explicit = (number: number, content: Uint8Array): Buffer => element(0xa0 | number, content);
 /** `[n]` in place of the content's own tag, for content that is not constructed. */

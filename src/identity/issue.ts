@@ -99,7 +99,8 @@ export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, li
     lifetime,
     extensions: [
       ...fixedExtensionsOf(publicKey),
-      ...encodedAll([alternativeNamesExtension(names, true), subjectKeyExtension(keyIdOf(spki))]),
+      alternativeNamesOf(names),
+      der.extension(subjectKeyIdentifier, false, der.octetString(keyIdOf(spki))),
       ...issuerKeyOf(issuer),
     ],
   });
@@ -187,6 +188,16 @@ function identifierDerOf(key: KeyObject): Uint8Array {
   const encoded = new Uint8Array(AsnConvert.serialize(identifierOf(algorithm)));
   identifiers.set(algorithm.id, encoded);
   return encoded;
+}
+
+const subjectKeyIdentifier = der.objectIdentifier('2.5.29.14');
+const subjectAltName = der.objectIdentifier('2.5.29.17');
+
+/** Workloads have URIs alone, by the thousands; what hosts have is written by the schema. */
+function alternativeNamesOf(names: Names): Uint8Array {
+  const { uris, dns, ips } = names;
+  if (dns.length > 0 || ips.length > 0) return encodedAll([alternativeNamesExtension(names, true)])[0]!;
+  return der.extension(subjectAltName, true, der.sequence(...uris.map((uri) => der.implicit(6, der.ia5(uri)))));
 }
 
 const fixedExtensions = new Map<string, readonly Uint8Array[]>();

@@ -1,0 +1,133 @@
+/** Each way in which a leaf may be another than was wanted, by a leaf that is so. */
+import { execFileSync } from 'node:child_process';
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { readCertificate, readCertificates } from './certificate.ts';
+import { type Issuer, issueIntermediate, issueLeaf, issueRoot } from './issue.ts';
+import { LeafCheck } from './leaf-check.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'leaf-check-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const lifetime = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
+const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+
+function rootOf(commonName: string): Issuer {
+  const privateKey = newKey();
+  const der = issueRoot(privateKey, { organization: 'shop', commonName }, lifetime);
+  return { privateKey, certificate: readCertificate(der) };
+}
+
+const issuer = rootOf('one');
+const privateKey = newKey();
+const key = createPublicKey(privateKey);
+const wanted = { key, uri, lifetime };
+const names = (...uris: string[]) => ({ uris, dns: [], ips: [] });
+const good = (): Uint8Array => issueLeaf(issuer, key, names(uri), lifetime);
+const later = (date: Date): Date => new Date(date.getTime() + 1_000);
+
+/** One that has judged the kind already, so that OpenSSL's reading alone can find something. */
+function practised(): LeafCheck {
+  const check = new LeafCheck(issuer);
+  check.serialNumberOf(good(), wanted);
+  return check;
+}
+
+it('tells the serial number of what was wanted', () => {
+  const der = good();
+  expect(practised().serialNumberOf(der, wanted)).toBe(readCertificate(der).serialNumber);
+});
+
+describe('a leaf', () => {
+  it.each<readonly [string, () => Uint8Array, RegExp]>([
+    ['of another name', () => issueLeaf(issuer, key, names(`${uri}s`), lifetime), /has other names/],
+    ['of two names', () => issueLeaf(issuer, key, names(uri, `${uri}s`), lifetime), /has other names/],
+    [
+      'of a host beside it',
+      () => issueLeaf(issuer, key, { uris: [uri], dns: ['a.b'], ips: [] }, lifetime),
+      /has other names/,
+    ],
+    ['of no name', () => issueLeaf(issuer, key, names(), lifetime), /has other names/],
+    ['for another key', () => issueLeaf(issuer, createPublicKey(newKey()), names(uri), lifetime), /is for another key/],
+    [
+      'that begins later',
+      () => issueLeaf(issuer, key, names(uri), { ...lifetime, notBefore: later(lifetime.notBefore) }),
+      /another beginning/,
+    ],
+    [
+      'that lasts longer',
+      () => issueLeaf(issuer, key, names(uri), { ...lifetime, notAfter: later(lifetime.notAfter) }),
+      /another end/,
+    ],
+    ['of another issuer', () => issueLeaf(rootOf('two'), key, names(uri), lifetime), /is of another issuer/],
+    [
+      'of an issuer of the same name',
+      () => issueLeaf(rootOf('one'), key, names(uri), lifetime),
+      /is of another issuer/,
+    ],
+    [
+      'that may sign',
+      () => issueIntermediate(issuer, key, { organization: 'a', commonName: 'b' }, lifetime),
+      /authority/,
+    ],
+    ['with something after its end', () => Buffer.concat([good(), Buffer.of(0)]), /bytes after its end/],
+  ])('%s is not handed out, late or early', (_, made, reason) => {
+    expect(() => practised().serialNumberOf(made(), wanted)).toThrow(reason);
+    expect(() => new LeafCheck(issuer).serialNumberOf(made(), wanted)).toThrow(reason);
+  });
+
+  it('that is damaged is not handed out', () => {
+    expect(() => practised().serialNumberOf(good().subarray(0, -20), wanted)).toThrow();
+  });
+});
+
+describe('what OpenSSL does not show', () => {
+  /** By OpenSSL, which makes what it is told; signed by itself, so it is its own issuer. */
+  function made(
+    changes: Record<string, string>,
+    subject = '/',
+  ): { der: Uint8Array; wanted: typeof wanted; check: LeafCheck } {
+    const extensions = {
+      subjectAltName: `critical,URI:${uri}`,
+      keyUsage: 'critical,digitalSignature',
+      extendedKeyUsage: 'serverAuth,clientAuth',
+      basicConstraints: 'critical,CA:FALSE',
+      ...changes,
+    };
+    const lines = Object.entries(extensions).map(([name, value]) => `${name}=${value}`);
+    const [config, keyFile] = [join(directory, 'config'), join(directory, 'key')];
+    writeFileSync(config, ['[req]', 'distinguished_name=dn', 'x509_extensions=x', '[dn]', '[x]', ...lines].join('\n'));
+    writeFileSync(keyFile, privateKey.export({ format: 'pem', type: 'pkcs8' }));
+    const parts = ['req', '-x509', '-config', config, '-key', keyFile, '-subj', subject];
+    const [certificate] = readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }));
+    const { der, notBefore, notAfter } = certificate!;
+    const ofItself = { ...issuer, certificate: certificate! };
+    return { der, wanted: { ...wanted, lifetime: { notBefore, notAfter } }, check: new LeafCheck(ofItself) };
+  }
+  it('is not all that is looked at: both readers see what both can', () => {
+    const { der, wanted: asked, check } = made({ extendedKeyUsage: 'serverAuth' });
+    expect(() => check.serialNumberOf(der, asked)).toThrow(/(is not for servers and clients both.*){2}/);
+    const named = made({}, '/CN=cart');
+    expect(() => named.check.serialNumberOf(named.der, named.wanted)).toThrow(/it has a subject/);
+  });
+
+  const isOfAnother = /is of another issuer$/;
+
+  it.each([
+    ['names that are not critical', { subjectAltName: `URI:${uri}` }, /not critical beside an empty subject/],
+    ['a usage that is not critical', { keyUsage: 'digitalSignature' }, /key usage that is not critical/],
+    ['a usage that no leaf may have', { keyUsage: 'critical,digitalSignature,cRLSign' }, /is for cRLSign/],
+  ])('is seen in the first of a kind: %s', (_, changes, reason) => {
+    const { der, wanted: asked, check } = made(changes);
+    expect(() => check.serialNumberOf(der, asked)).toThrow(reason);
+    // And in the next, as long as none was good.
+    expect(() => check.serialNumberOf(der, asked)).toThrow(reason);
+    // The rest of it is as it should be, but that no leaf is its own issuer.
+    const { der: fine, wanted: same, check: other } = made({});
+    expect(() => other.serialNumberOf(fine, same)).toThrow(isOfAnother);
+  });
+});

@@ -1,0 +1,74 @@
+/**
+ * Whether a leaf is what was to be made, by another reader than what wrote it: OpenSSL reads what differs from leaf to leaf. What it
+ * does not show (which extensions are critical, for what a key may be used) is the same bytes in every leaf of an issuer and a kind of
+ * key; our own judge reads it in the first of them, and now and then in others. That judge costs as much as all the rest of a signature.
+ */
+import { type KeyObject, X509Certificate } from 'node:crypto';
+import { readCertificate } from './certificate.ts';
+import type { Issuer, Lifetime } from './issue.ts';
+import { svidProblems } from './x509-svid.ts';
+
+export interface WantedLeaf {
+  readonly key: KeyObject;
+  /** The only name. */
+  readonly uri: string;
+  readonly lifetime: Lifetime;
+}
+
+const serverAndClient = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
+/** Of so many leaves of a kind one is read as a whole, the first of all. */
+const wholeOf = 100;
+
+/** For the leaves of one issuer. */
+export class LeafCheck {
+  readonly #issuer: Issuer;
+  /** How many there were, by kind of key. */
+  readonly #counts = new Map<string, number>();
+
+  constructor(issuer: Issuer) {
+    this.#issuer = issuer;
+  }
+
+  /**
+   * @returns its serial number, as OpenSSL writes it
+   * @throws CertificateError for what is no certificate; Error for one that is not the one that was wanted
+   */
+  serialNumberOf(der: Uint8Array, wanted: WantedLeaf): string {
+    const x509 = new X509Certificate(der);
+    const problems = [...this.#differences(x509, der, wanted), ...this.#problemsOfKind(der, wanted.key)];
+    if (problems.length > 0) throw new Error(`what was made is not what was asked for: it ${problems.join(', ')}`);
+    return x509.serialNumber;
+  }
+
+  #differences(x509: X509Certificate, der: Uint8Array, { key, uri, lifetime }: WantedLeaf): string[] {
+    const { certificate } = this.#issuer;
+    const holds: readonly (readonly [string, boolean])[] = [
+      ['has bytes after its end', x509.raw.length === der.length],
+      ['has a subject', (x509.subject ?? '') === ''],
+      ['has other names', x509.subjectAltName === `URI:${uri}`],
+      ['is for another key', x509.publicKey.equals(key)],
+      ['has another beginning', isSameSecond(x509.validFromDate, lifetime.notBefore)],
+      ['has another end', isSameSecond(x509.validToDate, lifetime.notAfter)],
+      ['is the certificate of an authority', !x509.ca],
+      [
+        'is not for servers and clients both',
+        serverAndClient.every((usage) => x509.keyUsage?.includes(usage) === true),
+      ],
+      ['is of another issuer', x509.checkIssued(certificate.x509)],
+    ];
+    return holds.filter(([, holdsTrue]) => !holdsTrue).map(([what]) => what);
+  }
+
+  #problemsOfKind(der: Uint8Array, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): readonly string[] {
+    const kind = `${asymmetricKeyType} ${asymmetricKeyDetails?.namedCurve ?? ''}`;
+    const count = this.#counts.get(kind) ?? 0;
+    const problems = count % wholeOf === 0 ? svidProblems(readCertificate(der)) : [];
+    // Where one is no good, the next is read as a whole again.
+    if (problems.length === 0) this.#counts.set(kind, count + 1);
+    return problems;
+  }
+}
+
+function isSameSecond(one: Date, other: Date): boolean {
+  return Math.floor(one.getTime() / 1_000) === Math.floor(other.getTime() / 1_000);
+}
