@@ -27,7 +27,7 @@ const sides: readonly Side[] = [
   {
     name: 'pilot-agent',
     program: 'agent',
-    protocols: ['protocol.ts', 'dns-protocol.ts', 'secrets-protocol.ts', 'xds-protocol.ts'],
+    protocols: ['protocol.ts', 'dns-protocol.ts', 'secrets-protocol.ts', 'succession-protocol.ts', 'xds-protocol.ts'],
     catalogue: ofAgent,
     inner: ['readiness.settled'],
   },

@@ -1,6 +1,6 @@
 /**
- * What an agent leaves for the one after it: which Envoys it has started and what it thought of them. Killed, it leaves them running, and the
- * next agent of the same container takes them over. Pure.
+ * What an agent leaves for the one after it: which Envoys it has started and what it thought of them. Killed, or giving way to a newer one, it
+ * leaves them running, and the next agent of the same container takes them over. Pure.
  */
 import type { Desired, EpochRecord } from './epoch-record.ts';
 import type { RestartDecided } from './protocol.ts';
@@ -28,6 +28,13 @@ export interface AdoptedEpoch extends EpochRecord {
 export interface Adoption extends Omit<KeptKnowledge, 'epochs' | 'desired'> {
   desired: Desired;
   epochs: AdoptedEpoch[];
+}
+
+/** The base ids of an agent. `adoption`: Envoys that an agent before this one has started, and that outlived it, under these. */
+export interface ClaimedIds {
+  baseIds: number[];
+  sweptFiles: string[];
+  adoption?: Adoption;
 }
 
 type Knowing = Omit<KeptKnowledge, 'restart'> & { restart: KeptKnowledge['restart'] | undefined };

@@ -1,11 +1,12 @@
 import { and, assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
-import type { Adoption } from './adoption.ts';
+import type { Adoption, ClaimedIds } from './adoption.ts';
 import { binaryWatcherMachine } from './binary-watcher.machine.ts';
 import { bootstrapPatchesMachine } from './bootstrap-patches.machine.ts';
 import { certWatcherMachine } from './cert-watcher.machine.ts';
 import { dnsMachine } from './dns.machine.ts';
 import type { DnsFailed, DnsListening } from './dns-protocol.ts';
+import { predecessorMachine } from './predecessor.machine.ts';
 import type {
   BinaryProven,
   BinaryWithdrawn,
@@ -24,6 +25,14 @@ import { secretsMachine } from './secrets.machine.ts';
 import type { SecretsFailed, SecretsReady } from './secrets-protocol.ts';
 import { type AgentSettings, provesIdentity } from './settings.ts';
 import { statusMachine } from './status.machine.ts';
+import type {
+  SuccessionDone,
+  SuccessionDue,
+  SuccessionFailed,
+  SuccessionRefused,
+  SuccessionTaken,
+} from './succession-protocol.ts';
+import { successorMachine } from './successor.machine.ts';
 import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
 import { agentTimeline } from './timeline.ts';
 import type { XdsFailed, XdsListening } from './xds-protocol.ts';
@@ -31,13 +40,6 @@ import { xdsProxyMachine } from './xds-proxy.machine.ts';
 
 export interface AgentInput {
   settings: AgentSettings;
-}
-
-/** `adoption`: Envoys that an agent before this one has started, and that outlived it, under these base ids. */
-export interface ClaimedIds {
-  baseIds: number[];
-  sweptFiles: string[];
-  adoption?: Adoption;
 }
 
 interface AgentContext extends AgentInput {
@@ -49,14 +51,19 @@ interface AgentContext extends AgentInput {
   endIsDue: boolean;
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
+  /** Who goes on with what runs here when this agent ends: an older agent that waits, or a newer one. */
+  isAnothers: boolean;
 }
 
 export interface AgentOutput {
-  /** 0 when the agent ended as it was told to. */
+  /** 0 when the agent ended as it was told to; {@link gaveWay}. */
   exitCode: number;
   /** What to tell the person; empty after an ordered end. */
   trouble: string[];
 }
+
+/** The exit code of an agent that has ended before or after another one's time (EX_TEMPFAIL): that one goes on, or the launcher starts one. */
+export const gaveWay = 75;
 
 const endingSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
@@ -86,6 +93,28 @@ function notOpen(what: string, limitMs: number) {
     actions: { type: 'addTrouble' as const, params: { trouble: `${what} was not open in ${limitMs} ms` } },
   };
 }
+
+/** What runs is this agent's from now on. */
+const rememberTaken = [
+  {
+    type: 'rememberClaim' as const,
+    params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
+  },
+  // Another one listens when there is something to give way with again.
+  'stopPredecessor' as const,
+];
+const taken = [
+  {
+    guard: {
+      type: 'areThere' as const,
+      params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
+    },
+    target: '#agent.at work.supervising.taking over',
+    actions: rememberTaken,
+  },
+  { guard: 'mustEndByNow' as const, target: end, actions: [...rememberTaken, 'tellComplete' as const] },
+  { target: '#agent.at work.supervising', actions: rememberTaken },
+];
 
 /** What ends the agent where nothing was started that has to be drained. */
 const endings = {
@@ -128,7 +157,12 @@ export const agentMachine = setup({
       | SecretsReady
       | SecretsFailed
       | XdsListening
-      | XdsFailed,
+      | XdsFailed
+      | SuccessionTaken
+      | SuccessionRefused
+      | SuccessionDue
+      | SuccessionDone
+      | SuccessionFailed,
     children: {} as {
       signals: 'signals';
       claim: 'claimBaseIds';
@@ -141,6 +175,8 @@ export const agentMachine = setup({
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
       'binary-watcher': 'binaryWatcher';
+      predecessor: 'predecessor';
+      successor: 'successor';
     },
   },
   actors: {
@@ -148,10 +184,11 @@ export const agentMachine = setup({
     signals: callbackEffect<{ type: never }, undefined>('signals'),
     /**
      * Takes over the base ids of an agent of this container that was killed, with what runs under them; else sweeps what dead agents left behind, and
-     * takes one or two Envoy base ids that nobody on this host uses.
+     * takes one or two Envoy base ids that nobody on this host uses. None, where an older agent has them that is to give way.
      */
-    claimBaseIds: promiseEffect<ClaimedIds, undefined>('claimBaseIds'),
-    releaseBaseIds: promiseEffect<void, { baseIds: number[] }>('releaseBaseIds'),
+    claimBaseIds: promiseEffect<ClaimedIds, { succeeds: boolean }>('claimBaseIds'),
+    /** Ends what runs under them, unless that is for another agent to go on with. */
+    releaseBaseIds: promiseEffect<void, { baseIds: number[]; keeps: boolean }>('releaseBaseIds'),
     bootstrapPatches: bootstrapPatchesMachine,
     status: statusMachine,
     dns: dnsMachine,
@@ -160,6 +197,8 @@ export const agentMachine = setup({
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
     binaryWatcher: binaryWatcherMachine,
+    predecessor: predecessorMachine,
+    successor: successorMachine,
   },
   delays: {
     claimLimit: claimLimitMs,
@@ -171,20 +210,41 @@ export const agentMachine = setup({
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     /** What is told to end once more ends at once. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
+    areThere: (_, { adoption }: ClaimedIds) => adoption !== undefined,
     findsEnvoys: ({ context }) => context.adoption !== undefined,
     mayFindEnvoys: ({ context }) => context.settings.liveRestore && !context.endIsDue,
-    endIsDue: ({ context }) => context.endIsDue,
+    mustEndByNow: ({ context }) => context.endIsDue || context.trouble.length > 0,
     endIsDueAtOnce: ({ context }, { adoption }: ClaimedIds) => context.endIsDue && adoption === undefined,
     asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
     asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
-    answersDns: ({ context }) => context.settings.dns,
+    answersNames: ({ context }) => context.settings.dns,
     runsEnvoy: ({ context }) => context.settings.runsEnvoy,
     asksForPatches: ({ context }) => context.settings.runsEnvoy && context.settings.patchedBootstrap,
     areUnusable: (_, { unusable }: { unusable: string }) => unusable !== '',
     servesSecrets: ({ context }) => context.settings.identity.source !== 'nowhere',
+    succeedsAnother: ({ context }) => context.settings.succeeds,
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
   actions: {
+    spawnSuccessor: spawnChild('successor', { id: 'successor', systemId: 'successor' }),
+    /** Told once: from then on this agent ends what it has when it ends. */
+    tellComplete: enqueueActions(({ context, enqueue }) => {
+      if (!context.settings.succeeds || !context.isAnothers) return;
+      enqueue.assign({ isAnothers: false });
+      enqueue.sendTo('successor', { type: 'succession.complete' });
+    }),
+    /** Only where there is something to give way with. */
+    spawnPredecessor: enqueueActions(({ context, enqueue }) => {
+      if (!context.settings.givesWay) return;
+      enqueue.spawnChild('predecessor', { id: 'predecessor', systemId: 'predecessor' });
+    }),
+    stopPredecessor: stopChild('predecessor'),
+    beginSuccession: sendTo('predecessor', { type: 'succession.begin' }),
+    refuseSuccession: sendTo('predecessor', {
+      type: 'succession.refuse',
+      reason: 'the older agent is taking over itself, or ends',
+    }),
+    noteGivenWay: assign({ isAnothers: true }),
     rememberClaim: assign((_, { baseIds, adoption }: ClaimedIds) => ({ baseIds, adoption })),
     noteEnd: assign({ endIsDue: true }),
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
@@ -236,6 +296,7 @@ export const agentMachine = setup({
     trouble: [],
     adoption: undefined,
     endIsDue: false,
+    isAnothers: input.settings.succeeds,
   }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
@@ -258,6 +319,11 @@ export const agentMachine = setup({
     // A port that was lost is open again.
     'dns.listening': {},
     'dns.failed': {},
+    'succession.taken': {},
+    'succession.refused': {},
+    'succession.due': { actions: 'refuseSuccession' },
+    'succession.done': {},
+    'succession.failed': {},
   },
   initial: 'claiming base ids',
   states: {
@@ -266,11 +332,12 @@ export const agentMachine = setup({
       invoke: {
         id: 'claim',
         src: 'claimBaseIds',
+        input: ({ context }) => ({ succeeds: context.settings.succeeds }),
         onDone: [
           {
             guard: { type: 'endIsDueAtOnce', params: ({ event }) => event.output },
             target: 'releasing the base ids',
-            actions: { type: 'rememberClaim', params: ({ event }) => event.output },
+            actions: [{ type: 'rememberClaim', params: ({ event }) => event.output }, 'tellComplete'],
           },
           { target: 'at work', actions: { type: 'rememberClaim', params: ({ event }) => event.output } },
         ],
@@ -341,7 +408,7 @@ export const agentMachine = setup({
               on: {
                 'status.listening': [
                   { guard: 'servesSecrets', target: 'secret server' },
-                  { guard: 'answersDns', target: 'DNS port' },
+                  { guard: 'answersNames', target: 'DNS port' },
                   { target: 'xds socket' },
                 ],
               },
@@ -353,7 +420,7 @@ export const agentMachine = setup({
                 secretsLimit: notOpen('the secret server', secretsLimitMs),
               },
               on: {
-                'secrets.ready': [{ guard: 'answersDns', target: 'DNS port' }, { target: 'xds socket' }],
+                'secrets.ready': [{ guard: 'answersNames', target: 'DNS port' }, { target: 'xds socket' }],
                 'secrets.failed': failed,
               },
             },
@@ -377,12 +444,33 @@ export const agentMachine = setup({
               },
               on: {
                 'xds.listening': [
+                  { guard: 'succeedsAnother', target: 'standing by', actions: 'spawnSuccessor' },
                   { guard: 'asksForPatches', target: 'bootstrap patches' },
                   { guard: and(['runsEnvoy', 'findsEnvoys']), target: '#agent.at work.supervising.taking over' },
                   { guard: 'runsEnvoy', target: '#agent.at work.supervising' },
                   { target: '#agent.at work.without Envoy' },
                 ],
                 'xds.failed': failed,
+              },
+            },
+            'standing by': {
+              meta: {
+                waitsFor: 'the successor, which has its turn in 5 s, or the predecessor, which has an answer in 2 s',
+              },
+              description: 'An older agent decides here, and gives way to this one; or this one has given way.',
+              on: {
+                'succession.taken': taken,
+                'succession.failed': taken,
+                'succession.refused': {
+                  target: end,
+                  actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+                },
+                'succession.done': { target: end, actions: 'noteGivenWay' },
+                'signal.received': { guard: 'endsUs', actions: 'noteEnd' },
+                'quit.requested': { actions: 'noteEnd' },
+                'status.failed': {
+                  actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+                },
               },
             },
             'bootstrap patches': {
@@ -449,7 +537,10 @@ export const agentMachine = setup({
               meta: { waitsFor: 'the supervisor, which has taken over each Envoy in 10 s or fails' },
               description: 'Envoys run that another agent has started.',
               on: {
-                'epochs.adopted': [{ guard: 'endIsDue', target: 'stopping' }, { target: 'running' }],
+                'epochs.adopted': [
+                  { guard: 'mustEndByNow' as const, target: 'stopping', actions: 'tellComplete' },
+                  { target: 'running' },
+                ],
                 'signal.received': { guard: 'endsUs', actions: 'noteEnd' },
                 'quit.requested': { actions: 'noteEnd' },
                 'status.failed': {
@@ -473,7 +564,7 @@ export const agentMachine = setup({
                   actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
                 },
               },
-              entry: ['startWatcher', 'watchBinary'],
+              entry: ['tellComplete', 'startWatcher', 'watchBinary', 'spawnPredecessor'],
               exit: 'leaveBinary',
               on: {
                 'upgrade.requested': { actions: 'lookAtBinary' },
@@ -483,6 +574,7 @@ export const agentMachine = setup({
                   { guard: 'asksForNewLogs', actions: 'reopenLogs' },
                 ],
                 'quit.requested': 'stopping',
+                'succession.due': { target: '#agent.at work.preparing.standing by', actions: 'beginSuccession' },
                 'status.failed': {
                   target: 'stopping',
                   actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
@@ -510,7 +602,7 @@ export const agentMachine = setup({
       invoke: {
         id: 'release',
         src: 'releaseBaseIds',
-        input: ({ context }) => ({ baseIds: context.baseIds }),
+        input: ({ context }) => ({ baseIds: context.baseIds, keeps: context.isAnothers }),
         onDone: 'ended',
         onError: 'ended',
       },
@@ -530,5 +622,8 @@ export const agentMachine = setup({
     },
     ended: { type: 'final', tags: 'leaving' },
   },
-  output: ({ context }) => ({ exitCode: context.trouble.length === 0 ? 0 : 1, trouble: context.trouble }),
+  output: ({ context: { trouble, isAnothers } }) => ({
+    exitCode: isAnothers ? gaveWay : trouble.length === 0 ? 0 : 1,
+    trouble,
+  }),
 });

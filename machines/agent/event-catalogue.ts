@@ -7,6 +7,8 @@ import type { CatalogueRow } from '../catalogue-row.ts';
 type Diagram =
   | 'startup'
   | 'adoption'
+  | 'predecessor'
+  | 'successor'
   | 'signals'
   | 'status'
   | 'watch'
@@ -51,6 +53,38 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer patchesLimit', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
   { type: 'timer patchesPause', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
   { type: 'status.drain', from: 'agent', to: 'status', diagram: 'shutdown', seeds: [] },
+
+  // ---- an agent that gives way to a newer one
+  { type: 'succession.due', from: 'predecessor', to: 'agent', diagram: 'predecessor', seeds: [] },
+  { type: 'succession.begin', from: 'agent', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'succession.refuse', from: 'agent', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'succession.done', from: 'predecessor', to: 'agent', diagram: 'predecessor', seeds: [] },
+  { type: 'succession.failed', from: 'predecessor', to: 'agent', diagram: 'predecessor', seeds: [] },
+  { type: 'successor.ready', from: 'predecessor/link', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'successor.holds', from: 'predecessor/link', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'successor.gone', from: 'predecessor/link', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'link.failed', from: 'predecessor/link', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'successor.grant', from: 'predecessor', to: 'predecessor/link', diagram: 'predecessor', seeds: [] },
+  { type: 'successor.refuse', from: 'predecessor', to: 'predecessor/link', diagram: 'predecessor', seeds: [] },
+  { type: 'spawn', from: 'predecessor', to: 'predecessor/write', diagram: 'predecessor', seeds: [] },
+  { type: 'spawn', from: 'predecessor', to: 'predecessor/give-up', diagram: 'predecessor', seeds: [] },
+  { type: 'spawn', from: 'predecessor', to: 'predecessor/take-back', diagram: 'predecessor', seeds: [] },
+  { type: 'timer writeLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'timer giveUpLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'timer holdLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'timer takeBackLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'spawn', from: 'agent', to: 'successor', diagram: 'successor', seeds: [] },
+  { type: 'spawn', from: 'successor', to: 'successor/link', diagram: 'successor', seeds: [] },
+  { type: 'predecessor.granted', from: 'successor/link', to: 'successor', diagram: 'successor', seeds: [] },
+  { type: 'predecessor.refused', from: 'successor/link', to: 'successor', diagram: 'successor', seeds: [] },
+  { type: 'predecessor.gone', from: 'successor/link', to: 'successor', diagram: 'successor', seeds: [] },
+  { type: 'timer turnLimit', from: 'successor', to: 'successor', diagram: 'successor', seeds: [] },
+  { type: 'spawn', from: 'successor', to: 'successor/claim', diagram: 'successor', seeds: [] },
+  { type: 'timer claimLimit', from: 'successor', to: 'successor', diagram: 'successor', seeds: [] },
+  { type: 'succession.taken', from: 'successor', to: 'agent', diagram: 'successor', seeds: [] },
+  { type: 'succession.refused', from: 'successor', to: 'agent', diagram: 'successor', seeds: [] },
+  { type: 'succession.complete', from: 'agent', to: 'successor', diagram: 'successor', seeds: [] },
+  { type: 'hold.tell', from: 'successor', to: 'successor/link', diagram: 'successor', seeds: [] },
 
   // ---- whom the status port asks
   { type: 'serving.began', from: 'supervisor', to: 'status', diagram: 'startup', seeds: [] },

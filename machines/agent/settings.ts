@@ -36,6 +36,10 @@ export interface AgentSettings {
   binary: BinarySettings;
   /** Whether an agent of this container may have been killed and have left Envoys running. */
   liveRestore: boolean;
+  /** Whether a newer agent of this container may take the place of this one. */
+  givesWay: boolean;
+  /** Whether an older agent of this container is to give way to this one. */
+  succeeds: boolean;
   /** False: nobody starts an Envoy here; the agent serves applications that speak xDS themselves, until it is told to end. */
   runsEnvoy: boolean;
   /** 0: no status server. */
@@ -106,6 +110,8 @@ export const defaultSettings: AgentSettings = {
   watch: { directories: [], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 120_000 },
   binary: { path: '', first: '', watched: true, settleMs: 1_000 },
   liveRestore: false,
+  givesWay: false,
+  succeeds: false,
   runsEnvoy: true,
   statusPort: 15020,
   awaitsApplication: false,

@@ -5,8 +5,8 @@ import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { type ActorRefFrom, type AnyActorRef, fromPromise, type SnapshotFrom } from 'xstate';
-import { knowledgeOf } from '../../machines/agent/adoption.ts';
-import { type AgentOutput, agentMachine, type ClaimedIds } from '../../machines/agent/agent.machine.ts';
+import { type ClaimedIds, knowledgeOf } from '../../machines/agent/adoption.ts';
+import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { binaryWatcherMachine } from '../../machines/agent/binary-watcher.machine.ts';
 import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap-patches.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
@@ -258,7 +258,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
-      claimBaseIds: fromPromise<ClaimedIds, undefined>(() =>
+      claimBaseIds: fromPromise<ClaimedIds, { succeeds: boolean }>(() =>
         inOneLine(async () => {
           const resumed = await resumeWhatRuns(net, { runDir, admins });
           if (resumed !== undefined) return resumed;
@@ -271,7 +271,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
           return claimed;
         }),
       ),
-      releaseBaseIds: fromPromise<void, { baseIds: number[] }>(async ({ input }) => {
+      releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
         await net.table.endAll();
         net.baseIds.release(input.baseIds);
       }),

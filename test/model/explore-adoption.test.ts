@@ -35,6 +35,25 @@ test.each([
   expect(figures(result)).toEqual({ outcome: 'complete', found: undefined });
 });
 
+test.each([
+  { within: bounds(1, 0, 0), orders: ['successor'] },
+  { within: bounds(1, 0, 1), orders: ['successor'] },
+  { within: bounds(1, 1, 0), orders: ['successor'], faults: ['crash'] },
+  ...sized({
+    short: [],
+    full: [
+      // 41,763 states.
+      { within: bounds(2, 0, 0), orders: ['successor', 'hup'] },
+      { within: bounds(3, 0, 1), orders: ['successor', 'hup'] },
+      { within: bounds(2, 1, 0), orders: ['successor', 'hup'], faults: ['crash', 'kill'] },
+    ],
+  }),
+])('one that gives way, and takes back, breaks no invariant and conforms to the diagrams: $within', (run) => {
+  const { within, ...which } = run;
+  const result = explore(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).beginChecked());
+  expect(figures(result)).toEqual({ outcome: 'complete', found: undefined });
+});
+
 test('one that took over nothing would be noticed: an Envoy would have nobody who waits for its exit', () => {
   const forgetful = supervisorMachine.provide({ actions: { adoptEpochs: () => {} } });
   const machines = { supervisor: forgetful };

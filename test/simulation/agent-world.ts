@@ -560,7 +560,7 @@ export class AgentWorld {
           if (this.claimAnswer !== undefined) throw new Error(this.claimAnswer);
           return { baseIds: this.#baseIds, sweptFiles: [] as string[] };
         }),
-        releaseBaseIds: fromPromise<void, { baseIds: number[] }>(async ({ input }) => {
+        releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
           this.released = input.baseIds;
           if (this.releaseHangs) await new Promise(() => {});
           if (this.releaseAnswer !== undefined) throw new Error(this.releaseAnswer);

@@ -28,7 +28,7 @@ export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgen
   const { certWatcher, directoryWatch, status } = { ...agentMachines, ...machines };
   return scriptedAgent({ ...agentMachines, ...machines }).provide({
     actors: {
-      claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>((call) =>
+      claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, { succeeds: boolean }>((call) =>
         world(call).claiming(call.self),
       ),
       certWatcher: certWatcher.provide({

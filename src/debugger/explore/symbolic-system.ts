@@ -89,6 +89,7 @@ export class SymbolicSystem implements ActorHome {
   #timers: ReadonlyMap<string, Timer> = new Map();
   #roots: readonly AnyActorRef[] = [];
   #silences: (timer: string) => boolean = () => false;
+  #kept: ReadonlySet<string> = new Set();
   /** Machines that failed, and why. */
   #failures: readonly string[] = [];
 
@@ -132,6 +133,11 @@ export class SymbolicSystem implements ActorHome {
   /** Forgets how long timers of a killed root had run. */
   forgetKilled(names: readonly string[]): void {
     for (const name of names) if (!this.#timers.has(name)) this.#zone = this.#zone.cancel(name);
+  }
+
+  /** Of these, which are about to be cancelled, it stays known how long they had run, as of a root that is killed. */
+  keepCancelled(names: readonly string[]): void {
+    this.#kept = new Set(names);
   }
 
   /** The names of its timers. */
@@ -240,7 +246,7 @@ export class SymbolicSystem implements ActorHome {
 
   #drop(name: string): void {
     this.#timers = without(this.#timers, name);
-    this.#zone = this.#zone.cancel(name);
+    this.#zone = this.#kept.has(name) ? this.#zone.as(name, 'mark') : this.#zone.cancel(name);
   }
 
   /** `epoch-1.healthy`: as the machine calls the delay, where that is unique. */

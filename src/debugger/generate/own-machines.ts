@@ -347,6 +347,7 @@ const agentSamples: Samples = {
     { settings: { ...settings, runsEnvoy: false } },
     { settings: { ...settings, patchedBootstrap: true } },
     { settings: { ...settings, liveRestore: true } },
+    { settings: { ...settings, liveRestore: true, givesWay: true, succeeds: true } },
   ],
   events: {
     'dns.listening': [{ addresses: ['127.0.0.1'], port: 15_053 }],
@@ -359,6 +360,15 @@ const agentSamples: Samples = {
     'secrets.failed': [{ reason: 'address already in use' }],
     'xds.listening': [{ socket: '/etc/istio/proxy/XDS' }],
     'xds.failed': [{ reason: 'another agent serves it' }],
+    'succession.refused': [{ reason: 'the record could not be written' }],
+    'succession.taken': [
+      { claimed: { baseIds: [7, 8], sweptFiles: [], adoption } },
+      { claimed: { baseIds: [7, 8], sweptFiles: [] } },
+    ],
+    'succession.failed': [
+      { reason: 'it has ended', claimed: { baseIds: [7, 8], sweptFiles: [], adoption } },
+      { reason: 'it has ended', claimed: { baseIds: [7, 8], sweptFiles: [] } },
+    ],
   },
   outcomes: {
     claim: ({ context }) => [
@@ -378,6 +388,30 @@ const agentSamples: Samples = {
       { output: { unusable: 'no such listener' } },
       { error: 'a fault' },
     ],
+  },
+};
+
+const predecessorSamples: Samples = {
+  events: {
+    'successor.ready': [{ pid: 100 }],
+    'successor.gone': [{ reason: 'it has ended' }],
+    'link.failed': [{ reason: 'no space left on device' }],
+    'succession.refuse': [{ reason: 'the agent ends' }],
+  },
+  outcomes: {
+    write: [{ output: undefined }, { error: 'no space left on device' }],
+    'give-up': [{ output: undefined }, { error: 'the record is gone' }],
+    'take-back': [{ output: { baseIds: [7], sweptFiles: [], adoption } }, { error: 'another agent has the base ids' }],
+  },
+};
+
+const successorSamples: Samples = {
+  events: {
+    'predecessor.refused': [{ reason: 'the agent ends' }],
+    'predecessor.gone': [{ reason: 'it has ended' }],
+  },
+  outcomes: {
+    claim: [{ output: { baseIds: [7], sweptFiles: [], adoption } }, { error: 'another agent has the base ids' }],
   },
 };
 
@@ -484,6 +518,27 @@ export const ownMachines: readonly OwnMachine[] = [
     export: 'agentMachine',
     samples: agentSamples,
     load: async () => (await import('../../../machines/agent/agent.machine.ts')).agentMachine,
+  },
+  {
+    name: 'predecessor',
+    file: 'machines/agent/predecessor.machine.ts',
+    export: 'predecessorMachine',
+    samples: predecessorSamples,
+    load: async () => (await import('../../../machines/agent/predecessor.machine.ts')).predecessorMachine,
+  },
+  {
+    name: 'successor',
+    file: 'machines/agent/successor.machine.ts',
+    export: 'successorMachine',
+    samples: successorSamples,
+    load: async () => (await import('../../../machines/agent/successor.machine.ts')).successorMachine,
+  },
+  {
+    name: 'launcher',
+    file: 'machines/agent/launcher.machine.ts',
+    export: 'launcherMachine',
+    samples: { events: { 'agent.ended': [{ how: 'in order' }, { how: 'gave way' }, { how: 'killed' }] } },
+    load: async () => (await import('../../../machines/agent/launcher.machine.ts')).launcherMachine,
   },
   {
     name: 'bootstrap-patches',

@@ -38,6 +38,8 @@ export interface ExplorationOptions {
   readonly binaryReplaced?: boolean;
   /** The agent may be killed, which leaves its Envoys running; another one follows it. */
   readonly agentKilled?: boolean;
+  /** A newer agent may be there, which takes over from this one in time, or does not. */
+  readonly agentSucceeded?: boolean;
   /** People are told what an Envoy waits for. Nothing else comes of it, so it is left out where it is not said. */
   readonly notices?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;

@@ -13,19 +13,25 @@ export interface Situation {
   readonly watchFails: boolean;
   /** The agent may be killed. */
   readonly mayBeKilled: boolean;
+  /** A newer agent may be there to take over. */
+  readonly mayBeSucceeded: boolean;
+  /** It gives way to a newer one, which has not taken over yet. */
+  readonly standsBy: boolean;
   /** Nothing is asked any more of an agent that is past the point of no return. */
   readonly agentEnds: boolean;
 }
 
 /** What is asked of the agent; every other choice that is bounded is a fault. */
 export const isTrigger = (name: string): boolean =>
-  name === 'cert' || name === 'hup' || name === 'term' || name === 'binary';
+  name === 'cert' || name === 'hup' || name === 'term' || name === 'binary' || name === 'successor';
 
 const free = (name: string): Choice => ({ name, free: true });
 const bounded = (name: string): Choice => ({ name, free: false });
 
-export function* choicesIn({ state: s, host, zone, watchFails, mayBeKilled, agentEnds }: Situation): Generator<Choice> {
-  if (s.gone !== undefined) yield free('next');
+export function* choicesIn(situation: Situation): Generator<Choice> {
+  const { state: s, host, zone, watchFails, mayBeKilled, mayBeSucceeded, standsBy, agentEnds } = situation;
+  if (mayBeSucceeded && s.triggers > 0 && s.link !== undefined && s.gone === undefined) yield bounded('successor');
+  if (s.gone !== undefined) yield free(standsBy ? 'hold' : 'next');
   else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
   // Also during a pause of the watch, which finds it afterwards.
   const mayChange = (watchFails || s.watch !== undefined) && !s.away;

@@ -1,6 +1,7 @@
 /** The agent's machines with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
 import type { AnyActorRef } from 'xstate';
-import { agentMachine, type ClaimedIds } from '../../../machines/agent/agent.machine.ts';
+import type { ClaimedIds } from '../../../machines/agent/adoption.ts';
+import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import {
   type BinaryCheck,
   type BinaryCheckOrder,
@@ -15,6 +16,7 @@ import {
   type ProbeOrder,
   type StartOrder,
 } from '../../../machines/agent/epoch.machine.ts';
+import { predecessorMachine } from '../../../machines/agent/predecessor.machine.ts';
 import type {
   AdminUse,
   EnvoyAsk,
@@ -27,6 +29,7 @@ import type {
 import { restartMachine } from '../../../machines/agent/restart.machine.ts';
 import { shutdownMachine } from '../../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../../machines/agent/status.machine.ts';
+import type { LinkOrder } from '../../../machines/agent/succession-protocol.ts';
 import { supervisorMachine } from '../../../machines/agent/supervisor.machine.ts';
 import {
   type Running,
@@ -46,6 +49,12 @@ export interface EffectWorld {
   listening(self: AnyActorRef | undefined): void;
   /** What the agent begins with. Absent: nothing was there before it. */
   claim?(baseIds: number[]): ClaimedIds;
+  /** Newer agents are listened for, or no more. */
+  hearing?(link: AnyActorRef | undefined): void;
+  /** From now on Envoys outlive the actors that wait for them. */
+  lettingGo?(): void;
+  /** No newer agent takes over: everything is as it was. */
+  keeping?(): void;
   /** A directory is watched, or no more. */
   watching(watch: Running<WatchOrder>, on: boolean): void;
   /** Files that the first start needs are waited for, or no more. Absent: they are there. */
@@ -79,7 +88,7 @@ export interface EffectWorld {
   /** Clears the mark of an epoch that died before it was live, if that is safe. */
   repair(call: Running<{ baseId: number }>): void;
   /** Every Envoy is ended; answers when the last is gone. */
-  release(call: Running<{ baseIds: readonly number[] }>): void;
+  release(call: Running<{ baseIds: readonly number[]; keeps: boolean }>): void;
 }
 
 /** The world that a system's actors live in. */
@@ -93,6 +102,7 @@ const world = ({ system }: { system: object }): EffectWorld => {
 /** The machines that make up the agent; a test hands in a broken one. */
 export interface AgentMachines {
   agent: typeof agentMachine;
+  predecessor: typeof predecessorMachine;
   supervisor: typeof supervisorMachine;
   epoch: typeof epochMachine;
   certWatcher: typeof certWatcherMachine;
@@ -105,6 +115,7 @@ export interface AgentMachines {
 
 export const agentMachines: AgentMachines = {
   agent: agentMachine,
+  predecessor: predecessorMachine,
   supervisor: supervisorMachine,
   epoch: epochMachine,
   certWatcher: certWatcherMachine,
@@ -124,10 +135,11 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
         start: (effect) => world(effect).listening(effect.self),
         stop: (effect) => world(effect).listening(undefined),
       }),
-      claimBaseIds: scriptedPromise<ClaimedIds, undefined>((call) =>
+      claimBaseIds: scriptedPromise<ClaimedIds, { succeeds: boolean }>((call) =>
         settle(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
       ),
-      releaseBaseIds: scriptedPromise<void, { baseIds: number[] }>((call) => world(call).release(call)),
+      predecessor: scriptedPredecessor(machines.predecessor, baseIds),
+      releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>((call) => world(call).release(call)),
       status: machines.status.provide({
         actors: {
           http: scriptedCallback({
@@ -155,6 +167,28 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
           }),
         },
       }),
+    },
+  });
+}
+
+function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: number[]): typeof predecessorMachine {
+  return predecessor.provide({
+    actors: {
+      link: scriptedCallback<LinkOrder, undefined>({
+        start: (effect) => world(effect).hearing?.(effect.self),
+        receive: (effect, { type }) => {
+          if (type === 'successor.refuse') world(effect).keeping?.();
+        },
+        stop: (effect) => world(effect).hearing?.(undefined),
+      }),
+      writeRecord: scriptedPromise<void, undefined>((call) => {
+        world(call).lettingGo?.();
+        settle(call.self, { value: undefined });
+      }),
+      giveUp: scriptedPromise<void, undefined>((call) => settle(call.self, { value: undefined })),
+      takeBack: scriptedPromise<ClaimedIds, undefined>((call) =>
+        settle(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
+      ),
     },
   });
 }

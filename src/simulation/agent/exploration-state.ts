@@ -41,6 +41,8 @@ export interface WorldState {
   readonly repairing: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
   readonly releasing: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
+  /** Newer agents are listened for. */
+  readonly link: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
   /** It hears nothing: it is yet to be set up, and never will be. */
   readonly hung: boolean;
@@ -71,7 +73,7 @@ export interface WorldState {
   /** The next start fails: the operating system has no process to give. */
   readonly unspawnable: boolean;
   readonly violations: readonly Violation[];
-  /** The agent was killed, and the next one is not there yet. */
+  /** The agent was killed, or has given way, and the next one is not there yet. */
   readonly gone: Gone | undefined;
 }
 
@@ -80,6 +82,8 @@ export interface Gone {
   readonly knowledge: KeptKnowledge;
   /** Its timers: they say for how long what it began has been going on. */
   readonly timers: readonly string[];
+  /** The start that it had told of as decided, should it decide on after all. */
+  readonly restart: string | undefined;
   /** How those ended that nobody saw, by their names. */
   readonly ends: ReadonlyMap<string, ProcessEnd & { readonly tookOverWithinMs?: number }>;
 }
@@ -106,6 +110,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     repairing: undefined,
     releasing: undefined,
     signals: undefined,
+    link: undefined,
     watch: undefined,
     hung: false,
     away: false,

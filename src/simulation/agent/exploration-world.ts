@@ -4,8 +4,8 @@
  * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
  */
 import type { AnyActorRef } from 'xstate';
-import { type Adoption, knowledgeOf } from '../../../machines/agent/adoption.ts';
-import type { ClaimedIds } from '../../../machines/agent/agent.machine.ts';
+import { type Adoption, type ClaimedIds, type KeptKnowledge, knowledgeOf } from '../../../machines/agent/adoption.ts';
+
 import type { BinaryCheck } from '../../../machines/agent/binary-watcher.machine.ts';
 import type { PrepareOrder, ProbeOrder, StartOrder } from '../../../machines/agent/epoch.machine.ts';
 import type { HttpOrder, ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
@@ -67,6 +67,7 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #readingHangs: boolean;
   readonly #watchFails: boolean;
   readonly #agentKilled: boolean;
+  readonly #agentSucceeded: boolean;
   readonly #parentShutdownMs: number;
   readonly #mostFailures: number;
   #state: WorldState;
@@ -83,6 +84,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#readingHangs = options.readingHangs ?? false;
     this.#watchFails = options.watchFails ?? false;
     this.#agentKilled = options.agentKilled ?? false;
+    this.#agentSucceeded = options.agentSucceeded ?? false;
     this.#parentShutdownMs = settings.parentShutdownMs;
     this.#firstBaseId = baseIds[0];
     this.#mostFailures = settings.retry.budget + 1;
@@ -99,7 +101,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#begin = () =>
       this.#system.start(agent, {
         id: 'agent',
-        input: { settings: { ...settings, liveRestore: this.#agentKilled } },
+        input: { settings: { ...settings, liveRestore: this.#agentKilled, givesWay: this.#agentSucceeded } },
         inspect,
         silences: (timer) => options.notices !== true && isNotice(timer),
         created: (root) => worldOf.set(root.system, this),
@@ -145,9 +147,13 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   apply(choice: string): void {
+    const stoodBy = this.#standsBy;
     const colon = choice.indexOf(':');
     const kind = colon === -1 ? choice : choice.slice(0, colon);
     this.#perform(kind, choice.slice(colon + 1));
+    const { supervisor } = this.agentSnapshot.children as Record<string, AnyActorRef | undefined>;
+    // The agent has taken back what it had given up.
+    if (stoodBy && supervisor !== undefined) this.#forgetGone();
     this.#settle();
   }
 
@@ -226,6 +232,22 @@ export class ExplorationWorld implements World, EffectWorld {
     return { binary: name, description: '' };
   }
 
+  hearing(link: AnyActorRef | undefined): void {
+    this.#set({ link });
+  }
+
+  /** Its timers say for how long what it began has been going on. */
+  lettingGo(): void {
+    const timers = this.#system.timersOf(this.#agent).filter((name) => !name.startsWith('predecessor.'));
+    this.#system.keepCancelled(timers);
+    const { restart } = this.#state;
+    this.#set({ gone: { knowledge: this.#knowledge(), timers, restart, ends: new Map() }, restart: undefined });
+  }
+
+  keeping(): void {
+    this.#set({ restart: this.#state.gone?.restart, gone: undefined });
+  }
+
   claim(baseIds: number[]): ClaimedIds {
     const adoption = this.#adoption();
     return { baseIds, sweptFiles: [], ...(adoption && { adoption }) };
@@ -246,7 +268,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const name = this.#nameOf(input);
     if (preparing.get(name) !== self) return;
     this.#takeCall(name);
-    this.#oversight.noteCalledOff();
+    if (this.#state.gone === undefined) this.#oversight.noteCalledOff();
   }
 
   spawn({ input, self }: Running<StartOrder>): void {
@@ -273,7 +295,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   abandon({ self }: Running<unknown>): void {
     const process = this.#host.ofEffect(self);
-    if (process !== undefined) this.#host.kill(process);
+    if (process !== undefined && this.#state.gone === undefined) this.#host.kill(process);
   }
 
   probing({ input, self }: Running<ProbeOrder>, on: boolean): void {
@@ -312,7 +334,11 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ repairing: { call: self, baseId: input.baseId } });
   }
 
-  release({ self }: Running<unknown>): void {
+  release({ self, input: { keeps } }: Running<{ keeps: boolean }>): void {
+    if (keeps) {
+      settle(self, { value: undefined });
+      return;
+    }
     this.#set({ releasing: self });
     for (const process of this.#host.processes) this.#host.kill(process);
   }
@@ -372,6 +398,13 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'kill':
         this.#killAgent();
+        return;
+      case 'successor':
+        this.#set({ triggers: this.#state.triggers - 1 });
+        report(this.#state.link!, { type: 'successor.ready', pid: 2 });
+        return;
+      case 'hold':
+        report(this.#state.link!, { type: 'successor.holds' });
         return;
       case 'next':
         this.#beginNext();
@@ -438,27 +471,49 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** What it knew is written as soon as it knows it; who waits for an answer is no more. */
   #killAgent(): void {
-    const supervisor = (this.agentSnapshot.children as Record<string, AnyActorRef | undefined>).supervisor;
     this.#spendFault();
-    const knowledge = knowledgeOf(supervisor?.getSnapshot().context as SupervisorContext);
+    const knowledge = this.#knowledge();
     const timers = this.#system.timersOf(this.#agent);
     this.#system.kill(this.#agent);
     const none = new Map<string, never>();
     this.#set({
-      gone: { knowledge, timers, ends: new Map() },
-      ...{ signals: undefined, watch: undefined, binaryWatch: undefined, waiting: undefined, reading: undefined },
+      gone: { knowledge, timers, restart: undefined, ends: new Map() },
+      ...{
+        signals: undefined,
+        link: undefined,
+        watch: undefined,
+        binaryWatch: undefined,
+        waiting: undefined,
+        reading: undefined,
+      },
       ...{ http: undefined, adminOf: undefined, repairing: undefined, releasing: undefined, restart: undefined },
       ...{ preparing: none, unprepared: new Set<string>(), probes: none, looking: none, failures: 0 },
     });
   }
 
+  #knowledge(): KeptKnowledge {
+    const { supervisor } = this.agentSnapshot.children as Record<string, AnyActorRef | undefined>;
+    return knowledgeOf(supervisor?.getSnapshot().context as SupervisorContext);
+  }
+
+  /** Has given way, and has not heard yet what comes of it. */
+  get #standsBy(): boolean {
+    const { gone, link } = this.#state;
+    return gone !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
+  }
+
   /** The launcher starts another one, and tells it once more to end if it has been told so. */
   #beginNext(): void {
-    const timers = this.#state.gone?.timers ?? [];
+    this.#system.forget(this.#agent);
     this.#agent = this.#begin();
+    this.#forgetGone();
+    if (this.#state.stop !== 'not ordered') this.#raise('SIGTERM');
+  }
+
+  #forgetGone(): void {
+    const timers = this.#state.gone?.timers ?? [];
     this.#system.forgetKilled(timers.filter((name) => !isOverdueTimer.test(name)));
     this.#set({ gone: undefined });
-    if (this.#state.stop !== 'not ordered') this.#raise('SIGTERM');
   }
 
   /** When a parent is overdue counts from before its agent was killed, but only for that parent. */
@@ -666,6 +721,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** Once the actors are quiet: the release that waits, the deadlines of nature, time, and what must always hold. */
   #settle(): void {
+    this.#system.keepCancelled([]);
     this.#host.tellNews();
     const { releasing } = this.#state;
     if (releasing !== undefined && this.#host.processes.length === 0) {
@@ -729,7 +785,9 @@ export class ExplorationWorld implements World, EffectWorld {
         return world.#state;
       },
       get agent() {
-        return world.#agent?.getSnapshot() as AgentSnapshot | undefined;
+        const agent = world.#agent?.getSnapshot() as AgentSnapshot | undefined;
+        // It has given way: what it says of its end is for the launcher.
+        return world.#state.gone !== undefined && agent?.status === 'done' ? undefined : agent;
       },
       change: (change: Partial<WorldState>) => this.#set(change),
     };
@@ -743,6 +801,8 @@ export class ExplorationWorld implements World, EffectWorld {
       zone: this.#system.zone,
       watchFails: this.#watchFails,
       mayBeKilled: this.#agentKilled,
+      mayBeSucceeded: this.#agentSucceeded,
+      standsBy: this.#standsBy,
       agentEnds: this.#oversight.agentEnds || this.#state.gone !== undefined,
     };
   }

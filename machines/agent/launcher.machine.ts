@@ -1,0 +1,83 @@
+import { assign, setup } from 'xstate';
+
+/** `gave way`: to a newer agent, or before an older one that goes on. `killed`: by a signal that it has no say in. */
+export type AgentEnd = 'in order' | 'gave way' | 'killed';
+
+export type LauncherEvent =
+  /** Somebody wants a newer agent in the place of the one that runs (SIGUSR2). */
+  | { type: 'succession.order' }
+  /** Somebody wants the end of it all (SIGTERM, SIGINT, SIGQUIT). */
+  | { type: 'end.order' }
+  /** The agent's exit code has been taken. */
+  | { type: 'agent.ended'; how: AgentEnd }
+  /** That of the newer one beside it. */
+  | { type: 'newcomer.ended' };
+
+/**
+ * The first process of a container, which is the shell bin/pilot-agent: it starts agents, and takes their exit codes. That shell is this
+ * chart's program; the chart is there to be explored with two agents (test/model/explore-succession.test.ts), and read.
+ */
+export const launcherMachine = setup({
+  types: { context: {} as { endAsked: boolean }, events: {} as LauncherEvent },
+  guards: {
+    endedInOrder: (_, { how }: { how: AgentEnd }) => how === 'in order',
+    endAsked: ({ context }) => context.endAsked,
+  },
+  actions: {
+    startAgent: () => {},
+    startNewcomer: () => {},
+    /** It is the agent from now on. */
+    takeNewcomer: () => {},
+    endNewcomer: () => {},
+    /** To the agent, as soon as that one hears signals. */
+    tellEnd: () => {},
+    noteEnd: assign({ endAsked: true }),
+    /** A person reads it. */
+    sayNotNow: () => {},
+  },
+}).createMachine({
+  id: 'launcher',
+  description: 'Starts an agent, another one when it was killed, and a newer one beside it when that is ordered.',
+  context: { endAsked: false },
+  initial: 'one agent',
+  entry: 'startAgent',
+  states: {
+    'one agent': {
+      meta: { waitsFor: 'an order, or the end of the agent: this is the work' },
+      on: {
+        'succession.order': [
+          { guard: 'endAsked', actions: 'sayNotNow' },
+          { target: 'two agents', actions: 'startNewcomer' },
+        ],
+        'end.order': { actions: ['noteEnd', 'tellEnd'] },
+        'agent.ended': [
+          { guard: { type: 'endedInOrder', params: ({ event }) => event }, target: 'ended' },
+          { guard: 'endAsked', actions: ['startAgent', 'tellEnd'] },
+          { actions: 'startAgent' },
+        ],
+      },
+    },
+    'two agents': {
+      meta: { waitsFor: 'the end of either: the newer one takes over or ends within its limits' },
+      on: {
+        'succession.order': { actions: 'sayNotNow' },
+        'end.order': { actions: ['noteEnd', 'tellEnd'] },
+        'newcomer.ended': 'one agent',
+        'agent.ended': [
+          {
+            guard: { type: 'endedInOrder', params: ({ event }) => event },
+            target: 'ending the newcomer',
+            actions: 'endNewcomer',
+          },
+          { guard: 'endAsked', target: 'one agent', actions: ['takeNewcomer', 'tellEnd'] },
+          { target: 'one agent', actions: 'takeNewcomer' },
+        ],
+      },
+    },
+    'ending the newcomer': {
+      meta: { waitsFor: 'the end of a process that was killed' },
+      on: { 'newcomer.ended': 'ended', 'succession.order': {}, 'end.order': {} },
+    },
+    ended: { type: 'final' },
+  },
+});

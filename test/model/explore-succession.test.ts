@@ -1,0 +1,76 @@
+/**
+ * An agent is replaced by a newer one: the two agents, the base ids, the record and the launcher, in every state within bounds that are
+ * stated in succession-world.ts. Whoever is killed or hangs, and wherever: one agent decides, never two, and never for 2 s none. And the other
+ * way round: what is broken on purpose is caught.
+ */
+import { describe, expect, test } from 'vitest';
+import { predecessorMachine } from '../../machines/agent/predecessor.machine.ts';
+import { successorMachine } from '../../machines/agent/successor.machine.ts';
+import { explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { type SuccessionBounds, type SuccessionMachines, SuccessionWorld } from '../simulation/succession-world.ts';
+import { lastsUntilTheEnd } from './given-worlds.ts';
+
+const bounds = (orders: number, faults: number, ends: number, news: number): SuccessionBounds => ({
+  ...{ orders, faults, ends, news },
+});
+const beginning =
+  (within: SuccessionBounds, machines: Partial<SuccessionMachines> = {}) =>
+  () =>
+    new SuccessionWorld(within, machines);
+
+describe('an agent that is replaced', () => {
+  test.each(
+    sized<readonly SuccessionBounds[]>({
+      quick: [bounds(1, 1, 0, 0)],
+      short: [bounds(1, 1, 0, 1), bounds(1, 1, 1, 0), bounds(2, 0, 1, 0)],
+      full: [bounds(2, 1, 0, 1), bounds(2, 1, 1, 0), bounds(2, 1, 1, 1)],
+    }),
+  )(
+    'is followed by one that decides, and by one only, within %o',
+    (within) => {
+      const result = explore(beginning(within));
+      console.info(`${JSON.stringify(within)}: ${result.states} states, ${(result.ms / 1_000).toFixed(1)} s`);
+      expect(result.found).toBeUndefined();
+      expect(result.outcome).toBe('complete');
+      expect(result.states).toBeGreaterThan(50);
+    },
+    3_600_000,
+  );
+
+  test.each<[string, Partial<SuccessionMachines>, SuccessionBounds, string]>([
+    [
+      'takes over before the older one has given up',
+      {
+        successor: successorMachine.provide({ delays: { turnLimit: 10_000 } }),
+        takesAtOnce: true,
+        locksNothing: true,
+      },
+      bounds(1, 0, 0, 0),
+      'never two that decide',
+    ],
+    [
+      'gives up before the record is written',
+      { looksAtNothing: true, writesNothing: true },
+      bounds(1, 0, 0, 1),
+      'nothing is lost that was known',
+    ],
+    [
+      'waits for ever for one that has said that it is ready',
+      { predecessor: predecessorMachine.provide({ delays: { holdLimit: 3_600_000 } }) },
+      bounds(1, 1, 0, 0),
+      'never 2 s without one that decides',
+    ],
+    [
+      'does not end the one that it takes back from',
+      { sparesTheNewer: true, locksNothing: true },
+      bounds(1, 1, 0, 0),
+      'never two that decide',
+    ],
+  ])('that %s is caught', (_, machines, within, invariant) => {
+    const begin = beginning(within, machines);
+    const { found } = invariant === whatIsWantedIsReached ? explore(begin) : findShortest(begin);
+    expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
+    expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
+  });
+});

@@ -1,0 +1,618 @@
+/**
+ * An agent that is replaced, with all who have a part in it: the launcher's chart, and for each agent the charts of the agent, of the
+ * predecessor and of the successor, as they are, with scripted effects and a supervisor that adopts and ends. Between them are what the
+ * kernel keeps (processes, the base ids' sockets, a connection) and the record. What is not determined is a choice: orders (`replace`, `end`),
+ * what goes wrong (`kill:2`, `hang:2`, `full`), what the supervisor learns (`learn:1`), and who is quicker (`boot:2`, `hear:1`, `claim:2`).
+ * One time for all, so that it is known for how long nobody decides.
+ */
+import { type AnyActorRef, type AnyEventObject, assign, sendParent, setup } from 'xstate';
+import type { Adoption, ClaimedIds } from '../../machines/agent/adoption.ts';
+import { agentMachine, gaveWay } from '../../machines/agent/agent.machine.ts';
+import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { type AgentEnd, launcherMachine } from '../../machines/agent/launcher.machine.ts';
+import { predecessorMachine } from '../../machines/agent/predecessor.machine.ts';
+import { defaultSettings } from '../../machines/agent/settings.ts';
+import type { HoldTell, LinkOrder } from '../../machines/agent/succession-protocol.ts';
+import { successorMachine } from '../../machines/agent/successor.machine.ts';
+import type { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { promiseEffect } from '../../machines/effect.ts';
+import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+
+export interface SuccessionBounds {
+  /** Orders to replace the agent. */
+  readonly orders: number;
+  readonly faults: number;
+  /** Orders to end. */
+  readonly ends: number;
+  /** News for the supervisor, which the record has to have. */
+  readonly news: number;
+}
+
+export interface SuccessionMachines {
+  readonly predecessor: typeof predecessorMachine;
+  readonly successor: typeof successorMachine;
+  /** The kernel gives the base ids to everybody. */
+  readonly locksNothing?: boolean;
+  /** The record is not looked at before the base ids are given up. */
+  readonly looksAtNothing?: boolean;
+  /** News are kept to oneself. */
+  readonly writesNothing?: boolean;
+  /** A newer agent takes its silence for the older one's word. */
+  readonly takesAtOnce?: boolean;
+  /** A newer agent that has not taken over in time is left alone, and goes on when it can. */
+  readonly sparesTheNewer?: boolean;
+}
+
+const ours: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
+
+/** `hung`: it is there, and does nothing any more. `ended`: the launcher does not know yet. */
+type Life = 'booting' | 'running' | 'hung' | 'ended' | 'reaped';
+
+interface Process {
+  readonly number: number;
+  readonly succeeds: boolean;
+  readonly life: Life;
+  readonly how: AgentEnd;
+  readonly root: AnyActorRef | undefined;
+  /** Told to end before it could hear. */
+  readonly endIsDue: boolean;
+  /** What waits for an answer of the world, by its name. */
+  readonly calls: ReadonlyMap<string, AnyActorRef>;
+  /** What it thinks is so. */
+  readonly known: number;
+}
+
+/** A newer agent's connection to an older one. */
+interface Link {
+  readonly newer: number;
+  readonly older: number;
+  /** What the older one has not read yet, and the newer one. */
+  readonly toOlder: readonly string[];
+  readonly toNewer: readonly string[];
+}
+
+interface State extends SuccessionBounds {
+  readonly agent: number;
+  readonly newcomer: number | undefined;
+  readonly processes: readonly Process[];
+  readonly link: Link | undefined;
+  /** Who has the base ids. */
+  readonly holder: number | undefined;
+  /** What the record says; undefined: there is none. */
+  readonly record: number | undefined;
+  readonly diskIsFull: boolean;
+  /** The newest that any supervisor learned. */
+  readonly truth: number;
+  /** Somebody has decided before. */
+  readonly hasBegun: boolean;
+  readonly violations: readonly Violation[];
+}
+
+/** How long each takes at the most, in milliseconds. */
+const within = { boot: 900, write: 50, giveUp: 20, claim: 50, takeBack: 50, adopt: 50, hear: 20, reap: 20 };
+const longestWithoutMs = 2_000;
+const nobody = 'nobody decides';
+/** The number of no process. */
+const noOne = 0;
+const settings = { ...defaultSettings, statusPort: 0, liveRestore: true, givesWay: true };
+
+const adoption: Adoption = {
+  desired: { digest: '', orders: 0, binary: '' },
+  epochs: [],
+  recovery: 'none',
+  provenDigest: '',
+  provenBinary: '',
+};
+
+export class SuccessionWorld implements World {
+  readonly spawned = 0;
+  readonly #system = new SymbolicSystem();
+  readonly #launcher: AnyActorRef;
+  readonly #machines: SuccessionMachines;
+  #state: State;
+
+  constructor(bounds: SuccessionBounds, machines: Partial<SuccessionMachines> = {}) {
+    this.#machines = { ...ours, ...machines };
+    this.#state = {
+      ...bounds,
+      ...{ agent: 0, newcomer: undefined, processes: [], link: undefined, holder: undefined, record: undefined },
+      ...{ diskIsFull: false, truth: 0, hasBegun: false, violations: [] },
+    };
+    this.#launcher = this.#system.start(this.#launcherLogic(), { id: 'launcher', input: undefined });
+    this.#settle();
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  get ending(): boolean {
+    return (this.#launcher.getSnapshot() as { context: { endAsked: boolean } }).context.endAsked;
+  }
+
+  /** One agent decides, by itself, or beside one that hangs and has nothing; or all is over, as somebody has ordered. */
+  get reached(): boolean {
+    const living = this.#state.processes.filter(({ life }) => life !== 'reaped');
+    if (this.#isOver) return living.length === 0;
+    return (
+      living.some((process) => this.#decides(process)) && living.filter(({ life }) => life !== 'hung').length === 1
+    );
+  }
+
+  choices(): readonly Choice[] {
+    const { orders, faults, ends, news, processes, link, diskIsFull, violations } = this.#state;
+    if (violations.length > 0 || this.#isOver) return [];
+    const free = (name: string): Choice => ({ name, free: true });
+    const bounded = (name: string): Choice => ({ name, free: false });
+    const choices: Choice[] = [];
+    if (orders > 0) choices.push(bounded('replace'));
+    if (ends > 0) choices.push(bounded('end'));
+    if (faults > 0 && !diskIsFull) choices.push(bounded('full'));
+    for (const process of processes) {
+      const { number, life, calls } = process;
+      if (life === 'booting') choices.push(free(`boot:${number}`));
+      if (life === 'ended') choices.push(free(`reap:${number}`));
+      if (life === 'running') for (const name of calls.keys()) choices.push(free(`${name}:${number}`));
+      if (life === 'running' && news > 0 && this.#decides(process)) choices.push(bounded(`learn:${number}`));
+      if (faults > 0 && ['booting', 'running'].includes(life)) choices.push(bounded(`kill:${number}`));
+      // Of an agent that hangs and is the only one nobody here knows: its liveness probe does.
+      if (faults > 0 && life === 'running' && this.#isNewcomerInWaiting(process))
+        choices.push(bounded(`hang:${number}`));
+    }
+    if (link !== undefined && this.#isRunning(link.older) && link.toOlder.length > 0)
+      choices.push(free(`hear:${link.older}`));
+    if (link !== undefined && this.#isRunning(link.newer) && link.toNewer.length > 0)
+      choices.push(free(`hear:${link.newer}`));
+    for (const timer of this.#system.zone.firable()) choices.push(free(`tick:${timer}`));
+    return choices;
+  }
+
+  apply(choice: string): void {
+    const [kind = '', subject = ''] = choice.split(':');
+    const number = Number(subject);
+    switch (kind) {
+      case 'replace':
+        this.#set({ orders: this.#state.orders - 1 });
+        this.#launcher.send({ type: 'succession.order' });
+        break;
+      case 'end':
+        this.#set({ ends: this.#state.ends - 1 });
+        this.#launcher.send({ type: 'end.order' });
+        break;
+      case 'full':
+        this.#spendFault();
+        this.#set({ diskIsFull: true });
+        break;
+      case 'learn':
+        this.#set({ news: this.#state.news - 1, truth: this.#state.truth + 1 });
+        this.#change(number, { known: this.#state.truth });
+        if (this.#machines.writesNothing !== true) this.#write(number);
+        break;
+      case 'kill':
+        this.#spendFault();
+        this.#kill(number);
+        break;
+      case 'hang':
+        this.#spendFault();
+        this.#freeze(number, 'hung');
+        break;
+      case 'boot':
+        this.#boot(number);
+        break;
+      case 'reap':
+        this.#reap(number);
+        break;
+      case 'hear':
+        this.#hear(number);
+        break;
+      case 'tick':
+        this.#system.fire(subject);
+        break;
+      default:
+        this.#answer(kind, number);
+    }
+    this.#settle();
+  }
+
+  key(): string {
+    const { processes, ...state } = this.#state;
+    const known = processes
+      .filter(({ life }) => life !== 'reaped')
+      .map(({ root: _, calls, ...rest }) => ({ ...rest, calls: [...calls.keys()] }));
+    let key = JSON.stringify([state, known]) + this.#system.zone.orderKey();
+    for (const actor of this.#system.actors()) {
+      const { value, context } = actor.getSnapshot() as { value?: unknown; context?: Record<string, unknown> };
+      const { endIsDue, isAnothers, trouble, endAsked } = context ?? {};
+      const known = [endIsDue, isAnothers, (trouble as [] | undefined)?.length, endAsked];
+      if (value !== undefined) key += `${actor.id} ${JSON.stringify(value)} ${JSON.stringify(known)}\n`;
+    }
+    return key;
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    const restore = this.#system.save();
+    return () => {
+      this.#state = state;
+      restore();
+    };
+  }
+
+  // ---- what must never be
+
+  #settle(): void {
+    this.#noteEnds();
+    this.#armNature();
+    const deciding = this.#state.processes.filter((process) => this.#decides(process));
+    if (deciding.length > 0 || this.#isOver || this.ending) {
+      this.#system.disarm(nobody);
+      if (deciding.length > 0) this.#set({ hasBegun: true });
+    } else if (this.#state.hasBegun && !this.#system.zone.has(nobody)) this.#system.arm(nobody, 0, 'mark');
+    this.#system.elapse();
+    if (deciding.length > 1) this.#violate('never two that decide', deciding.map(({ number }) => number).join(' and '));
+    for (const { number } of deciding)
+      if (this.#state.holder !== number && this.#machines.locksNothing !== true)
+        this.#violate('who decides has the base ids', `${number} has not`);
+    if (this.#system.zone.has(nobody)) {
+      const mostMs = this.#system.zone.atMostSinceMs(nobody);
+      if (mostMs > longestWithoutMs) this.#violate('never 2 s without one that decides', `${mostMs} ms`);
+    }
+    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+  }
+
+  /** Its supervisor is at work. */
+  #decides({ root, life }: Process): boolean {
+    const { supervisor } =
+      (root?.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined)?.children ?? {};
+    return life === 'running' && (supervisor?.getSnapshot() as { value?: unknown } | undefined)?.value === 'at work';
+  }
+
+  #violate(invariant: string, detail: string): void {
+    this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
+  }
+
+  get #isOver(): boolean {
+    return this.#launcher.getSnapshot().status !== 'active';
+  }
+
+  // ---- processes
+
+  #launcherLogic() {
+    return launcherMachine.provide({
+      actions: {
+        startAgent: () => this.#set({ agent: this.#startProcess(false) }),
+        startNewcomer: () => this.#set({ newcomer: this.#startProcess(true) }),
+        takeNewcomer: () => this.#set({ agent: this.#state.newcomer!, newcomer: undefined }),
+        endNewcomer: () => this.#kill(this.#state.newcomer!),
+        tellEnd: () => this.#tellEnd(this.#state.agent),
+      },
+    });
+  }
+
+  #startProcess(succeeds: boolean): number {
+    const { processes } = this.#state;
+    const number = processes.length + 1;
+    const process: Process = {
+      ...{ number, succeeds, life: 'booting', how: 'in order', root: undefined, endIsDue: false },
+      ...{ calls: new Map(), known: -1 },
+    };
+    this.#set({ processes: [...processes, process] });
+    return number;
+  }
+
+  #boot(number: number): void {
+    this.#change(number, { life: 'running' });
+    const { succeeds, endIsDue } = this.#process(number);
+    const root = this.#system.start(this.#agentLogic(number), {
+      id: 'agent',
+      input: { settings: { ...settings, succeeds } },
+      created: (made) => this.#change(number, { root: made }),
+    });
+    if (endIsDue) this.#signal(root);
+  }
+
+  #tellEnd(number: number): void {
+    const { life, root } = this.#process(number);
+    if (life === 'running') this.#signal(root!);
+    else this.#change(number, { endIsDue: true });
+  }
+
+  #signal(root: AnyActorRef): void {
+    const { signals } = (root.getSnapshot() as { children: Record<string, AnyActorRef> }).children;
+    if (signals !== undefined) report(signals, { type: 'signal.received', signal: 'SIGTERM' });
+  }
+
+  #kill(number: number): void {
+    const { life } = this.#process(number);
+    if (life === 'ended' || life === 'reaped') return;
+    this.#freeze(number, 'ended');
+    this.#change(number, { how: 'killed' });
+    this.#free(number);
+  }
+
+  #freeze(number: number, life: Life): void {
+    const { root } = this.#process(number);
+    if (root !== undefined && this.#process(number).life === 'running') {
+      const timers = this.#system.timersOf(root);
+      this.#system.kill(root);
+      this.#system.forgetKilled(timers);
+    }
+    this.#change(number, { life, calls: new Map() });
+  }
+
+  /** What the kernel takes back at a death. */
+  #free(number: number): void {
+    const { holder, link } = this.#state;
+    if (holder === number) this.#set({ holder: undefined });
+    if (link?.newer === number) this.#say(link.older, 'gone');
+    else if (link?.older === number) this.#say(link.newer, 'gone');
+  }
+
+  #noteEnds(): void {
+    for (const { number, life, root } of this.#state.processes) {
+      if (life !== 'running' || root?.getSnapshot().status === 'active') continue;
+      const { exitCode } = root!.getSnapshot().output as { exitCode: number };
+      this.#system.forget(root!);
+      this.#change(number, { life: 'ended', how: exitCode === gaveWay ? 'gave way' : 'in order', calls: new Map() });
+      this.#free(number);
+    }
+  }
+
+  #reap(number: number): void {
+    const { agent, link } = this.#state;
+    this.#change(number, { life: 'reaped', root: undefined });
+    if (link !== undefined && [link.older, link.newer].every((end) => !this.#isThere(end)))
+      this.#set({ link: undefined });
+    const { how } = this.#process(number);
+    this.#launcher.send(number === agent ? { type: 'agent.ended', how } : { type: 'newcomer.ended' });
+  }
+
+  #isThere(number: number): boolean {
+    return number !== noOne && this.#process(number).life !== 'reaped';
+  }
+
+  #isRunning(number: number): boolean {
+    return this.#state.processes[number - 1]?.life === 'running';
+  }
+
+  #isNewcomerInWaiting({ number, root }: Process): boolean {
+    const { context } = (root?.getSnapshot() ?? {}) as { context?: { isAnothers: boolean } };
+    return number === this.#state.newcomer && context?.isAnothers === true;
+  }
+
+  // ---- the connection, the base ids, the record
+
+  /** Nobody reads what comes after the end. */
+  #say(to: number, word: string): void {
+    const { link } = this.#state;
+    if (link === undefined) return;
+    if (to === link.older) this.#set({ link: { ...link, toOlder: [...link.toOlder, word] } });
+    else this.#set({ link: { ...link, toNewer: [...link.toNewer, word] } });
+  }
+
+  #hear(number: number): void {
+    const link = this.#state.link!;
+    const isOlder = number === link.older;
+    const [word = '', ...rest] = isOlder ? link.toOlder : link.toNewer;
+    this.#set({ link: isOlder ? { ...link, toOlder: rest } : { ...link, toNewer: rest } });
+    const actor = this.#linkOf(number, isOlder);
+    if (actor === undefined) return;
+    report(actor, isOlder ? toOlder(word) : toNewer(word));
+  }
+
+  #linkOf(number: number, isOlder: boolean): AnyActorRef | undefined {
+    const children = (actor: AnyActorRef | undefined) =>
+      (actor?.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined)?.children ?? {};
+    return children(children(this.#process(number).root)[isOlder ? 'predecessor' : 'successor']).link;
+  }
+
+  #connect(newer: number): void {
+    const older = this.#state.processes.find(
+      ({ number, life }) => number !== newer && life === 'running' && this.#linkOf(number, true) !== undefined,
+    );
+    if (older === undefined) {
+      // Somebody else's chart is told in its own time.
+      this.#set({ link: { newer, older: noOne, toOlder: [], toNewer: ['gone'] } });
+      return;
+    }
+    const toNewer = this.#machines.takesAtOnce === true ? ['granted'] : [];
+    this.#set({ link: { newer, older: older.number, toOlder: ['ready'], toNewer } });
+  }
+
+  #write(number: number): boolean {
+    const { diskIsFull, holder } = this.#state;
+    if (holder !== number && this.#machines.locksNothing !== true)
+      this.#violate('only who has the base ids writes the record', `${number} has not`);
+    // An old record is worse than none.
+    this.#set({ record: diskIsFull ? undefined : this.#process(number).known });
+    return !diskIsFull;
+  }
+
+  #take(number: number, memory: number | undefined): ClaimedIds | undefined {
+    const { holder, record, truth } = this.#state;
+    if (holder !== undefined && holder !== number && this.#machines.locksNothing !== true) return undefined;
+    const found = record ?? memory;
+    if (found !== undefined && found < truth) this.#violate('nothing is lost that was known', `${found} of ${truth}`);
+    this.#set({ holder: number });
+    this.#change(number, { known: truth });
+    return { baseIds: [7], sweptFiles: [], ...(found !== undefined && { adoption }) };
+  }
+
+  /** What an agent's effects wait for comes. */
+  #answer(kind: string, number: number): void {
+    const { calls, known } = this.#process(number);
+    const call = calls.get(kind)!;
+    const rest = new Map(calls);
+    rest.delete(kind);
+    this.#change(number, { calls: rest });
+    const settleWith = (claimed: ClaimedIds | undefined): void =>
+      settle(call, claimed === undefined ? { error: new Error('another agent has the base ids') } : { value: claimed });
+    switch (kind) {
+      case 'write':
+        settle(
+          call,
+          this.#machines.writesNothing === true || this.#write(number)
+            ? { value: undefined }
+            : { error: new Error('no space left on device') },
+        );
+        break;
+      case 'giveUp':
+        if (this.#state.record !== known && this.#machines.looksAtNothing !== true) {
+          settle(call, { error: new Error('the record is not as it should be') });
+          break;
+        }
+        this.#set({ holder: undefined });
+        settle(call, { value: undefined });
+        break;
+      case 'takeBack':
+        if (this.#state.link?.older === number && this.#machines.sparesTheNewer !== true)
+          this.#kill(this.#state.link.newer);
+        settleWith(this.#take(number, known));
+        break;
+      case 'adopt':
+        this.#write(number);
+        settle(call, { value: undefined });
+        break;
+      default:
+        settleWith(this.#take(number, undefined));
+    }
+  }
+
+  // ---- an agent
+
+  #agentLogic(number: number) {
+    const waiting = <Output, Input>(name: string) =>
+      scriptedPromise<Output, Input>(
+        ({ self }) => this.#change(number, { calls: new Map(this.#process(number).calls).set(name, self) }),
+        ({ self }) => {
+          const calls = new Map(this.#process(number).calls);
+          if (calls.get(name) === self) calls.delete(name);
+          this.#change(number, { calls });
+        },
+      );
+    return agentMachine.provide({
+      actors: {
+        signals: scriptedCallback<{ type: never }, undefined>({ start: () => {} }),
+        claimBaseIds: this.#process(number).succeeds
+          ? scriptedPromise<ClaimedIds, { succeeds: boolean }>(({ self }) =>
+              settle(self, { value: { baseIds: [], sweptFiles: [] } }),
+            )
+          : waiting<ClaimedIds, { succeeds: boolean }>('claim'),
+        releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>(({ self, input }) => {
+          // All is ended, and nothing is left for another one.
+          if (!input.keeps) this.#set({ record: undefined });
+          settle(self, { value: undefined });
+        }),
+        predecessor: this.#machines.predecessor.provide({
+          actors: {
+            link: scriptedCallback<LinkOrder, undefined>({
+              start: () => {},
+              receive: (_, { type }) => {
+                if (this.#state.link?.older === number)
+                  this.#say(this.#state.link.newer, type === 'successor.grant' ? 'granted' : 'refused');
+              },
+            }),
+            writeRecord: waiting<void, undefined>('write'),
+            giveUp: waiting<void, undefined>('giveUp'),
+            takeBack: waiting<ClaimedIds, undefined>('takeBack'),
+          },
+        }),
+        successor: this.#machines.successor.provide({
+          actors: {
+            link: scriptedCallback<HoldTell, undefined>({
+              start: () => this.#connect(number),
+              receive: () => {
+                if (this.#state.link?.newer === number) this.#say(this.#state.link.older, 'holds');
+              },
+            }),
+            claim: waiting<ClaimedIds, undefined>('claim'),
+          },
+        }),
+        supervisor: standIn.provide({ actors: { adopt: waiting<void, undefined>('adopt') } }) as never,
+        certWatcher: stillWatcher as never,
+      },
+    });
+  }
+
+  #armNature(): void {
+    const due = new Map<string, number>();
+    for (const { number, life, calls } of this.#state.processes) {
+      if (life === 'booting') due.set(`boot of ${number}`, within.boot);
+      if (life === 'ended') due.set(`reap of ${number}`, within.reap);
+      for (const name of calls.keys()) due.set(`${name} of ${number}`, within[name as keyof typeof within]);
+    }
+    const { link } = this.#state;
+    if (link !== undefined && link.toOlder.length > 0 && this.#isRunning(link.older))
+      due.set('older hears', within.hear);
+    if (link !== undefined && link.toNewer.length > 0 && this.#isRunning(link.newer))
+      due.set('newer hears', within.hear);
+    for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
+    for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
+  }
+
+  #process(number: number): Process {
+    return this.#state.processes[number - 1]!;
+  }
+
+  #change(number: number, change: Partial<Process>): void {
+    const { processes } = this.#state;
+    this.#set({ processes: processes.with(number - 1, { ...processes[number - 1]!, ...change }) });
+  }
+
+  #spendFault(): void {
+    this.#set({ faults: this.#state.faults - 1 });
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
+
+const toOlder = (word: string): AnyEventObject =>
+  word === 'ready'
+    ? { type: 'successor.ready', pid: 2 }
+    : word === 'holds'
+      ? { type: 'successor.holds' }
+      : { type: 'successor.gone', reason: 'it has ended' };
+
+const toNewer = (word: string): AnyEventObject =>
+  word === 'granted'
+    ? { type: 'predecessor.granted' }
+    : word === 'refused'
+      ? { type: 'predecessor.refused', reason: 'not now' }
+      : { type: 'predecessor.gone', reason: 'it has ended' };
+
+type SupervisorStandIn = Parameters<typeof supervisorMachine.provide>[0] extends never
+  ? never
+  : { adoption?: Adoption };
+
+/** Takes over what there is, then is at work until it is told to end. */
+const standIn = setup({
+  types: {
+    context: {} as { adopts: boolean },
+    input: {} as SupervisorStandIn,
+    output: {} as { ordered: boolean; attempts: string[] },
+  },
+  actors: { adopt: promiseEffect<void, undefined>('adopt') },
+  guards: { adopts: ({ context }) => context.adopts },
+  actions: {
+    tellAdopted: sendParent({ type: 'epochs.adopted', names: [] }),
+    noteBegun: assign({ adopts: false }),
+  },
+}).createMachine({
+  id: 'supervisor',
+  context: ({ input }) => ({ adopts: input.adoption !== undefined }),
+  output: { ordered: true, attempts: [] },
+  initial: 'idle',
+  states: {
+    idle: { on: { 'supervisor.start': [{ guard: 'adopts', target: 'adopting' }, { target: 'beginning' }] } },
+    adopting: { invoke: { src: 'adopt', onDone: { target: 'at work', actions: ['noteBegun', 'tellAdopted'] } } },
+    beginning: { invoke: { src: 'adopt', onDone: 'at work' }, on: { 'supervisor.stop': 'over' } },
+    'at work': { on: { 'supervisor.stop': 'over' } },
+    over: { type: 'final' },
+  },
+});
+
+const stillWatcher = setup({}).createMachine({ id: certWatcherMachine.id, on: { '*': {} } });
