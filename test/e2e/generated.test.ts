@@ -53,9 +53,12 @@ async function show(
   const { notShown } = await runSuite(suite, scripted);
   const impossible = [...notShown].flatMap(([reason, names]) => (isFull || reason === onlyOfTime ? [] : names));
   const possible = without(suite, impossible);
-  const byEnvoy = await runSuite(possible, real, sideBySide);
+  const company = await runSuite(possible, real, sideBySide);
+  // What an Envoy beside five others was too late for is tried once more, by itself.
+  const byItself = await runSuite(without(possible, company.shown), real);
+  const byEnvoy = { ...byItself, shown: [...company.shown, ...byItself.shown] };
   const byStandIn = await runSuite(isFull ? possible : without(possible, byEnvoy.shown), standIn, sideBySide);
-  for (const report of [byEnvoy, byStandIn]) {
+  for (const report of [company, byItself, byStandIn]) {
     console.log(formatSuiteReport(report));
     expect(report.departures).toEqual([]);
   }
