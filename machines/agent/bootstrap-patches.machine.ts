@@ -1,11 +1,14 @@
-import { assign, setup } from 'xstate';
-import { promiseEffect } from '../effect.ts';
-import { type PatchesAnswer, type PatchesWait, waitAfter } from './bootstrap-patches.ts';
+import { assign, sendTo, setup } from 'xstate';
+import { callbackEffect } from '../effect.ts';
+import { type PatchesWait, waitAfter } from './bootstrap-patches.ts';
+import type { PatchesAnswered, PatchesAsked, PatchesWithdraw } from './protocol.ts';
 import { noLane } from './timeline.ts';
 import { noFailures, type Shown } from './xds-pause.ts';
 
-/** A connection has five seconds and an answer ten; each is told by itself. */
-const patchesLimitMs = 20_000;
+/** A connection has five seconds, of which the effect tells by itself; credentials are read before. */
+const askingLimitMs = 20_000;
+/** A control plane that knows of no bootstraps takes the question and keeps silent. */
+const answerLimitMs = 10_000;
 
 interface PatchesContext extends PatchesWait {
   /** Why no try can make use of what the control plane says; empty: it can. */
@@ -17,21 +20,28 @@ export const bootstrapPatchesMachine = setup({
   types: {
     context: {} as PatchesContext,
     output: {} as Pick<PatchesContext, 'unusable'>,
-    events: {} as { type: never },
+    events: {} as PatchesAsked | PatchesAnswered,
     children: {} as { ask: 'ask' },
   },
   actors: {
     /** Asks the control plane what it patches in the bootstrap, and keeps that for whoever makes one. */
-    ask: promiseEffect<PatchesAnswer, { shows: Shown }>('ask'),
+    ask: callbackEffect<PatchesWithdraw, { shows: Shown }>('ask'),
   },
-  delays: { patchesLimit: patchesLimitMs, patchesPause: ({ context }) => context.pauseMs },
+  delays: {
+    askingLimit: askingLimitMs,
+    answerLimit: answerLimitMs,
+    patchesPause: ({ context }) => context.pauseMs,
+  },
   guards: {
-    isKnown: (_, { is }: PatchesAnswer) => is === 'patched' || is === 'unpatched',
-    isUnusable: (_, { is }: PatchesAnswer) => is === 'unusable',
+    isKnown: (_, { answer: { is } }: PatchesAnswered) => is === 'patched' || is === 'unpatched',
+    isUnusable: (_, { answer: { is } }: PatchesAnswered) => is === 'unusable',
   },
   actions: {
-    rememberWhy: assign({ unusable: (_, answer: PatchesAnswer) => (answer.is === 'unusable' ? answer.reason : '') }),
-    countFailure: assign(({ context }, { answer }: { answer?: PatchesAnswer }) => waitAfter(context, answer)),
+    rememberWhy: assign({
+      unusable: (_, { answer }: PatchesAnswered) => (answer.is === 'unusable' ? answer.reason : ''),
+    }),
+    countFailure: assign(({ context }, { answer }: Partial<PatchesAnswered>) => waitAfter(context, answer)),
+    withdraw: sendTo('ask', (): PatchesWithdraw => ({ type: 'patches.withdraw', waitedMs: answerLimitMs })),
   },
 }).createMachine({
   id: 'bootstrap-patches',
@@ -42,23 +52,43 @@ export const bootstrapPatchesMachine = setup({
   initial: 'asking',
   states: {
     asking: {
-      description: 'It has been asked.',
       invoke: {
         id: 'ask',
         src: 'ask',
         input: ({ context }) => ({ shows: context.failures.shows }),
-        onDone: [
-          { guard: { type: 'isKnown', params: ({ event }) => event.output }, target: 'settled' },
-          {
-            guard: { type: 'isUnusable', params: ({ event }) => event.output },
-            target: 'settled',
-            actions: { type: 'rememberWhy', params: ({ event }) => event.output },
-          },
-          { target: 'pausing', actions: { type: 'countFailure', params: ({ event }) => ({ answer: event.output }) } },
-        ],
         onError: { target: 'pausing', actions: { type: 'countFailure', params: {} } },
       },
-      after: { patchesLimit: { target: 'pausing', actions: { type: 'countFailure', params: {} } } },
+      on: {
+        'patches.answered': [
+          { guard: { type: 'isKnown', params: ({ event }) => event }, target: 'settled' },
+          {
+            guard: { type: 'isUnusable', params: ({ event }) => event },
+            target: 'settled',
+            actions: { type: 'rememberWhy', params: ({ event }) => event },
+          },
+          { target: 'pausing', actions: { type: 'countFailure', params: ({ event }) => event } },
+        ],
+      },
+      onDone: 'settled',
+      initial: 'on the way',
+      states: {
+        'on the way': {
+          description: 'The control plane has not taken the question yet.',
+          on: { 'patches.asked': 'taken' },
+          after: {
+            askingLimit: { target: '#bootstrap-patches.pausing', actions: { type: 'countFailure', params: {} } },
+          },
+        },
+        taken: {
+          description: 'The control plane has the question.',
+          after: { answerLimit: 'unanswered' },
+        },
+        unanswered: {
+          type: 'final',
+          description: 'It does not patch bootstraps, and has no word for that: silence is an answer.',
+          entry: 'withdraw',
+        },
+      },
     },
     pausing: {
       description: 'It could not be asked; the log says why.',

@@ -50,7 +50,11 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'upgrade.requested', from: 'status', to: 'agent', diagram: 'status', seeds: [] },
   { type: 'spawn', from: 'agent', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
   { type: 'spawn', from: 'bootstrap-patches', to: 'bootstrap-patches/ask', diagram: 'startup', seeds: [] },
-  { type: 'timer patchesLimit', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
+  { type: 'timer askingLimit', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
+  { type: 'patches.asked', from: 'bootstrap-patches/ask', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
+  { type: 'patches.answered', from: 'bootstrap-patches/ask', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
+  { type: 'timer answerLimit', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
+  { type: 'patches.withdraw', from: 'bootstrap-patches', to: 'bootstrap-patches/ask', diagram: 'startup', seeds: [] },
   { type: 'timer patchesPause', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
   { type: 'status.drain', from: 'agent', to: 'status', diagram: 'shutdown', seeds: [] },
 

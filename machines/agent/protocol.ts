@@ -5,6 +5,7 @@
  *
  * `noun.happened` is a fact, `noun.order` an order.
  */
+import type { PatchesAnswer } from './bootstrap-patches.ts';
 
 // ---- outside → agent (the signal effect)
 
@@ -280,6 +281,12 @@ export type HandoverEnded = { type: 'handover.ended' };
 
 // ---- machines ↔ their effects
 
+/** bootstrap-patches/ask → bootstrap-patches. The control plane has the question what it patches in the bootstrap. */
+export type PatchesAsked = { type: 'patches.asked' };
+/** bootstrap-patches/ask → bootstrap-patches. What came of the question. */
+export type PatchesAnswered = { type: 'patches.answered'; answer: PatchesAnswer };
+/** bootstrap-patches → bootstrap-patches/ask. Nothing is expected of the control plane any more: it has kept silent so long. */
+export type PatchesWithdraw = { type: 'patches.withdraw'; waitedMs: number };
 /**
  * cert-watcher/wait → cert-watcher. Of the files that the first start needs, those that may still come, and those that can
  * never be seen, with why. Told at once, and whenever that changes.

@@ -1,13 +1,23 @@
 import { peersOf } from '../peers.ts';
-import type { AdsOrder, ClientsPush, ClientsServed, ConfigsChanged, MeshChanged, PushRequest } from './protocol.ts';
+import type {
+  AdsOrder,
+  ClientsPush,
+  ClientsServed,
+  ConfigsChanged,
+  MeshChanged,
+  OperatorOrder,
+  ProxyReport,
+  PushRequest,
+} from './protocol.ts';
 
 /** The actors of the control plane that are spoken to by name. */
 export const peer = peersOf<{
   push: PushRequest | ClientsServed;
-  'push-queue': ClientsPush;
+  'push-queue': ClientsPush | ProxyReport;
   'ads-server': AdsOrder;
   'config-controller': MeshChanged;
   'service-registry': ConfigsChanged;
   jwks: ConfigsChanged;
+  authority: OperatorOrder;
   'trust-bundles': MeshChanged;
 }>();

@@ -21,6 +21,7 @@ import type {
   DirectoryMissing,
   EnvoyAnswered,
   EnvoyAsk,
+  PatchesWithdraw,
   ProbeExplain,
   ProbeLook,
   ProcessSignal,
@@ -116,8 +117,12 @@ export class AgentWorld {
   preparationHangs = false;
   /** What the control plane says of the bootstrap; undefined: nothing. */
   patchesAnswer: PatchesAnswer | undefined = { is: 'unpatched' };
+  /** Whether it has taken the question. */
+  takesQuestion = true;
   /** What it was shown at each question. */
   readonly patchesAsked: Shown[] = [];
+  /** After how long of silence. */
+  readonly questionsWithdrawn: number[] = [];
   /** What an Envoy that is not live waits for. */
   waitsFor = '503 INITIALIZING';
   /** The file system answers no reading of the certificates. */
@@ -548,9 +553,12 @@ export class AgentWorld {
         }),
         bootstrapPatches: bootstrapPatchesMachine.provide({
           actors: {
-            ask: fromPromise<PatchesAnswer, { shows: Shown }>(({ input }) => {
+            ask: fromCallback<PatchesWithdraw, { shows: Shown }>(({ input, receive, sendBack }) => {
+              receive(({ waitedMs }) => void this.questionsWithdrawn.push(waitedMs));
               this.patchesAsked.push(input.shows);
-              return this.patchesAnswer === undefined ? new Promise(() => {}) : Promise.resolve(this.patchesAnswer);
+              const answer = this.patchesAnswer;
+              if (this.takesQuestion && answer?.is !== 'unreachable') sendBack({ type: 'patches.asked' });
+              if (answer !== undefined) sendBack({ type: 'patches.answered', answer });
             }),
           },
         }),

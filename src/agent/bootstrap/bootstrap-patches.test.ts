@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { create, fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
-import { expect, onTestFinished, test } from 'vitest';
-import { createActor, toPromise } from 'xstate';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createActor, setup } from 'xstate';
+import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap-patches.machine.ts';
+import type { PatchesAnswered, PatchesAsked } from '../../../machines/agent/protocol.ts';
 import { bootstrapType } from '../../../machines/discovery/ads-types.ts';
 import {
   type DiscoveryRequest,
@@ -28,8 +30,8 @@ const own = {
 
 type Answer = (stream: ServerHttp2Stream, request: DiscoveryRequest) => void;
 
-/** Asks a control plane that answers so. */
-async function asked(answer: Answer, limits: { answerLimitMs?: number } = {}) {
+/** A control plane that answers so. */
+async function given(answer: Answer) {
   const requests: DiscoveryRequest[] = [];
   const sessions = new Set<ServerHttp2Session>();
   const server = createServer();
@@ -47,15 +49,35 @@ async function asked(answer: Answer, limits: { answerLimitMs?: number } = {}) {
     for (const session of sessions) session.destroy();
     server.close();
   });
-  const patches = new BootstrapPatches();
-  const lines: string[] = [];
-  const output = await outcome(`127.0.0.1:${(server.address() as AddressInfo).port}`, patches, lines, limits);
-  await expect.poll(() => sessions.size).toBe(0);
-  return { output, requests, merged: patches.mergedInto(own), lines };
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, requests, sessions };
 }
 
-function outcome(discoveryAddress: string, patches: BootstrapPatches, lines: string[], limits = {}) {
-  const logic = askForPatches({
+/** Asks a control plane that answers so. */
+async function asked(answer: Answer) {
+  const { address, requests, sessions } = await given(answer);
+  const patches = new BootstrapPatches();
+  const lines: string[] = [];
+  const { output, hasTaken } = await outcome(address, patches, lines);
+  await expect.poll(() => sessions.size).toBe(0);
+  return { output, hasTaken, requests, merged: patches.mergedInto(own), lines };
+}
+
+/** What the effect tells its chart. */
+async function outcome(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
+  const told: (PatchesAsked | PatchesAnswered)[] = [];
+  const chart = setup({ actors: { ask: effect(discoveryAddress, patches, lines) } }).createMachine({
+    invoke: { src: 'ask', input: { shows: 'token' } },
+    on: { '*': { actions: ({ event }) => void told.push(event as PatchesAsked | PatchesAnswered) } },
+  });
+  const actor = createActor(chart).start();
+  await expect.poll(() => told.at(-1)?.type).toBe('patches.answered');
+  actor.stop();
+  const { answer: output } = told.at(-1) as PatchesAnswered;
+  return { output, hasTaken: told[0]!.type === 'patches.asked' };
+}
+
+function effect(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
+  return askForPatches({
     discoveryAddress,
     credentials: async () => ({ headers: { authorization: 'Bearer t' }, shown: 'a token' }),
     headers: {},
@@ -63,9 +85,7 @@ function outcome(discoveryAddress: string, patches: BootstrapPatches, lines: str
     patches,
     log: createLogger({ write: (line) => lines.push(line) }),
     random: () => 0.5,
-    ...limits,
   });
-  return toPromise(createActor(logic, { input: { shows: 'token' } }).start());
 }
 
 const response = (bootstrap: JsonValue): Buffer => {
@@ -108,6 +128,18 @@ test('where nothing is patched the bootstrap stays the very same', async () => {
   expect(merged).toBe(own);
 });
 
+test('where the answer has no bootstrap, none is patched', async () => {
+  const { output, merged, lines } = await asked((stream) => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+    stream.write(
+      frameOf(toBinary(DiscoveryResponseSchema, create(DiscoveryResponseSchema, { typeUrl: bootstrapType }))),
+    );
+  });
+  expect(output).toEqual({ is: 'unpatched' });
+  expect(merged).toBe(own);
+  expect(lines.join('')).toContain('no bootstrap');
+});
+
 test('a whole bootstrap, which other control planes make, is no patch', async () => {
   const { output, merged, lines } = await asked(
     says({ node: { id: 'x' }, static_resources: { clusters: [{ name: 'theirs' }] } }),
@@ -117,15 +149,26 @@ test('a whole bootstrap, which other control planes make, is no patch', async ()
   expect(lines.join('')).toContain('whole bootstraps');
 });
 
-test('a control plane that takes the question and says nothing does not patch bootstraps', async () => {
-  const { output, lines } = await asked(
-    (stream) => stream.respond({ ':status': 200, 'content-type': 'application/grpc' }),
-    {
-      answerLimitMs: 50,
-    },
+test('a control plane that takes the question and says nothing is not listened to any more once the chart says so', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { address, sessions, requests } = await given((stream) =>
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }),
   );
-  expect(output).toEqual({ is: 'unpatched' });
-  expect(lines.join('')).toContain('no answer in 50 ms');
+  const patches = new BootstrapPatches();
+  const lines: string[] = [];
+  const chart = createActor(bootstrapPatchesMachine.provide({ actors: { ask: effect(address, patches, lines) } }));
+  chart.start();
+  while (requests.length === 0) await new Promise(setImmediate);
+  expect(chart.getSnapshot().value).toEqual({ asking: 'taken' });
+  await vi.advanceTimersByTimeAsync(9_999);
+  expect([chart.getSnapshot().status, lines]).toEqual(['active', []]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(chart.getSnapshot()).toMatchObject({ status: 'done', output: { unusable: '' } });
+  while (sessions.size > 0) await new Promise(setImmediate);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain('no answer in 10000 ms');
+  expect(patches.mergedInto(own)).toBe(own);
 });
 
 test.each<[string, Answer, object]>([
@@ -153,14 +196,16 @@ test.each<[string, Answer, object]>([
     { isRefusal: false },
   ],
 ])('a control plane that %s is asked again', async (_, answer, expected) => {
-  const { output, merged, lines } = await asked(answer);
+  const { output, hasTaken, merged, lines } = await asked(answer);
+  expect(hasTaken).toBe(true);
   expect(output).toMatchObject({ is: 'unreachable', chance: 0.5, ...expected });
   expect(merged).toBe(own);
   expect(lines.join('')).toContain('it is asked again');
 });
 
 test('nobody there: asked again', async () => {
-  expect(await outcome('127.0.0.1:1', new BootstrapPatches(), [])).toMatchObject({ is: 'unreachable' });
+  const { output, hasTaken } = await outcome('127.0.0.1:1', new BootstrapPatches(), []);
+  expect([output.is, hasTaken]).toEqual(['unreachable', false]);
 });
 
 test('what cannot be merged ends the start with its reason', async () => {

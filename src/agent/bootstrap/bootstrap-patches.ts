@@ -1,7 +1,8 @@
 /** What the control plane patches in the bootstrap, asked for once, before the first Envoy (`BOOTSTRAP_XDS_AGENT`). */
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
-import { fromPromise } from 'xstate';
+import { fromCallback } from 'xstate';
 import type { PatchesAnswer } from '../../../machines/agent/bootstrap-patches.ts';
+import type { PatchesAnswered, PatchesAsked, PatchesWithdraw } from '../../../machines/agent/protocol.ts';
 import type { Shown } from '../../../machines/agent/xds-pause.ts';
 import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
@@ -32,43 +33,70 @@ export interface PatchesEnvironment
   readonly bootstrap: () => object;
   readonly patches: BootstrapPatches;
   readonly log: Logger;
-  /** For a control plane that has taken the question to answer it. */
-  readonly answerLimitMs?: number;
 }
 
 /** More is no patch of a bootstrap. */
 const mostBytes = 1024 * 1024;
-const usualAnswerLimitMs = 10_000;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
 
+/** Asks once; the question is dropped when its actor is stopped. How long an answer is waited for, the chart says. */
 export function askForPatches(environment: PatchesEnvironment) {
-  return fromPromise<PatchesAnswer, { shows: Shown }>(async ({ input, signal }) => {
-    const { random = Math.random, log } = environment;
-    let answer: Uint8Array | undefined;
-    try {
-      answer = await ask(environment, input.shows, signal);
-    } catch (error) {
-      const { code, retryAfterMs = 0 } = error instanceof GrpcError ? error : { code: '' };
-      const reason = explainInOneLine(error);
-      // Each kind of failure is in the trace; a person is told what the agent waits for.
-      log.warn('the control plane has not said yet what it patches in the bootstrap; it is asked again', { reason });
-      return { is: 'unreachable', reason, isRefusal: refusals.has(code), retryAfterMs, chance: random() };
-    }
-    try {
-      return await take(answer, environment);
-    } catch (error) {
-      return { is: 'unusable', reason: explainInOneLine(error) };
-    }
+  return fromCallback<PatchesWithdraw, { shows: Shown }>(({ input, receive, sendBack }) => {
+    const stop = new AbortController();
+    const report = (event: PatchesAsked | PatchesAnswered): void => {
+      if (!stop.signal.aborted) sendBack(event);
+    };
+    receive(({ waitedMs }) => {
+      environment.log.warn('the control plane does not patch bootstraps', { reason: `no answer in ${waitedMs} ms` });
+    });
+    void answerTo(input.shows, {
+      ...environment,
+      signal: stop.signal,
+      asked: () => report({ type: 'patches.asked' }),
+    }).then((answer) => report({ type: 'patches.answered', answer }));
+    return () => stop.abort();
   });
 }
 
-async function take(answer: Uint8Array | undefined, environment: PatchesEnvironment): Promise<PatchesAnswer> {
-  const { patches, bootstrap, log, answerLimitMs = usualAnswerLimitMs } = environment;
+interface Question extends PatchesEnvironment {
+  readonly signal: AbortSignal;
+  /** The control plane has taken it. */
+  readonly asked: () => void;
+}
+
+/** Never fails. */
+async function answerTo(shows: Shown, question: Question): Promise<PatchesAnswer> {
+  const { random = Math.random, log, signal } = question;
+  let answer: Uint8Array | undefined;
+  try {
+    answer = await ask(question, shows);
+  } catch (error) {
+    const { code, retryAfterMs = 0 } = error instanceof GrpcError ? error : { code: '' };
+    const reason = explainInOneLine(error);
+    // Each kind of failure is in the trace; a person is told what the agent waits for.
+    if (!signal.aborted) {
+      log.warn('the control plane has not said yet what it patches in the bootstrap; it is asked again', { reason });
+    }
+    return { is: 'unreachable', reason, isRefusal: refusals.has(code), retryAfterMs, chance: random() };
+  }
+  try {
+    return await take(answer, question);
+  } catch (error) {
+    return { is: 'unusable', reason: explainInOneLine(error) };
+  }
+}
+
+async function take(
+  answer: Uint8Array | undefined,
+  { patches, bootstrap, log, signal }: Question,
+): Promise<PatchesAnswer> {
   if (answer === undefined) {
-    log.warn('the control plane does not patch bootstraps', { reason: `no answer in ${answerLimitMs} ms` });
+    log.warn('the control plane does not patch bootstraps', { reason: 'there is no bootstrap in its answer' });
     return { is: 'unpatched' };
   }
   const { PatchesOfBootstrap } = await import('./merge-patches.ts');
+  // The chart has gone on: what comes now would be in some epochs' bootstraps and not in others'.
+  signal.throwIfAborted();
   const said = new PatchesOfBootstrap(answer);
   if (said.isWhole) {
     log.warn('the control plane makes whole bootstraps, and no patches of them: the own one is used');
@@ -83,11 +111,10 @@ async function take(answer: Uint8Array | undefined, environment: PatchesEnvironm
   return { is: 'patched' };
 }
 
-/** @returns the Bootstrap; undefined: the question was taken, and not answered. @throws GrpcError */
+/** @returns the Bootstrap; undefined: there is none in the answer. @throws GrpcError */
 async function ask(
-  { discoveryAddress, credentials, headers, bootstrap, answerLimitMs = usualAnswerLimitMs }: PatchesEnvironment,
+  { discoveryAddress, credentials, headers, bootstrap, signal, asked }: Question,
   shows: Shown,
-  signal: AbortSignal,
 ): Promise<Uint8Array | undefined> {
   const { node } = bootstrap() as { readonly node?: object };
   if (node === undefined) throw new ChartpilotError('CONFIG_INVALID', 'the bootstrap has no node to ask for');
@@ -105,10 +132,10 @@ async function ask(
   const { tls, headers: own } = await credentials(shows);
   const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, signal);
   try {
+    signal.throwIfAborted();
     return await new Promise((resolve, reject) => {
       const stream = connection.start(methods.sotw, { ...headers, ...own });
       const reader = new FrameReader({ wholeBytes: mostBytes, maxBytes: mostBytes });
-      const limit = setTimeout(resolve, answerLimitMs, undefined);
       signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'no longer wanted')), { once: true });
       stream.on('data', (chunk: Buffer) => {
         try {
@@ -118,10 +145,10 @@ async function ask(
         }
       });
       whenEnded(stream, connection, (status) => {
-        clearTimeout(limit);
         reject(status ?? new GrpcError('UNAVAILABLE', 'the control plane ended the stream'));
       });
       stream.write(frameOf(question));
+      asked();
     });
   } finally {
     connection.close();

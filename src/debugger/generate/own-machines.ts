@@ -416,14 +416,14 @@ const successorSamples: Samples = {
 };
 
 const patchesSamples: Samples = {
-  outcomes: {
-    ask: [
-      { output: { is: 'unpatched' } },
-      { output: { is: 'unusable', reason: 'no listener is known by this name' } },
-      { output: { is: 'unreachable', reason: 'away', isRefusal: false, retryAfterMs: 0, chance: 0.5 } },
-      { error: 'a fault' },
+  events: {
+    'patches.answered': [
+      { answer: { is: 'unpatched' } },
+      { answer: { is: 'unusable', reason: 'no listener is known by this name' } },
+      { answer: { is: 'unreachable', reason: 'away', isRefusal: false, retryAfterMs: 0, chance: 0.5 } },
     ],
   },
+  outcomes: { ask: [{ error: 'a fault' }] },
 };
 
 const parts = { authorities: 'roots-1', bundle: '' };

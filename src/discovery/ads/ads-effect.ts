@@ -1,6 +1,7 @@
 /** The effect of `discovery/ads-server`: the gRPC server and its streams. */
 import type { ServerCredentials } from '@grpc/grpc-js';
 import { type AnyActorRef, fromCallback } from 'xstate';
+import { peer } from '../../../machines/discovery/peers.ts';
 import type { AdsOrder, ProxiesServe, ProxyReport, XdsPort } from '../../../machines/discovery/protocol.ts';
 import { relay } from '../../runtime/actors/relay-event.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
@@ -23,10 +24,7 @@ export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joi
 
 export function adsEffect({ address, securePort, shutdownMs, made, listening, ...options }: AdsEffectOptions) {
   return fromCallback<AdsOrder, undefined>(({ receive, sendBack, self, system }) => {
-    const tellQueue = (report: ProxyReport): void => {
-      const queue: AnyActorRef | undefined = system.get('push-queue');
-      if (queue !== undefined) relay(self as AnyActorRef, queue, report);
-    };
+    const tellQueue = (report: ProxyReport): void => relay(self as AnyActorRef, peer('push-queue')({ system }), report);
     const server = createAdsServer({
       ...options,
       sender: self as AnyActorRef,

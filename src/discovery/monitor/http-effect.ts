@@ -1,5 +1,6 @@
 /** The effect of `discovery/http`: probes, metrics and debug pages. */
 import { type AnyActorRef, fromCallback } from 'xstate';
+import { peer } from '../../../machines/discovery/peers.ts';
 import type { HttpOrder, OperatorOrder } from '../../../machines/discovery/protocol.ts';
 import { relay } from '../../runtime/actors/relay-event.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
@@ -40,10 +41,7 @@ export function httpEffect(options: HttpEffectOptions) {
     let isServing = false;
     options.opened?.({
       pushAll: () => sendBack({ type: 'push.wanted' }),
-      rotateRoot: (type) => {
-        const authority: AnyActorRef | undefined = system.get('authority');
-        if (authority !== undefined) relay(self as AnyActorRef, authority, { type });
-      },
+      rotateRoot: (type) => relay(self as AnyActorRef, peer('authority')({ system }), { type }),
     });
     const profiler = options.profile === true ? new Profiler({ connectionStates: () => statesOf(options) }) : undefined;
     const servers = new HttpServers(

@@ -50,14 +50,27 @@ test('one that does not want this agent is left alone longer, and shown the cert
   expect(world.patchesAsked.length).toBeLessThan(20);
 });
 
-test('a question of which nothing comes is asked again after 20 s', async () => {
+test('a question that the control plane does not even take is asked again after 20 s, as often as it takes', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = undefined;
-  await world.pass(20_000);
+  world.takesQuestion = false;
+  await world.pass(60_000);
+  expect(world.patchesAsked.length).toBe(3);
+  expect(epochsStarted(world)).toEqual([]);
   world.patchesAnswer = { is: 'unpatched' };
-  await world.pass(1_500);
-  expect(world.patchesAsked).toHaveLength(2);
+  await world.pass(21_500);
+  expect(world.patchesAsked).toHaveLength(4);
   expect(epochsStarted(world)).toEqual([0]);
+});
+
+test('a control plane that takes the question and never answers patches nothing: after 10 s Envoy is started', async () => {
+  const world = new AgentWorld(patched);
+  world.patchesAnswer = undefined;
+  await world.pass(9_900);
+  expect([epochsStarted(world), world.questionsWithdrawn]).toEqual([[], []]);
+  await world.pass(200);
+  expect([epochsStarted(world), world.questionsWithdrawn]).toEqual([[0], [10_000]]);
+  expect(world.patchesAsked).toHaveLength(1);
 });
 
 test('what cannot be made use of ends the agent with the reason', async () => {
