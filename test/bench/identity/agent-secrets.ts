@@ -1,0 +1,88 @@
+/** `pilot-agent` as it is shipped, with a certificate of the authority and an Envoy that gets its configuration through it: how soon it answers for a secret, and its memory. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { packageRoot } from '../../../src/runtime/package-root.ts';
+import { envoyBinary } from '../../fixtures/real-envoy.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { freePorts } from '../../harness/free-ports.ts';
+import { SecretClient } from '../../harness/secret-client.ts';
+import { memoryOf } from '../memory-usage.ts';
+import type { Programs } from '../programs.ts';
+
+export interface AgentPlace {
+  /** Of the port with TLS. */
+  readonly securePort: number;
+  /** PEM. */
+  readonly roots: string;
+  readonly token: string;
+}
+
+export interface AgentFigures {
+  /** From a request on a new stream to its answer. */
+  readonly answerMs: readonly number[];
+  /** As an Envoy has it: some streams, and then a rest. */
+  readonly rssMib: number;
+  readonly rssAfterStreamsMib: number;
+}
+
+const startsWithinMs = 60_000;
+const answersWithinMs = 10_000;
+const restMs = 5_000;
+
+/** @param streams that ask for the certificate, one after the other */
+export async function measureAgent(programs: Programs, place: AgentPlace, streams: number): Promise<AgentFigures> {
+  const [admin, status, dns] = await freePorts(3);
+  const folder = join(programs.root, 'agent');
+  const secrets = join(folder, 'var/run/secrets');
+  for (const name of ['tokens', 'istio']) mkdirSync(join(secrets, name), { recursive: true });
+  writeFileSync(join(secrets, 'tokens/istio-token'), place.token);
+  writeFileSync(join(secrets, 'istio/root-cert.pem'), place.roots);
+  // The agent looks for what is its own below its working directory.
+  const inFolder = ['-c', 'cd "$0" && exec "$@"', folder, join(packageRoot(), 'bin/pilot-agent')];
+  const agent = programs.start(
+    'pilot-agent',
+    '/bin/sh',
+    [
+      ...inFolder,
+      ...['proxy', 'router', '--discoveryAddress', `localhost:${place.securePort}`, '--binaryPath', envoyBinary()],
+      ...['--proxyAdminPort', String(admin), '--statusPort', String(status), '--runDir', join(folder, 'run')],
+      ...['--configPath', join(folder, 'proxy'), '--concurrency', '1', '--terminationDrainDuration', '200ms'],
+    ],
+    {
+      ...{ POD_NAME: 'account-0', POD_NAMESPACE: 'default', SERVICE_ACCOUNT: 'account-0', INSTANCE_IP: '127.0.0.1' },
+      ...{ ENVOY_STATUS_PORT: '0', ENVOY_PROMETHEUS_PORT: '0', DNS_PROXY_ADDR: `127.0.0.1:${dns}` },
+    },
+  );
+  const isReady = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${status}/healthz/ready`)).ok;
+  const hopeless = (): string | undefined => agent.hopeless();
+  await eventually('Envoy has its configuration through the agent', isReady, { deadlineMs: startsWithinMs, hopeless });
+  const socket = join(secrets, 'workload-spiffe-uds/socket');
+  await answerOf(socket);
+  await sleep(restMs);
+  const { rssMib } = memoryOf(agent.pid);
+  const answerMs: number[] = [];
+  for (let i = 0; i < streams; i++) answerMs.push(await answerOf(socket));
+  return { answerMs, rssMib, rssAfterStreamsMib: memoryOf(agent.pid).rssMib };
+}
+
+/** A stream of its own, as each of Envoy's secrets has. */
+async function answerOf(socket: string): Promise<number> {
+  const client = await SecretClient.open(socket);
+  try {
+    const since = performance.now();
+    client.ask('default');
+    while (client.answers.length === 0) {
+      if (performance.now() - since > answersWithinMs)
+        throw new Error(`no certificate: ${client.ended ?? 'no answer'}`);
+      await setImmediate();
+    }
+    const ms = performance.now() - since;
+    const [answer] = client.answers;
+    if (answer!.chain === '' || answer!.key === '') throw new Error('an answer without a certificate');
+    client.acknowledge(answer!, 'default');
+    return ms;
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,45 @@
+/** What `npm run bench:identity` measures, and what it is to be (two cores that do nothing else). */
+
+export interface IdentityFigures {
+  readonly certificatesPerSecond: number;
+  readonly serverCpuMsPerCertificate: number;
+  readonly pushMs: number;
+  readonly pushP99Ms: number;
+  readonly pushBesideSigningMs: number;
+  readonly pushBesideSigningP99Ms: number;
+  readonly certificatesPerSecondBesidePushes: number;
+  readonly agentsMedianMs: number;
+  readonly agentsLastMs: number;
+  readonly agentsToldToComeAgain: number;
+  readonly secretAnswerMs: number;
+  readonly secretAnswerP99Ms: number;
+  readonly agentRssMib: number;
+  readonly agentRssAfterStreamsMib: number;
+}
+
+export interface Goal {
+  readonly what: string;
+  readonly wanted: string;
+  readonly measured: number;
+  readonly isMet: boolean;
+}
+
+export function goalsOf(figures: IdentityFigures): Goal[] {
+  const grownMs = figures.pushBesideSigningP99Ms - figures.pushP99Ms;
+  return [
+    atLeast('certificates signed a second', figures.certificatesPerSecond, 500),
+    atMost('milliseconds by which p99 of pushes grows beside signing', grownMs, 50),
+    atMost('milliseconds until the last agent of those that come back at once is served', figures.agentsLastMs, 60_000),
+    atMost('milliseconds until the agent answers for a secret, median', figures.secretAnswerMs, 5),
+    atMost('MiB of the agent with secrets and the XDS proxy in use', figures.agentRssMib, 70),
+  ];
+}
+
+/** What was not measured is not met. */
+function atLeast(what: string, measured: number, limit: number): Goal {
+  return { what, wanted: `at least ${limit}`, measured, isMet: measured >= limit };
+}
+
+function atMost(what: string, measured: number, limit: number): Goal {
+  return { what, wanted: `at most ${limit}`, measured, isMet: measured <= limit };
+}
