@@ -59,3 +59,19 @@ it('a destination rule concerns the host that it is about, and the one that it w
   change('*.example.com');
   expect(now()).toEqual({ [near]: 1, [other]: 1 });
 });
+
+it('another name of a service that comes back has its endpoints, and follows its own rule alone', () => {
+  const alias = givenObject('Service', 'a', 'also', {
+    spec: { type: 'ExternalName', externalName: 'near.example.com', clusterIPs: [], externalIPs: [], ports: [] },
+    status: { loadBalancer: { ingress: [] } },
+  });
+  const world = new GivenWorld([service('a', 'near', '10.0.0.1')]);
+  const node = world.connect('10.1.0.1');
+  const named = (subset: string) => `outbound|80|${subset}|also.a.svc.cluster.local|near.example.com`;
+  const now = () => endpointsOf(node, [named(''), named('v1')]);
+  expect(now()).toEqual({ [named('')]: 0, [named('v1')]: 0 });
+  node.typesToPush(world.put(alias), [endpointType]);
+  expect(now()).toEqual({ [named('')]: 1, [named('v1')]: 0 });
+  node.typesToPush(world.put(rule('also.a.svc.cluster.local', {})), [endpointType]);
+  expect(now()).toEqual({ [named('')]: 1, [named('v1')]: 1 });
+});

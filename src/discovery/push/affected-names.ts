@@ -5,8 +5,6 @@ import type { NodeType } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { changesType } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { Service } from '../../model/services/service.ts';
-import { isAlias } from '../../model/services/service-alias.ts';
 import { endpointType, type Generator } from '../../networking/index.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import type { NameList } from './name-list.ts';
@@ -30,22 +28,10 @@ export function hostsOfRules({ context, previous, changed }: PublishedContext): 
     if (key.kind !== 'DestinationRule') return [];
     return [context, previous].flatMap((one) => {
       const host = one?.hostOfRule(key);
-      // Endpoints of another name are known by the service that it stands for, which may be any.
-      return host === undefined ? [] : [isNameOfAlias(host, one!) ? '*' : host];
+      return host === undefined ? [] : [host];
     });
   });
   return [...new Set(hosts)].map((name) => configKeyText({ kind: ruleHost, namespace: '', name }));
-}
-
-const aliasNames = new WeakMap<readonly Service[], ReadonlySet<string>>();
-
-function isNameOfAlias(host: string, { services }: PushContext): boolean {
-  let names = aliasNames.get(services);
-  if (names === undefined) {
-    names = new Set(services.filter(isAlias).map(({ hostname }) => hostname));
-    aliasNames.set(services, names);
-  }
-  return names.has(host);
 }
 
 /**
@@ -84,7 +70,7 @@ export function affectedNames(
   changed: ReadonlySet<string>,
   wanted: NameList,
   { typeUrl, nodeType, reachChanged }: AffectedBy,
-  { narrowing }: Extract<Generator, { scope: 'named' }>,
+  { narrowing, sharing }: Extract<Generator, { scope: 'named' }>,
 ): readonly string[] {
   if (narrowing === undefined) return wanted.names;
   const isOfEndpoints = typeUrl === endpointType;
@@ -98,5 +84,9 @@ export function affectedNames(
   const isNarrow = ({ kind, name }: ConfigKey): boolean =>
     kinds.has(kind) || (kind === ruleHost && !name.startsWith('*'));
   if (!keys.every(isNarrow)) return wanted.names;
-  return [...new Set(keys.map(subjectOfKey))].flatMap((subject) => wanted.namesOf(subject, subjectOfName));
+  const subjects = new Set(keys.map(subjectOfKey));
+  const names = [...subjects].flatMap((subject) => wanted.namesOf(subject, subjectOfName));
+  // Another name of a service comes, goes and has its rule by itself.
+  const byOtherNames = sharing?.alsoAbout(subjects, wanted.names) ?? [];
+  return byOtherNames.length === 0 ? names : [...new Set([...names, ...byOtherNames])];
 }
