@@ -14,6 +14,8 @@ type Diagram =
   | 'configuration'
   | 'config-source'
   | 'config-sources'
+  | 'gateway-name'
+  | 'gateway-names'
   | 'jwks'
   | 'key-set'
   | 'registries'
@@ -272,6 +274,20 @@ const ownCatalogue = [
     diagram: 'registries',
     seeds: [],
   },
+  {
+    type: 'gateway-names.wanted',
+    from: 'gateway-names/wanted',
+    to: 'gateway-names',
+    diagram: 'gateway-names',
+    seeds: [],
+  },
+  { type: 'spawn', from: 'gateway-names', to: 'gateway-name-N', diagram: 'gateway-name', seeds: [] },
+  { type: 'spawn', from: 'gateway-name-N', to: 'gateway-name-N/resolving', diagram: 'gateway-name', seeds: [] },
+  { type: 'gateway-name.resolved', from: 'gateway-name-N', to: 'gateway-names', diagram: 'gateway-name', seeds: [] },
+  { type: 'gateway-name.failed', from: 'gateway-name-N', to: 'gateway-names', diagram: 'gateway-name', seeds: [] },
+  { type: 'timer resolveLimit', from: 'gateway-name-N', to: 'gateway-name-N', diagram: 'gateway-name', seeds: [] },
+  { type: 'timer refreshInterval', from: 'gateway-name-N', to: 'gateway-name-N', diagram: 'gateway-name', seeds: [] },
+  { type: 'timer rest', from: 'gateway-name-N', to: 'gateway-name-N', diagram: 'gateway-name', seeds: [] },
   { type: 'spawn', from: 'service-registry', to: 'registry-N', diagram: 'registry', seeds: [] },
   { type: 'spawn', from: 'registry-N', to: 'registry-N/feed', diagram: 'registry', seeds: [] },
   { type: 'registry.synced', from: 'registry-N/feed', to: 'registry-N', diagram: 'registry', seeds: [] },

@@ -191,6 +191,17 @@ export type ListedRegistry = { registry: string; revision: string };
 export type RegistriesListed = { type: 'registries.listed'; registries: ListedRegistry[] };
 /** service-registry/registries → service-registry. Names of networks' gateways resolve to other addresses. */
 export type GatewaysResolved = { type: 'gateways.resolved' };
+/** gateway-names/wanted → gateway-names. Gateways have these host names, and no others. */
+export type GatewayNamesWanted = { type: 'gateway-names.wanted'; hostnames: string[] };
+/** gateway-name-N → gateway-names. It resolves to other addresses than before; they are in force. */
+export type GatewayNameResolved = { type: 'gateway-name.resolved'; hostname: string; addresses: string[] };
+/** gateway-name-N → gateway-names. It does not resolve, for now. The last addresses stay in force: `addresses`, which may be none. */
+export type GatewayNameFailed = {
+  type: 'gateway-name.failed';
+  hostname: string;
+  addresses: string[];
+  reason: string;
+};
 
 // ---- registry-N/feed → registry-N → service-registry
 

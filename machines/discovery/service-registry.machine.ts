@@ -1,5 +1,6 @@
 import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { gatewayNamesMachine } from './gateway-names.machine.ts';
 import { peer } from './peers.ts';
 import type {
   ConfigChange,
@@ -105,15 +106,17 @@ export const serviceRegistryMachine = setup({
       | RegistrySynced
       | RegistryChanged
       | RegistryFailed,
-    children: {} as { computing: 'computeServices'; registries: 'listRegistries' } & Record<
-      `registry-${number}`,
-      'registry'
-    >,
+    children: {} as {
+      computing: 'computeServices';
+      registries: 'listRegistries';
+      'gateway-names': 'gatewayNames';
+    } & Record<`registry-${number}`, 'registry'>,
   },
   actors: {
     /** Says which registries there are, at once and whenever they are others; and when names of gateways resolve otherwise. */
     listRegistries: callbackEffect<{ type: never }, undefined>('listRegistries'),
     registry: registryMachine,
+    gatewayNames: gatewayNamesMachine,
     /** Makes services and endpoints of the objects in force and of what registries have, and compares them with the last ones. */
     computeServices: promiseEffect<ServicesReading, ServicesOrder>('computeServices'),
   },
@@ -229,17 +232,30 @@ export const serviceRegistryMachine = setup({
     registriesMoved: false,
     failures: 0,
   }),
-  invoke: {
-    id: 'registries',
-    src: 'listRegistries',
-    onError: {
-      description: 'Those that there are stay, with what they have.',
-      actions: {
-        type: 'reportRegistryFailed',
-        params: ({ event }) => ({ registry: theList, reason: reasonOf(event.error) }),
+  invoke: [
+    {
+      id: 'registries',
+      src: 'listRegistries',
+      onError: {
+        description: 'Those that there are stay, with what they have.',
+        actions: {
+          type: 'reportRegistryFailed',
+          params: ({ event }) => ({ registry: theList, reason: reasonOf(event.error) }),
+        },
       },
     },
-  },
+    {
+      id: 'gateway-names',
+      src: 'gatewayNames',
+      onError: {
+        description: 'Gateways keep the addresses that they have.',
+        actions: {
+          type: 'reportRegistryFailed',
+          params: ({ event }) => ({ registry: theNames, reason: reasonOf(event.error) }),
+        },
+      },
+    },
+  ],
   initial: 'idle',
   on: {
     'configs.changed': { actions: 'remember' },
@@ -371,6 +387,7 @@ export const serviceRegistryMachine = setup({
 
 /** What a person is told when it is not known which registries there are. */
 const theList = 'the list of registries';
+const theNames = 'names of gateways';
 
 function unsyncedOf({ registries }: ServiceRegistryContext): string[] {
   return registries?.filter(({ synced }) => !synced).map(({ registry }) => registry) ?? [theList];

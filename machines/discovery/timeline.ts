@@ -82,6 +82,12 @@ export const trustBundlesTimeline = source({
   text: 'The roots of {endpoint} cannot be fetched: {reason}',
 });
 
+export const gatewayNamesTimeline = source({
+  event: 'gateway-name.failed',
+  kind: 'failure',
+  text: '{hostname} does not resolve: {reason}',
+});
+
 export const serverCertificateTimeline: Timeline = {
   lane: 'none',
   marks: [

@@ -65,7 +65,7 @@ import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
 import type { RegistryOffers } from './registry/registry.ts';
-import { listRegistries, runRegistry } from './registry/registry-effects.ts';
+import { gatewayNamesWithEffects, listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
 import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
 
@@ -240,6 +240,7 @@ export class ControlPlane {
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
         listRegistries: listRegistries(this.#state, this.#program.registries),
+        gatewayNames: gatewayNamesWithEffects(this.#state.registries.gatewayNames),
         registry: registryMachine.provide({ actors: { runRegistry: runRegistry(this.#state.registries) } }),
         computeServices: fromPromise<ServicesReading, ServicesOrder>(({ input, signal }) =>
           this.#state.computeServicesInTurns(input.changes, input.registries ?? undefined, signal),

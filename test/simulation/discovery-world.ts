@@ -10,6 +10,12 @@ import {
   discoveryMachine,
   type Preparation,
 } from '../../machines/discovery/discovery.machine.ts';
+import {
+  type GatewayNameInput,
+  gatewayNameMachine,
+  type NameAnswer,
+} from '../../machines/discovery/gateway-name.machine.ts';
+import { gatewayNamesMachine } from '../../machines/discovery/gateway-names.machine.ts';
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks.machine.ts';
 import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/key-set.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
@@ -149,6 +155,15 @@ export class DiscoveryWorld {
   /** Whose roots came into force, and how often agents were told of others. */
   readonly adoptedBundles: { endpoint: string; version: string }[] = [];
   published = 0;
+  /** Host names of gateways. An error: the effect has a bug. */
+  gatewayNames: string[] | Error = [];
+  /** What DNS says of them when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
+  dns: Record<string, NameAnswer | Error> = {};
+  /** When they were asked for, in virtual time. */
+  readonly askedForNames: { hostname: string; at: number }[] = [];
+  /** `hostname address,address`, as they came into force. */
+  readonly adoptedNames: string[] = [];
+  #sendNames: Send = () => {};
   /** What the servers answer to an order to open; undefined: nothing. */
   http: AnyEventObject | undefined = { type: 'http.listening', addresses: ['127.0.0.1:8080'] };
   ads: AnyEventObject | undefined = { type: 'ads.listening', addresses: ['127.0.0.1:15010'] };
@@ -310,6 +325,29 @@ export class DiscoveryWorld {
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
         listRegistries: this.#registries(),
+        gatewayNames: gatewayNamesMachine.provide({
+          actors: {
+            listNames: fromCallback(({ sendBack }) => {
+              this.#sendNames = sendBack;
+              if (this.gatewayNames instanceof Error) throw this.gatewayNames;
+              sendBack({ type: 'gateway-names.wanted', hostnames: this.gatewayNames });
+            }),
+            gatewayName: gatewayNameMachine.provide({
+              actors: {
+                resolveName: fromPromise<NameAnswer, GatewayNameInput>(async ({ input: { hostname } }) => {
+                  this.askedForNames.push({ hostname, at: this.clock.now() });
+                  const answer = this.dns[hostname];
+                  return answer === undefined ? new Promise(() => {}) : orThrow(answer);
+                }),
+              },
+              actions: {
+                adopt: ({ context: { hostname } }, answer) => {
+                  if (answer.outcome === 'resolved') this.adoptedNames.push(`${hostname} ${answer.addresses.join()}`);
+                },
+              },
+            }),
+          },
+        }),
         registry: registryMachine.provide({ actors: { runRegistry: this.#registry() } }),
         computeServices: fromPromise<ServicesReading, ServicesOrder>(async ({ input }) => {
           this.madeOf.push(input.registries);
@@ -381,6 +419,12 @@ export class DiscoveryWorld {
         push,
       },
     });
+  }
+
+  /** Gateways have these names from now on. */
+  async wantNames(hostnames: string[]): Promise<void> {
+    this.#sendNames({ type: 'gateway-names.wanted', hostnames });
+    await this.settle();
   }
 
   /** The first reading of a source that was held back is over. */

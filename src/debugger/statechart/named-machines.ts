@@ -71,6 +71,16 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/authority.machine.ts')).authorityMachine,
   },
   {
+    name: 'gateway-names',
+    file: 'machines/discovery/gateway-names.machine.ts',
+    load: async () => (await import('../../../machines/discovery/gateway-names.machine.ts')).gatewayNamesMachine,
+  },
+  {
+    name: 'gateway-name',
+    file: 'machines/discovery/gateway-name.machine.ts',
+    load: async () => (await import('../../../machines/discovery/gateway-name.machine.ts')).gatewayNameMachine,
+  },
+  {
     name: 'trust-bundles',
     file: 'machines/discovery/trust-bundles.machine.ts',
     load: async () => (await import('../../../machines/discovery/trust-bundles.machine.ts')).trustBundlesMachine,

@@ -33,6 +33,31 @@ function told(type: string, fields: object): string[] {
 }
 
 describe('the log', () => {
+  it('says once in a minute that a name of gateways does not resolve, and how often that was', () => {
+    const lines: string[] = [];
+    const log = createLogger({ write: (line) => lines.push(line) });
+    let observe: (record: TraceRecord) => void = () => {};
+    const recorder = {
+      observe(observer: typeof observe) {
+        observe = observer;
+        return () => {};
+      },
+    };
+    const stop = logEvents(recorder as never, log);
+    const fails = (hostname: string, addresses: string[]): void => {
+      const event = { type: 'gateway-name.failed', hostname, addresses, reason: 'SERVFAIL' };
+      observe({ kind: 'event', seq: 1, t: 0, from: 'gateway-name-1', to: 'gateway-names', event });
+    };
+    for (let i = 0; i < 9; i++) fails('gw.example.com', ['1.1.1.1']);
+    fails('east.example.com', []);
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(/warn.*gw\.example\.com does not resolve \(1\.1\.1\.1 stays in force\).*SERVFAIL/);
+    expect(lines[1]).toContain('there is no way through its gateways');
+    stop();
+    expect(lines).toHaveLength(3);
+    expect(lines[2]).toMatch(/gw\.example\.com.*8/);
+  });
+
   it('says in one line what is wrong with an object, and where', () => {
     const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
     expect(told('config.rejected', { problems: [problem({}), second] })).toEqual([

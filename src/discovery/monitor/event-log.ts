@@ -4,6 +4,7 @@ import type { LogLine } from '../../runtime/actors/log-records.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
+import { RepeatedLines } from '../ads/repeated-lines.ts';
 import { describeProblems, whereabouts } from '../config/config-problem.ts';
 
 type Tell = (event: TracedEvent, log: Logger) => void;
@@ -28,6 +29,9 @@ const logLines: Readonly<Record<string, Tell>> = {
   'trust-bundle.failed': ({ endpoint, version, reason }, log) => {
     const meanwhile = version === '' ? 'nothing that they sign is believed' : 'the last roots stay in force';
     log.warn(`roots of ${endpoint}: ${reason} (${meanwhile})`);
+  },
+  'gateway-name.resolved': ({ hostname, addresses }, log) => {
+    log.info(`gateways of the name ${hostname} are at ${namesOf(addresses)}`);
   },
   'registry.failed': ({ registry, reason }, log) => {
     log.warn(
@@ -61,9 +65,23 @@ const logLines: Readonly<Record<string, Tell>> = {
  * @returns how to stop it
  */
 export function logEvents(recorder: Recorder, log: Logger): () => void {
-  return recorder.observe((record) => {
-    if (record.kind === 'event') logLines[record.event.type]?.(record.event, log.scope(record.from));
+  const failures = new RepeatedLines(log.scope('gateway-names'), () => performance.now());
+  const forget = recorder.observe((record) => {
+    if (record.kind !== 'event') return;
+    if (record.event.type === 'gateway-name.failed') tellUnresolved(record.event, failures);
+    logLines[record.event.type]?.(record.event, log.scope(record.from));
   });
+  return () => {
+    failures.end();
+    forget();
+  };
+}
+
+/** Names are many where DNS is down, and each is asked for again and again. */
+function tellUnresolved({ hostname, addresses, reason }: TracedEvent, failures: RepeatedLines): void {
+  const last = namesOf(addresses);
+  const meanwhile = last === '' ? 'there is no way through its gateways' : `${last} stays in force`;
+  failures.warn(String(hostname), `the name of gateways ${hostname} does not resolve (${meanwhile})`, { reason });
 }
 
 const rejections = ['config.rejected', 'settings.rejected'];

@@ -1,68 +1,91 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { GatewayNames, minAnswerMs, type ResolvedName } from './gateway-names.ts';
+import { describe, expect, it } from 'vitest';
+import { createActor } from 'xstate';
+import type { NameAnswer } from '../../../machines/discovery/gateway-name.machine.ts';
+import { answerOf, GatewayNames, resolveByDns } from './gateway-names.ts';
+import { gatewayNamesWithEffects } from './registry-effects.ts';
 
-beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
-
-function given(answers: (ResolvedName | Error)[]) {
-  const asked: string[] = [];
+function given() {
+  const wanted: string[][] = [];
   let changes = 0;
-  const names = new GatewayNames(
-    async (hostname) => {
-      asked.push(hostname);
-      const answer = answers[Math.min(asked.length, answers.length) - 1]!;
-      if (answer instanceof Error) throw answer;
-      return answer;
-    },
-    () => changes++,
-  );
-  return { names, asked, changes: () => changes };
+  const names = new GatewayNames(() => changes++);
+  const forget = names.onWanted((hostnames) => wanted.push([...hostnames]));
+  return { names, wanted, forget, changes: () => changes };
 }
 
-const answer = (ttlMs: number, ...addresses: string[]): ResolvedName => ({ addresses, ttlMs });
+const found = (address: string, ttl: number) => ({ status: 'fulfilled', value: [{ address, ttl }] }) as const;
+const failed = (reason: string) => ({ status: 'rejected', reason: new Error(reason) }) as const;
 
 describe('names of gateways', () => {
-  it('have no address until they are resolved, and say when they have', async () => {
-    const { names, changes } = given([answer(0, '2.2.2.2', '1.1.1.1')]);
-    expect(names.addressesOf('gw')).toEqual([]);
-    await vi.advanceTimersByTimeAsync(0);
-    expect([names.addressesOf('gw'), changes()]).toEqual([['1.1.1.1', '2.2.2.2'], 1]);
-    names.stop();
+  it('have no address until one is adopted, and only another one is a change', () => {
+    const { names, wanted, changes } = given();
+    names.want(new Set(['gw']));
+    expect([names.addressesOf('gw'), wanted]).toEqual([[], [['gw']]]);
+    names.adopt('gw', ['1.1.1.1']);
+    names.adopt('gw', ['1.1.1.1']);
+    expect([names.addressesOf('gw'), changes()]).toEqual([['1.1.1.1'], 1]);
   });
 
-  it('are asked for again after their time to live, and not within half a minute', async () => {
-    const { names, asked, changes } = given([
-      answer(1_000, '1.1.1.1'),
-      answer(90_000, '1.1.1.1'),
-      answer(0, '3.3.3.3'),
+  it('are told to who follows them only when they are others', () => {
+    const { names, wanted, forget } = given();
+    names.want(new Set(['a', 'b']));
+    names.want(new Set(['b', 'a']));
+    names.want(new Set(['a', 'c']));
+    forget();
+    names.want(new Set());
+    expect(wanted).toEqual([
+      ['a', 'b'],
+      ['a', 'c'],
     ]);
-    names.addressesOf('gw');
-    await vi.advanceTimersByTimeAsync(minAnswerMs - 1);
-    expect(asked).toHaveLength(1);
-    await vi.advanceTimersByTimeAsync(1);
-    expect([asked.length, changes()]).toEqual([2, 1]);
-    await vi.advanceTimersByTimeAsync(89_000);
-    expect(asked).toHaveLength(2);
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect([names.addressesOf('gw'), changes()]).toEqual([['3.3.3.3'], 2]);
-    names.stop();
   });
 
-  it('keep their last addresses while nobody can resolve them', async () => {
-    const { names, asked } = given([answer(0, '1.1.1.1'), new Error('SERVFAIL')]);
-    names.addressesOf('gw');
-    await vi.advanceTimersByTimeAsync(3 * minAnswerMs);
-    expect([names.addressesOf('gw'), asked.length]).toEqual([['1.1.1.1'], 4]);
-    names.stop();
+  it('are forgotten with their addresses once nobody wants them, and a late answer changes nothing', () => {
+    const { names, changes } = given();
+    names.want(new Set(['gw']));
+    names.adopt('gw', ['1.1.1.1']);
+    names.want(new Set(['other']));
+    names.adopt('gw', ['2.2.2.2']);
+    expect([names.addressesOf('gw'), changes()]).toEqual([[], 1]);
   });
 
-  it('are not asked for any more once nobody wants them', async () => {
-    const { names, asked } = given([answer(0, '1.1.1.1')]);
-    names.addressesOf('gw');
-    await vi.advanceTimersByTimeAsync(0);
-    names.keepOnly(new Set());
-    await vi.advanceTimersByTimeAsync(10 * minAnswerMs);
-    expect(asked).toHaveLength(1);
-    expect(vi.getTimerCount()).toBe(0);
+  it('are resolved by their chart as soon as they are wanted', async () => {
+    const { names } = given();
+    const asked: string[] = [];
+    const answer: NameAnswer = { outcome: 'resolved', addresses: ['1.1.1.1'], timeToLiveMs: 30_000 };
+    const chart = createActor(
+      gatewayNamesWithEffects(names, async (hostname) => {
+        asked.push(hostname);
+        return answer;
+      }),
+    ).start();
+    names.want(new Set(['gw']));
+    await expect.poll(() => names.addressesOf('gw'), { timeout: 30_000 }).toEqual(['1.1.1.1']);
+    chart.stop();
+    names.want(new Set(['gw', 'other']));
+    expect(asked).toEqual(['gw']);
+  });
+});
+
+describe('an answer of DNS', () => {
+  it('has the addresses of both families, each once and sorted, and the shortest time to live', () => {
+    expect(answerOf([found('2.2.2.2', 90), found('1::1', 60)])).toEqual({
+      outcome: 'resolved',
+      addresses: ['1::1', '2.2.2.2'],
+      timeToLiveMs: 60_000,
+    });
+    expect(answerOf([found('2.2.2.2', 90), found('2.2.2.2', 90)])).toMatchObject({ addresses: ['2.2.2.2'] });
+  });
+
+  it('of one family is enough; of none says why', () => {
+    expect(answerOf([failed('SERVFAIL'), found('1::1', 60)])).toMatchObject({ addresses: ['1::1'] });
+    expect(answerOf([failed('ETIMEOUT a'), failed('ENOTFOUND b')])).toEqual({
+      outcome: 'failed',
+      reason: 'ETIMEOUT a; ENOTFOUND b',
+    });
+    expect(answerOf([{ status: 'fulfilled', value: [] }])).toEqual({ outcome: 'failed', reason: 'it has no address' });
+  });
+
+  it('of what cannot be a name is a failure, and never thrown', async () => {
+    const answer = await resolveByDns(`${'a'.repeat(70)}.example`, AbortSignal.timeout(30_000));
+    expect(answer).toMatchObject({ outcome: 'failed' });
   });
 });

@@ -1,89 +1,76 @@
-/** Host names of networks' gateways, resolved and kept resolved (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
+/** Host names of networks' gateways, and what they resolve to (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
 import { Resolver } from 'node:dns/promises';
+import type { NameAnswer } from '../../../machines/discovery/gateway-name.machine.ts';
+import { messageOf } from '../../runtime/errors.ts';
 
-export interface ResolvedName {
-  readonly addresses: readonly string[];
-  readonly ttlMs: number;
-}
+export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<NameAnswer>;
 
-export type ResolveName = (hostname: string) => Promise<ResolvedName>;
-
-/** An answer holds for its time to live, and at least this long. */
-export const minAnswerMs = 30_000;
-
-interface Known {
-  addresses: readonly string[];
-  timer: NodeJS.Timeout | undefined;
-}
-
-/**
- * Answers at once with what it knows and asks in the background. A name that does not resolve any more keeps its last
- * addresses: a broken DNS server must not cut networks off from each other.
- */
+/** Which names are wanted, and the addresses in force. When they are asked for, the chart gateway-name decides. */
 export class GatewayNames {
-  readonly #resolve: ResolveName;
   readonly #changed: () => void;
-  readonly #known = new Map<string, Known>();
+  readonly #listeners = new Set<(hostnames: ReadonlySet<string>) => void>();
+  readonly #addresses = new Map<string, readonly string[]>();
+  #wanted: ReadonlySet<string> = new Set();
 
   /** @param changed called when a name has other addresses than it had */
-  constructor(resolve: ResolveName, changed: () => void) {
-    this.#resolve = resolve;
+  constructor(changed: () => void) {
     this.#changed = changed;
   }
 
-  /** The addresses of a name, sorted; none until they are known. From now on they are kept up to date. */
+  /** The addresses of a name, sorted; none until they are known. */
   addressesOf(hostname: string): readonly string[] {
-    const known = this.#known.get(hostname);
-    if (known !== undefined) return known.addresses;
-    const asked: Known = { addresses: [], timer: undefined };
-    this.#known.set(hostname, asked);
-    void this.#ask(hostname, asked);
-    return asked.addresses;
+    return this.#addresses.get(hostname) ?? [];
   }
 
-  /** Names that nobody asks for any more are forgotten. */
-  keepOnly(hostnames: ReadonlySet<string>): void {
-    for (const [hostname, { timer }] of this.#known) {
-      if (hostnames.has(hostname)) continue;
-      clearTimeout(timer);
-      this.#known.delete(hostname);
-    }
+  /** These names are kept up to date from now on; others are forgotten. */
+  want(hostnames: ReadonlySet<string>): void {
+    const before = this.#wanted;
+    if (hostnames.size === before.size && [...hostnames].every((hostname) => before.has(hostname))) return;
+    this.#wanted = hostnames;
+    for (const hostname of this.#addresses.keys()) if (!hostnames.has(hostname)) this.#addresses.delete(hostname);
+    for (const listener of this.#listeners) listener(hostnames);
   }
 
-  stop(): void {
-    this.keepOnly(new Set());
+  /** Called at once if there are any, and whenever other names are wanted. Returns how to end that. */
+  onWanted(listener: (hostnames: ReadonlySet<string>) => void): () => void {
+    this.#listeners.add(listener);
+    if (this.#wanted.size > 0) listener(this.#wanted);
+    return () => void this.#listeners.delete(listener);
   }
 
-  async #ask(hostname: string, known: Known): Promise<void> {
-    let waitMs = minAnswerMs;
-    try {
-      const { addresses, ttlMs } = await this.#resolve(hostname);
-      waitMs = Math.max(ttlMs, minAnswerMs);
-      this.#adopt(hostname, known, addresses.toSorted());
-    } catch {
-      // The last addresses stay in force; it is asked again.
-    }
-    if (this.#known.get(hostname) !== known) return;
-    known.timer = setTimeout(() => void this.#ask(hostname, known), waitMs);
-    known.timer.unref();
-  }
-
-  #adopt(hostname: string, known: Known, addresses: readonly string[]): void {
-    if (this.#known.get(hostname) !== known || addresses.join() === known.addresses.join()) return;
-    known.addresses = addresses;
+  adopt(hostname: string, addresses: readonly string[]): void {
+    if (!this.#wanted.has(hostname) || addresses.join() === this.addressesOf(hostname).join()) return;
+    this.#addresses.set(hostname, addresses);
     this.#changed();
   }
 }
 
 /** Asks the system's DNS servers for both families. */
-export async function resolveByDns(hostname: string): Promise<ResolvedName> {
+export async function resolveByDns(hostname: string, signal: AbortSignal): Promise<NameAnswer> {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
-  const answers = await Promise.allSettled([
-    resolver.resolve4(hostname, { ttl: true }),
-    resolver.resolve6(hostname, { ttl: true }),
-  ]);
+  const cancel = (): void => resolver.cancel();
+  signal.addEventListener('abort', cancel, { once: true });
+  try {
+    return answerOf(
+      await Promise.allSettled([
+        resolver.resolve4(hostname, { ttl: true }),
+        resolver.resolve6(hostname, { ttl: true }),
+      ]),
+    );
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
+/** What two answers say together: of one family is enough. */
+export function answerOf(
+  answers: readonly PromiseSettledResult<readonly { readonly address: string; readonly ttl: number }[]>[],
+): NameAnswer {
   const records = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-  if (records.length === 0) throw new Error(`${hostname} does not resolve`);
-  const ttlMs = Math.min(...records.map(({ ttl }) => ttl)) * 1000;
-  return { addresses: records.map(({ address }) => address), ttlMs };
+  if (records.length === 0) {
+    const reasons = answers.flatMap((answer) => (answer.status === 'rejected' ? [messageOf(answer.reason)] : []));
+    return { outcome: 'failed', reason: reasons.join('; ') || 'it has no address' };
+  }
+  const addresses = [...new Set(records.map(({ address }) => address))].sort();
+  return { outcome: 'resolved', addresses, timeToLiveMs: Math.min(...records.map(({ ttl }) => ttl)) * 1000 };
 }

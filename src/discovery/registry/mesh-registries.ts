@@ -17,7 +17,7 @@ import {
 import type { WorkloadEvent } from '../../model/services/workload.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { AggregateRegistry } from './aggregate-registry.ts';
-import { GatewayNames, type ResolveName, resolveByDns } from './gateway-names.ts';
+import { GatewayNames } from './gateway-names.ts';
 import { Handover } from './handover.ts';
 import { KubernetesRegistry } from './kubernetes-registry.ts';
 import { MemoryRegistry } from './memory-registry.ts';
@@ -35,8 +35,6 @@ export interface MeshRegistriesOptions {
    * Names of gateways have other addresses: there is something to {@link MeshRegistries.take} that nobody asked for.
    */
   readonly gatewaysResolved?: () => void;
-  /** How names of gateways are resolved (RESOLVE_HOSTNAME_GATEWAYS); absent: by DNS. */
-  readonly resolve?: ResolveName;
 }
 
 /** An object that came, changed or went, by its key `Kind/namespace/name`. */
@@ -61,9 +59,10 @@ const ofServices: ReadonlySet<string> = new Set(serviceKinds);
 
 export class MeshRegistries {
   readonly #options: MeshRegistriesOptions;
-  readonly #names: GatewayNames;
   readonly #shards: EndpointShards;
   readonly #aggregate: AggregateRegistry;
+  /** Host names that gateways have, and the addresses of those that resolve. */
+  readonly gatewayNames = new GatewayNames(() => this.#namesChanged());
   /** Where registries of this control plane hand over what changed. */
   readonly updates: RegistryUpdates;
   #settings: RegistryOptions;
@@ -89,7 +88,6 @@ export class MeshRegistries {
   constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
     this.#options = options;
     this.#settings = settings;
-    this.#names = new GatewayNames(options.resolve ?? resolveByDns, () => this.#namesChanged());
     this.#shards = new EndpointShards(settings);
     this.updates = new RegistryUpdates(this.#shards, () => this.#aggregate);
     this.#aggregate = new AggregateRegistry(settings.clusterId, this.updates);
@@ -288,7 +286,6 @@ export class MeshRegistries {
   }
 
   stop(): void {
-    this.#names.stop();
     this.#aggregate.stop();
   }
 
@@ -387,8 +384,8 @@ export class MeshRegistries {
   #gateways(services: ServiceRegistry['services'], before: NetworkGateways): NetworkGateways {
     const named = gatewaysOfNetworks(this.#settings.networks, (host) => services.filter((s) => s.hostname === host));
     const all = [...this.#aggregate.networkGateways(), ...named];
-    this.#names.keepOnly(new Set(all.map(({ address }) => address).filter((address) => !isIpAddress(address))));
-    const now = new NetworkGateways(resolvedGateways(all, (name) => this.#names.addressesOf(name)));
+    this.gatewayNames.want(new Set(all.map(({ address }) => address).filter((address) => !isIpAddress(address))));
+    const now = new NetworkGateways(resolvedGateways(all, (name) => this.gatewayNames.addressesOf(name)));
     if (now.isSameAs(before)) return before;
     this.updates.configUpdate({ configs: [], forced: true, reason: 'networks' });
     return now;

@@ -1,7 +1,14 @@
 /** What registries are to their statecharts. */
-import { fromCallback } from 'xstate';
+import { fromCallback, fromPromise } from 'xstate';
+import {
+  type GatewayNameInput,
+  gatewayNameMachine,
+  type NameAnswer,
+} from '../../../machines/discovery/gateway-name.machine.ts';
+import { gatewayNamesMachine } from '../../../machines/discovery/gateway-names.machine.ts';
 import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { type GatewayNames, type ResolveName, resolveByDns } from './gateway-names.ts';
 import type { MeshRegistries } from './mesh-registries.ts';
 import type { RegistryOffers } from './registry.ts';
 
@@ -29,6 +36,29 @@ export function listRegistries(
       forget();
       state.registries.stop();
     };
+  });
+}
+
+/** Says which names gateways have, and resolves them. */
+export function gatewayNamesWithEffects(names: GatewayNames, resolve: ResolveName = resolveByDns) {
+  return gatewayNamesMachine.provide({
+    actors: {
+      listNames: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
+        names.onWanted((hostnames) => sendBack({ type: 'gateway-names.wanted', hostnames: [...hostnames] })),
+      ),
+      gatewayName: gatewayNameMachine.provide({
+        actors: {
+          resolveName: fromPromise<NameAnswer, GatewayNameInput>(({ input, signal }) =>
+            resolve(input.hostname, signal),
+          ),
+        },
+        actions: {
+          adopt: ({ context: { hostname } }, answer) => {
+            if (answer.outcome === 'resolved') names.adopt(hostname, answer.addresses);
+          },
+        },
+      }),
+    },
   });
 }
 

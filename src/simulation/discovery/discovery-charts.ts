@@ -3,6 +3,7 @@ import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
 import { type ExchangeStepper, stepOf } from '../../../machines/discovery/ads-exchange.ts';
 import type { StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
+import { gatewayNamesMachine } from '../../../machines/discovery/gateway-names.machine.ts';
 import type {
   ContextBuilt,
   ContextFailed,
@@ -92,6 +93,10 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
       ),
       listRegistries: scriptedCallback<{ type: never }, undefined>({
         start: (effect) => world(effect).registriesListed(effect.self),
+      }),
+      // No gateway has a name: what becomes of names is in test/model/gateway-names.test.ts.
+      gatewayNames: gatewayNamesMachine.provide({
+        actors: { listNames: scriptedCallback<{ type: never }, undefined>({ start: () => {} }) },
       }),
       registry: member.provide({
         actors: {

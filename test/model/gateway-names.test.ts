@@ -1,0 +1,143 @@
+/** Host names of networks' gateways, as the statecharts keep them resolved (machines/discovery/gateway-name{,s}.machine.ts). */
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import type { NameAnswer } from '../../machines/discovery/gateway-name.machine.ts';
+import { TraceChecker } from '../../src/debugger/check/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { DiscoveryWorld } from '../simulation/discovery-world.ts';
+import { replayDifference } from '../simulation/replayed.ts';
+
+const secondMs = 1_000;
+const minuteMs = 60 * secondMs;
+const serving = 'at work.operating.serving';
+
+const at = (timeToLiveMs: number, ...addresses: string[]): NameAnswer => ({
+  outcome: 'resolved',
+  addresses,
+  timeToLiveMs,
+});
+const failing: NameAnswer = { outcome: 'failed', reason: 'SERVFAIL' };
+
+/** Another file's worlds are not this one's to judge. */
+beforeAll(() => {
+  DiscoveryWorld.made.splice(0);
+});
+
+afterAll(() => {
+  const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
+  const begun = new Map<string, number>();
+  for (const world of DiscoveryWorld.made.splice(0)) {
+    expect(world.failed).toBeUndefined();
+    const checker = new TraceChecker(diagrams);
+    for (const record of world.records) checker.feed(record);
+    const report = checker.report();
+    // A test has an effect with a bug, and no diagram speaks of bugs.
+    const departures = report.departures.filter(
+      ({ message }) => !/^xstate\.error\.actor\.(resolving|wanted)$/.test(message.type),
+    );
+    expect(departures).toEqual([]);
+    for (const { file, started } of report.diagrams) begun.set(file, (begun.get(file) ?? 0) + started);
+    expect(replayDifference(world.records, discoveryMachine)).toBe('');
+  }
+  // The check is worth nothing if these diagrams were about nothing.
+  const ours = [...begun].filter(([file]) => /gateway-names?\.mmd$/.test(file));
+  expect(ours.map(([, started]) => started > 0)).toEqual([true, true]);
+});
+
+/** The seconds at which a name was asked for, counted from the first. */
+function askedAt(world: DiscoveryWorld, hostname: string): number[] {
+  const times = world.askedForNames.flatMap((one) => (one.hostname === hostname ? [one.at] : []));
+  return times.map((time) => (time - times[0]!) / secondMs);
+}
+
+/** What became of names, as the chart of all of them is told. */
+function told(world: DiscoveryWorld): string[] {
+  return world.records.flatMap((record) =>
+    record.kind === 'event' && record.to === 'gateway-names' && record.event.type.startsWith('gateway-name.')
+      ? [`${record.from} ${record.event.type}`]
+      : [],
+  );
+}
+
+const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> => {
+  const world = new DiscoveryWorld({}, { gatewayNames: ['gw'], ...script });
+  await world.settle();
+  expect(world.state()).toBe(serving);
+  return world;
+};
+
+it('a name is asked for again after its time to live, which is no shorter than half a minute', async () => {
+  const world = await given({ dns: { gw: at(secondMs, '1.1.1.1') } });
+  await world.pass(29 * secondMs);
+  world.dns.gw = at(90 * secondMs, '1.1.1.1');
+  await world.pass(32 * secondMs);
+  world.dns.gw = at(0, '2.2.2.2');
+  await world.pass(60 * secondMs);
+  expect(askedAt(world, 'gw')).toEqual([0, 30, 120]);
+  expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'gw 2.2.2.2']);
+  expect(told(world)).toEqual(['gateway-name-1 gateway-name.resolved', 'gateway-name-1 gateway-name.resolved']);
+});
+
+it('a time to live of years, as a stranger may say it, is an hour', async () => {
+  const world = await given({ dns: { gw: at((2 ** 31 - 1) * secondMs, '1.1.1.1') } });
+  await world.pass(61 * minuteMs);
+  expect(askedAt(world, 'gw')).toEqual([0, 3_600]);
+});
+
+it('a name that does not resolve is asked for again, later each time, and each minute at last', async () => {
+  const world = await given({ dns: { gw: failing } });
+  await world.pass(5 * minuteMs);
+  expect(askedAt(world, 'gw')).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+  expect(told(world)).toHaveLength(10);
+  expect(world.adoptedNames).toEqual([]);
+});
+
+it('one that does not resolve any more keeps its addresses, and has new ones when DNS is back', async () => {
+  const world = await given({ dns: { gw: at(0, '1.1.1.1') } });
+  world.dns.gw = failing;
+  await world.pass(10 * minuteMs);
+  expect(world.adoptedNames).toEqual(['gw 1.1.1.1']);
+  world.dns.gw = at(0, '2.2.2.2');
+  await world.pass(minuteMs);
+  expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'gw 2.2.2.2']);
+  world.dns.gw = failing;
+  const before = world.askedForNames.length;
+  await world.pass(70 * secondMs);
+  const times = askedAt(world, 'gw').slice(before);
+  // The back-off begins anew.
+  expect(times.slice(1, 4).map((time, index) => time - times[index]!)).toEqual([1, 2, 4]);
+});
+
+it('DNS that never answers is given up after 15 s, and asked again', async () => {
+  const world = await given({ dns: {} });
+  await world.pass(34 * secondMs);
+  expect(askedAt(world, 'gw')).toEqual([0, 16, 33]);
+  expect(told(world)).toEqual(['gateway-name-1 gateway-name.failed', 'gateway-name-1 gateway-name.failed']);
+  world.dns.gw = at(0, '1.1.1.1');
+  await world.pass(30 * secondMs);
+  expect(world.adoptedNames).toEqual(['gw 1.1.1.1']);
+});
+
+it('names that no gateway has any more are not asked for, and one that comes is at once', async () => {
+  const world = await given({ gatewayNames: ['gw', 'gw'], dns: { gw: at(0, '1.1.1.1'), other: at(0, '3.3.3.3') } });
+  await world.wantNames(['other']);
+  await world.pass(10 * minuteMs);
+  expect(askedAt(world, 'gw')).toEqual([0]);
+  expect(askedAt(world, 'other')).toHaveLength(21);
+  expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'other 3.3.3.3']);
+});
+
+it('a bug in what resolves them is a failure as any other, and the control plane serves on', async () => {
+  const world = await given({ dns: { gw: new Error('a bug') } });
+  await world.pass(4 * secondMs);
+  expect(askedAt(world, 'gw')).toEqual([0, 1, 3]);
+  expect(world.state()).toBe(serving);
+});
+
+it('and so is one in what says which names there are', async () => {
+  const world = await given({ gatewayNames: new Error('a bug') });
+  await world.pass(minuteMs);
+  expect(world.state()).toBe(serving);
+});
