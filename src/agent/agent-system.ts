@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { type ActorRefFrom, type AnyActorRef, fromPromise, type SnapshotFrom } from 'xstate';
 import { type ClaimedIds, knowledgeOf } from '../../machines/agent/adoption.ts';
-import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
+import { type AgentOutput, agentMachine, gaveWay } from '../../machines/agent/agent.machine.ts';
 import { binaryWatcherMachine } from '../../machines/agent/binary-watcher.machine.ts';
 import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap-patches.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
@@ -14,9 +14,11 @@ import { directoryWatchMachine } from '../../machines/agent/directory-watch.mach
 import { dnsMachine } from '../../machines/agent/dns.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { identityName } from '../../machines/agent/held-secrets.ts';
+import { predecessorMachine } from '../../machines/agent/predecessor.machine.ts';
 import { type AgentSettings, defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
+import { successorMachine } from '../../machines/agent/successor.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { isOn } from '../model/fields/switches.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
@@ -60,6 +62,7 @@ import { ProcessTable } from './envoy/process-table.ts';
 import type { ScratchParent } from './envoy/scratch-folder.ts';
 import type { ServingPorts } from './envoy/serving-envoy.ts';
 import { repairSharedMemory } from './envoy/shared-memory.ts';
+import { SuccessionServer, successorLink } from './envoy/succession.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import { credentialServerAnswers } from './identity/credential-server.ts';
 import { ToldRoots } from './identity/told-roots.ts';
@@ -92,6 +95,8 @@ export interface AgentProgram {
   readonly traceLevel?: TraceLevel;
   /** What of the log and the trace is not out. */
   readonly unwrittenLines?: () => UnwrittenLines;
+  /** An older agent of this container is to give way to this one. */
+  readonly succeeds?: boolean;
 }
 
 /**
@@ -102,6 +107,12 @@ export interface AgentProgram {
  */
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
+  if (program.succeeds && !givesWay(options)) {
+    return {
+      exitCode: gaveWay,
+      trouble: [`no agent of this container is replaced while it runs: ${whyNotReplaced(options)}`],
+    };
+  }
   for (const warning of options.warnings) log.warn(warning);
   if (options.liveRestore && !restoresLive(options)) {
     log.warn('LIVE_RESTORE: the control plane patches the bootstrap, so an agent that is killed takes its Envoy along');
@@ -195,12 +206,15 @@ class SafetyNet {
   /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
   readonly signals: SignalInbox;
   readonly #onExit = (): void => {
+    if (this.table.letsGo) return;
     this.table.killAll();
     this.record?.close();
     this.baseIds.releaseAll();
   };
 
-  constructor({ binary, options }: AgentProgram) {
+  constructor({ binary, options, succeeds }: AgentProgram) {
+    // Until it holds, an older agent goes on with what it adopts.
+    if (succeeds) this.table.letGo();
     this.binaries = new EnvoyBinaries(binary);
     this.record = restoresLive(options) ? new AgentRecord(chooseRunDir(options.runDir)) : undefined;
     process.once('exit', this.#onExit);
@@ -208,6 +222,12 @@ class SafetyNet {
   }
 
   async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
+    if (this.table.letsGo) {
+      this.baseIds.letGoAll();
+      this.binaries.close();
+      process.off('exit', this.#onExit);
+      return [];
+    }
     // The charts have given them their time.
     const left = await this.table.endAll(lastLimitMs);
     this.record?.close();
@@ -260,6 +280,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       signals: signals(net.signals),
       claimBaseIds: fromPromise<ClaimedIds, { succeeds: boolean }>(() =>
         inOneLine(async () => {
+          if (program.succeeds) return { baseIds: [], sweptFiles: [] };
           const resumed = await resumeWhatRuns(net, { runDir, admins });
           if (resumed !== undefined) return resumed;
           const { baseId, hotRestart, runsEnvoy } = options;
@@ -272,9 +293,14 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         }),
       ),
       releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
+        if (input.keeps) {
+          net.baseIds.letGoAll();
+          return;
+        }
         await net.table.endAll();
         net.baseIds.release(input.baseIds);
       }),
+      ...(net.record && givesWay(options) && succession(net, net.record, { runDir, admins })),
       status: statusMachine.provide({
         actors: {
           http: statusServer({
@@ -291,6 +317,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
             application: { ports: options.status.applicationPorts, addresses: options.addresses },
             ...(names && { names: () => names.names }),
             log: log.scope('status'),
+            ...(givesWay(options) && { shares: program.succeeds ? ('later' as const) : ('first' as const) }),
             ...(trace && { trace }),
           }),
         },
@@ -332,6 +359,65 @@ async function resumeWhatRuns(
   const adoption = restoreBinaries(binaries, found);
   record.keep(claimed.baseIds, { binaries, sparePort: () => admins.sparePort });
   return { ...claimed, adoption };
+}
+
+/** Both sides of an agent's replacement by a newer one. */
+function succession(net: SafetyNet, record: AgentRecord, means: { runDir: string; admins: AdminInterfaces }) {
+  const server = new SuccessionServer(record.directory, () => net.table.keep());
+  return {
+    predecessor: predecessorMachine.provide({
+      actors: {
+        link: server.link,
+        writeRecord: fromPromise<void, undefined>(async () => {
+          record.require();
+          net.table.letGo();
+        }),
+        giveUp: fromPromise<void, undefined>(async () => {
+          record.require();
+          net.baseIds.letGoAll();
+        }),
+        takeBack: fromPromise<ClaimedIds, undefined>(async () => {
+          await server.endNewcomer(takeBackLimitMs);
+          const claimed = await takeWhatRuns(net, record, means);
+          net.table.keep();
+          return claimed;
+        }),
+      },
+    }),
+    successor: successorMachine.provide({
+      actors: {
+        link: successorLink(record.directory, () => net.table.keep()),
+        claim: fromPromise<ClaimedIds, undefined>(() => inOneLine(() => takeWhatRuns(net, record, means))),
+      },
+    }),
+  };
+}
+
+/** Less than the chart gives it. */
+const takeBackLimitMs = 300;
+
+/**
+ * The base ids first, and then what runs under them: nothing is touched that another agent has.
+ *
+ * @throws Error where they are not to be had
+ */
+async function takeWhatRuns(
+  net: SafetyNet,
+  record: AgentRecord,
+  { runDir, admins }: { runDir: string; admins: AdminInterfaces },
+): Promise<ClaimedIds> {
+  net.baseIds.letGoAll();
+  const baseIds = record.baseIds;
+  if (baseIds === undefined) throw new Error('the older agent has left no record that this one can read');
+  const claimed = await net.baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs }, baseIds);
+  if (claimed === undefined) throw new Error('another agent has the base ids');
+  net.table.forget();
+  admins.spareIs(claimed.baseIds[1]);
+  const found = await record.read();
+  const adoption = found && restoreBinaries(net.binaries, found);
+  if (found?.spareAdminPort != null) admins.spareHas(found.spareAdminPort);
+  record.keep(claimed.baseIds, { binaries: net.binaries, sparePort: () => admins.sparePort });
+  return { ...claimed, ...(adoption && { adoption }) };
 }
 
 /** What keeps an Envoy running: not made where none is to run, as what its bootstrap needs may not be there. */
@@ -424,6 +510,20 @@ function wayToControlPlane({ options, log }: AgentProgram, vault: SecretVault, t
 function restoresLive(options: Pick<ProxyOptions, 'liveRestore' | 'env' | 'config'>): boolean {
   return options.liveRestore && !patchesBootstrap(options);
 }
+
+/** Why a newer agent cannot take the place of this one while it runs; undefined: it can. */
+function whyNotReplaced(
+  options: Pick<ProxyOptions, 'liveRestore' | 'env' | 'config' | 'dns' | 'identity'>,
+): string | undefined {
+  if (!restoresLive(options)) return 'LIVE_RESTORE is not in force';
+  // Their ports and sockets are not shared yet.
+  if (options.dns !== undefined) return 'it answers DNS';
+  if (options.identity.settings.source !== 'nowhere') return 'it serves secrets';
+  if (!options.config.customConfigFile) return "it is Envoy's way to its control plane";
+  return undefined;
+}
+
+const givesWay = (options: Parameters<typeof whyNotReplaced>[0]): boolean => whyNotReplaced(options) === undefined;
 
 function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
   return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
@@ -583,7 +683,11 @@ function bootstrapSource(
   return { bootstrap: (adminPort, run) => patches.mergedInto(make(adminPort, run).bootstrap) };
 }
 
-function agentSettings({ binary, options: { config, watch, identity, ...options } }: AgentProgram): AgentSettings {
+function agentSettings({
+  binary,
+  options: { config, watch, identity, ...options },
+  succeeds = false,
+}: AgentProgram): AgentSettings {
   const { restartPolicy, hotRestart, exitOnZeroActiveConnections, minimumDrainMs } = options;
   return {
     ...defaultSettings,
@@ -592,6 +696,8 @@ function agentSettings({ binary, options: { config, watch, identity, ...options 
     exitOnZeroActiveConnections,
     minimumDrainMs,
     liveRestore: restoresLive({ ...options, config }),
+    givesWay: givesWay({ ...options, config, identity }),
+    succeeds,
     drainMs: config.drainDurationMs,
     // What Envoy is told: whole seconds.
     parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,

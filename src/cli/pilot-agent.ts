@@ -1,6 +1,6 @@
 /** `pilot-agent`: the sidecar's entrypoint (spec/agent.md §1). */
 import { Command } from 'commander';
-import { agentMachine } from '../../machines/agent/agent.machine.ts';
+import { agentMachine, gaveWay } from '../../machines/agent/agent.machine.ts';
 import { runAgent } from '../agent/agent-system.ts';
 import { findOrInstallEnvoy } from '../agent/envoy/envoy-binary.ts';
 import { awaitAddresses } from '../agent/options/addresses.ts';
@@ -12,7 +12,7 @@ import { withStatsdAddress } from '../agent/options/statsd-address.ts';
 import { proxyConfigToJson } from '../model/mesh/proxy-config.ts';
 import { openFilesLimit } from '../runtime/fences/open-files.ts';
 import type { Logger } from '../runtime/output/log.ts';
-import { standardError } from '../runtime/output/standard-streams.ts';
+import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
 import { bootstrapCommand } from './commands/bootstrap.ts';
 import { completionCommand } from './commands/completion.ts';
 import { istioCleanIptablesCommand, istioIptablesCommand } from './commands/istio-iptables.ts';
@@ -119,11 +119,20 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
 
   const binary = options.runsEnvoy ? await envoyFor(options, log) : '';
   const { runDir } = options;
-  const recording = openRecording({ program: 'pilot-agent', machines: [agentMachine], flags, runDir, log });
+  // The older agent writes on into its own.
+  const trace = succeeds && flags.trace ? { trace: `${flags.trace}.${process.pid}` } : {};
+  const recording = openRecording({
+    program: 'pilot-agent',
+    machines: [agentMachine],
+    flags: { ...flags, ...trace },
+    runDir,
+    log,
+  });
+  clearTimeout(bootLimit);
   try {
     const unwrittenLines = () => ({ log: unwritten(), trace: recording.unwritten() });
     const traceLevel = recording.level;
-    return await run({ options, binary, log, unwrittenLines, traceLevel, ...recording }, flags.trace);
+    return await run({ options, binary, log, unwrittenLines, traceLevel, succeeds, ...recording }, flags.trace);
   } finally {
     await recording.close();
   }
@@ -158,6 +167,21 @@ function envoyScopeLevel({ logLevel }: ProxyOptions): string {
   return /\b(debug|trace)\b/.test(`${logLevel.level},${logLevel.components}`) ? 'envoy:debug' : '';
 }
 
+/**
+ * By this word the launcher starts an agent that is to take the place of an older one. A command, not a flag or a variable: a program that
+ * does not know it ends, and would otherwise end what it finds running.
+ */
+const successionWord = 'succeed';
+const words = process.argv.slice(2);
+const succeeds = words[0] === successionWord;
+function giveUpBooting(): void {
+  process.exitCode = gaveWay;
+  void endProgram();
+}
+
+/** Until a newer agent has charts, which have limits: one that waits for an address or a download is not waited for. */
+const bootLimit = succeeds ? setTimeout(giveUpBooting, 30_000) : undefined;
+
 const program = pilotAgent();
 const codes = { misused: setUpFailed, failed: () => setUpFailed };
-await runProgram(program, codes, commandFirst(program, process.argv.slice(2)));
+await runProgram(program, codes, commandFirst(program, succeeds ? words.slice(1) : words));

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -31,33 +32,6 @@ const zombiesIn = ({ container }: ContainedAgent) => container.children().filter
 /** What is left in the run directory for an agent that comes after. */
 const leftFor = ({ container }: ContainedAgent): string[] =>
   readdirSync(join(container.cwd, 'run')).filter((name) => name.startsWith('live-restore'));
-
-/** An Envoy that answers by itself, so that each failed request is its own. */
-function answeringBootstrap(folder: string, adminPort: number, port: number): string {
-  const address = (port_value: number) => ({ socket_address: { address: '127.0.0.1', port_value } });
-  const router = {
-    name: 'r',
-    typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' },
-  };
-  const direct_response = { status: 200, body: { inline_string: 'hello\n' } };
-  const manager = {
-    '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
-    stat_prefix: 'load',
-    http_filters: [router],
-    route_config: {
-      virtual_hosts: [{ name: 'all', domains: ['*'], routes: [{ match: { prefix: '/' }, direct_response }] }],
-    },
-  };
-  const filters = [{ name: 'hcm', typed_config: manager }];
-  const listeners = [{ name: 'load', address: address(port), filter_chains: [{ filters }] }];
-  const file = join(folder, 'answering.json');
-  const node = { id: 'test', cluster: 'test' };
-  writeFileSync(
-    file,
-    JSON.stringify({ admin: { address: address(adminPort) }, node, static_resources: { listeners } }),
-  );
-  return file;
-}
 
 test('a killed agent is followed by one that goes on with its Envoy, restarts it hot, and ends it in order', async () => {
   const agent = await readyAgent([], { env });

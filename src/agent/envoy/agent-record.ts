@@ -23,7 +23,7 @@ import { unwritable } from './scratch-folder.ts';
 import type { EnvoyRun } from './serving-envoy.ts';
 
 /** Another one is not read: the agent of another version starts anew. */
-const format = 1;
+export const recordFormat = 1;
 const mostBytes = 64 * 1024;
 const mostEpochs = 8;
 /** For a shell that was just started to say so. */
@@ -40,7 +40,7 @@ interface KeptProcess extends EnvoyRun {
 }
 
 interface KeptRecord {
-  readonly format: typeof format;
+  readonly format: typeof recordFormat;
   readonly baseIds: readonly number[];
   readonly spareAdminPort: number | null;
   readonly knowledge: KeptKnowledge;
@@ -70,6 +70,8 @@ export class AgentRecord {
   #adopted: ReadonlySet<string> = new Set();
   #started = 0;
   #written = '';
+  /** What the file says, or would say if it could be written. */
+  #newest: KeptRecord | undefined;
 
   /**
    * Of the container that this process lives in: of the first process of this pid namespace.
@@ -86,6 +88,28 @@ export class AgentRecord {
     }
   }
 
+  /** Where agents of this container meet. */
+  get directory(): string {
+    return this.#directory;
+  }
+
+  /** The base ids of the agent that has written it; undefined: it says nothing. Nothing is touched. */
+  get baseIds(): readonly number[] | undefined {
+    return (parseRecord(this.#text) ?? this.#newest)?.baseIds;
+  }
+
+  /**
+   * Makes sure that another agent can go on with what it says.
+   *
+   * @throws Error when it cannot be written, or something else is there
+   */
+  require(): void {
+    this.#written = '';
+    this.#write();
+    if (this.#newest === undefined || this.#text !== this.#written)
+      throw new Error('the record of what runs cannot be written: is the disk full?');
+  }
+
   /** Whether another agent has been here. */
   get isThere(): boolean {
     return this.#text !== '' || this.#folders().length > 0;
@@ -93,7 +117,8 @@ export class AgentRecord {
 
   /** What an agent that was killed has left; undefined: nothing that one could go on with, and then nothing of it runs any more. */
   async read(): Promise<FoundRecord | undefined> {
-    const kept = parseRecord(this.#text);
+    // This agent's own, where it has given up what no other agent has taken.
+    const kept = parseRecord(this.#text) ?? this.#newest;
     const adoption = kept && (await this.#adoptionOf(kept));
     if (kept === undefined || adoption === undefined) {
       this.endAll();
@@ -147,6 +172,7 @@ export class AgentRecord {
     const killed = this.#folders().flatMap((folder) => endHeld(join(this.#directory, folder)));
     this.#processes = [];
     this.#knowledge = undefined;
+    this.#newest = undefined;
     this.#written = '';
     removeQuietly(this.#file);
     return killed;
@@ -233,7 +259,7 @@ export class AgentRecord {
     const living = new Set(this.#folders());
     const latest = this.#processes.at(-1);
     const record: KeptRecord = {
-      format,
+      format: recordFormat,
       baseIds: this.#baseIds,
       spareAdminPort: this.#sources.sparePort() ?? null,
       knowledge: this.#knowledge,
@@ -242,6 +268,7 @@ export class AgentRecord {
       binaries: this.#sources.binaries.describe(),
     };
     const text = JSON.stringify(record);
+    this.#newest = record;
     if (text === this.#written) return;
     try {
       writeFileSync(`${this.#file}.new`, text, { mode: 0o600 });
@@ -285,7 +312,7 @@ function containerIdentity(): string {
 /** Undefined unless all of it makes sense. */
 export function parseRecord(text: string): KeptRecord | undefined {
   const record = parsed(text);
-  if (!isObject(record) || record.format !== format) return undefined;
+  if (!isObject(record) || record.format !== recordFormat) return undefined;
   const { baseIds, spareAdminPort, knowledge, since, processes, binaries } = record;
   const isWhole =
     isList(baseIds, isBaseId, 2) &&

@@ -32,6 +32,14 @@ export class BaseIdTable {
     for (const claim of this.#claims) if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#end(claim);
   }
 
+  /** For another agent to take, with what runs under them. Never throws. */
+  letGoAll(): void {
+    for (const claim of this.#claims) {
+      this.#claims.delete(claim);
+      claim.letGo();
+    }
+  }
+
   /** Never throws. */
   releaseAll(): void {
     for (const claim of this.#claims) this.#end(claim);

@@ -23,6 +23,8 @@ export interface BaseIdOptions {
   /** How long to wait for the Envoys of a dead agent to end. */
   readonly sweepLimitMs?: number;
   readonly sharedMemoryDir?: string;
+  /** How long to wait for ids that another agent is about to leave. */
+  readonly resumeLimitMs?: number;
 }
 
 export interface ClaimedBaseId {
@@ -34,6 +36,8 @@ export interface ClaimedBaseId {
    * twice; never throws.
    */
   release(): void;
+  /** For another agent to take, with the Envoys that live under it: nothing is removed. Safe to call twice; never throws. */
+  letGo(): void;
 }
 
 interface Owner {
@@ -63,14 +67,14 @@ export async function claimBaseId(options: BaseIdOptions): Promise<ClaimedBaseId
 
 async function claimOneOf(options: BaseIdOptions): Promise<Omit<ClaimedBaseId, 'sweptFiles'> | undefined> {
   for (const baseId of candidates(options)) {
-    const release = await tryClaim(baseId, options);
-    if (release !== undefined) return { baseId, release };
+    const claim = await tryClaim(baseId, options);
+    if (claim !== undefined) return { baseId, ...claim };
   }
   return undefined;
 }
 
 /** The base ids of one agent: they are claimed, released and swept as one. */
-export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'release'> {
+export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'release' | 'letGo'> {
   /** The one that Envoys begin with, then the spare one, where there is one. */
   readonly baseIds: readonly number[];
 }
@@ -95,11 +99,15 @@ export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare
       first.release();
       spare?.release();
     },
+    letGo: () => {
+      first.letGo();
+      spare?.letGo();
+    },
   };
 }
 
 /** For whoever is looking at the lock of a dead agent at this moment. */
-const resumeLimitMs = 5_000;
+const usualResumeLimitMs = 5_000;
 
 /**
  * Takes the base ids of an agent that was killed, with what runs under them. Undefined when another agent has one of them: then nothing was taken.
@@ -107,7 +115,7 @@ const resumeLimitMs = 5_000;
  * @throws ChartpilotError FILE_UNWRITABLE
  */
 export async function resumeBaseIds(
-  { runDir, sharedMemoryDir = sharedMemoryDirDefault }: BaseIdOptions,
+  { runDir, sharedMemoryDir = sharedMemoryDirDefault, resumeLimitMs = usualResumeLimitMs }: BaseIdOptions,
   baseIds: readonly number[],
 ): Promise<ClaimedBaseIds | undefined> {
   const deadline = performance.now() + resumeLimitMs;
@@ -133,6 +141,11 @@ export async function resumeBaseIds(
       for (const lock of locks) removeQuietly(lock);
       for (const hold of holds) hold.close();
     },
+    letGo: () => {
+      if (released) return;
+      released = true;
+      for (const hold of holds) hold.close();
+    },
   };
 }
 
@@ -154,8 +167,11 @@ function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
   for (let step = 0; step < lastBaseId; step++) yield 1 + ((hash + step) % lastBaseId);
 }
 
-/** @returns how to release the id; undefined when it is somebody else's */
-async function tryClaim(baseId: number, options: BaseIdOptions): Promise<(() => void) | undefined> {
+/** @returns undefined when it is somebody else's */
+async function tryClaim(
+  baseId: number,
+  options: BaseIdOptions,
+): Promise<Pick<ClaimedBaseId, 'release' | 'letGo'> | undefined> {
   const { runDir, baseId: wanted, sharedMemoryDir = sharedMemoryDirDefault } = options;
   const hold = await holdSocket(baseId);
   if (hold === undefined) return undefined;
@@ -168,13 +184,20 @@ async function tryClaim(baseId: number, options: BaseIdOptions): Promise<(() => 
     return undefined;
   }
   let released = false;
-  return () => {
-    if (released) return;
-    released = true;
-    // Of what cannot be removed now, the next agent finds that its owner is dead.
-    removeQuietly(memory);
-    removeQuietly(lock);
-    hold.close();
+  return {
+    release: () => {
+      if (released) return;
+      released = true;
+      // Of what cannot be removed now, the next agent finds that its owner is dead.
+      removeQuietly(memory);
+      removeQuietly(lock);
+      hold.close();
+    },
+    letGo: () => {
+      if (released) return;
+      released = true;
+      hold.close();
+    },
   };
 }
 

@@ -67,7 +67,8 @@ export function envoyProcess(environment: EnvoyProcessEnvironment) {
     receive(({ signal }) => process.kill(signal));
     return () => {
       listening = false;
-      process.kill('SIGKILL');
+      if (environment.table.letsGo) process.letGo();
+      else process.kill('SIGKILL');
     };
   });
 }
@@ -76,13 +77,13 @@ function runEnvoy(
   environment: EnvoyProcessEnvironment,
   run: StartOrder,
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
-): { kill(signal: NodeJS.Signals): void } {
+): { kill(signal: NodeJS.Signals): void; letGo(): void } {
   const { log, accessLog = standardOutput, table, admins, outOfMemoryKills } = environment;
   const killsBefore = outOfMemoryKills();
   const started = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
   if ('problem' in started) {
     report({ type: 'process.failed', reason: started.problem });
-    return { kill: () => {} };
+    return { kill: () => {}, letGo: () => {} };
   }
   const { child, binary } = started;
   table.add(child, run);
@@ -128,6 +129,9 @@ function runEnvoy(
     kill: (signal) => {
       killedByUs ||= signal === 'SIGKILL';
       child.kill(signal);
+    },
+    letGo: () => {
+      if (child instanceof HeldEnvoy) child.letGo();
     },
   };
 }

@@ -150,6 +150,12 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
     return sendToGroup(this.#wrapper, signal);
   }
 
+  /** Another agent goes on with it, and reads what it writes. */
+  letGo(): void {
+    this.#over = true;
+    for (const stream of [this.stdout, this.stderr, this.#life]) stream?.destroy();
+  }
+
   /** Its end has been told: nobody needs to learn of it once more. */
   forget(): void {
     removeQuietly(this.folder);

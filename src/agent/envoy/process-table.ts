@@ -16,10 +16,36 @@ interface Child {
   readonly pid?: number | undefined;
   kill(signal: NodeJS.Signals): boolean;
   once(event: 'exit' | 'spawn' | 'error', listener: () => void): unknown;
+  /** Nobody of this agent waits for it any more, and it runs on. Absent: it ends with this agent. */
+  letGo?(): void;
 }
 
 export class ProcessTable {
   readonly #running = new Map<Child, RunningEnvoy>();
+  #letsGo = false;
+
+  /** What runs is for another agent to go on with: nothing of it is ended from here. */
+  get letsGo(): boolean {
+    return this.#letsGo;
+  }
+
+  /** @throws Error when one of them would end with this agent */
+  letGo(): void {
+    for (const [child, { epoch }] of this.#running) {
+      if (child.letGo === undefined) throw new Error(`epoch ${epoch} would end with its agent`);
+    }
+    this.#letsGo = true;
+  }
+
+  /** What runs is this agent's. */
+  keep(): void {
+    this.#letsGo = false;
+  }
+
+  /** What was let go is adopted anew. */
+  forget(): void {
+    this.#running.clear();
+  }
 
   /** From the moment of its spawn until its exit event the process is in the table. */
   add(child: Child, { epoch, baseId }: Pick<RunningEnvoy, 'epoch' | 'baseId'>): void {
@@ -45,6 +71,7 @@ export class ProcessTable {
 
   /** For the moment in which the agent itself ends: nothing can be waited for any more. */
   killAll(): void {
+    if (this.#letsGo) return;
     // The handle's kill, not the number's: a reaped process's number may be another one's already.
     for (const child of this.#running.keys()) child.kill('SIGKILL');
   }
@@ -55,6 +82,7 @@ export class ProcessTable {
    * @returns the processes that had to be ended
    */
   async endAll(limitMs = 10_000): Promise<RunningEnvoy[]> {
+    if (this.#letsGo) return [];
     const left = this.list();
     const exits = [...this.#running.keys()].map(
       (child) => new Promise<void>((resolve) => child.once('exit', () => resolve())),

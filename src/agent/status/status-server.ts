@@ -1,6 +1,6 @@
 /** The http effect of the status actor (spec/agent.md §6.1–6.3): the agent's own port. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { fromCallback } from 'xstate';
 import type {
@@ -60,6 +60,11 @@ export interface StatusServerEnvironment {
   readonly trace?: TraceEndpoint;
   /** All addresses unless said otherwise. */
   readonly host?: string;
+  /**
+   * The port is shared with the agent that takes this one's place, or whose place this one takes. `later`: that one answers until this
+   * agent has an Envoy to ask. `first`: nobody else may have the port at the start. Absent: it is this agent's alone.
+   */
+  readonly shares?: 'first' | 'later';
 }
 
 /** What was answered holds until then, and for as long again each time that Envoy says the same. */
@@ -76,7 +81,7 @@ export function statusServer(environment: StatusServerEnvironment) {
     const endpoint = new StatusEndpoint(environment, (event) => {
       if (open) sendBack(event);
     });
-    endpoint.listen(input.port);
+    endpoint.open(input.port);
     receive((order) => {
       if (order.type === 'admin.use') endpoint.useAdmin(order);
       else if (order.type === 'envoy.ask') void endpoint.askEnvoy(order);
@@ -97,6 +102,8 @@ class StatusEndpoint {
   readonly #server: Server;
   /** Connections that end with this server; those of debuggers last as long as the program. */
   readonly #sockets = new Set<Socket>();
+  /** The port that is opened when there is an Envoy to ask. */
+  #later: number | undefined;
   /** Readiness calls that wait for the status actor's word: who asks meanwhile waits for the same one. */
   #waiting: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
   /** That this proxy is ready, as the status actor said, until it says otherwise; from `until` on Envoy is asked whether it still is. */
@@ -137,16 +144,29 @@ class StatusEndpoint {
     });
   }
 
-  listen(port: number): void {
-    const { host } = this.#environment;
+  /** Of a port that is shared: one that nobody else has is found free before, for sharing would not say so. */
+  open(port: number): void {
+    const { shares, host } = this.#environment;
+    if (shares === 'later') {
+      this.#later = port;
+      this.#report({ type: 'http.listening', port });
+    } else if (shares === 'first') {
+      const trial = createNetServer();
+      trial.once('error', (error) => this.#report({ type: 'http.failed', reason: listenProblem(error, port) }));
+      trial.listen({ port, host, exclusive: true }, () => trial.close(() => this.#listen(port)));
+    } else this.#listen(port);
+  }
+
+  #listen(port: number, told?: 'told already'): void {
+    const { host, shares } = this.#environment;
     this.#server.on('error', (error) => this.#report({ type: 'http.failed', reason: listenProblem(error, port) }));
     this.#server.on('listening', () => {
       const address = this.#server.address();
       const bound = typeof address === 'object' && address !== null ? address.port : port;
       this.#environment.trace?.opened(bound);
-      this.#report({ type: 'http.listening', port: bound });
+      if (told === undefined) this.#report({ type: 'http.listening', port: bound });
     });
-    this.#server.listen(host === undefined ? { port } : { port, host });
+    this.#server.listen({ port, ...(host !== undefined && { host }), reusePort: shares !== undefined });
   }
 
   close(): void {
@@ -195,6 +215,8 @@ class StatusEndpoint {
   }
 
   useAdmin({ epoch, baseId }: EnvoyRun): void {
+    if (this.#later !== undefined) this.#listen(this.#later, 'told already');
+    this.#later = undefined;
     const { admins, log } = this.#environment;
     const { address } = this.#admin;
     this.#admin = admins.of(baseId);

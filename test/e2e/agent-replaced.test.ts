@@ -1,0 +1,206 @@
+/** A newer agent takes the place of the one that runs, on request: SIGUSR2 to bin/pilot-agent as a container's first process. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
+import { checkTraces } from '../harness/check-traces.ts';
+import { type ContainedAgent, endOf, envoysIn, readyAgent, startAgent } from '../harness/contained-agent.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { startLoad } from '../load/load-process.ts';
+import { formatReport } from '../load/report.ts';
+
+vi.setConfig({ testTimeout: 400_000 });
+
+const env = { LIVE_RESTORE: 'true' };
+const { times } = sized({ quick: { times: 1 }, short: { times: 2 }, full: { times: 40 } });
+
+const nodesIn = ({ container }: ContainedAgent): number[] =>
+  container
+    .children()
+    .flatMap(({ name, state, pid }) => (['node', 'MainThread'].includes(name) && state !== 'Z' ? [pid] : []));
+const zombiesIn = ({ container }: ContainedAgent) => container.children().filter(({ state }) => state === 'Z');
+
+/** @returns the agent that has taken over, once it is alone */
+async function replaced(
+  agent: ContainedAgent,
+  signal = (): void => agent.container.signal('SIGUSR2'),
+): Promise<number> {
+  const [before] = nodesIn(agent);
+  signal();
+  await eventually('a newer agent is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== before, {
+    everyMs: 5,
+  });
+  return nodesIn(agent)[0]!;
+}
+
+test(`${times} newer agents take the place of the one before under load, and restart Envoy hot: no request fails`, async () => {
+  const [port = 0] = await freePorts(1);
+  const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
+    env,
+    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+  });
+  const load = await startLoad({
+    target: { host: '127.0.0.1', port, authority: 'localhost' },
+    clients: [
+      { kind: 'ka', count: 1, pauseMs: 5 },
+      { kind: 'new', count: 1, pauseMs: 10 },
+    ],
+    maxDurationMs: 380_000,
+  });
+  onTestFinished(() => load.kill());
+  let longestMs = 0;
+  let isOver = false;
+  const asking = (async () => {
+    for (let since = performance.now(); !isOver; await sleep(10)) {
+      if (await agent.answers()) since = performance.now();
+      longestMs = Math.max(longestMs, performance.now() - since);
+    }
+  })();
+  const envoys = envoysIn(agent);
+  for (let time = 0; time < times; time++) {
+    await replaced(agent);
+    if (time === 0) expect(envoysIn(agent)).toEqual(envoys);
+    if (time % 3 === 1) agent.container.signal('SIGHUP');
+    await eventually('the newer agent is ready', agent.ready, { everyMs: 10 });
+    await sleep((time * 137) % 500);
+  }
+  isOver = true;
+  await asking;
+  const report = await load.stop();
+  console.log(
+    `${times} agents; the status port answered nobody for ${Math.round(longestMs)} ms\n${formatReport(report)}`,
+  );
+  expect(report.failed, formatReport(report)).toBe(0);
+  expect(report.total).toBeGreaterThan(50);
+  expect(zombiesIn(agent)).toEqual([]);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(envoysIn(agent)).toEqual([]);
+  const { cwd } = agent.container;
+  expect(readdirSync(join(cwd, 'run')).filter((name) => name.startsWith('live-restore'))).toEqual([]);
+  const traces = readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
+  expect(traces).toHaveLength(times + 1);
+  const { code, output } = await checkTraces(traces.map((name) => join(cwd, name)));
+  expect(code, output).toBe(0);
+});
+
+test('a newer agent that hangs is ended, and the older one goes on with what runs', async () => {
+  const agent = await readyAgent([], { env });
+  const [older] = nodesIn(agent);
+  const envoys = envoysIn(agent);
+  agent.container.signal('SIGUSR2');
+  const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
+    everyMs: 1,
+  });
+  const trace = join(agent.container.cwd, 'agent.trace');
+  await eventually('it has its turn', () => readFileSync(trace, 'utf8').includes('successor.grant'), { everyMs: 1 });
+  process.kill(newer!, 'SIGSTOP');
+  agent.container.signal('SIGUSR2');
+  await agent.container.program.line(/an agent is being replaced.*not now/);
+  await eventually('the older agent is alone, or was replaced', () => nodesIn(agent).length === 1);
+  await eventually('it is ready', agent.ready);
+  expect(envoysIn(agent)).toEqual(envoys);
+  agent.container.signal('SIGHUP');
+  await agent.container.program.line(/epoch-1 is live/);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+});
+
+test('where its sockets are not shared yet a newer agent refuses with a word, and the older one runs on', async () => {
+  const agent = await startAgent(
+    [
+      '--configPath',
+      '$FOLDER/rw',
+      '--runDir',
+      '$FOLDER/rw',
+      '--discoveryAddress',
+      '127.0.0.1:1',
+      '--controlPlaneAuthPolicy',
+      'NONE',
+    ],
+    { env, bare: true },
+  );
+  await eventually('it answers', agent.answers);
+  const [older] = nodesIn(agent);
+  agent.container.signal('SIGUSR2');
+  await agent.container.program.line(/no agent of this container is replaced while it runs/);
+  await eventually('it is alone', () => nodesIn(agent).length === 1);
+  expect(nodesIn(agent)).toEqual([older]);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+});
+
+/** Each step of a replacement, as the one whose step it is tells of it. */
+const allSteps = [
+  ['older', 'successor.ready'],
+  ['newer', 'predecessor.granted'],
+  ['older', 'succession.begin'],
+  ['newer', 'succession.taken'],
+  ['older', 'successor.grant'],
+  ['newer', 'epochs.adopted'],
+  ['older', 'succession.due'],
+  ['newer', 'succession.complete'],
+  ['older', 'successor.holds'],
+  ['newer', 'hold.tell'],
+] as const;
+const sides = ['older', 'newer'] as const;
+const kills = sized({
+  quick: { steps: allSteps.slice(0, 2).map(([side, step]) => [side, step] as const) },
+  short: { steps: allSteps.slice(0, 4).map(([side, step]) => [side, step] as const) },
+  full: { steps: sides.flatMap((side) => allSteps.map(([, step]) => [side, step] as const)) },
+}).steps;
+
+test(`either agent killed at ${kills.length} steps: one is left, which goes on with the same Envoy`, async () => {
+  const [port = 0] = await freePorts(1);
+  const agent = await readyAgent([], {
+    env,
+    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+  });
+  const { cwd } = agent.container;
+  const envoys = envoysIn(agent);
+  const clients = [{ kind: 'new', count: 1, pauseMs: 10 }] as const;
+  const load = await startLoad({
+    target: { host: '127.0.0.1', port, authority: 'localhost' },
+    clients,
+    maxDurationMs: 380_000,
+  });
+  onTestFinished(() => load.kill());
+  const told = (step: string): number =>
+    readdirSync(cwd)
+      .filter((name) => name.startsWith('agent.trace'))
+      .reduce((sum, name) => sum + readFileSync(join(cwd, name), 'utf8').split(`"${step}"`).length - 1, 0);
+  const outages: number[] = [];
+  for (const [index, [side, step]] of kills.entries()) {
+    // Ten agents in a row that live for less than two seconds are the end of it all.
+    if (index % 5 === 4) await sleep(2_500);
+    const [older] = nodesIn(agent);
+    const before = told(step);
+    agent.container.signal('SIGUSR2');
+    const newer = await eventually('a newer agent', () => nodesIn(agent).find((pid) => pid !== older), { everyMs: 1 });
+    await eventually(`it is told: ${step}`, () => told(step) > before, { everyMs: 1 });
+    try {
+      process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
+    } catch {
+      // It has ended: it was quicker.
+    }
+    const killedAt = performance.now();
+    await eventually(
+      `${side} killed at ${step}: one agent is left, and is ready`,
+      async () => nodesIn(agent).length === 1 && (await agent.ready()),
+      { everyMs: 5 },
+    );
+    outages.push(Math.round(performance.now() - killedAt));
+    expect(envoysIn(agent)).toEqual(envoys);
+  }
+  const report = await load.stop();
+  console.log(`one agent was left, and ready, ${outages.join(', ')} ms after each kill\n${formatReport(report)}`);
+  expect(report.failed, formatReport(report)).toBe(0);
+  expect(zombiesIn(agent)).toEqual([]);
+  agent.container.signal('SIGHUP');
+  await agent.container.program.line(/epoch-1 is live/);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+});
