@@ -1,4 +1,4 @@
-/** docs/state-tables.md is made of the charts of pilot-agent as they are, and the supervisor's table is full. */
+/** docs/state-tables.md is made of the charts as they are, and the supervisor's table is full. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -12,7 +12,7 @@ const update = process.env.UPDATE_TABLES === '1';
 const file = join(import.meta.dirname, '../docs/state-tables.md');
 const introduction = `# State by event
 
-What each state of \`pilot-agent\`'s charts makes of each event that its peers send it. Made by
+What each state of the charts makes of each event that its peers send it: first \`pilot-agent\`'s, then \`pilot-discovery\`'s. Made by
 \`UPDATE_TABLES=1 vitest run test/state-tables.test.ts\`; a test fails when it is out of date. One table by itself:
 \`chartpilot diagram supervisor --format table\`.
 
@@ -24,7 +24,8 @@ What each state of \`pilot-agent\`'s charts makes of each event that its peers s
 States in which a chart cannot rest (they are left in the step in which they are entered) and final ones have no row.
 `;
 
-const ofAgent = namedMachines.filter(({ file: path }) => path.startsWith('machines/agent/'));
+const within = (folder: string) => namedMachines.filter(({ file: path }) => path.startsWith(folder));
+const charts = [...within('machines/agent/'), ...within('machines/discovery/')];
 
 async function tableOf(name: string): Promise<string> {
   let text = '';
@@ -35,7 +36,7 @@ async function tableOf(name: string): Promise<string> {
 describe('docs/state-tables.md', () => {
   it('has the tables of the charts as they are', async () => {
     const sections = [introduction];
-    for (const { name } of ofAgent) sections.push(`## ${name}\n\n${await tableOf(name)}`);
+    for (const { name } of charts) sections.push(`## ${name}\n\n${await tableOf(name)}`);
     const text = sections.join('\n');
     if (update) writeFileSync(file, text);
     expect(existsSync(file) && readFileSync(file, 'utf8') === text, `${file}: run with UPDATE_TABLES=1`).toBe(true);

@@ -150,8 +150,6 @@ export function resolveDiscoveryOptions(
   if (unread.length > 0) warn(`variables that have no effect here: ${unread.join(', ')}`);
   if (flags.httpsAddr) warn(`--httpsAddr ${flags.httpsAddr}: webhooks are not served yet, the port stays closed`);
   const namespace = flags.namespace || from.text('POD_NAMESPACE', 'istio-system');
-  const cacheSize = 'PILOT_XDS_CACHE_SIZE';
-  const cacheEntries = from.isSet(cacheSize) ? from.number(cacheSize, 60_000) : Number.POSITIVE_INFINITY;
   const features = featuresOf(from);
   const secretsOnPlaintext = from.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
   if (secretsOnPlaintext) {
@@ -206,15 +204,8 @@ export function resolveDiscoveryOptions(
     // Of what xDS leaves the two ports may take half.
     httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
     configLimits: configLimitsOf(from),
-    cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
-    cacheBytes: from.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
-    keepsClusters: from.boolean('PILOT_ENABLE_CDS_CACHE', true),
-    keepsRoutes: from.boolean('PILOT_ENABLE_RDS_CACHE', true),
-    servesDebug: from.boolean('ENABLE_DEBUG_ON_HTTP', true),
-    profile: switchOf('--profile', flags.profile, true),
-    unsafeAdminEndpoints: from.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
-    debugNamespaceAuth: from.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
-    debugNamespaces: from.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
+    ...cacheOptionsOf(from),
+    ...debugOptionsOf(flags, from),
     checksIdentity: from.boolean('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
     secretsOnPlaintext,
     authenticates: from.boolean('XDS_AUTH', true),
@@ -224,6 +215,29 @@ export function resolveDiscoveryOptions(
     trustedGateways: from.list('TRUSTED_GATEWAY_CIDR'),
     notes,
     warnings,
+  };
+}
+
+/** What is kept of encoded resources, and how much of it. */
+function cacheOptionsOf(from: Environment) {
+  const cacheSize = 'PILOT_XDS_CACHE_SIZE';
+  const cacheEntries = from.isSet(cacheSize) ? from.number(cacheSize, 60_000) : Number.POSITIVE_INFINITY;
+  return {
+    cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
+    cacheBytes: from.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
+    keepsClusters: from.boolean('PILOT_ENABLE_CDS_CACHE', true),
+    keepsRoutes: from.boolean('PILOT_ENABLE_RDS_CACHE', true),
+  };
+}
+
+/** What people may look at, and who of them. */
+function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
+  return {
+    servesDebug: from.boolean('ENABLE_DEBUG_ON_HTTP', true),
+    profile: switchOf('--profile', flags.profile, true),
+    unsafeAdminEndpoints: from.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
+    debugNamespaceAuth: from.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
+    debugNamespaces: from.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
   };
 }
 

@@ -92,15 +92,7 @@ export function resolveProxyOptions({
     podLabels,
     podAnnotations,
     logLevel: envoyLogLevel(flags, errors, warnings),
-    envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env.ENVOY_STATUS_PORT, 15021, errors),
-    envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env.ENVOY_PROMETHEUS_PORT, 15090, errors),
-    envoySecureMetricsPort: portOrOff('ENVOY_SECURE_METRICS_PORT', env.ENVOY_SECURE_METRICS_PORT, 0, errors),
-    envoySecureMergedMetricsPort: portOrOff(
-      'ENVOY_SECURE_MERGED_METRICS_PORT',
-      env.ENVOY_SECURE_MERGED_METRICS_PORT,
-      0,
-      errors,
-    ),
+    ...envoyPorts(env, errors),
     connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', errors),
     outlierLogPath: flags.outlierLogPath || undefined,
     configOverride: readOverride(env, errors, warnings),
@@ -130,14 +122,7 @@ export function resolveProxyOptions({
     delta: flags.delta === true || isOn(env.ISTIO_DELTA_XDS),
     dualStack: isDualStack(addresses, config, env),
     watch: watchOptions({ role, flags, config, identity }, errors),
-    restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),
-    hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, errors) === 'on',
-    watchBinary: choice('--watchBinary', ['on', 'off'], flags.watchBinary, errors) === 'on',
-    liveRestore: liveRestore(env, runsEnvoy, errors, warnings),
-    baseId: baseIdOf(flags, errors),
-    spareAdminPort: spareAdminPort(flags, errors),
-    exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, errors),
-    minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', errors),
+    ...restartOptions({ flags, env, runsEnvoy }, errors, warnings),
     runDir: flags.runDir,
     identity,
     env,
@@ -149,6 +134,39 @@ export function resolveProxyOptions({
     warnings.push('parentShutdownDuration is shorter than drainDuration: a hot restart cuts requests that still run');
   }
   return options;
+}
+
+/** Those that Envoy itself opens, beside the admin port. */
+function envoyPorts(env: NodeJS.ProcessEnv, errors: OptionErrors) {
+  return {
+    envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env.ENVOY_STATUS_PORT, 15021, errors),
+    envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env.ENVOY_PROMETHEUS_PORT, 15090, errors),
+    envoySecureMetricsPort: portOrOff('ENVOY_SECURE_METRICS_PORT', env.ENVOY_SECURE_METRICS_PORT, 0, errors),
+    envoySecureMergedMetricsPort: portOrOff(
+      'ENVOY_SECURE_MERGED_METRICS_PORT',
+      env.ENVOY_SECURE_MERGED_METRICS_PORT,
+      0,
+      errors,
+    ),
+  };
+}
+
+/** When Envoy is started again, and how one makes way for the next. */
+function restartOptions(
+  { flags, env, runsEnvoy }: { flags: ProxyFlags; env: NodeJS.ProcessEnv; runsEnvoy: boolean },
+  errors: OptionErrors,
+  warnings: string[],
+) {
+  return {
+    restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),
+    hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, errors) === 'on',
+    watchBinary: choice('--watchBinary', ['on', 'off'], flags.watchBinary, errors) === 'on',
+    liveRestore: liveRestore(env, runsEnvoy, errors, warnings),
+    baseId: baseIdOf(flags, errors),
+    spareAdminPort: spareAdminPort(flags, errors),
+    exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, errors),
+    minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', errors),
+  };
 }
 
 /** Somebody has to start the next agent, and to be the parent of what the last one has left: bin/pilot-agent as the first process. */

@@ -110,6 +110,10 @@ test('§6.5: an identity that comes from nowhere says why, whatever is in the re
   expect(await lines()).toEqual([]);
   agent.identityIs({ source: 'nowhere', reason: 'there is no token "a\\b"' });
   expect(await lines()).toEqual(['istio_agent_identity{source="nowhere",reason="there is no token \\"a\\\\b\\""} 1']);
+
+  const served = new AgentMetrics();
+  served.identityIs({ source: 'files of services', reason: 'no address' });
+  expect(await served.text()).toContain('istio_agent_identity{source="files_of_services",reason="no address"} 1');
 });
 
 test.each([

@@ -161,7 +161,7 @@ export class AgentMetrics {
     }
     if (this.#identity !== undefined) {
       const { source, reason } = this.#identity;
-      identity.set({ source, reason }, 1);
+      identity.set({ source: labelValue(source), reason }, 1);
     }
     this.#exposeEnvoy(envoy);
     this.#exposeXds(envoy);
