@@ -23,6 +23,10 @@ const nodesIn = ({ container }: ContainedAgent): number[] =>
     .flatMap(({ name, state, pid }) => (['node', 'MainThread'].includes(name) && state !== 'Z' ? [pid] : []));
 const zombiesIn = ({ container }: ContainedAgent) => container.children().filter(({ state }) => state === 'Z');
 
+/** How often something has happened by a trace, whose header names all that may. */
+const timesIn = (trace: string, event: string): number =>
+  readFileSync(trace, 'utf8').split('\n').slice(1).join('\n').split(`"${event}"`).length - 1;
+
 /** @returns the agent that has taken over, once it is alone */
 async function replaced(
   agent: ContainedAgent,
@@ -95,12 +99,14 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
     everyMs: 1,
   });
-  const trace = join(agent.container.cwd, 'agent.trace');
-  await eventually('it has its turn', () => readFileSync(trace, 'utf8').includes('successor.grant'), { everyMs: 1 });
-  process.kill(newer!, 'SIGSTOP');
   agent.container.signal('SIGUSR2');
   await agent.container.program.line(/an agent is being replaced.*not now/);
-  await eventually('the older agent is alone, or was replaced', () => nodesIn(agent).length === 1);
+  const trace = join(agent.container.cwd, 'agent.trace');
+  await eventually('it is there', () => timesIn(trace, 'successor.ready') > 0, { everyMs: 1 });
+  process.kill(newer!, 'SIGSTOP');
+  await eventually('one is alone', () => nodesIn(agent).length === 1);
+  // It was quicker, and had taken over.
+  if (nodesIn(agent)[0] === newer) process.kill(newer!, 'SIGCONT');
   await eventually('it is ready', agent.ready);
   expect(envoysIn(agent)).toEqual(envoys);
   agent.container.signal('SIGHUP');
@@ -171,7 +177,7 @@ test(`either agent killed at ${kills.length} steps: one is left, which goes on w
   const told = (step: string): number =>
     readdirSync(cwd)
       .filter((name) => name.startsWith('agent.trace'))
-      .reduce((sum, name) => sum + readFileSync(join(cwd, name), 'utf8').split(`"${step}"`).length - 1, 0);
+      .reduce((sum, name) => sum + timesIn(join(cwd, name), step), 0);
   const outages: number[] = [];
   for (const [index, [side, step]] of kills.entries()) {
     // Ten agents in a row that live for less than two seconds are the end of it all.
