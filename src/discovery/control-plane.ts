@@ -200,43 +200,6 @@ export class ControlPlane {
   }
 
   machine() {
-    const settings = meshConfigMachine.provide({
-      actors: {
-        watchFile: watchEffect<{ file: string }>(
-          ({ file }, handlers) => watchFile(file, handlers),
-          'files.changed',
-          this.#log('mesh-config'),
-        ),
-        readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) =>
-          this.#state.settings.read(input.what, input.file),
-        ),
-      },
-      actions: {
-        adopt: ({ context }, { version }) => this.#state.settings.adopt(context.what, version),
-      },
-    });
-    const configController = configControllerMachine.provide({
-      actors: {
-        configSource: configSourceMachine.provide({
-          actors: {
-            watchSource: watchEffect<{ source: string }>(
-              ({ source }, handlers) => this.#configs.watch(source, handlers),
-              'source.moved',
-              this.#log('config-controller'),
-            ),
-            readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(async ({ input }) =>
-              this.#configs.readSource(input.source, input.places),
-            ),
-          },
-        }),
-        listSources: fromCallback<SourcesList, undefined>(({ sendBack, receive }) => {
-          receive(() => sendBack(this.#listSources()));
-        }),
-        joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(({ input, signal }) =>
-          this.#configs.join(input.sources, input.known, signal),
-        ),
-      },
-    });
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
         listRegistries: listRegistries(this.#state, this.#program.registries),
@@ -277,12 +240,55 @@ export class ControlPlane {
         prepare: prepareEffect(this.#stages()),
         http: this.#httpEffect(),
         adsServer: this.#adsEffect(),
-        meshConfig: settings,
-        configController,
+        meshConfig: this.#settingsMachine(),
+        configController: this.#configMachine(),
         serviceRegistry,
         jwks,
         trustBundles,
         push,
+      },
+    });
+  }
+
+  #settingsMachine() {
+    return meshConfigMachine.provide({
+      actors: {
+        watchFile: watchEffect<{ file: string }>(
+          ({ file }, handlers) => watchFile(file, handlers),
+          'files.changed',
+          this.#log('mesh-config'),
+        ),
+        readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) =>
+          this.#state.settings.read(input.what, input.file),
+        ),
+      },
+      actions: {
+        adopt: ({ context }, { version }) => this.#state.settings.adopt(context.what, version),
+      },
+    });
+  }
+
+  #configMachine() {
+    return configControllerMachine.provide({
+      actors: {
+        configSource: configSourceMachine.provide({
+          actors: {
+            watchSource: watchEffect<{ source: string }>(
+              ({ source }, handlers) => this.#configs.watch(source, handlers),
+              'source.moved',
+              this.#log('config-controller'),
+            ),
+            readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(async ({ input }) =>
+              this.#configs.readSource(input.source, input.places),
+            ),
+          },
+        }),
+        listSources: fromCallback<SourcesList, undefined>(({ sendBack, receive }) => {
+          receive(() => sendBack(this.#listSources()));
+        }),
+        joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(({ input, signal }) =>
+          this.#configs.join(input.sources, input.known, signal),
+        ),
       },
     });
   }
