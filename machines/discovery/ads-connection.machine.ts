@@ -99,13 +99,6 @@ export const adsConnectionMachine = setup({
   invoke: { id: 'stream', src: 'stream', input: ({ context }) => ({ connection: context.connection }) },
   on: {
     'stream.closed': { target: '.closed', description: 'Nobody to talk to any more, whatever was under way.' },
-    // Told once, in the first state.
-    'peer.authenticated': {},
-    'peer.unauthenticated': {},
-    'node.accepted': {},
-    'node.refused': {},
-    'node.forbidden': {},
-    'node.missing': {},
     // Of what is asked for once, which a stream may have done before it was told to end.
     'request.refused': {},
     // A stream that is not yet served or is ended already has a limit of its own.
@@ -308,6 +301,13 @@ export const adsConnectionMachine = setup({
         'request.unreadable': {},
         'peer.finished': {},
         'drain.order': {},
+        // Found out while the time for it ran out, or the server began to stop. Anywhere else these come once, where they are awaited.
+        'peer.authenticated': {},
+        'peer.unauthenticated': {},
+        'node.accepted': {},
+        'node.refused': {},
+        'node.forbidden': {},
+        'node.missing': {},
       },
     },
     closed: { type: 'final', tags: 'leaving' },
