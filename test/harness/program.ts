@@ -84,7 +84,7 @@ export class Program {
   }
 
   /** Waits for a line that matches, from the `fromLine`-th on. @returns the line. */
-  async line(pattern: RegExp, { deadlineMs = 10_000, fromLine = 0 } = {}): Promise<string> {
+  async line(pattern: RegExp, { deadlineMs = 30_000, fromLine = 0 } = {}): Promise<string> {
     return eventually(`${this.name} prints ${pattern}`, () => this.lines.slice(fromLine).find((l) => pattern.test(l)), {
       deadlineMs,
       hopeless: () => this.hopeless(),
