@@ -1,13 +1,8 @@
 /** Host names of networks' gateways, as the statecharts keep them resolved (machines/discovery/gateway-name{,s}.machine.ts). */
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { expect, it } from 'vitest';
 import type { NameAnswer } from '../../machines/discovery/gateway-name.machine.ts';
-import { TraceChecker } from '../../src/debugger/check/check.ts';
-import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
-import { packageRoot } from '../../src/runtime/package-root.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
-import { replayDifference } from '../simulation/replayed.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
@@ -20,31 +15,7 @@ const at = (timeToLiveMs: number, ...addresses: string[]): NameAnswer => ({
 });
 const failing: NameAnswer = { outcome: 'failed', reason: 'SERVFAIL' };
 
-/** Another file's worlds are not this one's to judge. */
-beforeAll(() => {
-  DiscoveryWorld.made.splice(0);
-});
-
-afterAll(() => {
-  const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
-  const begun = new Map<string, number>();
-  for (const world of DiscoveryWorld.made.splice(0)) {
-    expect(world.failed).toBeUndefined();
-    const checker = new TraceChecker(diagrams);
-    for (const record of world.records) checker.feed(record);
-    const report = checker.report();
-    // A test has an effect with a bug, and no diagram speaks of bugs.
-    const departures = report.departures.filter(
-      ({ message }) => !/^xstate\.error\.actor\.(resolving|wanted)$/.test(message.type),
-    );
-    expect(departures).toEqual([]);
-    for (const { file, started } of report.diagrams) begun.set(file, (begun.get(file) ?? 0) + started);
-    expect(replayDifference(world.records, discoveryMachine)).toBe('');
-  }
-  // The check is worth nothing if these diagrams were about nothing.
-  const ours = [...begun].filter(([file]) => /gateway-names?\.mmd$/.test(file));
-  expect(ours.map(([, started]) => started > 0)).toEqual([true, true]);
-});
+eachWorldFollowsTheDiagrams(['gateway-names', 'gateway-name'], ['resolving', 'wanted']);
 
 /** The seconds at which a name was asked for, counted from the first. */
 function askedAt(world: DiscoveryWorld, hostname: string): number[] {

@@ -1,13 +1,8 @@
 /** Keys of issuers of tokens, as the statecharts have them fetched (machines/discovery/{jwks,key-set}.machine.ts). */
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { describe, expect, it } from 'vitest';
 import type { KeySource } from '../../machines/discovery/jwks.machine.ts';
-import { TraceChecker } from '../../src/debugger/check/check.ts';
-import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
-import { packageRoot } from '../../src/runtime/package-root.ts';
 import { DiscoveryWorld, readingOf } from '../simulation/discovery-world.ts';
-import { replayDifference } from '../simulation/replayed.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const minuteMs = 60_000;
 const refreshMs = 20 * minuteMs;
@@ -18,31 +13,7 @@ const google: KeySource = { source: 'https://google.test/keys', timeoutMs: 5_000
 const azure: KeySource = { source: 'https://azure.test/keys', timeoutMs: 5_000, users: [shop, other] };
 const changed = (key: string) => readingOf([{ key, event: 'update' }]);
 
-/** Another file's worlds are not this one's to judge. */
-beforeAll(() => {
-  DiscoveryWorld.made.splice(0);
-});
-
-afterAll(() => {
-  const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
-  const begun = new Map<string, number>();
-  for (const world of DiscoveryWorld.made.splice(0)) {
-    expect(world.failed).toBeUndefined();
-    const checker = new TraceChecker(diagrams);
-    for (const record of world.records) checker.feed(record);
-    const report = checker.report();
-    // One test has an effect with a bug, and no diagram speaks of bugs. An issuer that fails is none.
-    const departures = report.departures.filter(
-      ({ message }) => !/^xstate\.error\.actor\.(sources|jwks)$/.test(message.type),
-    );
-    expect(departures).toEqual([]);
-    for (const { file, started } of report.diagrams) begun.set(file, (begun.get(file) ?? 0) + started);
-    expect(replayDifference(world.records, discoveryMachine)).toBe('');
-  }
-  // The check is worth nothing if these diagrams were about nothing.
-  const ours = [...begun].filter(([file]) => /(jwks|key-set)\.mmd$/.test(file));
-  expect(ours.map(([, started]) => started > 0)).toEqual([true, true]);
-});
+eachWorldFollowsTheDiagrams(['jwks', 'key-set'], ['sources', 'jwks']);
 
 /** The times at which an issuer was asked, counted from the first. */
 function askedAt(world: DiscoveryWorld, source: string): number[] {

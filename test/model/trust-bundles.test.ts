@@ -1,13 +1,8 @@
 /** Roots that the mesh configuration names by an address, as the statecharts have them fetched (machines/discovery/trust-bundle{,s}.machine.ts). */
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { describe, expect, it } from 'vitest';
 import type { BundleAnswer, TrustBundleInput } from '../../machines/discovery/trust-bundle.machine.ts';
-import { TraceChecker } from '../../src/debugger/check/check.ts';
-import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
-import { packageRoot } from '../../src/runtime/package-root.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
-import { replayDifference } from '../simulation/replayed.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
@@ -23,31 +18,7 @@ const bundle = (version: string, sequence: number | null = null, refreshMs: numb
 });
 const failing = (reason = 'no'): BundleAnswer => ({ outcome: 'failed', reason });
 
-/** Another file's worlds are not this one's to judge. */
-beforeAll(() => {
-  DiscoveryWorld.made.splice(0);
-});
-
-afterAll(() => {
-  const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
-  const begun = new Map<string, number>();
-  for (const world of DiscoveryWorld.made.splice(0)) {
-    expect(world.failed).toBeUndefined();
-    const checker = new TraceChecker(diagrams);
-    for (const record of world.records) checker.feed(record);
-    const report = checker.report();
-    // Some tests have an effect with a bug, and no diagram speaks of bugs.
-    const departures = report.departures.filter(
-      ({ message }) => !/^xstate\.error\.actor\.(endpoints|fetching|recalling)$/.test(message.type),
-    );
-    expect(departures).toEqual([]);
-    for (const { file, started } of report.diagrams) begun.set(file, (begun.get(file) ?? 0) + started);
-    expect(replayDifference(world.records, discoveryMachine)).toBe('');
-  }
-  // The check is worth nothing if these diagrams were about nothing.
-  const ours = [...begun].filter(([file]) => /trust-bundles?\.mmd$/.test(file));
-  expect(ours.map(([, started]) => started > 0)).toEqual([true, true]);
-});
+eachWorldFollowsTheDiagrams(['trust-bundles', 'trust-bundle'], ['endpoints', 'fetching', 'recalling']);
 
 /** The times at which an endpoint was asked, counted from the first. */
 function askedAt(world: DiscoveryWorld, { endpoint }: TrustBundleInput): number[] {
