@@ -144,8 +144,9 @@ test('an idle connection that the server closes costs no request when the client
   });
   const load = generateLoad({
     target: { host: '127.0.0.1', port: await listen(server), authority: 'sample.localhost' },
-    clients: [{ kind: 'slow', count: 1, pauseMs: 50 }],
-    maxDurationMs: 5_000,
+    // Both sides are in this process: after a turn of 50 ms the client went on before it had heard of the end.
+    clients: [{ kind: 'slow', count: 1, pauseMs: 500 }],
+    maxDurationMs: 30_000,
     maxRequests: 3,
   });
   const report = await load.finished;
