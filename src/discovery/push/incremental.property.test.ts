@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { type GivenNodeOptions, GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import {
@@ -451,6 +451,35 @@ const meantDifferently = fc.oneof(
   { weight: 1, arbitrary: envoyFilter },
   { weight: 1, arbitrary: peerAuthentication },
 );
+/** Routes of gateways, some of which are for some clients alone. */
+const boundVirtualService = fc
+  .record({
+    routed: virtualService,
+    gateways: fc.subarray(['a/gw', 'istio-system/gw', 'a/of-services', 'mesh'], { minLength: 1 }),
+    host: fc.constantFrom('x.test', 'y.test', '*.test'),
+    sourceNamespace: fc.constantFrom(undefined, undefined, 'a', 'b'),
+  })
+  .map(({ routed, gateways, host, sourceNamespace }): Config => {
+    const { http, ...spec } = routed.spec as { http?: readonly object[] };
+    const match = sourceNamespace && [{ sourceNamespace }];
+    const own = {
+      ...spec,
+      hosts: [host],
+      gateways,
+      ...(http && { http: http.map((one) => ({ ...one, ...(match && { match }) })) }),
+    };
+    return givenObject('VirtualService', routed.namespace, routed.name, own, routed.creationTimestamp);
+  });
+/** What gateways' routes are made from. */
+const ofRouters = fc.oneof(
+  { weight: 6, arbitrary: boundVirtualService },
+  { weight: 3, arbitrary: gateway },
+  { weight: 1, arbitrary: gatewayOfServices },
+  { weight: 4, arbitrary: serviceEntry },
+  { weight: 1, arbitrary: alias },
+  { weight: 4, arbitrary: destinationRule },
+  { weight: 1, arbitrary: envoyFilter },
+);
 /** Mostly there is nothing but services: another object would change what rules are about. */
 const serviceOfMany = fc.oneof({ weight: 12, arbitrary: serviceEntry }, { weight: 1, arbitrary: sidecar });
 
@@ -463,7 +492,7 @@ interface Step {
 const stepOf = (put: fc.Arbitrary<Config>): fc.Arbitrary<Step> =>
   fc.record({ puts: fc.array(put, { maxLength: 2 }), removals: fc.array(fc.nat(20), { maxLength: 1 }) });
 
-const clients = [
+const clients: readonly Client[] = [
   {
     ip: '10.9.0.1',
     namespace: 'a',
@@ -492,7 +521,19 @@ const clients = [
     secrets: true,
     metadata: { WORKLOAD_CERTIFICATES: 'true' },
   },
-] as const;
+];
+
+type Client = { readonly ip: string } & GivenNodeOptions;
+
+/** Most of what they are sent is the same for all of them, or for those of a namespace. */
+const routers: readonly Client[] = [
+  { ip: '10.9.0.4', namespace: 'istio-system' },
+  { ip: '10.9.0.10', namespace: 'istio-system', labels: { app: 'web' } },
+  { ip: '10.9.0.11', namespace: 'a', labels: { app: 'other' } },
+  { ip: '10.9.0.12', namespace: 'a', labels: { app: 'web' }, metadata: { UNPRIVILEGED_POD: 'true' } },
+  { ip: '10.9.0.13', namespace: 'b', labels: { app: 'web' }, metadata: { TEAM: 'blue' } },
+  { ip: '10.9.0.1', namespace: 'b', metadata: { WORKLOAD_CERTIFICATES: 'true' } },
+].map((about) => ({ type: 'router', ...about }));
 
 /** With those of a name of its own, by what it stands for. */
 const assignments = [...hosts, 'alias.a.svc.cluster.local|x.test', 's.a.svc.cluster.local|y.test'].flatMap((host) =>
@@ -515,11 +556,7 @@ const extensions = [
 
 type State = Readonly<Record<string, readonly (readonly [string, string])[]>>;
 
-/** Names and versions of all that a node has. */
-function stateOf(node: MeshNode): State {
-  return stateOfTypes(node, watched);
-}
-
+/** Names and versions of what a node has. */
 function stateOfTypes(node: MeshNode, types: readonly string[]): State {
   return Object.fromEntries(
     types.map((type) => {
@@ -549,24 +586,35 @@ function differing(a: State[string], b: State[string]): string[] {
   return [...new Set([...before.keys(), ...after.keys()])].filter((name) => before.get(name) !== after.get(name));
 }
 
-function connectAll(world: GivenWorld): MeshNode[] {
-  return clients.map(({ ip, ...about }) => world.connect(ip, about));
+function connectAll(world: GivenWorld, all: readonly Client[] = clients): MeshNode[] {
+  return all.map(({ ip, ...about }) => world.connect(ip, about));
+}
+
+interface KeepingUp {
+  readonly registries?: readonly string[] | undefined;
+  readonly all?: readonly Client[];
+  /** What they watch. */
+  readonly types?: readonly string[];
 }
 
 /**
  * Puts and removes objects step by step, and looks after each step whether every proxy has what it would have if all were built
  * anew, and was pushed to where that is another than before.
  */
-function expectToKeepUp(start: readonly Config[], steps: readonly Step[], registries?: readonly string[]): void {
-  const worldOf = (all: Iterable<Config>) => new GivenWorld([...all], undefined, registries);
+function expectToKeepUp(
+  start: readonly Config[],
+  steps: readonly Step[],
+  { registries, all = clients, types = watched }: KeepingUp = {},
+): void {
+  const worldOf = (objects: Iterable<Config>) => new GivenWorld([...objects], undefined, registries);
   // Without a cache nothing is shared: each proxy's lists are made as a whole.
-  const unsharedWorldOf = (all: Iterable<Config>) => new GivenWorld([...all], 0, registries);
+  const unsharedWorldOf = (objects: Iterable<Config>) => new GivenWorld([...objects], 0, registries);
   const present = new Map(start.map((object) => [configKeyText(configKeyOf(object)), object]));
   const world = worldOf(present.values());
-  const nodes = connectAll(world);
-  let held = nodes.map(stateOf);
+  const nodes = connectAll(world, all);
+  let held = nodes.map((node) => stateOfTypes(node, types));
   // Their streams watch nothing yet; the last ones are not even told of the changes until then.
-  const [idle, late] = [connectAll(world), connectAll(world)];
+  const [idle, late] = [connectAll(world, all), connectAll(world, all)];
   const told: ResourceChange[] = [];
   const everPut = [...present.keys()];
   for (const { puts, removals } of steps) {
@@ -584,12 +632,12 @@ function expectToKeepUp(start: readonly Config[], steps: readonly Step[], regist
     const change = world.change(edits);
     told.push(change);
     for (const node of idle) expect(node.typesToPush(change, [])).toEqual([]);
-    const fresh = connectAll(worldOf(present.values())).map(stateOf);
+    const fresh = connectAll(worldOf(present.values()), all).map((node) => stateOfTypes(node, types));
     held = nodes.map((node, index) => {
-      const concerned = node.typesToPush(change, watched);
-      const now = stateOf(node);
+      const concerned = node.typesToPush(change, types);
+      const now = stateOfTypes(node, types);
       expect(now, `node ${index} after ${Object.keys(edits)}`).toEqual(fresh[index]);
-      for (const type of watched) {
+      for (const type of types) {
         if (concerned.includes(type)) continue;
         const news = differing(held[index]![type]!, now[type]!);
         // Endpoints of clusters that come or change are asked for with them, and sent with them.
@@ -603,11 +651,11 @@ function expectToKeepUp(start: readonly Config[], steps: readonly Step[], regist
     });
   }
   expect(held.map(inAnyOrder)).toEqual(
-    connectAll(unsharedWorldOf(present.values())).map((node) => inAnyOrder(stateOf(node))),
+    connectAll(unsharedWorldOf(present.values()), all).map((node) => inAnyOrder(stateOfTypes(node, types))),
   );
-  for (const node of late) node.typesToPush(told.at(-1)!, watched);
-  expect(idle.map(stateOf)).toEqual(held);
-  expect(late.map(stateOf)).toEqual(held);
+  for (const node of late) node.typesToPush(told.at(-1)!, types);
+  expect(idle.map((node) => stateOfTypes(node, types))).toEqual(held);
+  expect(late.map((node) => stateOfTypes(node, types))).toEqual(held);
 }
 
 describe('contexts and caches that go on from the last ones', () => {
@@ -617,7 +665,7 @@ describe('contexts and caches that go on from the last ones', () => {
         fc.array(objects, { maxLength: 10 }),
         fc.array(stepOf(objects), { minLength: 1, maxLength: 6 }),
         fc.constantFrom(undefined, []),
-        expectToKeepUp,
+        (start, steps, registries) => expectToKeepUp(start, steps, { registries }),
       ),
       { numRuns },
     );
@@ -629,6 +677,17 @@ describe('contexts and caches that go on from the last ones', () => {
         fc.array(serviceOfMany, { minLength: 4, maxLength: 10 }),
         fc.array(stepOf(destinationRule), { minLength: 2, maxLength: 6 }),
         (start, steps) => expectToKeepUp(start, steps),
+      ),
+      { numRuns },
+    );
+  }, 240_000);
+
+  it('do so for gateways that share their routes as far as nothing tells them apart', () => {
+    fc.assert(
+      fc.property(
+        fc.array(ofRouters, { minLength: 4, maxLength: 12 }),
+        fc.array(stepOf(ofRouters), { minLength: 1, maxLength: 4 }),
+        (start, steps) => expectToKeepUp(start, steps, { all: routers, types: [listenerType, routeType] }),
       ),
       { numRuns },
     );

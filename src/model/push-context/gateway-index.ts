@@ -27,6 +27,8 @@ export class GatewayIndex {
   private readonly looksAtServices: boolean;
   private readonly looksAtNamespace: boolean;
   private readonly answers = new Map<string, readonly Config<Gateway>[]>();
+  /** By the places of what is in them. */
+  private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
   /** @param gateways oldest first */
   constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly }: GatewaySelection) {
@@ -46,16 +48,23 @@ export class GatewayIndex {
     this.looksAtNamespace = ownNamespaceOnly || gateways.some(isForOwnNamespace);
   }
 
-  /** Of any namespace unless it was said otherwise, oldest first. */
+  /** Of any namespace unless it was said otherwise, oldest first. Proxies that the same objects select share the list. */
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);
     let answer = this.answers.get(id);
     if (answer === undefined) {
-      answer = this.selecting(proxy);
+      answer = this.theOne(this.selecting(proxy));
       this.answers.set(id, answer);
     }
     return answer;
+  }
+
+  private theOne(gateways: readonly Config<Gateway>[]): readonly Config<Gateway>[] {
+    const text = gateways.map((gateway) => this.places.get(gateway)).join();
+    const known = this.lists.get(text);
+    if (known === undefined) this.lists.set(text, gateways);
+    return known ?? gateways;
   }
 
   private idOf({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): string {

@@ -2,7 +2,8 @@
  * All Gateway objects of a proxy as one list of ports (spec/discovery.md §8.7). Listeners, routes and clusters are made
  * from it.
  */
-import { onceForPair } from '../../model/collections/once-for.ts';
+import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
+import { WeakValues } from '../../model/collections/weak-values.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway.ts';
@@ -68,29 +69,60 @@ export function gatewayName(gateway: Config<Gateway>): string {
 
 /**
  * Merged once for a shape and the objects that select it: most changes leave both as they are, and each route configuration
- * asks for it.
+ * asks for it. Shapes of which the servers come to the same ports share it, whatever else tells them apart.
  */
 export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewaysFor'>): MergedGateways {
-  return merged(push.gatewaysFor(shape), shape);
+  return mergedFor(push.gatewaysFor(shape), shape);
 }
 
-const merged = onceForPair(merge);
+const mergedFor = onceForPair((gateways: readonly Config<Gateway>[], shape: ProxyShape): MergedGateways => {
+  const placed = placedServers(gateways, shape);
+  const key = placed.map(placeText).join('\n');
+  const known = ofGateways(gateways);
+  const same = known.get(key);
+  if (same !== undefined) return same;
+  const made = merge(placed);
+  known.set(key, made);
+  return made;
+});
 
-function merge(gateways: readonly Config<Gateway>[], shape: ProxyShape): MergedGateways {
+/** Held by the shapes that have them. */
+const ofGateways = onceFor((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
+
+/** A server on a port of the proxy, before it is known whether older ones leave it anything there. */
+interface PlacedServer {
+  readonly one: Omit<GatewayServer, 'hosts' | 'routeName'>;
+  /** Why the port cannot be listened on. */
+  readonly notThere: string | undefined;
+}
+
+/** All that of a shape decides what is merged. */
+function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
+  const targets = Map.groupBy(shape.serviceTargets, ({ port }) => port.number);
+  return gateways.flatMap((gateway) => {
+    const named = gatewayServicesOf(gateway);
+    return gateway.spec.servers.flatMap((server, index) => {
+      const closed = server.tls && unenforceableTls(server.tls, shape);
+      return proxyPorts(server, gateway, named, targets).map((port) => ({
+        one: { gateway, server, index, port, ...(closed && { closed }) },
+        notThere: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,
+      }));
+    });
+  });
+}
+
+/** Of the same objects, in their order: which server it is, where, and what is wrong with it. */
+function placeText({ one: { gateway, index, port, closed = '' }, notThere = '' }: PlacedServer): string {
+  return `${gatewayName(gateway)} ${index} ${port} ${closed} ${notThere}`;
+}
+
+function merge(placed: readonly PlacedServer[]): MergedGateways {
   const ports = new Map<string, PortInMaking>();
   const rejected: string[] = [];
-  const targets = Map.groupBy(shape.serviceTargets, ({ port }) => port.number);
-  for (const gateway of gateways) {
-    const named = gatewayServicesOf(gateway);
-    for (const [index, server] of gateway.spec.servers.entries()) {
-      for (const port of proxyPorts(server, gateway, named, targets)) {
-        const closed = server.tls && unenforceableTls(server.tls, shape);
-        const notThere = isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined;
-        const reason = notThere ?? add(ports, { gateway, server, index, port, ...(closed && { closed }) }) ?? closed;
-        if (reason)
-          rejected.push(`${configKeyText(gateway)} server ${server.port.name || server.port.number}: ${reason}`);
-      }
-    }
+  for (const { one, notThere } of placed) {
+    const { gateway, server, closed } = one;
+    const reason = notThere ?? add(ports, one) ?? closed;
+    if (reason) rejected.push(`${configKeyText(gateway)} server ${server.port.name || server.port.number}: ${reason}`);
   }
   const all = [...ports.values()].flatMap((merged) => merged.servers);
   return {

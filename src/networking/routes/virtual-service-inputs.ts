@@ -35,6 +35,20 @@ export function labelsThatCount(services: readonly ResolvedVirtualService[], sha
   return anyMatchesSources(services) ? labelsText(shape.labels) : '';
 }
 
+const anyMatchesNamespaces = onceFor((services: readonly ResolvedVirtualService[]) =>
+  services.some((service) => facts(service).matchesNamespaces),
+);
+
+/** The client's namespace, if any of the virtual services looks at it. */
+export function namespaceThatCounts(services: readonly ResolvedVirtualService[], namespace: string): string {
+  return anyMatchesNamespaces(services) ? namespace : '';
+}
+
+/** Hosts whose service and destination rule the routes of any of them depend on. */
+export const destinationsOfAll: (services: readonly ResolvedVirtualService[]) => ReadonlySet<string> = onceFor(
+  (services) => new Set(services.flatMap((service) => destinationsOf(service))),
+);
+
 const facts = onceFor((service: ResolvedVirtualService): Facts => {
   const { spec } = service.config;
   const matches = (spec.http ?? []).flatMap((route) => route.match ?? []);

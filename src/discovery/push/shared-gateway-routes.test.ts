@@ -1,0 +1,143 @@
+/** Gateways have one list of routes as far as nothing tells them apart, and each its own where something does. */
+import { describe, expect, it } from 'vitest';
+import { type GivenNodeOptions, GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
+import type { Config } from '../../model/config/config.ts';
+import { routeType } from '../../networking/index.ts';
+
+const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+const serviceHost = (index: number): string => `s${index}.a.test`;
+const routeName = (index: number): string => `https.443.https-${index}.front.edge`;
+
+const service = (index: number, namespace = 'a', more: object = {}): Config =>
+  givenObject('ServiceEntry', namespace, `s${index}`, {
+    hosts: [serviceHost(index)],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address: '10.1.0.1' }],
+    ...more,
+  });
+const gatewayOf = (hosts: number): Config => {
+  const servers = times(hosts, (index) => ({
+    port: { number: 443, name: `https-${index}`, protocol: 'HTTPS' },
+    hosts: [`*/h${index}.test`],
+    tls: { mode: 'SIMPLE', credentialName: `c${index}` },
+  }));
+  return givenObject('Gateway', 'edge', 'front', { selector: { app: 'gateway' }, servers }, 1);
+};
+const virtualService = (index: number, timeoutMs = 1, more: object = {}, match?: object): Config => {
+  const route = [{ destination: { host: serviceHost(index) } }];
+  const http = [{ timeoutMs, route, ...(match && { match: [match] }) }];
+  return givenObject('VirtualService', 'edge', `v${index}`, {
+    ...{ hosts: [`h${index}.test`], gateways: ['edge/front'], http },
+    ...more,
+  });
+};
+const hashing = (namespace: string, index: number, more: object = {}): Config =>
+  givenObject('DestinationRule', namespace, 'hashing', {
+    host: serviceHost(index),
+    trafficPolicy: { loadBalancer: { consistentHash: { useSourceIp: true } } },
+    ...more,
+  });
+
+const objectsOf = (hosts: number): Config[] => [
+  gatewayOf(hosts),
+  ...times(hosts, (index) => service(index)),
+  ...times(hosts, (index) => virtualService(index)),
+];
+
+/** Gateways of so many workloads, each with labels of its own; two of each namespace. */
+const gateways = (count: number): GivenNodeOptions[] =>
+  times(count, (index) => ({ namespace: `ns-${index >> 1}`, labels: { app: 'gateway', own: `${index}` } }));
+
+function served(world: GivenWorld, all: readonly GivenNodeOptions[], hosts: number) {
+  const nodes = all.map((about, index) => world.connect(`10.9.0.${index}`, { type: 'router', ...about }));
+  const names = times(hosts, routeName);
+  const take = () => nodes.map((node) => node.get(routeType, names)!.resources);
+  return { nodes, take };
+}
+
+describe('routes of gateways', () => {
+  it('are made and encoded once for all labels and namespaces, also after a change', () => {
+    const world = new GivenWorld(objectsOf(3));
+    const { nodes, take } = served(world, gateways(6), 3);
+    expect(new Set(take()).size).toBe(1);
+    expect(world.encodings).toBe(3);
+    const change = world.put(virtualService(1, 2));
+    for (const node of nodes) expect(node.typesToPush(change, [routeType])).toEqual([routeType]);
+    expect(new Set(take()).size).toBe(1);
+    expect(world.encodings).toBe(6);
+  });
+
+  const own = { namespace: 'ns-0', labels: { app: 'gateway', own: 'yes' } };
+  const other = { namespace: 'ns-9', labels: { app: 'gateway' } };
+  const leader = { app: 'gateway', own: 'yes' };
+  const older = givenObject('Gateway', 'edge', 'more', {
+    selector: { own: 'yes' },
+    servers: [
+      { port: { number: 443, name: 'more', protocol: 'HTTPS' }, hosts: ['*/h0.test'], tls: { mode: 'SIMPLE' } },
+    ],
+  });
+  const merge = { operation: 'MERGE', value: { name: 'patched' } };
+  const filter = givenObject('EnvoyFilter', 'ns-0', 'patch', {
+    workloadSelector: {},
+    configPatches: [{ applyTo: 'HTTP_ROUTE', match: { context: 'GATEWAY' }, ...merge }],
+  });
+  const tellingApart: Readonly<Record<string, readonly Config[]>> = {
+    'a match on labels of the client': [virtualService(0, 1, {}, { sourceLabels: { own: 'yes' } })],
+    'a match on its namespace': [virtualService(0, 1, {}, { sourceNamespace: 'ns-0' })],
+    'a virtual service for some namespaces': [virtualService(0, 1, { exportTo: ['ns-9'] })],
+    'a rule of its namespace about a host that it leads to': [hashing('ns-0', 0)],
+    'a rule of the namespace for chosen workloads': [hashing('ns-0', 0, { workloadSelector: leader })],
+    'a service that its namespace alone sees': [service(0, 'ns-0', { exportTo: ['.'] }), hashing('ns-0', 0)],
+    'an older Gateway object with one of the hosts': [older],
+    'an EnvoyFilter of its namespace': [filter],
+  };
+  it.each(Object.entries(tellingApart))('are apart where something tells gateways apart: %s', (_, objects) => {
+    const world = new GivenWorld(objectsOf(2));
+    const { nodes, take } = served(world, [own, other], 2);
+    const [first, second] = take();
+    expect(first).toBe(second);
+    for (const object of objects) {
+      const change = world.put(object);
+      for (const node of nodes) node.typesToPush(change, [routeType]);
+    }
+    const [owned, others] = take();
+    expect(owned).not.toBe(others);
+  });
+
+  it('are none where the gateway may not bind the port, whatever others of its labels have', () => {
+    const unprivileged = { ...own, metadata: { UNPRIVILEGED_POD: 'true' } };
+    const [bound, unbound] = served(new GivenWorld(objectsOf(1)), [own, unprivileged], 1).take();
+    expect(bound).not.toBe(unbound);
+    expect(unbound!.get(routeName(0))!.version).not.toBe(bound!.get(routeName(0))!.version);
+  });
+
+  it('are shared where what is told apart is not led to', () => {
+    const world = new GivenWorld([...objectsOf(2), service(7)]);
+    const { nodes, take } = served(world, [own, other], 2);
+    take();
+    const change = world.put(hashing('ns-0', 7), service(8, 'ns-0', { exportTo: ['.'] }));
+    for (const node of nodes) node.typesToPush(change, [routeType]);
+    const [owned, others] = take();
+    expect(owned).toBe(others);
+  });
+
+  it('cost a gateway more the same however many hosts there are', () => {
+    const callsFor = (count: number, hosts: number): number => {
+      const world = new GivenWorld(objectsOf(hosts));
+      const { nodes, take } = served(world, gateways(count), hosts);
+      take();
+      const change = world.put(virtualService(1, 2));
+      const counted = countedWork(() => {
+        for (const node of nodes) node.typesToPush(change, [routeType]);
+        take();
+      });
+      return sumOf(counted);
+    };
+    const more = (hosts: number): number => (callsFor(24, hosts) - callsFor(4, hosts)) / 20;
+    const [few, many] = [more(20), more(160)];
+    expect(many).toBeLessThan(few * 1.5);
+  });
+});
