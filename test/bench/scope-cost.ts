@@ -7,20 +7,14 @@
  *   … routes 1000 50 500 sidecar                      a Sidecar object in each namespace, of everything; narrow: of its own
  *   … routes 1000 50 500 served                       each sidecar's workload serves a service
  *   … routes 1000 1 20 locality                       each sidecar has another; labels, version, network: these are another
- *   node test/bench/scope-cost.ts scopes 5000 300     one rule changes, the scopes of all namespaces are asked for
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { MeshNode } from '../../src/discovery/push/mesh-resources.ts';
-import { type Config, configKeyOf, configKeyText } from '../../src/model/config/config.ts';
-import { configSetOf } from '../../src/model/config/config-set.ts';
-import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
-import { buildPushContext } from '../../src/model/push-context/build-push-context.ts';
-import { buildServiceRegistry } from '../../src/model/services/service-registry.ts';
+import type { Config } from '../../src/model/config/config.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../src/networking/index.ts';
-import { givenShape } from '../fixtures/given-mesh.ts';
 import { type GivenNodeOptions, GivenWorld, givenObject } from '../fixtures/given-world.ts';
 
-const [what = 'routes', size = '1000', spaces = '50', sidecars = '500', variety = 'public'] = process.argv.slice(2);
+const [, size = '1000', spaces = '50', sidecars = '500', variety = 'public'] = process.argv.slice(2);
 const services = Number(size);
 const namespaces = Number(spaces);
 const space = (index: number): string => `ns-${index % namespaces}`;
@@ -181,75 +175,4 @@ async function routes(): Promise<void> {
   }
 }
 
-function scopes(mesh: 'public' | 'private' | 'sidecars'): void {
-  const objects = new Map(
-    [
-      ...all.flatMap((index) => [
-        serviceEntry(index, mesh === 'private' && index === 3 ? ['.'] : undefined),
-        virtualService(index),
-        destinationRule(index),
-      ]),
-      ...(mesh === 'sidecars' ? Array.from({ length: namespaces }, (_, index) => sidecar(index)) : []),
-    ].map((object) => [configKeyText(configKeyOf(object)), object]),
-  );
-  const registry = buildServiceRegistry(configSetOf([...objects.values()]));
-  const contextOf = (before?: { context: ReturnType<typeof buildPushContext>; changed: Config[] }) =>
-    buildPushContext(
-      {
-        version: '1',
-        mesh: defaultMeshConfig,
-        domain: 'cluster.local',
-        configs: configSetOf([...objects.values()]),
-        ...registry,
-      },
-      before && { context: before.context, changed: before.changed.map(configKeyOf) },
-    );
-  let context = contextOf();
-  const shapes = Array.from({ length: namespaces }, (_, index) => givenShape({ namespace: `ns-${index}` }, context));
-  let seen = 0;
-  const ask = (now: typeof context, before: typeof context | undefined, change: Config | undefined) => {
-    for (const shape of shapes) {
-      const scope = now.sidecarScopeFor(shape);
-      seen += scope.services.length;
-      if (change && before) {
-        for (const one of [now, before]) seen += Number(dependsOn(one, shape, change));
-      }
-    }
-  };
-  measured(`${mesh}: first`, () => ask(context, undefined, undefined));
-  let heap = heapMb();
-  const change = (object: Config) => {
-    objects.set(configKeyText(configKeyOf(object)), object);
-    const set = contextOf;
-    const next = set({ context, changed: [object] });
-    ask(next, context, object);
-    context = next;
-  };
-  const set = configSetOf([...objects.values()]);
-  measured(`${mesh}: (config set alone)`, () => configSetOf([...set.VirtualService]));
-  for (const round of [1, 2, 3]) measured(`${mesh}: virtual service`, () => change(virtualService(7, 2000 + round)));
-  console.log(`  heap ${(heapMb() - heap).toFixed(1)} MB more`);
-  heap = heapMb();
-  for (const round of [1, 2, 3]) measured(`${mesh}: destination rule`, () => change(destinationRule(7, 20 + round)));
-  console.log(`  heap ${(heapMb() - heap).toFixed(1)} MB more`);
-  heap = heapMb();
-  if (process.argv.includes('--long')) {
-    measured(`${mesh}: 200 changes`, () => {
-      for (let index = 0; index < 200; index++)
-        change(index % 2 ? destinationRule(index, 50) : virtualService(index, 9));
-    });
-    console.log(`  heap ${(heapMb() - heap).toFixed(1)} MB more`);
-  }
-  console.log(`  ${seen} seen`);
-}
-
-function dependsOn(
-  context: ReturnType<typeof buildPushContext>,
-  shape: ReturnType<typeof givenShape>,
-  change: Config,
-): boolean {
-  return context.scopeDependsOn(context.sidecarScopeFor(shape), configKeyOf(change));
-}
-
-if (what === 'routes') await routes();
-else for (const mesh of ['public', 'private', 'sidecars'] as const) scopes(mesh);
+await routes();

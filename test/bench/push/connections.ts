@@ -4,9 +4,9 @@ import { freePorts } from '../../harness/free-ports.ts';
 import { Inspector } from '../../harness/inspector.ts';
 import { print } from '../bench-run.ts';
 import { cpuTimeMs } from '../cpu-time.ts';
-import { memoryOf } from '../memory-usage.ts';
 import type { Programs } from '../programs.ts';
 import { medianOf, quantileOf } from '../statistics.ts';
+import { type CollectedMemory, collectedMemory } from './collected-memory.ts';
 import { Crowd } from './crowd.ts';
 import type { MeshChange } from './mesh-files.ts';
 import { type Figure, figure } from './push-figures.ts';
@@ -24,20 +24,12 @@ export interface ConnectionsPlan {
   readonly sidecars: number;
 }
 
-/** Of the server, after a collection. */
-interface ServerMemory {
-  readonly heapMib: number;
-  /** What array buffers hold outside of the heap. */
-  readonly buffersMib: number;
-  readonly rssMib: number;
-}
-
 /** The server with so many connections. */
 export interface ConnectionsStep {
   readonly connections: number;
   /** Of those that it has more than at the step before. */
   readonly opened: { readonly connections: number; readonly ms: number; readonly cpuMs: number };
-  readonly memory: ServerMemory;
+  readonly memory: CollectedMemory;
   readonly endpoint: readonly ChangeCost[];
   readonly route: readonly ChangeCost[];
 }
@@ -124,7 +116,7 @@ async function grow(
   const opened = { connections: opening, ms, cpuMs: cpuTimeMs(server.pid) - cpuBefore };
   const endpoint = await changeOften(server, crowd, 'endpoint');
   const route = await changeOften(server, crowd, 'route');
-  return { connections, opened, endpoint, route, memory: await serverMemory(server, inspector) };
+  return { connections, opened, endpoint, route, memory: await collectedMemory(server.pid, inspector) };
 }
 
 /** The first one is not measured: the code is not warm. */
@@ -139,17 +131,6 @@ async function changeOften(server: PushServer, crowd: Crowd, change: MeshChange)
   return costs;
 }
 
-async function serverMemory({ pid }: PushServer, inspector: Inspector): Promise<ServerMemory> {
-  // What a first collection finds dead holds buffers that the second one frees.
-  for (let i = 0; i < 2; i++) await inspector.call('HeapProfiler.collectGarbage');
-  const { usedSize, backingStorageSize } = (await inspector.call('Runtime.getHeapUsage')) as {
-    usedSize: number;
-    backingStorageSize: number;
-  };
-  const mib = (bytes: number): number => bytes / 1024 ** 2;
-  return { heapMib: mib(usedSize), buffersMib: mib(backingStorageSize), rssMib: memoryOf(pid).rssMib };
-}
-
 /** What each has more for a connection more, in KiB: from the first step to the last. */
 export function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'connections' | 'memory'>[]): {
   readonly heapKib: number;
@@ -157,7 +138,7 @@ export function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'conne
   readonly rssKib: number;
 } {
   const [first, last] = [steps[0]!, steps.at(-1)!];
-  const each = (of: (memory: ServerMemory) => number): number =>
+  const each = (of: (memory: CollectedMemory) => number): number =>
     ((of(last.memory) - of(first.memory)) * 1024) / (last.connections - first.connections);
   return {
     heapKib: each(({ heapMib }) => heapMib),

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { readConfigFile } from '../../../src/model/config/config-file.ts';
 import { changedFile, hostOf, markOf, meshFlavors, noVariety, serviceFiles, varietyFiles } from './mesh-files.ts';
+import { scopeMeshes } from './scopes.ts';
 import { varietyRows } from './varied-meshes.ts';
 
 const size = { services: 3, endpoints: 4 };
+const rows = Object.entries(varietyRows);
 
 describe.each(meshFlavors)('a service of the %s mesh', (flavor) => {
   test('is files of one object each', () => {
@@ -14,7 +16,7 @@ describe.each(meshFlavors)('a service of the %s mesh', (flavor) => {
 
   test('has its mark where the change is, and nothing else is different', () => {
     const mark = markOf(7);
-    for (const change of ['endpoint', 'route'] as const) {
+    for (const change of ['endpoint', 'route', 'rule'] as const) {
       const [name, text] = changedFile(change, mark, { ...size, flavor });
       expect(text.split(mark)).toHaveLength(2);
       expect(serviceFiles(0, { ...size, flavor })[name]).toBeDefined();
@@ -29,7 +31,9 @@ test('marks are addresses, each its own, none the beginning of another', () => {
   for (const mark of marks) expect(mark).toMatch(/^172\.\d\d\.1\d\d\.\d{2,3}$/);
 });
 
-describe.each(Object.entries(varietyRows))('the mesh of row %s', (_, { variety }) => {
+const varieties = { ...scopeMeshes, ...Object.fromEntries(rows.map(([row, { variety }]) => [row, variety])) };
+
+describe.each(Object.entries(varieties))('the mesh of row %s', (_, variety) => {
   const varied = { services: 20, endpoints: 2, flavor: 'istio', variety } as const;
   const files = Object.assign({}, ...[0, 9].map((one) => serviceFiles(one, varied)), varietyFiles(varied)) as Record<
     string,
@@ -37,7 +41,7 @@ describe.each(Object.entries(varietyRows))('the mesh of row %s', (_, { variety }
   >;
 
   test('is valid, and its changes too', () => {
-    const changes = (['endpoint', 'route'] as const).map((change) => changedFile(change, markOf(1), varied));
+    const changes = (['endpoint', 'route', 'rule'] as const).map((change) => changedFile(change, markOf(1), varied));
     for (const [name, text] of [...Object.entries(files), ...changes]) {
       expect(files[name], name).toBeDefined();
       const { configs, problems } = readConfigFile(name, text, { creationTimestamp: 0 });
@@ -51,7 +55,7 @@ describe.each(Object.entries(varietyRows))('the mesh of row %s', (_, { variety }
     expect(count('Sidecar')).toBe(variety.sidecars === 'none' ? 0 : variety.namespaces);
     expect(count('VirtualService')).toBe(2 + variety.gatewayHosts);
     expect(count('EnvoyFilter')).toBe(Number(variety.gatewayHosts > 0) + Number(variety.hasVersions));
-    expect(files['se-00009.yaml']!.includes('exportTo')).toBe(variety.isPrivate);
+    expect(files['se-00009.yaml']!.includes('exportTo')).toBe(variety.privateServices !== 'none');
     expect(files['se-00000.yaml']).not.toContain('exportTo');
     expect(files['se-00009.yaml']).toContain(hostOf(9, variety));
   });

@@ -24,8 +24,10 @@ export interface MeshVariety {
   readonly namespaces: number;
   /** Sidecar objects in each namespace: none, one that shows everything, one that shows its own namespace. */
   readonly sidecars: 'none' | 'all' | 'narrow';
-  /** Every tenth service, but not the one that changes, is of its own namespace alone. */
-  readonly isPrivate: boolean;
+  /** So many services, but not the one that changes, are of their own namespaces alone. */
+  readonly privateServices: 'none' | 'one' | 'every tenth';
+  /** Services are on so many ports in turns, from 8080 on: a route configuration holds those of one. */
+  readonly ports: number;
   /** Half of the proxies say another version, and an EnvoyFilter speaks of one of them. */
   readonly hasVersions: boolean;
   /** HTTPS hosts of a gateway, with an EnvoyFilter on its routes; the change of a route is one of theirs. 0: no gateway. */
@@ -35,7 +37,8 @@ export interface MeshVariety {
 export const noVariety: MeshVariety = {
   namespaces: 1,
   sidecars: 'none',
-  isPrivate: false,
+  privateServices: 'none',
+  ports: 1,
   hasVersions: false,
   gatewayHosts: 0,
 };
@@ -47,8 +50,11 @@ export const namespaceOf = (number: number, namespaces: number): string =>
 /** Endpoints of each service, unless a test wants less. */
 export const endpointsEach = 10;
 
-/** What a change writes: the mark stands for the first endpoint's address, or for a header's value in the first match. */
-export type MeshChange = 'endpoint' | 'route';
+/**
+ * What a change writes: the mark stands for the first endpoint's address, for a header's value in the first match, or for the
+ * name that a destination rule has its clients ask for by TLS.
+ */
+export type MeshChange = 'endpoint' | 'route' | 'rule';
 
 const padded = (number: number): string => String(number).padStart(5, '0');
 
@@ -90,6 +96,7 @@ export function changedFile(change: MeshChange, mark: string, size: MeshSize): [
       ? [`gateway-vs-${padded(0)}.yaml`, gatewayRoute(0, size, mark)]
       : [`vs-${padded(0)}.yaml`, virtualService(0, variety, mark)];
   }
+  if (change === 'rule') return [`dr-${padded(0)}.yaml`, destinationRule(0, variety, mark)];
   if (flavor === 'istio') return [`se-${padded(0)}.yaml`, serviceEntry(0, endpoints, variety, mark)];
   return [`slice-${padded(0)}.yaml`, endpointSlice(0, endpoints, variety, mark)];
 }
@@ -173,9 +180,12 @@ ${markedRoute(to, mark)}  - route:
 `;
 }
 
-function isPrivate(service: number, variety: MeshVariety): boolean {
-  return variety.isPrivate && service % 10 === 9;
+function isPrivate(service: number, { privateServices }: MeshVariety): boolean {
+  if (privateServices === 'none') return false;
+  return privateServices === 'one' ? service === 9 : service % 10 === 9;
 }
+
+const portOf = (service: number, { ports }: MeshVariety): number => 8080 + (service % ports);
 
 function addressesOf(service: number, endpoints: number, mark?: string): string[] {
   return Array.from({ length: endpoints }, (_, i) =>
@@ -193,7 +203,7 @@ spec:
   hosts: ["${hostOf(service, variety)}"]
   addresses: ["${serviceAddress(service)}"]
   ports:
-  - number: 8080
+  - number: ${portOf(service, variety)}
     name: http
     protocol: HTTP
   location: MESH_INTERNAL
@@ -219,7 +229,7 @@ spec:
   clusterIP: ${serviceAddress(service)}
   selector: {app: ${serviceName(service)}}
   ports:
-  - port: 8080
+  - port: ${portOf(service, variety)}
     name: http
     protocol: TCP
 `;
@@ -270,7 +280,7 @@ function markedRoute(host: string, mark: string | undefined): string {
 `;
 }
 
-function destinationRule(service: number, variety: MeshVariety): string {
+function destinationRule(service: number, variety: MeshVariety, mark?: string): string {
   return `apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata:
@@ -281,7 +291,7 @@ spec:
   trafficPolicy:
     connectionPool: {http: {http2MaxRequests: 1000}}
     outlierDetection: {consecutive5xxErrors: 7, interval: 300s, baseEjectionTime: 900s}
-`;
+${mark === undefined ? '' : `    tls: {mode: SIMPLE, sni: "${mark}"}\n`}`;
 }
 
 export class BenchMesh {

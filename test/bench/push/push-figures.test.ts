@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { type Figure, figure, formatFigure, missedGoals, pushFigures, varietyFigures } from './push-figures.ts';
+import {
+  type Figure,
+  figure,
+  formatFigure,
+  judgedByGrowth,
+  missedGoals,
+  pushFigures,
+  unjudgedGoals,
+  varietyFigures,
+} from './push-figures.ts';
 import type { PushSample } from './push-run.ts';
 import { varietyRows } from './varied-meshes.ts';
 
@@ -56,7 +65,7 @@ describe('a goal', () => {
 });
 
 describe('figures of a varied mesh', () => {
-  const base = { goals: { 'route CPU': 1.5, 'initial CPU': 3 }, samples: [sample(1)] };
+  const base = { row: 'the row 1', goals: { 'route CPU': 1.5, 'initial CPU': 3 }, samples: [sample(1)] };
   const figures = varietyFigures('50', { ours: [sample(2)], reference: [], ratioGoals: {} }, base);
   const named = (name: string): Figure => figures.find((one) => one.name === `50: ${name}`)!;
 
@@ -78,10 +87,42 @@ describe('figures of a varied mesh', () => {
   });
 });
 
+describe('a goal that cannot be judged', () => {
+  test('is none that was met: without go-control-plane there is no ratio', () => {
+    const figures = pushFigures('delta', 'delta', { ours: [sample(1)], reference: [] }, true);
+    const route = figures.find(({ name }) => name === 'delta: route CPU')!;
+    expect(missedGoals(route)).toEqual([]);
+    expect(formatFigure(route)).toMatch(/NOT JUDGED$/);
+    expect(unjudgedGoals(figures)).toEqual([
+      'not judged, as go-control-plane was not measured: delta: endpoint → last ACK; delta: endpoint CPU; ' +
+        'delta: route → last ACK; delta: route CPU',
+    ]);
+    // What was asked for without ratios has none to judge.
+    expect(unjudgedGoals(figures.map(({ ratioGoal: _, ...rest }) => rest))).toEqual([]);
+  });
+
+  test('names the row that nothing was measured of', () => {
+    const base = { row: 'the row 1', goals: { 'route CPU': 1.7 }, samples: [] };
+    const figures = varietyFigures('50', { ours: [sample(1)], reference: [], ratioGoals: {} }, base);
+    expect(unjudgedGoals(figures)).toEqual(['not judged, as the row 1 was not measured: 50: route CPU']);
+    expect(judgedByGrowth(figures)).toEqual([]);
+  });
+});
+
+test('seconds for a quiet machine are told and not judged', () => {
+  const base = { row: 'the row 1', goals: { 'route CPU': 3 }, samples: [sample(1)] };
+  const quietGoals = { 'route CPU': 0.01 };
+  const figures = varietyFigures('50', { ours: [sample(2)], reference: [], ratioGoals: {}, quietGoals }, base);
+  const route = figures.find(({ name }) => name === '50: route CPU')!;
+  expect(formatFigure(route)).toMatch(/\(a quiet machine: < 0.01 s\) {2}ok$/);
+  expect(judgedByGrowth(figures)).toEqual([route]);
+});
+
 test('goals are of what is measured, and rows are held against rows', () => {
   const names = varietyFigures('x', { ours: [], reference: [], ratioGoals: {} }).map(({ name }) => name.slice(3));
-  for (const { base, ratioGoals = {} } of Object.values(varietyRows)) {
+  for (const { base, ratioGoals = {}, quietGoals = {} } of Object.values(varietyRows)) {
     expect(names).toEqual(expect.arrayContaining([...Object.keys(base?.goals ?? {}), ...Object.keys(ratioGoals)]));
+    expect(names).toEqual(expect.arrayContaining(Object.keys(quietGoals)));
     if (base !== undefined) expect(Object.keys(varietyRows)).toContain(base.row);
   }
 });

@@ -22,6 +22,10 @@ export interface Figure {
   readonly growth?: number;
   /** What the growth may be at the most. */
   readonly growthGoal?: number;
+  /** What the growth is told from. */
+  readonly growthOf?: string;
+  /** What ours should stay under on a quiet machine: told, but not judged, as seconds differ by half from run to run. */
+  readonly quietGoal?: number;
 }
 
 /** The goals hold for this size alone. */
@@ -121,39 +125,57 @@ export function varietyFigures(
     ours,
     reference,
     ratioGoals,
-  }: { readonly ours: readonly PushSample[]; readonly reference: readonly PushSample[]; readonly ratioGoals: Goals },
-  base?: { readonly goals: Goals; readonly samples: readonly PushSample[] },
+    quietGoals = {},
+  }: {
+    readonly ours: readonly PushSample[];
+    readonly reference: readonly PushSample[];
+    readonly ratioGoals: Goals;
+    readonly quietGoals?: Goals;
+  },
+  base?: { readonly row: string; readonly goals: Goals; readonly samples: readonly PushSample[] },
 ): Figure[] {
   return measures.map(({ name, unit, of }) => {
-    const made = figure({
+    const measured: Measured = {
       name: `${row}: ${name}`,
       unit,
       ours: ours.flatMap(of),
       reference: reference.flatMap(of),
       ratioGoal: ratioGoals[name],
-    });
-    const before = base && medianOf(base.samples.flatMap(of));
-    if (before === undefined || before === 0) return made;
-    const growthGoal = base?.goals[name];
-    return { ...made, growth: rounded(made.ours / before), ...(growthGoal !== undefined && { growthGoal }) };
+      quietGoal: quietGoals[name],
+    };
+    if (base === undefined) return figure(measured);
+    return grownFigure(measured, { of: base.row, values: base.samples.flatMap(of) }, base.goals[name]);
   });
 }
 
-export function figure({
-  name,
-  unit,
-  ours,
-  reference = [],
-  goal,
-  ratioGoal,
-}: {
+/** Of one figure: all that was measured, and what it may be. */
+export interface Measured {
   readonly name: string;
   readonly unit: Figure['unit'];
   readonly ours: readonly number[];
   readonly reference?: readonly number[];
   readonly goal?: number | undefined;
   readonly ratioGoal?: number | undefined;
-}): Figure {
+  readonly quietGoal?: number | undefined;
+}
+
+/** One that is held against others of ours. @param before without values there is no growth, and its goal is not judged */
+export function grownFigure(
+  measured: Measured,
+  before: { readonly of: string; readonly values: readonly number[] },
+  growthGoal: number | undefined,
+): Figure {
+  const made = figure(measured);
+  const base = medianOf(before.values);
+  return {
+    ...made,
+    ...(before.values.length > 0 && base > 0 && { growth: rounded(made.ours / base) }),
+    ...(growthGoal !== undefined && { growthGoal }),
+    growthOf: before.of,
+  };
+}
+
+export function figure({ name, unit, ours, reference = [], goal, ratioGoal, quietGoal }: Measured): Figure {
   const median = medianOf(ours);
   const referenceMedian = medianOf(reference);
   return {
@@ -164,9 +186,10 @@ export function figure({
     ...(reference.length > 0 && {
       reference: rounded(referenceMedian),
       ratio: rounded(median / referenceMedian),
-      ...(ratioGoal !== undefined && { ratioGoal }),
     }),
+    ...(ratioGoal !== undefined && { ratioGoal }),
     ...(goal !== undefined && { goal }),
+    ...(quietGoal !== undefined && { quietGoal }),
   };
 }
 
@@ -183,15 +206,41 @@ export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal, growth, 
   ];
 }
 
+/** Why a goal of the figure cannot be judged, one each. */
+function gaps({ ratio, ratioGoal, growth, growthGoal, growthOf }: Figure): string[] {
+  return [
+    ...(ratioGoal !== undefined && ratio === undefined ? ['go-control-plane was not measured'] : []),
+    ...(growthGoal !== undefined && growth === undefined ? [`${growthOf} was not measured`] : []),
+  ];
+}
+
+/** What had to be judged and could not be, a sentence for each reason. */
+export function unjudgedGoals(figures: readonly Figure[]): string[] {
+  const byReason = Map.groupBy(
+    figures.flatMap((figure) => gaps(figure).map((reason) => ({ reason, name: figure.name }))),
+    ({ reason }) => reason,
+  );
+  return [...byReason].map(([reason, all]) => `not judged, as ${reason}: ${all.map(({ name }) => name).join('; ')}`);
+}
+
+/** Figures with a goal of growth and no other. */
+export const judgedByGrowth = (figures: readonly Figure[]): Figure[] =>
+  figures.filter(
+    ({ goal, ratioGoal, growth, growthGoal }) =>
+      growthGoal !== undefined && growth !== undefined && goal === undefined && ratioGoal === undefined,
+  );
+
 /** A line for people. */
 export function formatFigure(figure: Figure): string {
-  const { name, unit, ours, reference, ratio, goal, ratioGoal, growth, growthGoal } = figure;
+  const { name, unit, ours, reference, ratio, goal, ratioGoal, growth, growthGoal, quietGoal } = figure;
   const verdict =
     goal === undefined && ratioGoal === undefined && growthGoal === undefined
       ? ''
-      : missedGoals(figure).length === 0
-        ? 'ok'
-        : 'MISSED';
+      : missedGoals(figure).length > 0
+        ? 'MISSED'
+        : gaps(figure).length > 0
+          ? 'NOT JUDGED'
+          : 'ok';
   return [
     name.padEnd(44),
     `${ours} ${unit}`.padStart(11),
@@ -200,6 +249,7 @@ export function formatFigure(figure: Figure): string {
     ratioGoal === undefined ? ''.padStart(8) : `≤ ${ratioGoal} ×`.padStart(8),
     ...(growth === undefined ? [] : [`grows ${growth} ×`.padStart(13)]),
     ...(growthGoal === undefined ? [] : [`≤ ${growthGoal} ×`.padStart(8)]),
+    ...(quietGoal === undefined ? [] : [`(a quiet machine: < ${quietGoal} ${unit})`]),
     verdict,
   ]
     .join('  ')

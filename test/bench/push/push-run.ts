@@ -45,7 +45,7 @@ export interface PushSample {
 
 /** After an event: what is still on its way through both ends. */
 export const settleMs = 500;
-export const kindOfChange = { endpoint: 'EDS', route: 'RDS' } as const;
+export const kindOfChange = { endpoint: 'EDS', route: 'RDS', rule: 'CDS' } as const;
 let marks = 0;
 /** Another one each time. */
 export const nextMark = (): string => markOf(marks++);

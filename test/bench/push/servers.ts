@@ -85,7 +85,7 @@ export async function startPilot(programs: Programs, mesh: ServedMesh, options: 
   };
 }
 
-const kindOfChange = { endpoint: 'EDS', route: 'RDS' } as const;
+const kindOfChange = { endpoint: 'EDS', route: 'RDS', rule: 'CDS' } as const;
 
 export async function startGoControlPlane(
   programs: Programs,
@@ -107,7 +107,9 @@ export async function startGoControlPlane(
     hopeless: () => program.hopeless(),
     change: async (change, mark) => {
       const at = nowMs();
-      await (await fetch(url(change, mark))).text();
+      const answer = await fetch(url(change, mark));
+      // Nobody would be sent what is then waited for: it has no destination rules.
+      if (!answer.ok) throw new Error(`go-control-plane does not know ${change} as a change: ${answer.status}`);
       return at;
     },
     xdsloadTrigger: (change) => url(change, '{mark}'),

@@ -17,25 +17,38 @@ export type StartPilot = (options: PilotOptions) => Promise<PushServer>;
 export interface Subject {
   readonly mesh: BenchMesh;
   readonly startPilot: StartPilot;
-  /** Undefined: Go is not there. */
+  /** Undefined: Go is not there, or not wanted. */
   readonly startGo: StartServer | undefined;
+}
+
+export interface SubjectsOptions {
+  readonly flavor: MeshFlavor;
+  /** An executable instead of the one in `bin/`. */
+  readonly pilot: string | undefined;
+  /** Whether go-control-plane is measured beside ours. */
+  readonly withGo: boolean;
 }
 
 export class Subjects {
   readonly #programs: Programs;
-  readonly #flavor: MeshFlavor;
-  readonly #pilot: string | undefined;
+  readonly #options: SubjectsOptions;
   readonly #known = new Map<string, Subject>();
-  readonly #goExecutable: string | undefined;
+  #go: { readonly executable?: string } | undefined;
 
-  /** @param pilot an executable instead of the one in `bin/` */
-  constructor(programs: Programs, flavor: MeshFlavor, pilot: string | undefined) {
+  constructor(programs: Programs, options: SubjectsOptions) {
     this.#programs = programs;
-    this.#flavor = flavor;
-    this.#pilot = pilot;
-    const built = buildGoControlPlane(programs);
-    if ('executable' in built) this.#goExecutable = built.executable;
-    else print(`without go-control-plane and its ratios: ${built.reason}`);
+    this.#options = options;
+  }
+
+  /** Built for the first mesh that it can serve; undefined when it cannot be built. */
+  #goExecutable(): string | undefined {
+    if (!this.#options.withGo) return undefined;
+    if (this.#go === undefined) {
+      const built = buildGoControlPlane(this.#programs);
+      if ('reason' in built) print(`go-control-plane cannot be built (--without-go leaves it out): ${built.reason}`);
+      this.#go = 'reason' in built ? {} : built;
+    }
+    return this.#go.executable;
   }
 
   /** @param variety absent: one namespace of services, for which go-control-plane has the very same resources */
@@ -48,11 +61,11 @@ export class Subjects {
 
   async #make(services: number, variety: MeshVariety): Promise<Subject> {
     const programs = this.#programs;
-    const size = { services, endpoints: endpointsEach, flavor: this.#flavor, variety };
+    const size = { services, endpoints: endpointsEach, flavor: this.#options.flavor, variety };
     const mesh = new BenchMesh(`${programs.root}/mesh-${services}-${this.#known.size}`, size);
-    const start: StartPilot = (options) => startPilot(programs, mesh, { executable: this.#pilot, ...options });
-    const executable = this.#goExecutable;
-    if (executable === undefined || variety !== noVariety) return { mesh, startPilot: start, startGo: undefined };
+    const start: StartPilot = (options) => startPilot(programs, mesh, { executable: this.#options.pilot, ...options });
+    const executable = variety === noVariety ? this.#goExecutable() : undefined;
+    if (executable === undefined) return { mesh, startPilot: start, startGo: undefined };
     const resources = await saveResources(programs, services, () => start({ debounce: '1ms' }));
     return { mesh, startPilot: start, startGo: () => startGoControlPlane(programs, executable, resources) };
   }

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { missedGoals, unjudgedGoals } from './push-figures.ts';
+import { scopeFigures, scopeMeshes, scopesGoalSize } from './scopes.ts';
+
+/** Of each mesh: what a virtual service and a destination rule cost, and the heap before and after. */
+function figuresOf(
+  costs: Record<string, { route: number; rule: number; heap: readonly [number, number] }>,
+  size = scopesGoalSize,
+) {
+  const samples = Object.entries(costs).map(([mesh, { route, rule, heap }]) => {
+    const batches = { route: [{ cpuMs: route, ackMs: 1 }], rule: [{ cpuMs: rule, ackMs: 1 }] };
+    return [mesh, [{ batches, initialCpuMs: 1, heapMib: heap }]] as const;
+  });
+  return scopeFigures(new Map(samples), size);
+}
+
+const [isPublic, isPrivate, hasSidecars] = Object.keys(scopeMeshes) as [string, string, string];
+const cheap = { route: 10, rule: 20, heap: [100, 100] } as const;
+
+test('meshes are held against the one in which all is public, and a heap against what it was', () => {
+  const figures = figuresOf({
+    [isPublic]: cheap,
+    [isPrivate]: { ...cheap, route: 31, heap: [100, 120] },
+    [hasSidecars]: { ...cheap, rule: 60 },
+  });
+  const of = '5000 services × 300 namespaces';
+  expect(unjudgedGoals(figures)).toEqual([]);
+  expect(figures.flatMap(missedGoals)).toEqual([
+    `${of}, ${isPrivate}: a VirtualService, CPU: grows 3.1 ×, the goal is at most 3`,
+    `${of}, ${isPrivate}: heap after 200 changes: grows 1.2 ×, the goal is at most 1.1`,
+  ]);
+});
+
+test('of a few changes the heap is told and not judged, and of a small mesh the multiples are judged', () => {
+  const few = { services: 300, sidecars: 20, changes: 16 };
+  const costs = { [isPublic]: { ...cheap, heap: [100, 200] as const }, [isPrivate]: { ...cheap, route: 31 } };
+  expect(figuresOf(costs, few).flatMap(missedGoals)).toEqual([expect.stringContaining('grows 3.1 ×')]);
+});
+
+test('the first mesh is the one in which nothing is restricted', () => {
+  expect(scopeMeshes[isPublic]).toMatchObject({ sidecars: 'none', privateServices: 'none', namespaces: 300 });
+});
