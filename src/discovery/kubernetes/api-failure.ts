@@ -1,0 +1,84 @@
+/** Why a request to an API server failed: plain data, as charts take it. */
+
+export type ApiFailure =
+  /** It answered, with an error of its own, as HTTP status or in a watch as an event. */
+  | {
+      readonly kind: 'status';
+      /** As in HTTP. */
+      readonly code: number;
+      /** Of the Kubernetes Status, as `Expired`, `NotFound`, `AlreadyExists`, `TooManyRequests`; empty when it says none. */
+      readonly reason: string;
+      readonly message: string;
+      /** Reasons of the Status' causes: `ResourceVersionTooLarge` comes so. */
+      readonly causes: readonly string[];
+      /** The least time until the next try, bounded; absent when it says none. */
+      readonly retryAfterMs?: number;
+    }
+  /** No connection: refused, no route, no such name, no TLS with what it presents. */
+  | { readonly kind: 'unreachable'; readonly message: string }
+  /** The connection is being ended (GOAWAY) and took no more: the next try has a connection of its own. No fault. */
+  | { readonly kind: 'going away'; readonly message: string }
+  /** The connection or stream ended in the middle. */
+  | { readonly kind: 'closed'; readonly message: string }
+  /** No answer within the limit. */
+  | { readonly kind: 'timeout'; readonly message: string }
+  /** It answered what no API server answers: no JSON, a line without end, a redirect. */
+  | { readonly kind: 'invalid'; readonly message: string }
+  /** There are no credentials to ask with: no token file, a plugin that fails. */
+  | { readonly kind: 'credentials'; readonly message: string }
+  /** Its signal was aborted, or the permit of a write was refused: nobody waits for it. */
+  | { readonly kind: 'aborted'; readonly message: string };
+
+/** What every operation of the port rejects with, and nothing else. */
+export class ApiError extends Error {
+  readonly failure: ApiFailure;
+
+  constructor(failure: ApiFailure, options: { cause?: unknown } = {}) {
+    super(failure.message, options);
+    this.name = 'ApiError';
+    this.failure = failure;
+  }
+}
+
+/** The Status object of Kubernetes (meta/v1), as far as it is read; a stranger made it, so any field may be anything. */
+export interface Status {
+  readonly code?: unknown;
+  readonly reason?: unknown;
+  readonly message?: unknown;
+  readonly details?: unknown;
+}
+
+/** Longer than client-go ever waits between two tries. A server that asks for a year is not obeyed. */
+const maxRetryAfterMs = 60_000;
+
+const maxMessageCharacters = 1_000;
+
+/**
+ * The failure that a Status object says: an error's body, or the object of a watch's ERROR event.
+ *
+ * @param httpCode where the Status says no code
+ * @param retryAfter the header's text, in seconds; what is no number counts as absent
+ */
+export function failureOfStatus(status: Status, httpCode = 500, retryAfter?: string): ApiFailure & { kind: 'status' } {
+  const details = asRecord(status.details);
+  const seconds = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) : details.retryAfterSeconds;
+  const causes = Array.isArray(details.causes) ? details.causes.slice(0, 20) : [];
+  const code = Number.isInteger(status.code) ? (status.code as number) : httpCode;
+  const reason = textOf(status.reason);
+  return {
+    kind: 'status',
+    code,
+    reason,
+    message: textOf(status.message) || `HTTP status ${code}${reason === '' ? '' : ` (${reason})`}`,
+    causes: causes.map((cause) => textOf(asRecord(cause).reason)).filter((text) => text !== ''),
+    ...(typeof seconds === 'number' && seconds > 0 && { retryAfterMs: Math.min(seconds * 1_000, maxRetryAfterMs) }),
+  };
+}
+
+function asRecord(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, maxMessageCharacters) : '';
+}
