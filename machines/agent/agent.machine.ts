@@ -51,7 +51,7 @@ interface AgentContext extends AgentInput {
   endIsDue: boolean;
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
-  /** Who goes on with what runs here when this agent ends: an older agent that waits, or a newer one. */
+  /** Another agent goes on with what runs here when this one ends: an older one that waits, or a newer one. */
   isAnothers: boolean;
 }
 

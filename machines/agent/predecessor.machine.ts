@@ -140,7 +140,7 @@ export const predecessorMachine = setup({
             },
             onError: '#predecessor.succeeded',
           },
-          // Whoever has the base ids decides, and it is not this agent.
+          // Another agent has the base ids, so that one decides.
           after: { takeBackLimit: '#predecessor.succeeded' },
         },
       },

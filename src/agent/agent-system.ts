@@ -14,16 +14,14 @@ import { directoryWatchMachine } from '../../machines/agent/directory-watch.mach
 import { dnsMachine } from '../../machines/agent/dns.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { identityName } from '../../machines/agent/held-secrets.ts';
-import { predecessorMachine } from '../../machines/agent/predecessor.machine.ts';
 import { type AgentSettings, defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
 import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
-import { successorMachine } from '../../machines/agent/successor.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { isOn } from '../model/fields/switches.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
-import { ChartpilotError, explainInOneLine, messageOf } from '../runtime/errors.ts';
+import { inOneLine, messageOf } from '../runtime/errors.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -36,6 +34,14 @@ import { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { drainListeners } from './admin/drain-listeners.ts';
 import { liveProbe } from './admin/live-probe.ts';
 import { countRequests } from './admin/requests-in-flight.ts';
+import {
+  givesWay,
+  patchesBootstrap,
+  restoresLive,
+  resumeWhatRuns,
+  succession,
+  whyNotReplaced,
+} from './agent-replacement.ts';
 import { agentBootstrap } from './bootstrap/agent-bootstrap.ts';
 import { askForPatches, BootstrapPatches } from './bootstrap/bootstrap-patches.ts';
 import { checkBinary } from './bootstrap/check-binary.ts';
@@ -51,7 +57,7 @@ import { DnsCounts } from './dns/dns-counts.ts';
 import { dnsServer } from './dns/dns-effect.ts';
 import type { DnsOptions } from './dns/dns-options.ts';
 import { DnsTables } from './dns/dns-tables.ts';
-import { AgentRecord, restoreBinaries } from './envoy/agent-record.ts';
+import { AgentRecord } from './envoy/agent-record.ts';
 import { BaseIdTable } from './envoy/base-id-table.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy/envoy-args.ts';
 import { EnvoyBinaries, firstBinary } from './envoy/envoy-binaries.ts';
@@ -62,7 +68,6 @@ import { ProcessTable } from './envoy/process-table.ts';
 import type { ScratchParent } from './envoy/scratch-folder.ts';
 import type { ServingPorts } from './envoy/serving-envoy.ts';
 import { repairSharedMemory } from './envoy/shared-memory.ts';
-import { SuccessionServer, successorLink } from './envoy/succession.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import { credentialServerAnswers } from './identity/credential-server.ts';
 import { ToldRoots } from './identity/told-roots.ts';
@@ -275,13 +280,15 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const isFirst = net.record?.isThere !== true;
   const verdict = prepared && isFirst ? new FirstVerdict(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
+  const { table, baseIds, binaries, record } = net;
+  const inheritance = record && { table, baseIds, binaries, record, runDir, admins };
   const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
       claimBaseIds: fromPromise<ClaimedIds, { succeeds: boolean }>(() =>
         inOneLine(async () => {
           if (program.succeeds) return { baseIds: [], sweptFiles: [] };
-          const resumed = await resumeWhatRuns(net, { runDir, admins });
+          const resumed = inheritance && (await resumeWhatRuns(inheritance));
           if (resumed !== undefined) return resumed;
           const { baseId, hotRestart, runsEnvoy } = options;
           if (!runsEnvoy) return { baseIds: [], sweptFiles: [] };
@@ -300,7 +307,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         await net.table.endAll();
         net.baseIds.release(input.baseIds);
       }),
-      ...(net.record && givesWay(options) && succession(net, net.record, { runDir, admins })),
+      ...(inheritance && givesWay(options) && succession(inheritance)),
       status: statusMachine.provide({
         actors: {
           http: statusServer({
@@ -339,85 +346,6 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
     },
   });
   return { machine, verdict };
-}
-
-/** What an agent of this container has left that was killed; undefined: nothing, or nothing that one could go on with. */
-async function resumeWhatRuns(
-  { record, baseIds, binaries }: SafetyNet,
-  { runDir, admins }: { runDir: string; admins: AdminInterfaces },
-): Promise<ClaimedIds | undefined> {
-  if (record?.isThere !== true) return undefined;
-  const found = await record.read();
-  if (found === undefined) return undefined;
-  const claimed = await baseIds.resume({ runDir }, found.baseIds);
-  if (claimed === undefined) {
-    record.endAll();
-    return undefined;
-  }
-  admins.spareIs(claimed.baseIds[1]);
-  if (found.spareAdminPort !== null) admins.spareHas(found.spareAdminPort);
-  const adoption = restoreBinaries(binaries, found);
-  record.keep(claimed.baseIds, { binaries, sparePort: () => admins.sparePort });
-  return { ...claimed, adoption };
-}
-
-/** Both sides of an agent's replacement by a newer one. */
-function succession(net: SafetyNet, record: AgentRecord, means: { runDir: string; admins: AdminInterfaces }) {
-  const server = new SuccessionServer(record.directory, () => net.table.keep());
-  return {
-    predecessor: predecessorMachine.provide({
-      actors: {
-        link: server.link,
-        writeRecord: fromPromise<void, undefined>(async () => {
-          record.require();
-          net.table.letGo();
-        }),
-        giveUp: fromPromise<void, undefined>(async () => {
-          record.require();
-          net.baseIds.letGoAll();
-        }),
-        takeBack: fromPromise<ClaimedIds, undefined>(async () => {
-          await server.endNewcomer(takeBackLimitMs);
-          const claimed = await takeWhatRuns(net, record, means);
-          net.table.keep();
-          return claimed;
-        }),
-      },
-    }),
-    successor: successorMachine.provide({
-      actors: {
-        link: successorLink(record.directory, () => net.table.keep()),
-        claim: fromPromise<ClaimedIds, undefined>(() => inOneLine(() => takeWhatRuns(net, record, means))),
-      },
-    }),
-  };
-}
-
-/** Less than the chart gives it. */
-const takeBackLimitMs = 300;
-
-/**
- * The base ids first, and then what runs under them: nothing is touched that another agent has.
- *
- * @throws Error where they are not to be had
- */
-async function takeWhatRuns(
-  net: SafetyNet,
-  record: AgentRecord,
-  { runDir, admins }: { runDir: string; admins: AdminInterfaces },
-): Promise<ClaimedIds> {
-  net.baseIds.letGoAll();
-  const baseIds = record.baseIds;
-  if (baseIds === undefined) throw new Error('the older agent has left no record that this one can read');
-  const claimed = await net.baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs }, baseIds);
-  if (claimed === undefined) throw new Error('another agent has the base ids');
-  net.table.forget();
-  admins.spareIs(claimed.baseIds[1]);
-  const found = await record.read();
-  const adoption = found && restoreBinaries(net.binaries, found);
-  if (found?.spareAdminPort != null) admins.spareHas(found.spareAdminPort);
-  record.keep(claimed.baseIds, { binaries: net.binaries, sparePort: () => admins.sparePort });
-  return { ...claimed, ...(adoption && { adoption }) };
 }
 
 /** What keeps an Envoy running: not made where none is to run, as what its bootstrap needs may not be there. */
@@ -503,30 +431,6 @@ function wayToControlPlane({ options, log }: AgentProgram, vault: SecretVault, t
   for (const warning of warnings) log.warn(warning);
   const { discoveryAddress } = config;
   return { discoveryAddress, credentials: (shows) => credentials.read('xds', discoveryAddress, shows), headers };
-}
-
-/** A bootstrap of the user's own is used as it is. */
-/** What the control plane patches in the bootstrap is not in the record: the next agent would restart Envoy without it. */
-function restoresLive(options: Pick<ProxyOptions, 'liveRestore' | 'env' | 'config'>): boolean {
-  return options.liveRestore && !patchesBootstrap(options);
-}
-
-/** Why a newer agent cannot take the place of this one while it runs; undefined: it can. */
-function whyNotReplaced(
-  options: Pick<ProxyOptions, 'liveRestore' | 'env' | 'config' | 'dns' | 'identity'>,
-): string | undefined {
-  if (!restoresLive(options)) return 'LIVE_RESTORE is not in force';
-  // Their ports and sockets are not shared yet.
-  if (options.dns !== undefined) return 'it answers DNS';
-  if (options.identity.settings.source !== 'nowhere') return 'it serves secrets';
-  if (!options.config.customConfigFile) return "it is Envoy's way to its control plane";
-  return undefined;
-}
-
-const givesWay = (options: Parameters<typeof whyNotReplaced>[0]): boolean => whyNotReplaced(options) === undefined;
-
-function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
-  return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
 }
 
 function patchesWithEffects(
@@ -713,14 +617,4 @@ function agentSettings({
     // A bootstrap of the user's own has its control plane from wherever it says.
     xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
   };
-}
-
-/** A chart keeps of an error only its message: what to do goes into it. */
-async function inOneLine<A>(deed: () => Promise<A>): Promise<A> {
-  try {
-    return await deed();
-  } catch (error) {
-    if (!(error instanceof ChartpilotError)) throw error;
-    throw new Error(explainInOneLine(error), { cause: error });
-  }
 }

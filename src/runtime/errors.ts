@@ -67,3 +67,13 @@ export function isSystemError(error: unknown, code: string): boolean {
 export function explainInOneLine(error: unknown): string {
   return explainError(error).replaceAll(/\s*\n\s*/g, ' ');
 }
+
+/** A chart keeps of an error only its message: what to do goes into it. */
+export async function inOneLine<A>(deed: () => Promise<A>): Promise<A> {
+  try {
+    return await deed();
+  } catch (error) {
+    if (!(error instanceof ChartpilotError)) throw error;
+    throw new Error(explainInOneLine(error), { cause: error });
+  }
+}

@@ -40,7 +40,7 @@ async function replaced(
   return nodesIn(agent)[0]!;
 }
 
-/** Whoever gives way, or takes back, hears of no order meanwhile (docs/hot-restart.md): then it is given again. */
+/** An agent that gives way, or takes back, hears of no order meanwhile (docs/hot-restart.md): then it is given again. */
 async function restartHot(agent: Awaited<ReturnType<typeof readyAgent>>): Promise<void> {
   const { program } = agent.container;
   const ordered = (): boolean => {

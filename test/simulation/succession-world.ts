@@ -78,7 +78,7 @@ interface State extends SuccessionBounds {
   readonly newcomer: number | undefined;
   readonly processes: readonly Process[];
   readonly link: Link | undefined;
-  /** Who has the base ids. */
+  /** The agent that has the base ids. */
   readonly holder: number | undefined;
   /** What the record says; undefined: there is none. */
   readonly record: number | undefined;

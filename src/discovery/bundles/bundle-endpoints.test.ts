@@ -23,7 +23,7 @@ const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateK
 const rootOf = (commonName: string, privateKey = newKey(), lifetime = life(-1, 1)): Uint8Array =>
   issueRoot(privateKey, { organization: 'test', commonName }, lifetime);
 
-/** Whom the endpoint's own certificate is of; nothing of it may count for workloads. */
+/** The name in the endpoint's own certificate; nothing of it may count for workloads. */
 const webKey = newKey();
 const web = rootOf('web', webKey);
 const serverKey = newKey();

@@ -152,7 +152,7 @@ it('each pool signs for its own trust domain and for no other', async () => {
   expect(await taken(plane, mine, old, below(old))).toBeUndefined();
   expect(await taken(plane, cart('older.test'), old)).toBeUndefined();
   expect(await taken(plane, cart('bank.test'), old)).toBeUndefined();
-  // Who the endpoint is says nothing of workloads.
+  // The endpoint's own identity says nothing of workloads.
   expect(await taken(plane, mine, web)).toBeUndefined();
   expect(plane.departures()).toEqual([]);
 });

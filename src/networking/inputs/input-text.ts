@@ -17,7 +17,7 @@ export function ruleText(rule: { readonly origins: readonly ConfigKey[] } | unde
   return rule === undefined ? '-' : originsText(rule);
 }
 
-/** Who the endpoints are, as mutual TLS sees them. */
+/** The identities of the endpoints, as mutual TLS sees them. */
 export const identitiesText = onceFor((endpoints: readonly Endpoint[]) =>
   [...new Set(endpoints.map(({ serviceAccount }) => serviceAccount))].filter(Boolean).sort().join(),
 );

@@ -1,0 +1,130 @@
+/**
+ * How an agent goes on with what another one of its container has left running: one that was killed, or one that gives way to it; and the
+ * older one's side of that.
+ */
+import { fromPromise } from 'xstate';
+import type { ClaimedIds } from '../../machines/agent/adoption.ts';
+import { predecessorMachine } from '../../machines/agent/predecessor.machine.ts';
+import { successorMachine } from '../../machines/agent/successor.machine.ts';
+import { isOn } from '../model/fields/switches.ts';
+import { inOneLine } from '../runtime/errors.ts';
+import type { AdminInterfaces } from './admin/admin-interfaces.ts';
+import { type AgentRecord, type FoundRecord, restoreBinaries } from './envoy/agent-record.ts';
+import type { BaseIdTable } from './envoy/base-id-table.ts';
+import type { EnvoyBinaries } from './envoy/envoy-binaries.ts';
+import type { ProcessTable } from './envoy/process-table.ts';
+import { SuccessionServer, successorLink } from './envoy/succession.ts';
+import type { ProxyOptions } from './options/options.ts';
+
+/** What passes from one agent to the next. */
+export interface Inheritance {
+  readonly table: ProcessTable;
+  readonly baseIds: BaseIdTable;
+  readonly binaries: EnvoyBinaries;
+  readonly record: AgentRecord;
+  readonly admins: AdminInterfaces;
+  readonly runDir: string;
+}
+
+/** Less than the chart gives it. */
+const takeBackLimitMs = 300;
+
+/** What the control plane patches in the bootstrap is not in the record: the next agent would restart Envoy without it. */
+export function restoresLive(options: Pick<ProxyOptions, 'liveRestore' | 'env' | 'config'>): boolean {
+  return options.liveRestore && !patchesBootstrap(options);
+}
+
+/** A bootstrap of the user's own is used as it is. */
+export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
+  return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
+}
+
+type WhatIsReplaced = Pick<ProxyOptions, 'liveRestore' | 'env' | 'config' | 'dns' | 'identity'>;
+
+/** Why a newer agent cannot take the place of this one while it runs; undefined: it can. */
+export function whyNotReplaced(options: WhatIsReplaced): string | undefined {
+  if (!restoresLive(options)) return 'LIVE_RESTORE is not in force';
+  // Their ports and sockets are not shared yet.
+  if (options.dns !== undefined) return 'it answers DNS';
+  if (options.identity.settings.source !== 'nowhere') return 'it serves secrets';
+  if (!options.config.customConfigFile) return "it is Envoy's way to its control plane";
+  return undefined;
+}
+
+export const givesWay = (options: WhatIsReplaced): boolean => whyNotReplaced(options) === undefined;
+
+/** What an agent of this container has left that was killed; undefined: nothing, or nothing that one could go on with. */
+export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
+  const { record, baseIds, runDir } = inheritance;
+  if (!record.isThere) return undefined;
+  const found = await record.read();
+  if (found === undefined) return undefined;
+  const claimed = await baseIds.resume({ runDir }, found.baseIds);
+  if (claimed === undefined) {
+    record.endAll();
+    return undefined;
+  }
+  return goOnWith(inheritance, claimed, found);
+}
+
+/**
+ * The base ids first, and then what runs under them: nothing is touched that another agent has.
+ *
+ * @throws Error where they are not to be had
+ */
+async function takeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds> {
+  const { record, baseIds, table, runDir } = inheritance;
+  baseIds.letGoAll();
+  const recorded = record.baseIds;
+  if (recorded === undefined) throw new Error('the older agent has left no record that this one can read');
+  const claimed = await baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs }, recorded);
+  if (claimed === undefined) throw new Error('another agent has the base ids');
+  table.forget();
+  return goOnWith(inheritance, claimed, await record.read());
+}
+
+/** @param found undefined: nothing of it can be believed, and none of it runs any more */
+function goOnWith(
+  { record, binaries, admins }: Inheritance,
+  claimed: Omit<ClaimedIds, 'adoption'>,
+  found: FoundRecord | undefined,
+): ClaimedIds {
+  admins.spareIs(claimed.baseIds[1]);
+  if (found?.spareAdminPort != null) admins.spareHas(found.spareAdminPort);
+  const adoption = found && restoreBinaries(binaries, found);
+  record.keep(claimed.baseIds, { binaries, sparePort: () => admins.sparePort });
+  return { ...claimed, ...(adoption && { adoption }) };
+}
+
+/** Both sides of an agent's replacement by a newer one. */
+export function succession(inheritance: Inheritance) {
+  const { record, table, baseIds } = inheritance;
+  const server = new SuccessionServer(record.directory, () => table.keep());
+  return {
+    predecessor: predecessorMachine.provide({
+      actors: {
+        link: server.link,
+        writeRecord: fromPromise<void, undefined>(async () => {
+          record.require();
+          table.letGo();
+        }),
+        giveUp: fromPromise<void, undefined>(async () => {
+          record.require();
+          baseIds.letGoAll();
+        }),
+        takeBack: fromPromise<ClaimedIds, undefined>(async () => {
+          await server.endNewcomer(takeBackLimitMs);
+          const claimed = await takeWhatRuns(inheritance);
+          table.keep();
+          return claimed;
+        }),
+      },
+    }),
+    successor: successorMachine.provide({
+      actors: {
+        link: successorLink(record.directory, () => table.keep()),
+        claim: fromPromise<ClaimedIds, undefined>(() => inOneLine(() => takeWhatRuns(inheritance))),
+      },
+    }),
+  };
+}
