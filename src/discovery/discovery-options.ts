@@ -258,7 +258,7 @@ function clientLimitsOf(
     maxNames: from.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
     strangers: {
       maxInWhole,
-      // Who says nothing leaves room for those who do.
+      // Silent connections leave room for those that speak.
       maxIdleInWhole: Math.min(strangerLimits.maxIdleInWhole, Math.ceil(maxInWhole / 2)),
       maxPerAddress: from.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
       maxIdlePerAddress: from.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),

@@ -4,6 +4,7 @@
  * configured beside the address, never read from what comes.
  */
 import { messageOf } from '../runtime/errors.ts';
+import { isObject } from '../runtime/json-object.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
 import { issuerProblem, nameOf, timeProblem } from './certificate-path.ts';
 import { parseSpiffeId } from './spiffe-id.ts';
@@ -100,10 +101,6 @@ export function ownerProblem({ alternativeNames }: Certificate, trustDomains: re
     if (!trustDomains.includes(id.trustDomain)) return `is of the trust domain ${id.trustDomain}`;
   }
   return undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function wholeNumber(name: string, value: unknown): number | undefined {

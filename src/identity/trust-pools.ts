@@ -1,5 +1,5 @@
 /**
- * Who is judged by which roots: one pool for each trust domain of a mesh, never put together. The certificate says by its SPIFFE id
+ * Which roots judge which certificate: one pool for each trust domain of a mesh, never put together. The certificate says by its SPIFFE id
  * which one counts (spiffe/spiffe standards/SPIFFE_Trust_Domain_and_Bundle.md §3).
  */
 import { type Certificate, readCertificate } from './certificate.ts';

@@ -49,7 +49,7 @@ export class OneByOne {
 }
 
 /** Does all steps without a rest. */
-export function atOnce<Result>(steps: Steps<Result>): Result {
+export function atOnce<Result>(steps: Generator<unknown, Result, void>): Result {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;

@@ -2,7 +2,7 @@
  * Whether the Envoy that serves takes connections for the workload's own ports: G1's readiness check (spec/agent.md §6.3, row
  * "application"). In G1 each port had a listener at the proxy's address; today all come to one, with a filter chain for each port.
  */
-import { isObject } from '../../model/fields/decode.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import type { AdminClient } from './admin-client.ts';
 
 export interface ApplicationPorts {

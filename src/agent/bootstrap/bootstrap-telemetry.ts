@@ -3,9 +3,9 @@
  * (spec/agent.md §5.2, §5.4). What comes over xDS refers to the clusters by their names. Pure.
  */
 import { isIP } from 'node:net';
-import { isObject } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { withHostIp } from '../options/host-ip.ts';
 import { http2Options, loadAssignment, secret, secretInTime, statName } from './bootstrap-parts.ts';

@@ -13,8 +13,8 @@ import {
   longestUnwatchedMs,
 } from '../../../machines/agent/adoption.ts';
 import type { EpochRecord } from '../../../machines/agent/epoch-record.ts';
-import { isObject } from '../../model/fields/decode.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import { startTimeOf } from './base-ids.ts';
 import { type DescribedBinary, type EnvoyBinaries, firstBinary } from './envoy-binaries.ts';
 import { endHeld, envoyIn, withdrawStart } from './held-envoy.ts';

@@ -16,8 +16,8 @@ import type {
   LinkReport,
   PredecessorReport,
 } from '../../../machines/agent/succession-protocol.ts';
-import { isObject } from '../../model/fields/decode.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import { recordFormat } from './agent-record.ts';
 import { startTimeOf } from './base-ids.ts';
 import { isAlive, type ProcessIdentity } from './held-envoy.ts';

@@ -6,8 +6,8 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
-import { isObject } from '../../model/fields/decode.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import type { ProxyOptions } from './options.ts';
 
 type Cloud = 'aws' | 'azure' | 'gcp';

@@ -3,10 +3,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { IdentitySettings } from '../../../machines/agent/settings.ts';
-import { isObject } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { isOn } from '../../model/fields/switches.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { isPlaintext, tokenFile } from '../identity/control-plane-credentials.ts';
 

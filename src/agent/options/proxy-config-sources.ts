@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, fail, isObject } from '../../model/fields/decode.ts';
+import { type Decoded, fail } from '../../model/fields/decode.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import {
   decodeProxyConfig,
@@ -13,6 +13,7 @@ import {
 import { proxyMessageErrors } from '../../model/mesh/proxy-messages.ts';
 import { parseYamlDocument } from '../../model/yaml/yaml-document.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
 import type { ProxyFlags } from './proxy-flags.ts';

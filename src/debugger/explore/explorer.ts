@@ -285,7 +285,7 @@ const namesOn = (way: readonly Node[]): string[] => way.map(({ choices, next }) 
 function share(way: readonly Node[], before: readonly string[], company: Company): void {
   const depth = way.findIndex(({ next, choices }) => next < choices.length);
   const node = way[depth];
-  // Who has a single choice left at a single node would only hand over its own work.
+  // With a single choice left at a single node there is nothing to hand over but one's own work.
   if (node === undefined || (depth === way.length - 1 && node.choices.length - node.next < 2)) return;
   const kept = depth === way.length - 1 ? node.next + 1 : node.next;
   company.give({

@@ -1,3 +1,4 @@
+import { escapedPointer, isObject } from '../../runtime/json-object.ts';
 import { tooDeep } from '../../runtime/trace/redact.ts';
 import { redacted } from '../../runtime/trace/secret-texts.ts';
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
@@ -66,10 +67,10 @@ function differingPlace(recorded: unknown, replayed: unknown, place: string): st
   if (Object.is(recorded, replayed)) return undefined;
   if (typeof recorded === 'string') return isSameText(recorded, replayed) ? undefined : place;
   if (Array.isArray(recorded)) return differingItem(recorded, replayed, place);
-  if (isRecord(recorded)) {
-    if (!isRecord(replayed)) return place;
+  if (isObject(recorded)) {
+    if (!isObject(replayed)) return place;
     for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
-      const difference = differingPlace(recorded[key], replayed[key], `${place}/${escaped(key)}`);
+      const difference = differingPlace(recorded[key], replayed[key], `${place}/${escapedPointer(key)}`);
       if (difference !== undefined) return difference;
     }
     return undefined;
@@ -110,12 +111,4 @@ function hasParts(text: string, [first = '', ...rest]: readonly string[], isCut:
     at = found + part.length;
   }
   return isCut || (text.endsWith(last) && text.length - last.length >= at);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function escaped(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -30,7 +30,7 @@ export interface FetchedKeysOptions {
 const timeoutMs = 5_000;
 /** Keys that are older are asked for again, and used all the same while the issuer does not answer. */
 const freshMs = 10 * 60_000;
-/** Whoever makes up names of keys does not make us ask more often (spec/identity.md §7, jose). */
+/** Made-up names of keys do not make us ask more often (spec/identity.md §7, jose). */
 const restMs = 30_000;
 
 /** Keys that the issuer is asked for, at most each half minute; what it said last counts until it says something else. */

@@ -1,7 +1,7 @@
 /** JWT_RULE: `{"issuer", "jwks_uri" | "jwks", "audiences"}` (spec/discovery.md §1.4). */
 import type { JSONWebKeySet } from 'jose';
-import { isObject } from '../../model/fields/decode.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import type { TokenRule } from './bearer-token.ts';
 import { FetchedKeys, givenKeys, type KeysOf } from './issuer-keys.ts';
 

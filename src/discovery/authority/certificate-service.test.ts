@@ -213,7 +213,7 @@ describe('what an operator takes back', () => {
     const stream = plane.client(plane.port('ads.listening'), given.caller.channel(own), serverName).sotw();
     stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
     expect((await stream.ended).code).toBe(status.UNAUTHENTICATED);
-    // Whoever has a token as well is somebody by that.
+    // A client that has a token as well is known by that.
     await ask(clientOf(plane, own), { bearer });
     takeBack();
     await ask(clientOf(plane, own), {});
@@ -243,7 +243,7 @@ describe('what an operator takes back', () => {
       readFileSync(join(given.directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
     await eventually('two roots are given out', async () => {
       const { roots } = (await (await fetch(url)).json()) as { roots: object[] };
-      // Whoever sees two roots finds two lists.
+      // A reader that sees two roots finds two lists.
       if (roots.length === 2) expect(lists()).toBe(2);
       return roots.length === 2;
     });
@@ -292,7 +292,7 @@ describe('/debug/authorityz', () => {
       signer,
       waitsFor: { workloads: [expect.stringContaining(`${cartUri} (its certificate ends `)] },
     });
-    // Whoever renews is told of both roots, and goes on with the old one.
+    // A workload that renews is told of both roots, and goes on with the old one.
     const chain = await ask(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).toBe(signer.id);
     expect(readCertificates(chain.at(-1)!)).toHaveLength(2);

@@ -104,7 +104,7 @@ export class CertificateService {
    */
   async create(request: Uint8Array, peer: Peer, { known = () => {}, signal }: CreateOptions = {}): Promise<Buffer> {
     const { inForce, signer, limits, now, issued, logger } = this.#options;
-    // Who nobody knows costs nothing more.
+    // An unknown caller costs nothing more.
     const { uri, endsAt } = await this.#identify(peer);
     known();
     const { csr, validityDuration, node } = decoded(request);

@@ -109,7 +109,7 @@ export class LedgerKeeper {
         toldAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
         if (order.type === 'bundle.await') this.#since.set(textOfRoots(order.roots), now);
-        // Whoever asks from now on hears of this stage, and not of those whom the one before waited for.
+        // A question from now on is answered for this stage, and not for those whom the one before waited for.
         this.#missing = this.#missingFor(order, now);
         lookAfter(settleMs);
       });

@@ -119,7 +119,7 @@ async function order(plane: ControlPlane, what: 'rotate' | 'taint' | 'revert'): 
 const rotate = (plane: ControlPlane) => order(plane, 'rotate');
 const stage = (plane: ControlPlane, wanted: string) =>
   eventually(`the stage ${wanted}`, async () => (await page(plane)).stage === wanted);
-/** Whoever is missing is looked at again within this time. */
+/** A missing workload is looked at again within this time. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 600));
 
 describe('the roots that agents are told', () => {

@@ -193,7 +193,7 @@ export class Signing {
     }
   }
 
-  /** Who said by an earlier token which roots it trusts, and gets its first certificate now, has said it. */
+  /** A first certificate: what its workload said by an earlier token, which roots it trusts, counts for it. */
   #issued(leaf: IssuedLeaf): void {
     this.ledger.issued(leaf);
     const roots = this.roots.wordOf(leaf);
@@ -217,7 +217,7 @@ export class Signing {
     };
   }
 
-  /** Whom it keeps out is seen when they come; of the lists nobody asks. */
+  /** A revoked certificate is refused when it comes; nobody asks for the lists. */
   #watchRevoked({ failed }: WatchHandlers): StopWatching {
     const { file } = this.revoked;
     if (file === '') return () => {};

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { isIP } from 'node:net';
+import { boundedText } from '../../runtime/fences/bounded-text.ts';
 
 export interface BundleFetch {
   /** For all of it: the connection, redirects, and the last byte. */
@@ -79,14 +80,7 @@ async function readAnswer(response: IncomingMessage, url: string): Promise<Answe
   if ([301, 302, 303, 307, 308].includes(statusCode)) return { location: redirection(headers.location, url) };
   if (statusCode !== 200) throw new Error(`the answer is HTTP status ${statusCode}`);
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw new Error('the answer is compressed');
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > mostBundleBytes) throw new Error(`the answer is longer than ${mostBundleBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return { text: Buffer.concat(chunks).toString('utf8') };
+  return { text: await boundedText(response, mostBundleBytes) };
 }
 
 /** What is configured is asked again each time: another place counts for this one answer (§5.2.1.4). */

@@ -1,6 +1,7 @@
 /** Asks an issuer of tokens for its keys (RFC 7517), by their address or by OpenID Connect Discovery. */
-import { isObject } from '../../model/fields/decode.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { boundedText } from '../../runtime/fences/bounded-text.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import { inOrder } from './key-order.ts';
 
 /** Where a key set is: its own address, or its issuer, whose metadata says it. */
@@ -54,23 +55,12 @@ async function readJson(url: string, { fetch = globalThis.fetch, signal }: Fetch
     await response.body?.cancel();
     throw new Error(`the answer is HTTP status ${response.status}`);
   }
-  const text = await readText(response);
+  const text = await boundedText(response.body ?? [], maxBytes);
   try {
     return JSON.parse(text);
   } catch {
     throw new Error('the answer is no JSON');
   }
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new Error(`the answer is longer than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function discoveryUrl(issuer: string): string {

@@ -38,7 +38,7 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
   });
 }
 
-/** Whose kind is not known yet: almost all of them are proxies in a moment. Fewer where few files may be open. */
+/** Connections whose kind is not known yet: almost all are proxies in a moment. Fewer where few files may be open. */
 const mostSilent = 4_096;
 const fewestSilent = 4;
 

@@ -38,8 +38,9 @@ export class GatewayNames {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** Addresses that are others than before, as the name's chart has found; a late answer changes nothing. */
   adopt(hostname: string, addresses: readonly string[]): void {
-    if (!this.#wanted.has(hostname) || addresses.join() === this.addressesOf(hostname).join()) return;
+    if (!this.#wanted.has(hostname)) return;
     this.#addresses.set(hostname, addresses);
     this.#changed();
   }

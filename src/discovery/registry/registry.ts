@@ -112,6 +112,6 @@ export interface XdsUpdater {
   proxyUpdate(clusterId: string, address: string): void;
   /** A registry is gone: with it its part of every service. */
   removeShard(shard: ShardKey): void;
-  /** Whatever a registry does not have any more goes, without a push. */
+  /** Services that a registry does not have any more go, without a push. */
   pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void;
 }

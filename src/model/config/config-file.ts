@@ -6,8 +6,9 @@
  */
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
+import { isObject } from '../../runtime/json-object.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
-import { type FieldError, isObject } from '../fields/decode.ts';
+import type { FieldError } from '../fields/decode.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
 import {

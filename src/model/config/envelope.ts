@@ -1,6 +1,7 @@
 /** What is around an object's spec: which kind it is, its name, labels and annotations (spec/discovery.md §4.1, §4.2). */
 
-import { type FieldError, fieldPath, isObject } from '../fields/decode.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';

@@ -6,7 +6,8 @@
  * read.
  */
 import { hash } from 'node:crypto';
-import { isObject } from '../fields/decode.ts';
+
+import { isObject } from '../../runtime/json-object.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import { closings } from '../kinds/closed.ts';

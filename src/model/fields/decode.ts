@@ -5,6 +5,7 @@
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
+import { isObject } from '../../runtime/json-object.ts';
 import { durationMsOf } from './duration.ts';
 import { nearestName } from './nearest-name.ts';
 import { lookAtPart, missingPart, partOf, rememberPart } from './readable-part.ts';
@@ -346,10 +347,6 @@ export function settled<A>(errors: readonly FieldError[], value: A): Decoded<A> 
   const all: NonEmptyArray<FieldError> = [first, ...rest];
   rememberPart(all, value);
   return E.left(all);
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function unknownFields(value: object, known: ReadonlySet<string>, path: string): FieldError[] {

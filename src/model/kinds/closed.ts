@@ -3,7 +3,8 @@
  * whom it was written. Fields that can be read count, those that cannot are taken for the worst.
  */
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoder, isObject, port as portNumber } from '../fields/decode.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import { type Decoder, port as portNumber } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isDnsLabel } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';

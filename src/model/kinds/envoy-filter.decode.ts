@@ -1,10 +1,10 @@
 /** Decoding of EnvoyFilter. What fits together: envoy-filter.rules.ts. */
+import { isObject } from '../../runtime/json-object.ts';
 import {
   type Decoder,
   dictionary,
   fail,
   integer,
-  isObject,
   list,
   mapped,
   oneOf,

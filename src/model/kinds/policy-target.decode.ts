@@ -1,10 +1,10 @@
 /** `selector` and `targetRef(s)` of policies (§4.5 "workload selectors"). */
+import { isObject } from '../../runtime/json-object.ts';
 import {
   type Aliases,
   type Decoded,
   type Decoder,
   type FieldError,
-  isObject,
   list,
   mapped,
   name,

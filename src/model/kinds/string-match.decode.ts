@@ -1,15 +1,6 @@
 import * as E from 'fp-ts/lib/Either.js';
-import {
-  type Decoder,
-  type FieldError,
-  fail,
-  fieldPath,
-  isObject,
-  optional,
-  refine,
-  struct,
-  text,
-} from '../fields/decode.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import { type Decoder, type FieldError, fail, fieldPath, optional, refine, struct, text } from '../fields/decode.ts';
 import { re2Mistake } from '../fields/re2.ts';
 import type { StringMatch, ValueMatch } from './string-match.ts';
 

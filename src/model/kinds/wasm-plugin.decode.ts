@@ -1,10 +1,10 @@
+import { isObject } from '../../runtime/json-object.ts';
 import {
   type Decoder,
   type FieldError,
   fail,
   fieldPath,
   integer,
-  isObject,
   list,
   mapped,
   name,

@@ -1,6 +1,7 @@
 /** Rules of the mesh configuration that concern more than one field, or only what all sources say together (§3.3). */
 import * as E from 'fp-ts/lib/Either.js';
-import { type FieldError, fieldPath, isObject } from '../fields/decode.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { logFormatMistake } from '../fields/log-format.ts';
 import { mistakeAt } from '../kinds/field-rules.ts';
 import { extAuthzProvider } from './ext-authz-provider.ts';

@@ -1,6 +1,7 @@
 /** Decoding and validation of the mesh configuration (spec/discovery.md §3.1, §3.3). */
 import { X509Certificate } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
+import { isObject } from '../../runtime/json-object.ts';
 import type { Problem } from '../config/problem.ts';
 import {
   boolean,
@@ -12,7 +13,6 @@ import {
   fieldPath,
   forgivingUnknown,
   integer,
-  isObject,
   list,
   mapped,
   name,

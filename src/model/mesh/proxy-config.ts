@@ -3,6 +3,7 @@
  * and the annotation `proxy.istio.io/config` all have this form. Durations in milliseconds.
  */
 import * as E from 'fp-ts/lib/Either.js';
+import { isObject } from '../../runtime/json-object.ts';
 import {
   anything,
   boolean,
@@ -13,7 +14,6 @@ import {
   type FieldError,
   type Fields,
   integer,
-  isObject,
   list,
   name,
   oneOf,

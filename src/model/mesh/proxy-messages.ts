@@ -3,6 +3,7 @@
  * as written, for the node's metadata; here is said what is wrong with them, field by field.
  */
 import * as E from 'fp-ts/lib/Either.js';
+import { isObject } from '../../runtime/json-object.ts';
 import {
   anything,
   boolean,
@@ -15,7 +16,6 @@ import {
   type FieldError,
   fieldPath,
   integer,
-  isObject,
   list,
   name,
   oneOf,

@@ -1,6 +1,7 @@
 /** From what an Envoy says of itself to who it is (spec/discovery.md §7.2, rows 5 to 7). */
 import * as E from 'fp-ts/lib/Either.js';
-import { isObject } from '../fields/decode.ts';
+
+import { isObject } from '../../runtime/json-object.ts';
 import { joinLocality, localityOf } from '../fields/locality.ts';
 import { isIpAddress } from '../fields/names.ts';
 import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';

@@ -23,8 +23,8 @@
  * Its id, name, cluster name, service account, the addresses as such and all other metadata count for nothing.
  */
 import { isIPv4, isIPv6 } from 'node:net';
+import { isObject } from '../../runtime/json-object.ts';
 import type { Config } from '../config/config.ts';
-import { isObject } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
 import { proxySettingsFields } from '../mesh/proxy-settings.ts';

@@ -34,7 +34,7 @@ export class ShapeTable {
   shapeOf(node: Proxy, context: ShapeContext, before?: ProxyShape): ProxyShape {
     const proxy = knownProxy(node, context);
     const targets = context.serviceTargetsOf(proxy);
-    // Who was of that shape as the very proxy that it is now differs by what it serves and what is in force alone.
+    // The very same proxy, of that shape before: only what it serves and what is in force can make it differ.
     const was = before !== undefined && this.#given.get(proxy) === before ? before : undefined;
     const same = was !== undefined && sameTargets(was.serviceTargets, targets) ? was : undefined;
     if (same !== undefined && this.#saysAll(same, context)) return same;

@@ -278,7 +278,7 @@ describe('policies of a workload', () => {
     expect(added.context.policiesFor(web)).not.toBe(policies);
     expect(added.context.policiesFor(web).id).not.toBe(policies.id);
     expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
-    // Whatever was built anew in between.
+    // The same, though other contexts were built in between.
     expect(givenMesh(yaml, { previous: { ...before, changed: changed } }).context.policiesFor(web)).toBe(policies);
   });
 

@@ -1,7 +1,7 @@
 /** From a ServiceEntry and what it selects to services and endpoints (spec/discovery.md §5.5). Pure. */
 
+import { isObject } from '../../runtime/json-object.ts';
 import { type Config, configKeyOf } from '../config/config.ts';
-import { isObject } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isWildcard } from '../fields/hostname.ts';
 import { localityOf } from '../fields/locality.ts';

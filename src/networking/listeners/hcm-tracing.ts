@@ -22,7 +22,7 @@ export function tracingFields(context: ConnectionContext): {
   const maxLength = maxTagLength(tracer?.provider) ?? settings.tracing.maxPathTagLength;
   return {
     tracing: {
-      // Who asks for a trace gets one; of the others the share that is said.
+      // A client that asks for a trace gets one; of the others the share that is configured.
       clientSampling: { value: 100 },
       randomSampling: { value: tracing.sampling ?? 0 },
       overallSampling: { value: 100 },

@@ -44,7 +44,7 @@ export class Encodable implements Part {
     return [this.bytes];
   }
 
-  /** Whoever copied the bytes into something larger says where they are now: they are kept once. */
+  /** The bytes were copied into something larger, and are here now: they are kept once. */
   moveTo(bytes: Uint8Array): void {
     this.#bytes = bytes;
     this.#message = undefined;

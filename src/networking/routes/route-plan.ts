@@ -15,6 +15,7 @@ import type { RuleRevision } from '../../model/push-context/rule-revision.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
 import { isAlias, serviceBehind } from '../../model/services/service-alias.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { inBlocks, type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
 import type { Encodable } from '../messages/resource.ts';
 import { commonShapes } from '../sharing/common-shape.ts';
@@ -192,7 +193,7 @@ function planFrom(before: RoutePlan | undefined, around: Surroundings, others?: 
 }
 
 function planWith(made: Made, before: RoutePlan | undefined, around: Surroundings): RoutePlan {
-  return allOf(planningWith(made, before, around));
+  return atOnce(planningWith(made, before, around));
 }
 
 /** A few hundred hosts at a time. */
@@ -207,14 +208,6 @@ function* planningWith(
   const claimed = again ?? (yield* claiming(hosts, selection.host === undefined));
   const routesDependOn = (): readonly ConfigKey[] => hosts.flatMap(({ routes }) => routes.dependsOn);
   return { blocks: claimed.blocks, routesDependOn, takesAll: claimed.takesAll, dependsOn: [], made, claimed };
-}
-
-/** Without a rest. */
-function allOf<Made>(making: Generator<unknown, Made>): Made {
-  for (;;) {
-    const { done, value } = making.next();
-    if (done) return value;
-  }
 }
 
 /** Hosts whose services or rules are not what they were. */
@@ -242,7 +235,7 @@ function groupsOf({ selection, shape, push }: Surroundings): readonly ServiceGro
 }
 
 function makeAll(before: Made | undefined, around: Surroundings, others: Model | undefined): Made {
-  return allOf(makingAll(before, around, others));
+  return atOnce(makingAll(before, around, others));
 }
 
 /** Virtual hosts of others that are looked at for each one that is made. */

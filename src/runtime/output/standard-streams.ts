@@ -39,7 +39,7 @@ export function appendTo(path: string): LineSink {
   return endsWithProgram(new LineSink({ open: () => openFile(path) }));
 }
 
-/** Who asked has left, and needs no more (`chartpilot trace x | head`); or a disk is full, which is said. */
+/** The reader has left, and needs no more (`chartpilot trace x | head`); or a disk is full, which is said. */
 function endUnanswered(error: unknown): never {
   if (!isWithoutReader(error)) {
     standardError.write(`standard output cannot be written: ${messageOf(error)}\n`);

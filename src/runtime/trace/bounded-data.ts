@@ -59,7 +59,7 @@ export function boundedData(value: unknown): unknown {
         copies.set('…', cutOff);
         break;
       }
-      // Whoever assigns a field of this name later sets a prototype.
+      // A field of this name that is assigned later sets a prototype.
       if (key !== '__proto__') copies.set(key, copy(field(item, key), depth));
     }
     return Object.fromEntries(copies);

@@ -1,4 +1,5 @@
 /** Where every actor stands after some records of a trace: the fold that rotation, the ring and the debugger share. */
+import { escapedPointer } from '../json-object.ts';
 import type { ActorSnapshot, ContextChange, RunningTimer, TraceHeader, TraceRecord } from './trace.ts';
 
 /** Actors are replaced, never changed: a copy of the state costs one map. */
@@ -136,10 +137,11 @@ function collect(before: unknown, after: unknown, path: string, changes: Context
     return;
   }
   for (const [key, value] of Object.entries(after)) {
-    if (!Object.is(before[key], value)) collect(before[key], value, `${path}/${escaped(key)}`, changes);
+    if (!Object.is(before[key], value)) collect(before[key], value, `${path}/${escapedPointer(key)}`, changes);
   }
   for (const key of Object.keys(before)) {
-    if (before[key] !== undefined && !Object.hasOwn(after, key)) changes.push({ path: `${path}/${escaped(key)}` });
+    if (before[key] !== undefined && !Object.hasOwn(after, key))
+      changes.push({ path: `${path}/${escapedPointer(key)}` });
   }
 }
 
@@ -152,10 +154,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
-}
-
-function escaped(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 function keysOf(pointer: string): string[] {

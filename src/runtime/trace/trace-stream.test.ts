@@ -291,7 +291,7 @@ test('who leaves the trace unread does not keep the place of somebody who would 
   const reader = await program.view();
   await reader.has(15_001);
   await eventually('the last write is over', () => !program.responses[1]!.writableNeedDrain);
-  // Who has read everything waits for the next record as long as it likes.
+  // A reader that has read everything may wait for the next record as long as it likes.
   vi.advanceTimersByTime(60_000);
   program.record();
   await reader.has(15_002);

@@ -1,5 +1,5 @@
 /** Renders a template of Go's text/template: blocks, variables, pipelines and the functions that bootstraps need. Pure. */
-import { isObject } from '../../../model/fields/decode.ts';
+import { isObject } from '../../../runtime/json-object.ts';
 import { type Expression, type Part, parseTemplate, TemplateMistake } from './template-syntax.ts';
 
 /** A bootstrap has some kilobytes. */

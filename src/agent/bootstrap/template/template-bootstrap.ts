@@ -1,8 +1,8 @@
 /** A bootstrap of somebody's own template (spec/agent.md §4.2): the same values, another shape. */
-import { isObject } from '../../../model/fields/decode.ts';
 import { proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { messageOf } from '../../../runtime/errors.ts';
+import { isObject } from '../../../runtime/json-object.ts';
 import type { OptionErrors } from '../../../runtime/option-errors.ts';
 import type { BootstrapTemplate } from '../../options/bootstrap-template.ts';
 import { type BootstrapFacts, lookupFamily } from '../bootstrap.ts';

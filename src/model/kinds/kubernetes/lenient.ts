@@ -1,5 +1,6 @@
 /** Decoding of Kubernetes' own objects: what is not read is not looked at, because every cluster has fields of its own. */
-import { type Decoder, type Fields, fail, isObject, struct } from '../../fields/decode.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import { type Decoder, type Fields, fail, struct } from '../../fields/decode.ts';
 
 /** An object of which some fields are read. */
 export function reading<T extends object>(fields: Fields<T>): Decoder<T> {

@@ -1,5 +1,5 @@
 /** What one cluster knows of a proxy's own workload (spec/discovery.md §5.4 "proxy → services"). Immutable. */
-import { isObject } from '../../fields/decode.ts';
+import { isObject } from '../../../runtime/json-object.ts';
 import type { KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
 import type { SelectorIndex } from '../label-match.ts';
 import type { AddressBook, KnownWorkload, LookedUp, ProxyLookup, TargetRef } from '../proxy-lookup.ts';

@@ -73,7 +73,7 @@ function tlsOf(
     return 'refused';
   };
   if (tls === undefined) return refuse('', 'protocol HTTPS needs tls with certificateRefs');
-  // Who asks for certificates of clients must not be served without.
+  // A listener that asks for certificates of clients must not serve without.
   if (tls.frontendValidation !== undefined) {
     return refuse(
       '.tls.frontendValidation',

@@ -1,0 +1,17 @@
+/**
+ * Reads the whole of an answer that must not be longer than is bearable.
+ * @throws Error when it is longer; what comes after that is not read
+ */
+export async function boundedText(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  mostBytes: number,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > mostBytes) throw new Error(`the answer is longer than ${mostBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
