@@ -50,7 +50,7 @@ describe('every file that is named is there', () => {
 
   test('and some files are named: this test sees them', () => {
     expect(documents).toContain('README.md');
-    expect(filesNamedIn('README.md')).toContain('machines/agent/supervisor.machine.ts');
+    expect(filesNamedIn('README.md')).toContain('machines/agent/envoy/supervisor.machine.ts');
     expect(filesNamedIn('docs/state-machines.md')).toContain('docs/pictures/supervisor.svg');
   });
 });

@@ -20,12 +20,12 @@ function importsOf(file: string): readonly string[] {
 }
 
 /**
- * `src/model/kinds/kubernetes/pod.ts` → `src/model/kinds`; a file beside the rooms, such as `src/networking/index.ts`, is
- * a room of its own.
+ * `src/model/kinds/kubernetes/pod.ts` → `src/model/kinds`; a file beside the rooms, such as `src/networking/index.ts` or
+ * `machines/agent/protocol.ts`, is a room of its own.
  */
 function roomOf(file: string): string {
   const [top, part, room, ...rest] = file.split('/');
-  if (top === 'src') return rest.length === 0 ? file : `${top}/${part}/${room}`;
+  if (top === 'src' || top === 'machines') return rest.length === 0 ? file : `${top}/${part}/${room}`;
   return dirname(file);
 }
 
@@ -115,10 +115,15 @@ const namesakes: readonly (readonly [why: string, rooms: RegExp])[] = [
   ],
 ];
 
-/** `src/agent/…/x.ts` beside `machines/agent/x.ts`: the effects of what the chart has by that name. */
+const charted = new Set(
+  files.filter((file) => file.startsWith('machines/')).map((file) => `${file.split('/')[1]}/${posix.basename(file)}`),
+);
+
+/** `src/agent/…/x.ts` beside `machines/agent/…/x.ts`: the effects of what the chart has by that name. */
 function isEffectOf(file: string): boolean {
   const [, side = ''] = /^src\/(agent|discovery)\//.exec(file) ?? [];
-  return known.has(`machines/${side}/${posix.basename(file)}`);
+  const name = posix.basename(file);
+  return charted.has(`${side}/${name}`);
 }
 
 /** For a file's name that is there twice: all but one are where they may be. */

@@ -45,17 +45,42 @@ describe('a machine', () => {
     const { refused, output } = lint('machines/agent/new.machine.ts', text);
     expect(refused, output).toBe(true);
     expect(output).toMatch(/machines\/agent\/new\.machine\.ts:1:\d+ (lint\/style\/noRestricted|plugin)/);
+    expect(lint('machines/agent/envoy/new.machine.ts', text.replace("'../../", "'../../../")).refused).toBe(true);
+  });
+
+  test.each([
+    ['machines/agent/new.machine.ts', '../discovery/settings.ts'],
+    ['machines/agent/envoy/new.machine.ts', '../../discovery/settings.ts'],
+    ['machines/agent/envoy/new.machine.ts', '../../discovery/push/push-line.ts'],
+    ['machines/new.ts', './agent/settings.ts'],
+  ])('%s may not use %s: the sides know nothing of one another', (file, other) => {
+    expect(lint(file, `export { something } from '${other}';\n`).refused).toBe(true);
   });
 
   test('may use xstate, its own side and what both sides share', () => {
     const text = [
       "import { setup } from 'xstate';",
       "import { reasonOf } from '../effect.ts';",
+      "import { isBlocked } from './envoy/epoch-record.ts';",
       "import { defaultSettings } from './settings.ts';",
-      'export const used = [setup, reasonOf, defaultSettings, Math.min(1, 2)];',
+      'export const used = [setup, reasonOf, defaultSettings, isBlocked, Math.min(1, 2)];',
       '',
     ].join('\n');
     const { refused, output } = lint('machines/agent/new.machine.ts', text);
+    expect(refused, output).toBe(false);
+  });
+
+  test('may use, in a room, what lies beside it and in its side', () => {
+    const text = [
+      "import { setup } from 'xstate';",
+      "import { reasonOf } from '../../effect.ts';",
+      "import { defaultSettings } from '../settings.ts';",
+      "import { pauseAfter } from '../xds/xds-pause.ts';",
+      "import { isBlocked } from './epoch-record.ts';",
+      'export const used = [setup, reasonOf, defaultSettings, isBlocked, pauseAfter];',
+      '',
+    ].join('\n');
+    const { refused, output } = lint('machines/agent/envoy/new.machine.ts', text);
     expect(refused, output).toBe(false);
   });
 });

@@ -80,7 +80,7 @@ const parts: readonly Part[] = [
   {
     name: 'mutation',
     command: 'npm run test:mutation',
-    short: 'npm run test:mutation -- --mutate machines/agent/start-limiter.machine.ts',
+    short: 'npm run test:mutation -- --mutate machines/agent/envoy/start-limiter.machine.ts',
     gave: /^All files/,
   },
   {

@@ -30,7 +30,7 @@ test.each([
     pattern: new RegExp(
       `['"\`](type\\.googleapis\\.com/|\\$\\{\\w+\\})(${resourceTypes.join('|').replaceAll('.', '\\.')})['"\`]`,
     ),
-    where: ['machines/discovery/ads-types.ts'],
+    where: ['machines/discovery/ads/ads-types.ts'],
   },
   {
     what: 'whether an address is loopback',

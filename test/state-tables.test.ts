@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { supervisorMachine } from '../machines/agent/supervisor.machine.ts';
+import { supervisorMachine } from '../machines/agent/envoy/supervisor.machine.ts';
 import { eventTableOf } from '../src/debugger/statechart/event-table.ts';
 import { namedMachines } from '../src/debugger/statechart/named-machines.ts';
 import { drawDiagram } from '../src/debugger/visualize/diagram-command.ts';

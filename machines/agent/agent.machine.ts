@@ -1,12 +1,12 @@
 import { and, assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
-import type { Adoption, ClaimedIds } from './adoption.ts';
-import { binaryWatcherMachine } from './binary-watcher.machine.ts';
-import { bootstrapPatchesMachine } from './bootstrap-patches.machine.ts';
-import { certWatcherMachine } from './cert-watcher.machine.ts';
-import { dnsMachine } from './dns.machine.ts';
+import { bootstrapPatchesMachine } from './bootstrap/bootstrap-patches.machine.ts';
+import { dnsMachine } from './dns/dns.machine.ts';
 import type { DnsFailed, DnsListening } from './dns-protocol.ts';
-import { predecessorMachine } from './predecessor.machine.ts';
+import type { Adoption, ClaimedIds } from './envoy/adoption.ts';
+import { type SupervisorOutput, supervisorMachine } from './envoy/supervisor.machine.ts';
+import { binaryWatcherMachine } from './files/binary-watcher.machine.ts';
+import { certWatcherMachine } from './files/cert-watcher.machine.ts';
 import type {
   BinaryProven,
   BinaryWithdrawn,
@@ -21,10 +21,12 @@ import type {
   StatusListening,
   UpgradeRequested,
 } from './protocol.ts';
-import { secretsMachine } from './secrets.machine.ts';
+import { predecessorMachine } from './replacement/predecessor.machine.ts';
+import { successorMachine } from './replacement/successor.machine.ts';
+import { secretsMachine } from './secrets/secrets.machine.ts';
 import type { SecretsFailed, SecretsReady } from './secrets-protocol.ts';
 import { type AgentSettings, provesIdentity } from './settings.ts';
-import { statusMachine } from './status.machine.ts';
+import { statusMachine } from './status/status.machine.ts';
 import type {
   SuccessionDone,
   SuccessionDue,
@@ -32,11 +34,9 @@ import type {
   SuccessionRefused,
   SuccessionTaken,
 } from './succession-protocol.ts';
-import { successorMachine } from './successor.machine.ts';
-import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
 import { agentTimeline } from './timeline.ts';
+import { xdsProxyMachine } from './xds/xds-proxy.machine.ts';
 import type { XdsFailed, XdsListening } from './xds-protocol.ts';
-import { xdsProxyMachine } from './xds-proxy.machine.ts';
 
 export interface AgentInput {
   settings: AgentSettings;

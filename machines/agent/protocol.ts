@@ -5,7 +5,6 @@
  *
  * `noun.happened` is a fact, `noun.order` an order.
  */
-import type { PatchesAnswer } from './bootstrap-patches.ts';
 
 // ---- outside → agent (the signal effect)
 
@@ -283,6 +282,21 @@ export type HandoverEnded = { type: 'handover.ended' };
 
 /** bootstrap-patches/ask → bootstrap-patches. The control plane has the question what it patches in the bootstrap. */
 export type PatchesAsked = { type: 'patches.asked' };
+/** What comes of asking the control plane what it patches in the bootstrap. */
+export type PatchesAnswer =
+  | { readonly is: 'patched' | 'unpatched' }
+  /** What it says cannot be made use of: by no try. */
+  | { readonly is: 'unusable'; readonly reason: string }
+  | {
+      readonly is: 'unreachable';
+      readonly reason: string;
+      /** It answered, and did not want this agent. */
+      readonly isRefusal: boolean;
+      /** So long it asked to be left alone. */
+      readonly retryAfterMs: number;
+      /** From 0 to 1. */
+      readonly chance: number;
+    };
 /** bootstrap-patches/ask → bootstrap-patches. What came of the question. */
 export type PatchesAnswered = { type: 'patches.answered'; answer: PatchesAnswer };
 /** bootstrap-patches → bootstrap-patches/ask. Nothing is expected of the control plane any more: it has kept silent so long. */

@@ -2,7 +2,7 @@
  * Every event about an agent that gives way to a newer one of its container: who sends it, who receives it. `predecessor` is the older
  * agent's side, `successor` the newer one's; between the two lies a socket.
  */
-import type { ClaimedIds } from './adoption.ts';
+import type { ClaimedIds } from './envoy/adoption.ts';
 
 // ---- predecessor/link → predecessor, and back: what a newer agent says, and what it is told
 

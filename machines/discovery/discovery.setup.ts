@@ -1,16 +1,16 @@
 import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
-import { authorityMachine } from './authority.machine.ts';
-import { configControllerMachine } from './config-controller.machine.ts';
-import { jwksMachine } from './jwks.machine.ts';
-import { meshConfigMachine } from './mesh-config.machine.ts';
+import { authorityMachine } from './authority/authority.machine.ts';
+import { serverCertificateMachine } from './authority/server-certificate.machine.ts';
+import { trustBundlesMachine } from './bundles/trust-bundles.machine.ts';
+import { configControllerMachine } from './config/config-controller.machine.ts';
+import { meshConfigMachine } from './config/mesh-config.machine.ts';
+import { jwksMachine } from './jwks/jwks.machine.ts';
 import type { AdsListen, AdsOrder, HttpOrder, PreparedStage, SignalReceived, StageReport } from './protocol.ts';
-import { pushMachine } from './push.machine.ts';
-import { pushQueueMachine } from './push-queue.machine.ts';
-import { serverCertificateMachine } from './server-certificate.machine.ts';
-import { serviceRegistryMachine } from './service-registry.machine.ts';
+import { pushMachine } from './push/push.machine.ts';
+import { pushQueueMachine } from './push/push-queue.machine.ts';
+import { serviceRegistryMachine } from './registry/service-registry.machine.ts';
 import type { DiscoverySettings } from './settings.ts';
-import { trustBundlesMachine } from './trust-bundles.machine.ts';
 
 export interface DiscoveryInput {
   settings: DiscoverySettings;

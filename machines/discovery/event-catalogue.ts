@@ -3,7 +3,7 @@
  * to read. What an event means stands above its type there, and docs/events.md has both together.
  */
 import type { CatalogueRow } from '../catalogue-row.ts';
-import { adsCatalogue } from './ads-protocol.ts';
+import { adsCatalogue } from './ads/ads-protocol.ts';
 
 type Diagram =
   | 'authority'

@@ -1,11 +1,11 @@
-import type { AuthorityInput } from './authority.machine.ts';
-import type { ConfigControllerInput } from './config-controller.machine.ts';
-import type { JwksInput } from './jwks.machine.ts';
-import type { MeshConfigInput } from './mesh-config.machine.ts';
-import type { PushInput } from './push.machine.ts';
-import type { PushQueueInput } from './push-queue.machine.ts';
-import type { ServerCertificateInput } from './server-certificate.machine.ts';
-import type { ServiceRegistryInput } from './service-registry.machine.ts';
+import type { AuthorityInput } from './authority/authority.machine.ts';
+import type { ServerCertificateInput } from './authority/server-certificate.machine.ts';
+import type { ConfigControllerInput } from './config/config-controller.machine.ts';
+import type { MeshConfigInput } from './config/mesh-config.machine.ts';
+import type { JwksInput } from './jwks/jwks.machine.ts';
+import type { PushInput } from './push/push.machine.ts';
+import type { PushQueueInput } from './push/push-queue.machine.ts';
+import type { ServiceRegistryInput } from './registry/service-registry.machine.ts';
 
 /** What a person can set, as far as decisions depend on it. Times in milliseconds. */
 export interface DiscoverySettings {

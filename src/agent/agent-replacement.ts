@@ -3,9 +3,9 @@
  * older one's side of that.
  */
 import { fromPromise } from 'xstate';
-import type { ClaimedIds } from '../../machines/agent/adoption.ts';
-import { predecessorMachine } from '../../machines/agent/predecessor.machine.ts';
-import { successorMachine } from '../../machines/agent/successor.machine.ts';
+import type { ClaimedIds } from '../../machines/agent/envoy/adoption.ts';
+import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
+import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { isOn } from '../model/fields/switches.ts';
 import { inOneLine } from '../runtime/errors.ts';
 import type { AdminInterfaces } from './admin/admin-interfaces.ts';

@@ -1,12 +1,25 @@
 /** What the control plane consists of: its statecharts with their effects, and what these work on. */
 import { hostname } from 'node:os';
 import { fromCallback, fromPromise } from 'xstate';
-import { type ConfigReading, configControllerMachine } from '../../machines/discovery/config-controller.machine.ts';
-import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config-source.machine.ts';
+import {
+  type CertificateReading,
+  serverCertificateMachine,
+} from '../../machines/discovery/authority/server-certificate.machine.ts';
+import {
+  type BundleAnswer,
+  type TrustBundleInput,
+  trustBundleMachine,
+} from '../../machines/discovery/bundles/trust-bundle.machine.ts';
+import { trustBundlesMachine } from '../../machines/discovery/bundles/trust-bundles.machine.ts';
+import {
+  type ConfigReading,
+  configControllerMachine,
+} from '../../machines/discovery/config/config-controller.machine.ts';
+import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config/config-source.machine.ts';
+import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/config/mesh-config.machine.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
-import { jwksMachine, type KeySource } from '../../machines/discovery/jwks.machine.ts';
-import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/key-set.machine.ts';
-import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
+import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
+import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
 import type {
   SettingsName,
   SourcesList,
@@ -14,23 +27,13 @@ import type {
   SourcesRefused,
   StopSignal,
 } from '../../machines/discovery/protocol.ts';
-import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
-import { registryMachine } from '../../machines/discovery/registry.machine.ts';
-import {
-  type CertificateReading,
-  serverCertificateMachine,
-} from '../../machines/discovery/server-certificate.machine.ts';
+import { type PublishedContext, pushMachine } from '../../machines/discovery/push/push.machine.ts';
+import { registryMachine } from '../../machines/discovery/registry/registry.machine.ts';
 import {
   type ServicesOrder,
   type ServicesReading,
   serviceRegistryMachine,
-} from '../../machines/discovery/service-registry.machine.ts';
-import {
-  type BundleAnswer,
-  type TrustBundleInput,
-  trustBundleMachine,
-} from '../../machines/discovery/trust-bundle.machine.ts';
-import { trustBundlesMachine } from '../../machines/discovery/trust-bundles.machine.ts';
+} from '../../machines/discovery/registry/service-registry.machine.ts';
 import { problemText } from '../model/config/problem.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
 import { messageOf } from '../runtime/errors.ts';

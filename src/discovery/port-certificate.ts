@@ -1,5 +1,5 @@
 /** What the port with TLS shows, and by which roots it judges its clients: the effects of the chart `server-certificate`. */
-import type { CertificateReading } from '../../machines/discovery/server-certificate.machine.ts';
+import type { CertificateReading } from '../../machines/discovery/authority/server-certificate.machine.ts';
 import type { TrustPools } from '../identity/trust-pools.ts';
 import { explainInOneLine } from '../runtime/errors.ts';
 import type { AuthorityInForce } from './authority/authority.ts';

@@ -1,6 +1,6 @@
 /** `chartpilot diagram --open` in a real browser. */
 import { expect, test } from 'vitest';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { launchBrowser, openAddress } from '../browser/open-page.ts';

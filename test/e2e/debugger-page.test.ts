@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';

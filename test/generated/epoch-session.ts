@@ -1,6 +1,6 @@
 /** The epoch's machine in company: its effects are a host's, its orders come as from its supervisor. */
 import type { AnyEventObject } from 'xstate';
-import { type EpochPhase, epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
+import { type EpochPhase, epochMachine, type Prepared } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';

@@ -1,7 +1,7 @@
 /** Where a session's Envoys are: scripted, or processes. */
-import type { epochMachine } from '../../machines/agent/epoch.machine.ts';
-import type { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
-import type { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import type { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
+import type { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
+import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { NotShown } from './driver.ts';
 import { foundWithin, type Limit } from './limit.ts';
 

@@ -1,5 +1,5 @@
 /** The chart of one restart in company: its supervisor and that one's epochs are real machines, their effects a host's. */
-import type { RestartInput } from '../../machines/agent/restart.machine.ts';
+import type { RestartInput } from '../../machines/agent/envoy/restart.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';

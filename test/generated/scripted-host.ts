@@ -1,6 +1,6 @@
 /** Envoys that are nothing but what a test says of them. */
 import { type AnyActorRef, fromPromise } from 'xstate';
-import type { Prepared, PrepareOrder, StartOrder } from '../../machines/agent/epoch.machine.ts';
+import type { Prepared, PrepareOrder, StartOrder } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { ProbeExplain, ProbeLook, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { NotShown } from './driver.ts';

@@ -1,7 +1,7 @@
 /** Takes the steps of a test on a machine that runs in company. */
 import { isDeepStrictEqual } from 'node:util';
 import { type AnyActorRef, type AnyStateMachine, setup } from 'xstate';
-import type { Prepared } from '../../machines/agent/epoch.machine.ts';
+import type { Prepared } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import { eventTypeOf } from '../../src/debugger/generate/walk.ts';

@@ -1,5 +1,5 @@
 /** The chart of the end in company: its supervisor and that one's epochs are real machines, their effects a host's. */
-import type { ShutdownInput } from '../../machines/agent/shutdown.machine.ts';
+import type { ShutdownInput } from '../../machines/agent/envoy/shutdown.machine.ts';
 import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
 import type { HostKind } from './host.ts';

@@ -1,7 +1,7 @@
 /** Generated tests of the agent's machines with scripted effects: in company, and not alone as in their vitest files. */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { createMachine, fromPromise } from 'xstate';
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import { formatSuiteReport, NotShown, runSuite } from './driver.ts';
 import { epochDriver } from './epoch-session.ts';

@@ -1,11 +1,11 @@
 /** A supervisor with real epoch machines below it, brought to where a chart that it invokes begins. */
 import type { ActorRefFrom } from 'xstate';
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
-import { type EpochRecord, newestOf, servingOf } from '../../machines/agent/epoch-record.ts';
+import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
+import { type EpochRecord, newestOf, servingOf } from '../../machines/agent/envoy/epoch-record.ts';
+import { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
+import type { SupervisorContext, SupervisorInput } from '../../machines/agent/envoy/supervisor.machine.ts';
+import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
-import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
-import type { SupervisorContext, SupervisorInput } from '../../machines/agent/supervisor.machine.ts';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { eventually } from '../harness/eventually.ts';
 import { beginOn, type End, type Host, type HostKind } from './host.ts';
 import { foundWithin, type Limit } from './limit.ts';

@@ -1,6 +1,6 @@
 /** The supervisor's machine in company: its epochs are real machines, their effects a host's; the others' messages are sent. */
 import type { AnyActorRef } from 'xstate';
-import type { SupervisorContext, SupervisorInput } from '../../machines/agent/supervisor.machine.ts';
+import type { SupervisorContext, SupervisorInput } from '../../machines/agent/envoy/supervisor.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';

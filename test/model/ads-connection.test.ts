@@ -2,9 +2,15 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
-import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
-import { adsCatalogue } from '../../machines/discovery/ads-protocol.ts';
-import { clusterType, endpointType, healthType, listenerType, routeType } from '../../machines/discovery/ads-types.ts';
+import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
+import { adsCatalogue } from '../../machines/discovery/ads/ads-protocol.ts';
+import {
+  clusterType,
+  endpointType,
+  healthType,
+  listenerType,
+  routeType,
+} from '../../machines/discovery/ads/ads-types.ts';
 import { checkTrace } from '../../src/debugger/check/check.ts';
 import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';

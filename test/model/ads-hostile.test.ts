@@ -1,6 +1,6 @@
 /** What a client may say that no client in order would: it costs its own stream at the most. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType, routeType, secretType } from '../../machines/discovery/ads-types.ts';
+import { clusterType, endpointType, routeType, secretType } from '../../machines/discovery/ads/ads-types.ts';
 import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
 import type { Logger } from '../../src/runtime/output/log.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';

@@ -1,7 +1,12 @@
 /** The rules of spec/discovery.md §7.3 (S), §7.4 (D) and the rows of §7.6 that are about one type of one stream. */
 import { describe, expect, test } from 'vitest';
-import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from '../../machines/discovery/ads-protocol.ts';
-import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/ads-types.ts';
+import type {
+  AdsRequest,
+  DeltaRequest,
+  ResponseOrder,
+  SotwRequest,
+} from '../../machines/discovery/ads/ads-protocol.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/ads/ads-types.ts';
 import {
   isOutstanding,
   isSubscribed,
@@ -15,7 +20,7 @@ import {
   withNewClusters,
   withoutResponse,
   withResponse,
-} from '../../machines/discovery/ads-watch.ts';
+} from '../../machines/discovery/ads/ads-watch.ts';
 
 /** A stream as its connection sees it, with the source answering every order. */
 class Stream {

@@ -1,4 +1,4 @@
-/** Several sources of configuration beneath one controller (machines/discovery/config-controller.machine.ts). */
+/** Several sources of configuration beneath one controller (machines/discovery/config/config-controller.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { ConfigChange } from '../../machines/discovery/protocol.ts';
 import { DiscoveryWorld, readingOf } from '../simulation/discovery-world.ts';

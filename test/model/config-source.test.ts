@@ -1,7 +1,7 @@
-/** When a source of configuration is read, and where in it (machines/discovery/config-source.machine.ts). */
+/** When a source of configuration is read, and where in it (machines/discovery/config/config-source.machine.ts). */
 import { expect, it } from 'vitest';
 import { type AnyEventObject, createActor, fromCallback, fromPromise, SimulatedClock, setup } from 'xstate';
-import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config-source.machine.ts';
+import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config/config-source.machine.ts';
 
 const news: SourceSummary = { outcome: 'read', objects: 3, problems: 0, changed: true };
 const nothingNew: SourceSummary = { ...news, changed: false };

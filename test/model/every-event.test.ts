@@ -5,12 +5,12 @@
 import { describe, expect, test } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
-import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
+import { startLimiterMachine } from '../../machines/agent/envoy/start-limiter.machine.ts';
 import { eventCatalogue } from '../../machines/agent/event-catalogue.ts';
-import { startLimiterMachine } from '../../machines/agent/start-limiter.machine.ts';
-import { statusMachine } from '../../machines/agent/status.machine.ts';
-import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
+import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
+import { statusMachine } from '../../machines/agent/status/status.machine.ts';
+import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
 import { leaves, spokenOf } from './chart.ts';
 
 /** The answer to an order, which comes in the state that gave it. */

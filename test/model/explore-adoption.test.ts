@@ -1,6 +1,6 @@
 /** The agent is killed at any moment and leaves its Envoys running; another one follows it. Every state within bounds, as in explore.test.ts. */
 import { beforeAll, expect, test, vi } from 'vitest';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
 import type { Bounds } from '../../src/simulation/agent/exploration-bounds.ts';
 import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';

@@ -1,7 +1,7 @@
 /** Every state of the agent within bounds, when other Envoys are put at the path of the binary (docs/exploring.md). */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { binaryWatcherMachine } from '../../machines/agent/binary-watcher.machine.ts';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
+import { binaryWatcherMachine } from '../../machines/agent/files/binary-watcher.machine.ts';
 import { explore, findShortest } from '../../src/debugger/explore/explorer.ts';
 import type { Bounds } from '../../src/simulation/agent/exploration-bounds.ts';
 import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';

@@ -5,11 +5,11 @@
  */
 import { describe, expect, test } from 'vitest';
 import { raise, sendTo } from 'xstate';
-import { identityName } from '../../machines/agent/held-secrets.ts';
 import { peer } from '../../machines/agent/peers.ts';
-import { secretMachine } from '../../machines/agent/secret.machine.ts';
-import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
-import { authorityMachine } from '../../machines/discovery/authority.machine.ts';
+import { identityName } from '../../machines/agent/secrets/held-secrets.ts';
+import { secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
+import { secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
+import { authorityMachine } from '../../machines/discovery/authority/authority.machine.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { type LedgerLine, WorkloadLedger } from '../../src/discovery/authority/workload-ledger.ts';
 import { sized } from '../harness/size-of-run.ts';

@@ -4,8 +4,8 @@
  * way round: what is broken on purpose is caught.
  */
 import { describe, expect, test } from 'vitest';
-import { predecessorMachine } from '../../machines/agent/predecessor.machine.ts';
-import { successorMachine } from '../../machines/agent/successor.machine.ts';
+import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
+import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { type SuccessionBounds, type SuccessionMachines, SuccessionWorld } from '../simulation/succession-world.ts';

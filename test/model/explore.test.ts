@@ -4,14 +4,14 @@
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
-import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
-import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
-import { newestOf } from '../../machines/agent/epoch-record.ts';
-import { restartMachine } from '../../machines/agent/restart.machine.ts';
-import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
-import { statusMachine } from '../../machines/agent/status.machine.ts';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
+import { newestOf } from '../../machines/agent/envoy/epoch-record.ts';
+import { restartMachine } from '../../machines/agent/envoy/restart.machine.ts';
+import { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
+import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
+import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../machines/agent/files/directory-watch.machine.ts';
+import { statusMachine } from '../../machines/agent/status/status.machine.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';

@@ -1,6 +1,6 @@
-/** Host names of networks' gateways, as the statecharts keep them resolved (machines/discovery/gateway-name{,s}.machine.ts). */
+/** Host names of networks' gateways, as the statecharts keep them resolved (machines/discovery/registry/gateway-name{,s}.machine.ts). */
 import { expect, it } from 'vitest';
-import type { NameAnswer } from '../../machines/discovery/gateway-name.machine.ts';
+import type { NameAnswer } from '../../machines/discovery/registry/gateway-name.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 

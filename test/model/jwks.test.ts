@@ -1,6 +1,6 @@
-/** Keys of issuers of tokens, as the statecharts have them fetched (machines/discovery/{jwks,key-set}.machine.ts). */
+/** Keys of issuers of tokens, as the statecharts have them fetched (machines/discovery/jwks/{jwks,key-set}.machine.ts). */
 import { describe, expect, it } from 'vitest';
-import type { KeySource } from '../../machines/discovery/jwks.machine.ts';
+import type { KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
 import { DiscoveryWorld, readingOf } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 

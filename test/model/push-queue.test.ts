@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Actor, createActor, fromCallback, setup } from 'xstate';
 import type { ClientsPush, ClientsServed, ProxiesServe } from '../../machines/discovery/protocol.ts';
-import { maxChanges } from '../../machines/discovery/push-line.ts';
-import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
+import { maxChanges } from '../../machines/discovery/push/push-line.ts';
+import { pushQueueMachine } from '../../machines/discovery/push/push-queue.machine.ts';
 import { stateName } from '../../src/runtime/trace/statechart.ts';
 
 /** The queue beside its server, as under `discovery`. */

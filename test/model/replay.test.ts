@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { checkTraces } from '../../src/debugger/check/check-command.ts';
 import { replay } from '../../src/debugger/replay/replay.ts';
 import { replayTraces } from '../../src/debugger/replay/replay-command.ts';

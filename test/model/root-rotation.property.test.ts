@@ -10,7 +10,7 @@ import {
   authorityMachine,
   type Candidate,
   type Journal,
-} from '../../machines/discovery/authority.machine.ts';
+} from '../../machines/discovery/authority/authority.machine.ts';
 import type { BundleAwait, LeavesAwait, OperatorOrder } from '../../machines/discovery/protocol.ts';
 import { type LedgerLine, WorkloadLedger } from '../../src/discovery/authority/workload-ledger.ts';
 

@@ -1,6 +1,6 @@
-/** Roots that the mesh configuration names by an address, as the statecharts have them fetched (machines/discovery/trust-bundle{,s}.machine.ts). */
+/** Roots that the mesh configuration names by an address, as the statecharts have them fetched (machines/discovery/bundles/trust-bundle{,s}.machine.ts). */
 import { describe, expect, it } from 'vitest';
-import type { BundleAnswer, TrustBundleInput } from '../../machines/discovery/trust-bundle.machine.ts';
+import type { BundleAnswer, TrustBundleInput } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 

@@ -1,11 +1,11 @@
-/** The agent's xDS proxy as its charts have it (machines/agent/xds-{proxy,stream}.machine.ts), under virtual time. */
+/** The agent's xDS proxy as its charts have it (machines/agent/xds/xds-{proxy,stream}.machine.ts), under virtual time. */
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { mostFailures, noFailures, pauseAfter } from '../../machines/agent/xds-pause.ts';
+import { mostFailures, noFailures, pauseAfter } from '../../machines/agent/xds/xds-pause.ts';
+import { xdsProxyMachine } from '../../machines/agent/xds/xds-proxy.machine.ts';
+import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
 import type { StreamReport } from '../../machines/agent/xds-protocol.ts';
-import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
-import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
 import { checkTrace } from '../../src/debugger/check/check.ts';
 import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';

@@ -5,9 +5,9 @@
 import { EventEmitter } from 'node:events';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate';
-import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
-import { routineMessages, type StreamOrder } from '../../machines/discovery/ads-protocol.ts';
-import type { Watch, Watches } from '../../machines/discovery/ads-watch.ts';
+import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
+import { routineMessages, type StreamOrder } from '../../machines/discovery/ads/ads-protocol.ts';
+import type { Watch, Watches } from '../../machines/discovery/ads/ads-watch.ts';
 import { type AdsLimits, nameLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
 import { SharedBodies } from '../../src/discovery/ads/ads-response.ts';
 import { AdsStream } from '../../src/discovery/ads/ads-stream.ts';

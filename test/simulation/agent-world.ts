@@ -5,22 +5,29 @@
 
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
+import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
+import { dnsMachine } from '../../machines/agent/dns/dns.machine.ts';
+import {
+  epochMachine,
+  type Prepared,
+  type PrepareOrder,
+  type StartOrder,
+} from '../../machines/agent/envoy/epoch.machine.ts';
+import { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
+import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import {
   type BinaryCheck,
   type BinaryCheckOrder,
   binaryWatcherMachine,
-} from '../../machines/agent/binary-watcher.machine.ts';
-import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap-patches.machine.ts';
-import type { PatchesAnswer } from '../../machines/agent/bootstrap-patches.ts';
-import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
-import { directoryWatchMachine } from '../../machines/agent/directory-watch.machine.ts';
-import { dnsMachine } from '../../machines/agent/dns.machine.ts';
-import { epochMachine, type Prepared, type PrepareOrder, type StartOrder } from '../../machines/agent/epoch.machine.ts';
+} from '../../machines/agent/files/binary-watcher.machine.ts';
+import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../machines/agent/files/directory-watch.machine.ts';
 import type {
   DirectoryFound,
   DirectoryMissing,
   EnvoyAnswered,
   EnvoyAsk,
+  PatchesAnswer,
   PatchesWithdraw,
   ProbeExplain,
   ProbeLook,
@@ -31,11 +38,9 @@ import type {
   WatchFailed,
 } from '../../machines/agent/protocol.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
-import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
-import { statusMachine } from '../../machines/agent/status.machine.ts';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
-import type { Shown } from '../../machines/agent/xds-pause.ts';
-import { xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
+import { statusMachine } from '../../machines/agent/status/status.machine.ts';
+import type { Shown } from '../../machines/agent/xds/xds-pause.ts';
+import { xdsProxyMachine } from '../../machines/agent/xds/xds-proxy.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';

@@ -3,22 +3,25 @@
  * network and the proxies: it says what files hold, which ports open, and when a context is built.
  */
 import { type Actor, type AnyActorRef, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
-import { type ConfigReading, configControllerMachine } from '../../machines/discovery/config-controller.machine.ts';
-import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config-source.machine.ts';
+import {
+  type BundleAnswer,
+  type TrustBundleInput,
+  trustBundleMachine,
+} from '../../machines/discovery/bundles/trust-bundle.machine.ts';
+import { trustBundlesMachine } from '../../machines/discovery/bundles/trust-bundles.machine.ts';
+import {
+  type ConfigReading,
+  configControllerMachine,
+} from '../../machines/discovery/config/config-controller.machine.ts';
+import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config/config-source.machine.ts';
+import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/config/mesh-config.machine.ts';
 import {
   type DiscoveryOutput,
   discoveryMachine,
   type Preparation,
 } from '../../machines/discovery/discovery.machine.ts';
-import {
-  type GatewayNameInput,
-  gatewayNameMachine,
-  type NameAnswer,
-} from '../../machines/discovery/gateway-name.machine.ts';
-import { gatewayNamesMachine } from '../../machines/discovery/gateway-names.machine.ts';
-import { jwksMachine, type KeySource } from '../../machines/discovery/jwks.machine.ts';
-import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/key-set.machine.ts';
-import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
+import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
+import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
 import type {
   AdsOrder,
   ConfigChange,
@@ -30,20 +33,20 @@ import type {
   SourcesList,
   StopSignal,
 } from '../../machines/discovery/protocol.ts';
-import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
-import { registryMachine } from '../../machines/discovery/registry.machine.ts';
+import { type PublishedContext, pushMachine } from '../../machines/discovery/push/push.machine.ts';
+import {
+  type GatewayNameInput,
+  gatewayNameMachine,
+  type NameAnswer,
+} from '../../machines/discovery/registry/gateway-name.machine.ts';
+import { gatewayNamesMachine } from '../../machines/discovery/registry/gateway-names.machine.ts';
+import { registryMachine } from '../../machines/discovery/registry/registry.machine.ts';
 import {
   type ServicesOrder,
   type ServicesReading,
   serviceRegistryMachine,
-} from '../../machines/discovery/service-registry.machine.ts';
+} from '../../machines/discovery/registry/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
-import {
-  type BundleAnswer,
-  type TrustBundleInput,
-  trustBundleMachine,
-} from '../../machines/discovery/trust-bundle.machine.ts';
-import { trustBundlesMachine } from '../../machines/discovery/trust-bundles.machine.ts';
 import { whereabouts } from '../../src/discovery/config/config-problem.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { relay } from '../../src/runtime/actors/relay-event.ts';

@@ -10,9 +10,9 @@
  * signed, at most one more is.
  */
 import { type AnyActorRef, type AnyEventObject, sendTo, setup, spawnChild, stopChild } from 'xstate';
-import { identityName, rootsName } from '../../machines/agent/held-secrets.ts';
-import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secret.machine.ts';
-import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
+import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
+import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
+import { secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
 import type {
   CertificateServed,
   SdsOrder,
@@ -25,7 +25,7 @@ import {
   authorityMachine,
   type Candidate,
   type Journal,
-} from '../../machines/discovery/authority.machine.ts';
+} from '../../machines/discovery/authority/authority.machine.ts';
 import type { BundleAwait, LeavesAwait } from '../../machines/discovery/protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';

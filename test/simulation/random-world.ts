@@ -4,7 +4,7 @@
  * outside.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.ts';
+import type { Prepared, PrepareOrder } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { EnvoyAsk, ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';

@@ -1,8 +1,8 @@
 /** The charts of a workload's secrets in virtual time: an authority that may be away, an Envoy that may be slow, hang or leave. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
-import { identityName, rootsName } from '../../machines/agent/held-secrets.ts';
-import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secret.machine.ts';
-import { secretsMachine } from '../../machines/agent/secrets.machine.ts';
+import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
+import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
+import { secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
 import type { CertificateServed, SdsOrder, TrustBundleServed } from '../../machines/agent/secrets-protocol.ts';
 import { defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';

@@ -3,8 +3,8 @@
  * looks for its parent by that number, so that no hot restart succeeds any more.
  */
 import { enqueueActions } from 'xstate';
-import { newestOf } from '../../machines/agent/epoch-record.ts';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { newestOf } from '../../machines/agent/envoy/epoch-record.ts';
+import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { traceFile } from '../../src/runtime/trace/trace-file.ts';
 import { randomAgent } from './random-effects.ts';
 import { run } from './random-run.ts';

@@ -6,15 +6,15 @@
  * One time for all, so that it is known for how long nobody decides.
  */
 import { type AnyActorRef, type AnyEventObject, assign, sendParent, setup } from 'xstate';
-import type { Adoption, ClaimedIds } from '../../machines/agent/adoption.ts';
 import { agentMachine, gaveWay } from '../../machines/agent/agent.machine.ts';
-import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
-import { type AgentEnd, launcherMachine } from '../../machines/agent/launcher.machine.ts';
-import { predecessorMachine } from '../../machines/agent/predecessor.machine.ts';
+import type { Adoption, ClaimedIds } from '../../machines/agent/envoy/adoption.ts';
+import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
+import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
+import { type AgentEnd, launcherMachine } from '../../machines/agent/replacement/launcher.machine.ts';
+import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
+import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
 import type { HoldTell, LinkOrder } from '../../machines/agent/succession-protocol.ts';
-import { successorMachine } from '../../machines/agent/successor.machine.ts';
-import type { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { promiseEffect } from '../../machines/effect.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';

@@ -1,8 +1,8 @@
 /** The charts of the xDS proxy with scripted effects under a virtual clock: a test plays the Envoys and the control plane. */
 import { type Actor, type AnyEventObject, fromCallback, sendTo, setup } from 'xstate';
+import { type XdsProxyInput, xdsProxyMachine } from '../../machines/agent/xds/xds-proxy.machine.ts';
+import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
 import type { StreamReport } from '../../machines/agent/xds-protocol.ts';
-import { type XdsProxyInput, xdsProxyMachine } from '../../machines/agent/xds-proxy.machine.ts';
-import { xdsStreamMachine } from '../../machines/agent/xds-stream.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMachine } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
-import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
-import type { ProbeOrder } from '../../../machines/agent/epoch.machine.ts';
+import type { ProbeOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type {
   ProbeExplain,
   ProbeFailed,

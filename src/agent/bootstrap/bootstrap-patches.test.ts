@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { create, fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createActor, setup } from 'xstate';
-import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap-patches.machine.ts';
+import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
 import type { PatchesAnswered, PatchesAsked } from '../../../machines/agent/protocol.ts';
-import { bootstrapType } from '../../../machines/discovery/ads-types.ts';
+import { bootstrapType } from '../../../machines/discovery/ads/ads-types.ts';
 import {
   type DiscoveryRequest,
   DiscoveryRequestSchema,

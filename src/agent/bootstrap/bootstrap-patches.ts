@@ -1,10 +1,14 @@
 /** What the control plane patches in the bootstrap, asked for once, before the first Envoy (`BOOTSTRAP_XDS_AGENT`). */
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { fromCallback } from 'xstate';
-import type { PatchesAnswer } from '../../../machines/agent/bootstrap-patches.ts';
-import type { PatchesAnswered, PatchesAsked, PatchesWithdraw } from '../../../machines/agent/protocol.ts';
-import type { Shown } from '../../../machines/agent/xds-pause.ts';
-import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads-types.ts';
+import type {
+  PatchesAnswer,
+  PatchesAnswered,
+  PatchesAsked,
+  PatchesWithdraw,
+} from '../../../machines/agent/protocol.ts';
+import type { Shown } from '../../../machines/agent/xds/xds-pause.ts';
+import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';

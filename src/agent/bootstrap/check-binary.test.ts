@@ -2,7 +2,7 @@ import { copyFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
-import type { BinaryCheck } from '../../../machines/agent/binary-watcher.machine.ts';
+import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { FileTurns } from '../certificates/file-turns.ts';
 import { EnvoyBinaries, firstBinary } from '../envoy/envoy-binaries.ts';

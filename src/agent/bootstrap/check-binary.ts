@@ -2,7 +2,7 @@
 import { closeSync, fstatSync } from 'node:fs';
 import { execa } from 'execa';
 import { fromPromise } from 'xstate';
-import type { BinaryCheck, BinaryCheckOrder } from '../../../machines/agent/binary-watcher.machine.ts';
+import type { BinaryCheck, BinaryCheckOrder } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';

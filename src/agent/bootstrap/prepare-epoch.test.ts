@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
-import type { Prepared } from '../../../machines/agent/epoch.machine.ts';
+import type { Prepared } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import {
   adminInterfaces,

@@ -3,7 +3,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fromPromise } from 'xstate';
-import type { Prepared, PrepareOrder } from '../../../machines/agent/epoch.machine.ts';
+import type { Prepared, PrepareOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { AdminInterfaces } from '../admin/admin-interfaces.ts';

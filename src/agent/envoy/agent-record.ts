@@ -11,8 +11,8 @@ import {
   type Adoption,
   type KeptKnowledge,
   longestUnwatchedMs,
-} from '../../../machines/agent/adoption.ts';
-import type { EpochRecord } from '../../../machines/agent/epoch-record.ts';
+} from '../../../machines/agent/envoy/adoption.ts';
+import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { startTimeOf } from './base-ids.ts';

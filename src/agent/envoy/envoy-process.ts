@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnyActorRef, fromCallback } from 'xstate';
-import type { StartOrder } from '../../../machines/agent/epoch.machine.ts';
+import type { StartOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';

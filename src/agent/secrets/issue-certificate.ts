@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { identityName } from '../../../machines/agent/held-secrets.ts';
-import type { ObtainOrder } from '../../../machines/agent/secret.machine.ts';
+import { identityName } from '../../../machines/agent/secrets/held-secrets.ts';
+import type { ObtainOrder } from '../../../machines/agent/secrets/secret.machine.ts';
 import { spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';

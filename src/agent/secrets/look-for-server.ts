@@ -1,6 +1,6 @@
 /** Whether somebody serves this workload its secrets already (spec/agent.md §7.1): a workload API of the host, or another agent. */
 import { fromPromise } from 'xstate';
-import type { ServerFound } from '../../../machines/agent/secrets.machine.ts';
+import type { ServerFound } from '../../../machines/agent/secrets/secrets.machine.ts';
 import { GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { agentMethod } from './secret-server.ts';
 

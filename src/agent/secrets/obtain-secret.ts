@@ -1,7 +1,7 @@
 /** The obtain effect of a secret: it asks who has it, checks what it gets, keeps it in the vault, and tells its version. */
 import { fromPromise } from 'xstate';
-import { identityName, rootsName } from '../../../machines/agent/held-secrets.ts';
-import type { ObtainAnswer, ObtainOrder } from '../../../machines/agent/secret.machine.ts';
+import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
+import type { ObtainAnswer, ObtainOrder } from '../../../machines/agent/secrets/secret.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';

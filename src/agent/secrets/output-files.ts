@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromCallback } from 'xstate';
-import { identityName, rootsName } from '../../../machines/agent/held-secrets.ts';
+import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { OutputFailed, OutputWrite } from '../../../machines/agent/secrets-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';

@@ -4,7 +4,7 @@
  */
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { secretType } from '../../../machines/discovery/ads-types.ts';
+import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
 
 /** What is read of a DiscoveryRequest. */

@@ -6,7 +6,7 @@
 import { dirname } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { SdsOrder, SdsReport } from '../../../machines/agent/secrets-protocol.ts';
-import { secretType } from '../../../machines/discovery/ads-types.ts';
+import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { Logger } from '../../runtime/output/log.ts';

@@ -1,8 +1,8 @@
 /** The charts of a workload's secrets with their effects. */
 import { fromPromise } from 'xstate';
-import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
-import { secretMachine } from '../../../machines/agent/secret.machine.ts';
-import { secretsMachine } from '../../../machines/agent/secrets.machine.ts';
+import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
+import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
+import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { watchDirectory } from '../certificates/certificate-watch.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';

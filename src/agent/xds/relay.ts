@@ -5,7 +5,7 @@
 
 import type { ClientHttp2Stream } from 'node:http2';
 import type { Duplex } from 'node:stream';
-import { listenerType } from '../../../machines/discovery/ads-types.ts';
+import { listenerType } from '../../../machines/discovery/ads/ads-types.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type FramePiece, FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import type { ServerCall } from '../grpc/grpc-server.ts';

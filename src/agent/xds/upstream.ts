@@ -1,9 +1,9 @@
 /** The control plane's end of a stream: a connection of its own, and what goes through it. */
 
 import { fromCallback } from 'xstate';
-import type { Shown } from '../../../machines/agent/xds-pause.ts';
+import type { Shown } from '../../../machines/agent/xds/xds-pause.ts';
 import type { BundleAnswer, CertificateTell, StreamReport } from '../../../machines/agent/xds-protocol.ts';
-import { nameTableType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
+import { nameTableType, proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';

@@ -1,6 +1,6 @@
 /** The charts of the xDS proxy with their effects. */
-import { xdsProxyMachine } from '../../../machines/agent/xds-proxy.machine.ts';
-import { xdsStreamMachine } from '../../../machines/agent/xds-stream.machine.ts';
+import { xdsProxyMachine } from '../../../machines/agent/xds/xds-proxy.machine.ts';
+import { xdsStreamMachine } from '../../../machines/agent/xds/xds-stream.machine.ts';
 import { downstream } from './downstream.ts';
 import { type UpstreamEnvironment, upstream } from './upstream.ts';
 import { xdsServer } from './xds-server.ts';

@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { afterEach, expect, test } from 'vitest';
-import { listenerType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
+import { listenerType, proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { eventually } from '../../../test/harness/eventually.ts';

@@ -1,7 +1,7 @@
 /** `pilot-discovery discovery`: the control plane (spec/discovery.md §1.1, §1.2). */
 import { Command, Option } from 'commander';
-import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
-import { routineMessages } from '../../../machines/discovery/ads-protocol.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
+import { routineMessages } from '../../../machines/discovery/ads/ads-protocol.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
 import { routineQueueMessages } from '../../../machines/discovery/protocol.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';

@@ -1,14 +1,14 @@
 /** What tests made of chartpilot's own machines import where it is installed (`chartpilot/machines`). */
 import type { AnyStateMachine } from 'xstate';
 import * as agent from '../../../machines/agent/agent.machine.ts';
-import * as certWatcher from '../../../machines/agent/cert-watcher.machine.ts';
-import * as directoryWatch from '../../../machines/agent/directory-watch.machine.ts';
-import * as epoch from '../../../machines/agent/epoch.machine.ts';
-import * as restart from '../../../machines/agent/restart.machine.ts';
-import * as shutdown from '../../../machines/agent/shutdown.machine.ts';
-import * as startLimiter from '../../../machines/agent/start-limiter.machine.ts';
-import * as status from '../../../machines/agent/status.machine.ts';
-import * as supervisor from '../../../machines/agent/supervisor.machine.ts';
+import * as epoch from '../../../machines/agent/envoy/epoch.machine.ts';
+import * as restart from '../../../machines/agent/envoy/restart.machine.ts';
+import * as shutdown from '../../../machines/agent/envoy/shutdown.machine.ts';
+import * as startLimiter from '../../../machines/agent/envoy/start-limiter.machine.ts';
+import * as supervisor from '../../../machines/agent/envoy/supervisor.machine.ts';
+import * as certWatcher from '../../../machines/agent/files/cert-watcher.machine.ts';
+import * as directoryWatch from '../../../machines/agent/files/directory-watch.machine.ts';
+import * as status from '../../../machines/agent/status/status.machine.ts';
 
 // Their types are many and would be promised with them: for a test they are machines.
 export const agentMachine: AnyStateMachine = agent.agentMachine;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { epochMachine } from '../../../machines/agent/epoch.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import { epochMachine } from '../../../machines/agent/envoy/epoch.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
 import type { LinkRule } from '../../../machines/timeline.ts';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';

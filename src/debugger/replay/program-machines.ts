@@ -1,6 +1,6 @@
 import type { AnyStateMachine } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
 
 const roots: Readonly<Record<string, readonly AnyStateMachine[]>> = {

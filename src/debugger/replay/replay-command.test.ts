@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { assign, createActor, setup } from 'xstate';
-import { startLimiterMachine } from '../../../machines/agent/start-limiter.machine.ts';
+import { startLimiterMachine } from '../../../machines/agent/envoy/start-limiter.machine.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { traceFile } from '../../runtime/trace/trace-file.ts';
@@ -82,7 +82,7 @@ test('a program whose machines are not known: which flag names them', async () =
 });
 
 test('a machine of a module is named with its export', async () => {
-  const module = join(import.meta.dirname, '../../../machines/agent/start-limiter.machine.ts');
+  const module = join(import.meta.dirname, '../../../machines/agent/envoy/start-limiter.machine.ts');
   const { code } = await replayed([written('module')], { machine: [`${module}#startLimiterMachine`] });
   expect(code).toBe(0);
 });

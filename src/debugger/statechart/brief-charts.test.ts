@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
 import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from '../visualize/known-charts.ts';

@@ -16,13 +16,13 @@ export const namedMachines: readonly NamedMachine[] = [
   ...ownMachines,
   {
     name: 'binary-watcher',
-    file: 'machines/agent/binary-watcher.machine.ts',
-    load: async () => (await import('../../../machines/agent/binary-watcher.machine.ts')).binaryWatcherMachine,
+    file: 'machines/agent/files/binary-watcher.machine.ts',
+    load: async () => (await import('../../../machines/agent/files/binary-watcher.machine.ts')).binaryWatcherMachine,
   },
   {
     name: 'dns',
-    file: 'machines/agent/dns.machine.ts',
-    load: async () => (await import('../../../machines/agent/dns.machine.ts')).dnsMachine,
+    file: 'machines/agent/dns/dns.machine.ts',
+    load: async () => (await import('../../../machines/agent/dns/dns.machine.ts')).dnsMachine,
   },
   {
     name: 'discovery',
@@ -31,85 +31,88 @@ export const namedMachines: readonly NamedMachine[] = [
   },
   {
     name: 'mesh-config',
-    file: 'machines/discovery/mesh-config.machine.ts',
-    load: async () => (await import('../../../machines/discovery/mesh-config.machine.ts')).meshConfigMachine,
+    file: 'machines/discovery/config/mesh-config.machine.ts',
+    load: async () => (await import('../../../machines/discovery/config/mesh-config.machine.ts')).meshConfigMachine,
   },
   {
     name: 'config-controller',
-    file: 'machines/discovery/config-controller.machine.ts',
+    file: 'machines/discovery/config/config-controller.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/config-controller.machine.ts')).configControllerMachine,
+      (await import('../../../machines/discovery/config/config-controller.machine.ts')).configControllerMachine,
   },
   {
     name: 'config-source',
-    file: 'machines/discovery/config-source.machine.ts',
-    load: async () => (await import('../../../machines/discovery/config-source.machine.ts')).configSourceMachine,
+    file: 'machines/discovery/config/config-source.machine.ts',
+    load: async () => (await import('../../../machines/discovery/config/config-source.machine.ts')).configSourceMachine,
   },
   {
     name: 'service-registry',
-    file: 'machines/discovery/service-registry.machine.ts',
-    load: async () => (await import('../../../machines/discovery/service-registry.machine.ts')).serviceRegistryMachine,
+    file: 'machines/discovery/registry/service-registry.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/registry/service-registry.machine.ts')).serviceRegistryMachine,
   },
   {
     name: 'registry',
-    file: 'machines/discovery/registry.machine.ts',
-    load: async () => (await import('../../../machines/discovery/registry.machine.ts')).registryMachine,
+    file: 'machines/discovery/registry/registry.machine.ts',
+    load: async () => (await import('../../../machines/discovery/registry/registry.machine.ts')).registryMachine,
   },
   {
     name: 'jwks',
-    file: 'machines/discovery/jwks.machine.ts',
-    load: async () => (await import('../../../machines/discovery/jwks.machine.ts')).jwksMachine,
+    file: 'machines/discovery/jwks/jwks.machine.ts',
+    load: async () => (await import('../../../machines/discovery/jwks/jwks.machine.ts')).jwksMachine,
   },
   {
     name: 'key-set',
-    file: 'machines/discovery/key-set.machine.ts',
-    load: async () => (await import('../../../machines/discovery/key-set.machine.ts')).keySetMachine,
+    file: 'machines/discovery/jwks/key-set.machine.ts',
+    load: async () => (await import('../../../machines/discovery/jwks/key-set.machine.ts')).keySetMachine,
   },
   {
     name: 'authority',
-    file: 'machines/discovery/authority.machine.ts',
-    load: async () => (await import('../../../machines/discovery/authority.machine.ts')).authorityMachine,
+    file: 'machines/discovery/authority/authority.machine.ts',
+    load: async () => (await import('../../../machines/discovery/authority/authority.machine.ts')).authorityMachine,
   },
   {
     name: 'gateway-names',
-    file: 'machines/discovery/gateway-names.machine.ts',
-    load: async () => (await import('../../../machines/discovery/gateway-names.machine.ts')).gatewayNamesMachine,
+    file: 'machines/discovery/registry/gateway-names.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/registry/gateway-names.machine.ts')).gatewayNamesMachine,
   },
   {
     name: 'gateway-name',
-    file: 'machines/discovery/gateway-name.machine.ts',
-    load: async () => (await import('../../../machines/discovery/gateway-name.machine.ts')).gatewayNameMachine,
+    file: 'machines/discovery/registry/gateway-name.machine.ts',
+    load: async () => (await import('../../../machines/discovery/registry/gateway-name.machine.ts')).gatewayNameMachine,
   },
   {
     name: 'trust-bundles',
-    file: 'machines/discovery/trust-bundles.machine.ts',
-    load: async () => (await import('../../../machines/discovery/trust-bundles.machine.ts')).trustBundlesMachine,
+    file: 'machines/discovery/bundles/trust-bundles.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/bundles/trust-bundles.machine.ts')).trustBundlesMachine,
   },
   {
     name: 'trust-bundle',
-    file: 'machines/discovery/trust-bundle.machine.ts',
-    load: async () => (await import('../../../machines/discovery/trust-bundle.machine.ts')).trustBundleMachine,
+    file: 'machines/discovery/bundles/trust-bundle.machine.ts',
+    load: async () => (await import('../../../machines/discovery/bundles/trust-bundle.machine.ts')).trustBundleMachine,
   },
   {
     name: 'server-certificate',
-    file: 'machines/discovery/server-certificate.machine.ts',
+    file: 'machines/discovery/authority/server-certificate.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/server-certificate.machine.ts')).serverCertificateMachine,
+      (await import('../../../machines/discovery/authority/server-certificate.machine.ts')).serverCertificateMachine,
   },
   {
     name: 'push',
-    file: 'machines/discovery/push.machine.ts',
-    load: async () => (await import('../../../machines/discovery/push.machine.ts')).pushMachine,
+    file: 'machines/discovery/push/push.machine.ts',
+    load: async () => (await import('../../../machines/discovery/push/push.machine.ts')).pushMachine,
   },
   {
     name: 'push-queue',
-    file: 'machines/discovery/push-queue.machine.ts',
-    load: async () => (await import('../../../machines/discovery/push-queue.machine.ts')).pushQueueMachine,
+    file: 'machines/discovery/push/push-queue.machine.ts',
+    load: async () => (await import('../../../machines/discovery/push/push-queue.machine.ts')).pushQueueMachine,
   },
   {
     name: 'ads-connection',
-    file: 'machines/discovery/ads-connection.machine.ts',
-    load: async () => (await import('../../../machines/discovery/ads-connection.machine.ts')).adsConnectionMachine,
+    file: 'machines/discovery/ads/ads-connection.machine.ts',
+    load: async () => (await import('../../../machines/discovery/ads/ads-connection.machine.ts')).adsConnectionMachine,
   },
 ];
 

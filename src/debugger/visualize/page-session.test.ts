@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { epochMachine } from '../../../machines/agent/epoch.machine.ts';
+import { epochMachine } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { header } from '../../../test/fixtures/traces.ts';
 import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from './known-charts.ts';

@@ -1,4 +1,4 @@
-/** Applies the rules of an exchange (machines/discovery/ads-exchange.ts) to each message of a stream, as it comes. */
+/** Applies the rules of an exchange (machines/discovery/ads/ads-exchange.ts) to each message of a stream, as it comes. */
 import {
   type Exchange,
   type ExchangeEvent,
@@ -7,9 +7,9 @@ import {
   routineAfter,
   routineBefore,
   stepOf,
-} from '../../../machines/discovery/ads-exchange.ts';
-import type { PushToClient, ResponseOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
-import type { Watches } from '../../../machines/discovery/ads-watch.ts';
+} from '../../../machines/discovery/ads/ads-exchange.ts';
+import type { PushToClient, ResponseOrder, StreamReport } from '../../../machines/discovery/ads/ads-protocol.ts';
+import type { Watches } from '../../../machines/discovery/ads/ads-watch.ts';
 import { OneAtATime } from '../../runtime/one-at-a-time.ts';
 
 export interface AdsExchangeOptions {

@@ -3,7 +3,7 @@
 import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
 import { test as base, expect, vi } from 'vitest';
-import { clusterType, listenerType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType, listenerType } from '../../../machines/discovery/ads/ads-types.ts';
 import { type GiveServer, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';

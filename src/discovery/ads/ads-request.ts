@@ -4,9 +4,9 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
-import type { AdsRequest, DeltaRequest, SotwRequest } from '../../../machines/discovery/ads-protocol.ts';
-import { isWatchable } from '../../../machines/discovery/ads-types.ts';
-import { noNames } from '../../../machines/discovery/name-lists.ts';
+import type { AdsRequest, DeltaRequest, SotwRequest } from '../../../machines/discovery/ads/ads-protocol.ts';
+import { isWatchable } from '../../../machines/discovery/ads/ads-types.ts';
+import { noNames } from '../../../machines/discovery/ads/name-lists.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { maxNodeIdLength } from './ads-limits.ts';
 import { omittedFrom } from './known-runs.ts';

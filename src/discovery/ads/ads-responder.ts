@@ -1,6 +1,6 @@
 /** The sending side of a stream: makes the responses that were ordered, each when the client has taken those before. */
-import type { ResponseOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
-import { clusterType, endpointType, isAskedOnce, secretType } from '../../../machines/discovery/ads-types.ts';
+import type { ResponseOrder, StreamReport } from '../../../machines/discovery/ads/ads-protocol.ts';
+import { clusterType, endpointType, isAskedOnce, secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from './ads-response.ts';
 import { SentResources } from './ads-sent.ts';

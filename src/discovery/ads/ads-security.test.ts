@@ -1,7 +1,7 @@
 /** Who may come in by which port, on the wire (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
 import { credentials, type ServerCredentials } from '@grpc/grpc-js';
 import { test as base, describe, expect, vi } from 'vitest';
-import { clusterType, secretType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType, secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { type CertificateAuthority, createAuthority } from '../../../test/certs/authority.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { ResponseOrder } from '../../../machines/discovery/ads-protocol.ts';
-import { clusterType, endpointType } from '../../../machines/discovery/ads-types.ts';
+import type { ResponseOrder } from '../../../machines/discovery/ads/ads-protocol.ts';
+import { clusterType, endpointType } from '../../../machines/discovery/ads/ads-types.ts';
 import { cpuMs } from '../../../test/harness/cpu-time.ts';
 import { SharedBodies } from './ads-response.ts';
 import { SentResources } from './ads-sent.ts';

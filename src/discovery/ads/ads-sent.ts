@@ -5,9 +5,9 @@
  * What is sent follows from what was sent, what there is now, and the order; streams that agree in these (by identity:
  * maps of the source, lists of names that are shared) are all sent the same selection, worked out once.
  */
-import type { ResponseOrder } from '../../../machines/discovery/ads-protocol.ts';
-import { isByName } from '../../../machines/discovery/ads-types.ts';
-import type { KnownResources } from '../../../machines/discovery/watch-record.ts';
+import type { ResponseOrder } from '../../../machines/discovery/ads/ads-protocol.ts';
+import { isByName } from '../../../machines/discovery/ads/ads-types.ts';
+import type { KnownResources } from '../../../machines/discovery/ads/watch-record.ts';
 import { onceFor } from '../../model/collections/once-for.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import { versionOf } from './encoding.ts';

@@ -1,7 +1,7 @@
 /** The ADS server on the wire, with a scripted source. */
 
 import { test as base, describe, expect, vi } from 'vitest';
-import { clusterType, endpointType, listenerType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType, endpointType, listenerType } from '../../../machines/discovery/ads/ads-types.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';

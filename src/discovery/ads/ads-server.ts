@@ -1,12 +1,12 @@
 /**
  * Serves xDS over gRPC: state of the world and delta, aggregated and by type. Every stream is an actor of its own
- * (machines/discovery/ads-connection.machine.ts), kept in a map; what they are to be sent comes from a ResourceSource.
+ * (machines/discovery/ads/ads-connection.machine.ts), kept in a map; what they are to be sent comes from a ResourceSource.
  */
 import type { Socket } from 'node:net';
 import { type ServerCredentials, status } from '@grpc/grpc-js';
 import { type Actor, type AnyActorRef, fromCallback } from 'xstate';
-import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
-import { type DrainOrder, routineMessages, type StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
+import { type DrainOrder, routineMessages, type StreamOrder } from '../../../machines/discovery/ads/ads-protocol.ts';
 import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';

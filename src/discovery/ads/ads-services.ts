@@ -6,7 +6,7 @@ import {
   listenerType,
   routeType,
   secretType,
-} from '../../../machines/discovery/ads-types.ts';
+} from '../../../machines/discovery/ads/ads-types.ts';
 import type { StreamKind } from './ads-stream.ts';
 
 const aggregated = '/envoy.service.discovery.v3.AggregatedDiscoveryService';

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import { clusterType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType } from '../../../machines/discovery/ads/ads-types.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { DiscoveryRequestSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { silentLogger } from '../../runtime/output/log.ts';

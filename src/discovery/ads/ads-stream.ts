@@ -1,9 +1,14 @@
 /** The effect of an ads-connection: one gRPC stream and what the source has for its node. */
 
-import { isOfExchange } from '../../../machines/discovery/ads-exchange.ts';
-import type { AdsRequest, PushToClient, StreamOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
-import { healthType, proxyConfigType } from '../../../machines/discovery/ads-types.ts';
-import { isSubscribed, type Watches } from '../../../machines/discovery/ads-watch.ts';
+import { isOfExchange } from '../../../machines/discovery/ads/ads-exchange.ts';
+import type {
+  AdsRequest,
+  PushToClient,
+  StreamOrder,
+  StreamReport,
+} from '../../../machines/discovery/ads/ads-protocol.ts';
+import { healthType, proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
+import { isSubscribed, type Watches } from '../../../machines/discovery/ads/ads-watch.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type FaultOwner, onBehalfOf } from '../../runtime/fences/fault-owner.ts';
 import { AdsExchange } from './ads-exchange.ts';

@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:http2';
 import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
-import type { EndCode } from '../../../machines/discovery/ads-protocol.ts';
+import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
 import { bytesIn, type ResponseParts } from './ads-response.ts';
 import type { Peer } from './authentication.ts';
 import type { MessageDecoder } from './known-runs.ts';

@@ -1,7 +1,7 @@
 /** Connections as debug pages and status show them. */
 import type { Actor } from 'xstate';
-import type { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
-import { isSubscribed, type Watch } from '../../../machines/discovery/ads-watch.ts';
+import type { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
+import { isSubscribed, type Watch } from '../../../machines/discovery/ads/ads-watch.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { ConnectionView, WatchView } from './ads-observer.ts';
 import type { AdsStream } from './ads-stream.ts';

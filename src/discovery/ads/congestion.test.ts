@@ -4,7 +4,7 @@ import { constants } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { test as base, expect, onTestFinished, vi } from 'vitest';
-import { clusterType, listenerType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType, listenerType } from '../../../machines/discovery/ads/ads-types.ts';
 import { type GiveServer, givenNode, giveServers } from '../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { UnreadStream } from '../../../test/harness/unread-stream.ts';

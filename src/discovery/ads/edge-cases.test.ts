@@ -4,7 +4,7 @@
  */
 
 import { test as base, describe, expect, vi } from 'vitest';
-import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { deltaSidecar, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { create, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { endpointType, routeType } from '../../../machines/discovery/ads-types.ts';
+import { endpointType, routeType } from '../../../machines/discovery/ads/ads-types.ts';
 import { DiscoveryRequestSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { type ReadRequest, RequestReader } from './ads-request.ts';

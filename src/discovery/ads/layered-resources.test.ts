@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { clusterType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType } from '../../../machines/discovery/ads/ads-types.ts';
 import { SentResources } from './ads-sent.ts';
 import { LayeredResources } from './layered-resources.ts';
 import type { EncodedResource } from './resource-source.ts';

@@ -1,7 +1,7 @@
 /** The rows of spec/discovery.md §7.6 that are about what a mesh makes of a change: the real generators behind real streams. */
 
 import { test as base, describe, expect } from 'vitest';
-import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { deltaSidecar, type Seen, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';

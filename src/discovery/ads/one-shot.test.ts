@@ -1,6 +1,6 @@
 /** What is asked of the control plane as if it were a resource (spec/discovery.md §7.1, debug). */
 import { test as base, expect, vi } from 'vitest';
-import { clusterType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType } from '../../../machines/discovery/ads/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { silentLogger } from '../../runtime/output/log.ts';

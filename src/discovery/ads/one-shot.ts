@@ -1,5 +1,5 @@
 /** Questions that are asked of the control plane as if they were resources: answered once, not watched (§7.1). */
-import type { EndCode } from '../../../machines/discovery/ads-protocol.ts';
+import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
 import type { EncodedResource, NodeIdentity } from './resource-source.ts';
 
 export interface OneShotQuestion {

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
-import { noNames } from '../../../machines/discovery/name-lists.ts';
+import { noNames } from '../../../machines/discovery/ads/name-lists.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import { keepRecentlyUsed } from './recently-used.ts';
 import { keptConcat } from './wire.ts';

@@ -1,4 +1,4 @@
-import type { ExchangeRules } from '../../../machines/discovery/ads-exchange.ts';
+import type { ExchangeRules } from '../../../machines/discovery/ads/ads-exchange.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { AdsObserver } from './ads-observer.ts';
 import type { SharedBodies } from './ads-response.ts';

@@ -1,6 +1,6 @@
 /** What is done for a stream later (a timer, a promise) and fails where nobody catches it costs that stream alone. */
 import { test as base, expect } from 'vitest';
-import { clusterType } from '../../../machines/discovery/ads-types.ts';
+import { clusterType } from '../../../machines/discovery/ads/ads-types.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 import { uncaughtErrors } from '../../../test/harness/uncaught-errors.ts';
 

@@ -5,7 +5,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Journal } from '../../../machines/discovery/authority.machine.ts';
+import type { Journal } from '../../../machines/discovery/authority/authority.machine.ts';
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { readCertificates } from '../../identity/certificate.ts';
 import { endOf } from '../../identity/certificate-path.ts';

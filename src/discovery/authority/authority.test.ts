@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Journal } from '../../../machines/discovery/authority.machine.ts';
+import type { Journal } from '../../../machines/discovery/authority/authority.machine.ts';
 import { readCertificate } from '../../identity/certificate.ts';
 import { type Issuer, issueIntermediate, issueRoot } from '../../identity/issue.ts';
 import { Authority, type AuthorityOptions } from './authority.ts';

@@ -1,5 +1,5 @@
 /** The effects of the chart `authority`, and what is made of their outcome: who signs, and which roots are trusted. */
-import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/authority.machine.ts';
+import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/authority/authority.machine.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/protocol.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';

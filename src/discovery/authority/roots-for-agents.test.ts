@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
-import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
+import { proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
 import { typeUrls } from '../../../test/ads-client.ts';
 import { askForCertificate, serverName } from '../../../test/harness/certificate-caller.ts';
 import { ControlPlane, sidecar } from '../../../test/harness/control-plane.ts';

@@ -5,7 +5,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
-import { proxyConfigType } from '../../../machines/discovery/ads-types.ts';
+import { proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import { oneWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';

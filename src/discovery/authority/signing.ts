@@ -6,7 +6,7 @@ import {
   authorityMachine,
   type Candidate,
   type Journal,
-} from '../../../machines/discovery/authority.machine.ts';
+} from '../../../machines/discovery/authority/authority.machine.ts';
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import type { Certificate } from '../../identity/certificate.ts';
 import { nameOf } from '../../identity/certificate-path.ts';

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { BundleAnswer } from '../../../machines/discovery/trust-bundle.machine.ts';
+import type { BundleAnswer } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
 import { readCertificate } from '../../identity/certificate.ts';
 import { issueLeaf, issueRoot } from '../../identity/issue.ts';
 import { pemOf } from '../../identity/pem.ts';

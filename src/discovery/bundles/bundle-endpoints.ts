@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BundleAnswer, TrustBundleInput } from '../../../machines/discovery/trust-bundle.machine.ts';
+import type { BundleAnswer, TrustBundleInput } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
 import type { Certificate } from '../../identity/certificate.ts';
 import { readSpiffeBundle } from '../../identity/spiffe-bundle.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';

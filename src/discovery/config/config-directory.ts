@@ -1,7 +1,7 @@
 /** A directory of YAML files as a source of configuration (spec/discovery.md §4.3). */
 import { lstatSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigReading } from '../../../machines/discovery/config/config-controller.machine.ts';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { compareText } from '../../model/config/config.ts';
 import { type ConfigFile, readingConfigFile } from '../../model/config/config-file.ts';

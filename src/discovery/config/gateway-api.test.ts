@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigReading } from '../../../machines/discovery/config/config-controller.machine.ts';
 import { document, service } from '../../../test/fixtures/given-objects.ts';
 import { MeshConfigs } from './mesh-configs.ts';
 

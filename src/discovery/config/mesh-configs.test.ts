@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigReading } from '../../../machines/discovery/config/config-controller.machine.ts';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
 import type { IngressSettings } from '../../model/translation/ingress.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';

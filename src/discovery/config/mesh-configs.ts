@@ -3,8 +3,8 @@
  * objects (spec/discovery.md §4.3, §4.4).
  */
 import { resolve } from 'node:path';
-import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
-import type { SourceSummary } from '../../../machines/discovery/config-source.machine.ts';
+import type { ConfigReading } from '../../../machines/discovery/config/config-controller.machine.ts';
+import type { SourceSummary } from '../../../machines/discovery/config/config-source.machine.ts';
 import type { ConfigChange, ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { Config } from '../../model/config/config.ts';
 import { effectIn } from '../../model/config/refused.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { SettingsReading } from '../../../machines/discovery/mesh-config.machine.ts';
+import type { SettingsReading } from '../../../machines/discovery/config/mesh-config.machine.ts';
 import { problemText } from '../../model/config/problem.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { SettingsFiles } from './settings-files.ts';

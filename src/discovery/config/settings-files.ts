@@ -1,7 +1,7 @@
 /** The files of mesh-wide settings: the mesh configuration and the networks (spec/discovery.md §3.1). */
 import { createHash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
-import type { SettingsReading } from '../../../machines/discovery/mesh-config.machine.ts';
+import type { SettingsReading } from '../../../machines/discovery/config/mesh-config.machine.ts';
 import type { SettingsName } from '../../../machines/discovery/protocol.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';

@@ -1,8 +1,8 @@
 /** Key sets of issuers that RequestAuthentications name by an address: fetched, kept, and put into the objects. */
 
 import { createHash } from 'node:crypto';
-import type { KeySource } from '../../../machines/discovery/jwks.machine.ts';
-import type { IssuerAnswer } from '../../../machines/discovery/key-set.machine.ts';
+import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
+import type { IssuerAnswer } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';

@@ -2,7 +2,7 @@
 
 import { create, toJson } from '@bufbuild/protobuf';
 import { type Any, AnySchema, anyPack, anyUnpack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { extensionType, secretType } from '../../../machines/discovery/ads-types.ts';
+import { extensionType, secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import {
   BootstrapConfigDumpSchema,
   ConfigDumpSchema,

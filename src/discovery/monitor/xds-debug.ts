@@ -4,7 +4,7 @@
  */
 
 import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
-import { extensionType } from '../../../machines/discovery/ads-types.ts';
+import { extensionType } from '../../../machines/discovery/ads/ads-types.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { ClientConfigSchema, ConfigStatus } from '../../gen/envoy/service/status/v3/csds_pb.ts';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';

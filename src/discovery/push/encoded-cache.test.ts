@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { secretType } from '../../../machines/discovery/ads-types.ts';
+import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { eventually } from '../../../test/harness/eventually.ts';

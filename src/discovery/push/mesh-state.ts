@@ -2,7 +2,7 @@
  * What the control plane knows at one moment: settings, objects, services, and the push context made of them. The
  * statecharts say when each of these moves on; they know them by version only.
  */
-import type { ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
+import type { ServicesReading } from '../../../machines/discovery/registry/service-registry.machine.ts';
 import { configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import { defaultFeatures, type Features } from '../../model/mesh/features.ts';

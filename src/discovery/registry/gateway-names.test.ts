@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
-import type { NameAnswer } from '../../../machines/discovery/gateway-name.machine.ts';
+import type { NameAnswer } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { answerOf, GatewayNames, resolveByDns } from './gateway-names.ts';
 import { gatewayNamesWithEffects } from './registry-effects.ts';
 

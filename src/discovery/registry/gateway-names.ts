@@ -1,6 +1,6 @@
 /** Host names of networks' gateways, and what they resolve to (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
 import { Resolver } from 'node:dns/promises';
-import type { NameAnswer } from '../../../machines/discovery/gateway-name.machine.ts';
+import type { NameAnswer } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
 export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<NameAnswer>;

@@ -1,12 +1,12 @@
 /** What registries are to their statecharts. */
 import { fromCallback, fromPromise } from 'xstate';
+import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import {
   type GatewayNameInput,
   gatewayNameMachine,
   type NameAnswer,
-} from '../../../machines/discovery/gateway-name.machine.ts';
-import { gatewayNamesMachine } from '../../../machines/discovery/gateway-names.machine.ts';
-import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
+} from '../../../machines/discovery/registry/gateway-name.machine.ts';
+import { gatewayNamesMachine } from '../../../machines/discovery/registry/gateway-names.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type GatewayNames, type ResolveName, resolveByDns } from './gateway-names.ts';
 import type { MeshRegistries } from './mesh-registries.ts';

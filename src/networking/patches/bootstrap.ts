@@ -4,7 +4,7 @@
  */
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
-import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads-types.ts';
+import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads/ads-types.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { patchValue } from '../../model/kinds/envoy-filter.value.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';

@@ -1,22 +1,24 @@
 /** The agent's machines with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
 import type { AnyActorRef } from 'xstate';
-import type { ClaimedIds } from '../../../machines/agent/adoption.ts';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import {
-  type BinaryCheck,
-  type BinaryCheckOrder,
-  binaryWatcherMachine,
-} from '../../../machines/agent/binary-watcher.machine.ts';
-import { certWatcherMachine } from '../../../machines/agent/cert-watcher.machine.ts';
-import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
+import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import {
   epochMachine,
   type Prepared,
   type PrepareOrder,
   type ProbeOrder,
   type StartOrder,
-} from '../../../machines/agent/epoch.machine.ts';
-import { predecessorMachine } from '../../../machines/agent/predecessor.machine.ts';
+} from '../../../machines/agent/envoy/epoch.machine.ts';
+import { restartMachine } from '../../../machines/agent/envoy/restart.machine.ts';
+import { shutdownMachine } from '../../../machines/agent/envoy/shutdown.machine.ts';
+import { supervisorMachine } from '../../../machines/agent/envoy/supervisor.machine.ts';
+import {
+  type BinaryCheck,
+  type BinaryCheckOrder,
+  binaryWatcherMachine,
+} from '../../../machines/agent/files/binary-watcher.machine.ts';
+import { certWatcherMachine } from '../../../machines/agent/files/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
 import type {
   AdminUse,
   EnvoyAsk,
@@ -26,11 +28,9 @@ import type {
   ProcessSignal,
   ReadinessAnswer,
 } from '../../../machines/agent/protocol.ts';
-import { restartMachine } from '../../../machines/agent/restart.machine.ts';
-import { shutdownMachine } from '../../../machines/agent/shutdown.machine.ts';
-import { statusMachine } from '../../../machines/agent/status.machine.ts';
+import { predecessorMachine } from '../../../machines/agent/replacement/predecessor.machine.ts';
+import { statusMachine } from '../../../machines/agent/status/status.machine.ts';
 import type { LinkOrder } from '../../../machines/agent/succession-protocol.ts';
-import { supervisorMachine } from '../../../machines/agent/supervisor.machine.ts';
 import {
   type Running,
   report,

@@ -1,6 +1,6 @@
 /** What an exploration keeps beside the actors, the host and the time: what was asked of the agent, and who waits for an answer. */
 import type { AnyActorRef } from 'xstate';
-import type { KeptKnowledge } from '../../../machines/agent/adoption.ts';
+import type { KeptKnowledge } from '../../../machines/agent/envoy/adoption.ts';
 import type { Violation } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { Bounds } from './exploration-bounds.ts';

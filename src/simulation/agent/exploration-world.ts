@@ -4,12 +4,16 @@
  * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
  */
 import type { AnyActorRef } from 'xstate';
-import { type Adoption, type ClaimedIds, type KeptKnowledge, knowledgeOf } from '../../../machines/agent/adoption.ts';
-
-import type { BinaryCheck } from '../../../machines/agent/binary-watcher.machine.ts';
-import type { PrepareOrder, ProbeOrder, StartOrder } from '../../../machines/agent/epoch.machine.ts';
+import {
+  type Adoption,
+  type ClaimedIds,
+  type KeptKnowledge,
+  knowledgeOf,
+} from '../../../machines/agent/envoy/adoption.ts';
+import type { PrepareOrder, ProbeOrder, StartOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
+import type { SupervisorContext } from '../../../machines/agent/envoy/supervisor-context.ts';
+import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import type { HttpOrder, ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
-import type { SupervisorContext } from '../../../machines/agent/supervisor-context.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';

@@ -1,9 +1,8 @@
 /** The statecharts of the push path with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
-import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
-import { type ExchangeStepper, stepOf } from '../../../machines/discovery/ads-exchange.ts';
-import type { StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
-import { gatewayNamesMachine } from '../../../machines/discovery/gateway-names.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
+import { type ExchangeStepper, stepOf } from '../../../machines/discovery/ads/ads-exchange.ts';
+import type { StreamOrder } from '../../../machines/discovery/ads/ads-protocol.ts';
 import type {
   ContextBuilt,
   ContextFailed,
@@ -14,14 +13,15 @@ import type {
   ServicesFailed,
   ServicesSynced,
 } from '../../../machines/discovery/protocol.ts';
-import { type PublishedContext, pushMachine } from '../../../machines/discovery/push.machine.ts';
-import { pushQueueMachine } from '../../../machines/discovery/push-queue.machine.ts';
-import { registryMachine } from '../../../machines/discovery/registry.machine.ts';
+import { type PublishedContext, pushMachine } from '../../../machines/discovery/push/push.machine.ts';
+import { pushQueueMachine } from '../../../machines/discovery/push/push-queue.machine.ts';
+import { gatewayNamesMachine } from '../../../machines/discovery/registry/gateway-names.machine.ts';
+import { registryMachine } from '../../../machines/discovery/registry/registry.machine.ts';
 import {
   type ServicesOrder,
   type ServicesReading,
   serviceRegistryMachine,
-} from '../../../machines/discovery/service-registry.machine.ts';
+} from '../../../machines/discovery/registry/service-registry.machine.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../debugger/explore/scripted-effect.ts';
 
 /** What a context is built for. */

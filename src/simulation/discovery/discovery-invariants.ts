@@ -2,8 +2,8 @@
  * What must never be on the push path. Each is checked from outside: against what went over the wire, what the source has
  * and what was ordered of the server, never against what a machine believes (but for what it says was acknowledged).
  */
-import type { StreamEnd } from '../../../machines/discovery/ads-protocol.ts';
-import { clusterType, endpointType } from '../../../machines/discovery/ads-types.ts';
+import type { StreamEnd } from '../../../machines/discovery/ads/ads-protocol.ts';
+import { clusterType, endpointType } from '../../../machines/discovery/ads/ads-types.ts';
 import type { ClientState } from './discovery-client.ts';
 import { type Contents, type MeshType, meshTypes } from './discovery-mesh.ts';
 import type { StreamState, WireResponse } from './discovery-stream.ts';

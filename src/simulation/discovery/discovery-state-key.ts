@@ -1,6 +1,6 @@
 /** Which states of the explored push path are the same: those with the same future. */
 import type { AnyActorRef } from 'xstate';
-import type { Line } from '../../../machines/discovery/push-line.ts';
+import type { Line } from '../../../machines/discovery/push/push-line.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { PushWorldState } from './discovery-state.ts';

@@ -3,9 +3,9 @@
  * records. A response is not made while `window` of earlier ones have not left for a client that does not read; and while one
  * waits, nothing is read from the client.
  */
-import { type Exchange, newExchange } from '../../../machines/discovery/ads-exchange.ts';
-import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/ads-protocol.ts';
-import { clusterType, endpointType, isByName } from '../../../machines/discovery/ads-types.ts';
+import { type Exchange, newExchange } from '../../../machines/discovery/ads/ads-exchange.ts';
+import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/ads/ads-protocol.ts';
+import { clusterType, endpointType, isByName } from '../../../machines/discovery/ads/ads-types.ts';
 import type { Contents, MeshType, Resources } from './discovery-mesh.ts';
 
 /** A response on the wire. */

@@ -1,7 +1,12 @@
 /** The streams of the simulated push path: their connections' charts, what goes over them in either direction, and who reads it. */
 import type { AnyActorRef } from 'xstate';
-import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/ads-exchange.ts';
-import type { AdsRequest, ResponseOrder, StreamEnd, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
+import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/ads/ads-exchange.ts';
+import type {
+  AdsRequest,
+  ResponseOrder,
+  StreamEnd,
+  StreamOrder,
+} from '../../../machines/discovery/ads/ads-protocol.ts';
 import { type Running, report } from '../../debugger/explore/scripted-effect.ts';
 import { OneAtATime } from '../../runtime/one-at-a-time.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';

@@ -1,7 +1,7 @@
 /** The server of the simulated push path: it brings one proxy after the other up to date, as the push queue orders. */
 import type { AnyActorRef } from 'xstate';
-import type { PushToClient } from '../../../machines/discovery/ads-protocol.ts';
-import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
+import type { PushToClient } from '../../../machines/discovery/ads/ads-protocol.ts';
+import { isSubscribed } from '../../../machines/discovery/ads/ads-watch.ts';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import { type MeshContext, typesToPush } from './discovery-mesh.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { SdsReport } from '../../../machines/agent/secrets-protocol.ts';
-import { secretType } from '../../../machines/discovery/ads-types.ts';
+import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { GrpcConnection, whenEnded } from '../../../src/agent/grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../../../src/agent/grpc/grpc-frames.ts';
 import { SecretServer } from '../../../src/agent/secrets/secret-server.ts';

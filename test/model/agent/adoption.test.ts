@@ -6,7 +6,7 @@ import {
   newcomerAmong,
   parentShutdownLeft,
   restartUnderWay,
-} from '../../../machines/agent/adoption.ts';
+} from '../../../machines/agent/envoy/adoption.ts';
 
 const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch => ({
   ...{ name: `epoch-${number}`, epoch: number, baseId: 7, digest: 'd', binary: 'first', orders: 0 },

@@ -1,7 +1,7 @@
 /** A watch of a certificate directory that fails, and a directory that goes and comes. */
 import { expect, test } from 'vitest';
 import { createActor, fromCallback, setup } from 'xstate';
-import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
+import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { VirtualClock } from '../../simulation/virtual-clock.ts';
 import { checkEveryWorld, epochsStarted } from './scenes.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type EpochRecord, nextEpoch, withPhase } from '../../../machines/agent/epoch-record.ts';
+import { type EpochRecord, nextEpoch, withPhase } from '../../../machines/agent/envoy/epoch-record.ts';
 
 const record = (name: string, phase: EpochRecord['phase']): EpochRecord => ({
   name,

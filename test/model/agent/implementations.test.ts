@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import { type AnyActorLogic, type AnyStateMachine, createActor, StateMachine } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { certWatcherMachine } from '../../../machines/agent/cert-watcher.machine.ts';
-import { directoryWatchMachine } from '../../../machines/agent/directory-watch.machine.ts';
-import { epochMachine } from '../../../machines/agent/epoch.machine.ts';
+import { epochMachine } from '../../../machines/agent/envoy/epoch.machine.ts';
+import { supervisorMachine } from '../../../machines/agent/envoy/supervisor.machine.ts';
+import { certWatcherMachine } from '../../../machines/agent/files/cert-watcher.machine.ts';
+import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
 import { defaultSettings } from '../../../machines/agent/settings.ts';
-import { statusMachine } from '../../../machines/agent/status.machine.ts';
-import { supervisorMachine } from '../../../machines/agent/supervisor.machine.ts';
+import { statusMachine } from '../../../machines/agent/status/status.machine.ts';
 
 const machines: AnyStateMachine[] = [
   agentMachine,

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { secretMachine } from '../../../machines/agent/secret.machine.ts';
-import { renewalAtMs, waitMs } from '../../../machines/agent/secret-pace.ts';
-import { secretsMachine } from '../../../machines/agent/secrets.machine.ts';
+import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
+import { renewalAtMs, waitMs } from '../../../machines/agent/secrets/secret-pace.ts';
+import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
 import { checkTrace } from '../../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../../src/runtime/package-root.ts';

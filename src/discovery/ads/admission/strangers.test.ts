@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished, vi } from 'vitest';
-import { clusterType, endpointType } from '../../../../machines/discovery/ads-types.ts';
+import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../../test/harness/eventually.ts';

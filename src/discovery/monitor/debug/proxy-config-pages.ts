@@ -1,7 +1,7 @@
 /** Pages about what one proxy was given, and why. */
 
 import { toJson } from '@bufbuild/protobuf';
-import { extensionType } from '../../../../machines/discovery/ads-types.ts';
+import { extensionType } from '../../../../machines/discovery/ads/ads-types.ts';
 import { type NameTable, NameTableSchema } from '../../../gen/istio/networking/nds/v1/nds_pb.ts';
 import type { Config } from '../../../model/config/config.ts';
 import type { WorkloadPolicies } from '../../../model/push-context/workload-policies.ts';

@@ -5,7 +5,7 @@ import {
   extensionType,
   listenerType,
   routeType,
-} from '../../../../machines/discovery/ads-types.ts';
+} from '../../../../machines/discovery/ads/ads-types.ts';
 import type { WatchView } from '../../ads/ads-observer.ts';
 
 export type SyncState = 'SYNCED' | 'STALE' | 'NOT_SENT' | 'ERROR';

@@ -2,7 +2,7 @@
 
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
-import { isAskedOnce, isWatchable } from '../../../../machines/discovery/ads-types.ts';
+import { isAskedOnce, isWatchable } from '../../../../machines/discovery/ads/ads-types.ts';
 import { pushedTypeOf } from '../../../model/proxy/types-to-push.ts';
 import { labelValue } from '../../../runtime/label-value.ts';
 import type { AdsObserver } from '../../ads/ads-observer.ts';

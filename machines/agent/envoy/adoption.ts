@@ -1,0 +1,77 @@
+/**
+ * What an agent leaves for the one after it: which Envoys it has started and what it thought of them. Killed, or giving way to a newer one, it
+ * leaves them running, and the next agent of the same container takes them over. Pure.
+ */
+
+import type { RestartDecided } from '../protocol.ts';
+import type { Desired, EpochRecord } from './epoch-record.ts';
+
+/** What of the supervisor's knowledge outlives it. All else is learned again: certificates are read, budgets begin anew. */
+export interface KeptKnowledge {
+  desired: Desired;
+  epochs: EpochRecord[];
+  recovery: 'none' | 'repair' | 'replace';
+  provenDigest: string;
+  provenBinary: string;
+  /** The start that is under way; absent between starts. */
+  restart?: Omit<RestartDecided, 'type'>;
+}
+
+/** An Envoy that another agent has started. */
+export interface AdoptedEpoch extends EpochRecord {
+  /** The bootstrap that it runs. */
+  configFile: string;
+  /** For how long it has been in its phase. */
+  elapsedMs: number;
+}
+
+/** What an agent begins with where another one was killed. */
+export interface Adoption extends Omit<KeptKnowledge, 'epochs' | 'desired'> {
+  desired: Desired;
+  epochs: AdoptedEpoch[];
+}
+
+/** The base ids of an agent. `adoption`: Envoys that an agent before this one has started, and that outlived it, under these. */
+export interface ClaimedIds {
+  baseIds: number[];
+  sweptFiles: string[];
+  adoption?: Adoption;
+}
+
+type Knowing = Omit<KeptKnowledge, 'restart'> & { restart: KeptKnowledge['restart'] | undefined };
+
+export const knowledgeOf = (context: Knowing): KeptKnowledge => {
+  const { desired, epochs, recovery, provenDigest, provenBinary, restart } = context;
+  return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
+};
+
+/** So much earlier than was thought may a parent have been told to leave: nobody watched its child become live. */
+export const longestUnwatchedMs = 4_000;
+
+/**
+ * How long an adopted epoch's parent-shutdown time is from now on: it runs since its child was live; and where the child may have become live
+ * while no agent looked, it may be over that much earlier.
+ */
+export function parentShutdownLeft(
+  adopted: AdoptedEpoch,
+  all: readonly AdoptedEpoch[],
+  parentShutdownMs: number,
+): number {
+  if (adopted.phase === 'leaving') return Math.max(0, parentShutdownMs - adopted.elapsedMs);
+  const child = all.find(({ phase, baseId }) => phase === 'starting' && baseId === adopted.baseId);
+  if (child === undefined || adopted.phase !== 'live') return parentShutdownMs;
+  return Math.max(0, parentShutdownMs - Math.min(longestUnwatchedMs, child.elapsedMs));
+}
+
+/** The one that is still on its way to live, or was given up on it: it is taken over when all others have been. */
+export const newcomerAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
+  adopted.find(({ phase }) => phase === 'starting');
+
+/** The record of an epoch, without what only its adoption needs. */
+export function recordOf({ configFile: _, elapsedMs: __, ...record }: AdoptedEpoch): EpochRecord {
+  return record;
+}
+
+/** A start that was under way, and goes on. Undefined also where it was told as over, and its Envoy was to be killed. */
+export const restartUnderWay = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
+  newcomerAmong(epochs)?.name === restart?.name ? restart : undefined;

@@ -1,0 +1,63 @@
+/** Why Envoy is started, what came of a start, and how a try that failed is put into words. */
+
+import type { EpochFailed, RestartOutcome, RestartReason } from '../protocol.ts';
+import { type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
+import { isNamed, type SupervisorContext, type SupervisorEvent } from './supervisor-context.ts';
+
+/** What started Envoy first stays the reason until one is live. */
+export function unlessFirst({ provenDigest, reason }: SupervisorContext, news: RestartReason): RestartReason {
+  return provenDigest === '' ? reason : news;
+}
+
+/** What a live epoch lacks is why there will be another one: it came while this one was being started. */
+export function reasonToGoOn({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
+  const live = epochs.find((e) => isNamed(event) && e.name === event.name);
+  if (live === undefined) return reason;
+  if (live.digest !== desired.digest) return 'configuration changed';
+  if (live.binary !== desired.binary) return 'Envoy replaced';
+  return live.orders === desired.orders ? reason : 'ordered';
+}
+
+export function reasonAfter(event: SupervisorEvent): RestartReason | undefined {
+  if (event.type !== 'epoch.failed') return undefined;
+  if (event.outOfMemory) return 'out of memory';
+  return event.code === 0 ? 'Envoy ended' : 'Envoy crashed';
+}
+
+/** What came of a start, from the event that ended the supervisor's waiting for it. */
+export function outcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: string): RestartOutcome {
+  switch (event.type) {
+    case 'epoch.live':
+      return 'live';
+    case 'epoch.exited':
+    case 'epoch.overdue':
+      return 'parent lost';
+    case 'epoch.failed':
+      if (event.name !== name) return 'parent lost';
+      if (event.refusedByParent) return 'refused by the parent';
+      return outcomeOfPreparing[event.during] ?? 'died';
+    case 'supervisor.stop':
+    case 'supervisor.stop-now':
+      return 'called off';
+    default:
+      if (servingOf(epochs) !== undefined) return 'not live in time';
+      // With nobody serving there is time; it ends for news, or with a parent that hangs.
+      return newestOf(epochs)?.epoch === 0 ? 'called off' : 'parent lost';
+  }
+}
+
+/** Nothing has died then: there was no process yet. */
+const outcomeOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
+  preparing: 'bootstrap refused',
+  'reading the certificates': 'certificates changed',
+  'writing the bootstrap': 'folder not writable',
+  'reaching the control plane': 'control plane unreachable',
+};
+
+export const lossOf = ({ name, baseId }: EpochRecord): string =>
+  `${name}: SIGKILL does not end it, so no other Envoy can have base id ${baseId}`;
+
+export function attemptOf(event: SupervisorEvent, { epochs }: SupervisorContext): string {
+  if (event.type === 'epoch.failed') return `${event.name}, ${event.during}: ${event.reason}`;
+  return `${newestOf(epochs)?.name}: its parent left first`;
+}

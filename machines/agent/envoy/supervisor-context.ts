@@ -1,0 +1,171 @@
+/** What the supervisor knows, and what follows from it: by this it decides. */
+
+import type {
+  BinaryChanged,
+  BinaryRejected,
+  ConfigChanged,
+  ConfigRejected,
+  EpochReport,
+  LogsReopen,
+  PhaseOrder,
+  RestartDecided,
+  RestartReason,
+  StartGranted,
+  SupervisorRestart,
+  SupervisorStart,
+  SupervisorStop,
+  SupervisorStopNow,
+} from '../protocol.ts';
+import type { AgentSettings } from '../settings.ts';
+import type { AdoptedEpoch, Adoption } from './adoption.ts';
+import {
+  type BaseIds,
+  baseIdOfNext,
+  type Desired,
+  type EpochRecord,
+  type Epochs,
+  isBlocked,
+  isOfUse,
+  newestOf,
+  servingOf,
+} from './epoch-record.ts';
+import type { RestartInput } from './restart.machine.ts';
+import type { ShutdownInput } from './shutdown.machine.ts';
+
+export interface SupervisorInput {
+  baseIds: BaseIds;
+  settings: AgentSettings;
+  /** What an agent that was killed has left running; absent: nothing. */
+  adoption?: Adoption;
+}
+
+export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
+  desired: Desired;
+  epochs: EpochRecord[];
+  /** Failures since the retry budget was last renewed. */
+  failures: number;
+  /** Why each of the last tries ended, oldest first: the report of an agent that gives up. */
+  attempts: string[];
+  /** What was done, or is to be done, about a parent that refuses its child; forgotten when a child is live. */
+  recovery: 'none' | 'repair' | 'replace';
+  /** What the last try came to; `none` as soon as it has been weighed. */
+  setback: Setback | 'none';
+  /** Why an Envoy is, or was last, to be started. The first start keeps its reason until one is live. */
+  reason: RestartReason;
+  /** The start that is under way; undefined between starts. */
+  restart: Omit<RestartDecided, 'type'> | undefined;
+  /** Envoys of an agent that was killed, which are not taken over yet; their records are among `epochs`, but for the newcomer's. */
+  adopted: AdoptedEpoch[];
+  /** Starts that were called off since an Envoy was live, because what was wanted had changed. */
+  calledOff: number;
+  /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
+  provenDigest: string;
+  /** The newest Envoy that served for a minute, or the one that the agent began with: what is gone back to. */
+  provenBinary: string;
+}
+
+/**
+ * `refused`: the parent refuses every child, and has not been repaired. `no room`: neither a child nor a replacement comes up
+ * beside the epoch that serves.
+ */
+export type Setback = 'failed' | 'refused' | 'no room';
+
+export interface SupervisorOutput {
+  /** Ended because it was told to, or with an Envoy that ended by itself where that is the policy. */
+  ordered: boolean;
+  /** What was tried and why each try ended; empty after an ordered end. */
+  attempts: string[];
+}
+
+export type SupervisorEvent =
+  | SupervisorStart
+  | SupervisorRestart
+  | SupervisorStop
+  | SupervisorStopNow
+  | LogsReopen
+  | ConfigChanged
+  | ConfigRejected
+  | BinaryChanged
+  | BinaryRejected
+  | StartGranted
+  | PhaseOrder
+  | EpochReport;
+
+/** An Envoy that has all that it waits for is live in a third of this (spec/envoy-hot-restart.md §1). */
+const firstOutdatedLimitMs = 5_000;
+
+/** The serving epoch takes no child: it refuses them, or it will not live long. */
+export const takesNoChild = ({ epochs, recovery }: SupervisorContext): boolean =>
+  recovery === 'replace' || servingOf(epochs)?.doomed === true;
+
+/** Hot restart from the serving epoch is impossible: also where somebody who cannot be killed has the names of its child. */
+export const mustBeReplaced = (context: SupervisorContext): boolean => {
+  const serving = servingOf(context.epochs);
+  return takesNoChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
+};
+
+export const baseIdLeft = (context: SupervisorContext): number | undefined =>
+  baseIdOfNext(context.epochs, context.baseIds, mustBeReplaced(context));
+
+const hasNewestConfiguration = ({ epochs, desired }: SupervisorContext): boolean => {
+  const newest = newestOf(epochs);
+  return newest?.digest === desired.digest && newest.orders === desired.orders;
+};
+
+/** What the newest epoch was started for is what is wanted now. */
+export const isCurrent = (context: SupervisorContext): boolean =>
+  hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
+
+/**
+ * What the next epoch is started from. A new Envoy is started beside one that serves: it has somebody to go back to then. Without
+ * hot restarts there is never anybody; and where none has ever been live, nobody knows of a better one.
+ */
+export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
+  servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;
+
+/** Another start would be for something newer, and nobody would miss this one. */
+export const isOutdated = (context: SupervisorContext): boolean => {
+  const newest = newestOf(context.epochs);
+  return newest?.epoch === 0 && !(hasNewestConfiguration(context) && newest.binary === binaryOfNext(context));
+};
+
+export const restartInputOf = (context: SupervisorContext): RestartInput => {
+  const { epochs, settings, calledOff } = context;
+  return {
+    beside: servingOf(epochs) !== undefined,
+    needsNobody: newestOf(epochs)?.epoch === 0,
+    isOutdated: isOutdated(context),
+    startLimitMs: settings.startLimitMs,
+    // Longer each time: where news never cease, an Envoy that is slow to start becomes live at last.
+    outdatedLimitMs: Math.min(settings.retry.maxDelayMs, firstOutdatedLimitMs * 2 ** calledOff),
+  };
+};
+
+export const leftOf = ({ epochs }: SupervisorContext): Pick<ShutdownInput, 'nothingToDrain' | 'baseId'> => ({
+  nothingToDrain: epochs.filter(isOfUse).every((e) => e.phase === 'starting'),
+  // A child that was killed when the drain began may not be gone yet.
+  baseId: (servingOf(epochs) ?? newestOf(epochs))?.baseId ?? 0,
+});
+
+export const shutdownInputOf = (context: SupervisorContext, now: boolean): ShutdownInput => {
+  const { exitOnZeroActiveConnections, terminationDrainMs, minimumDrainMs, stopLimitMs } = context.settings;
+  const waitsForRequests = exitOnZeroActiveConnections;
+  return { ...leftOf(context), now, waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs };
+};
+
+export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
+
+export const isOfNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
+  isNamed(event) && event.name === newestOf(epochs)?.name;
+
+/** It started beside an epoch that serves, and goes on serving. */
+export const isOfNewcomer = (event: SupervisorEvent, context: SupervisorContext): boolean =>
+  isOfNewest(event, context) && servingOf(context.epochs) !== undefined;
+
+export const isRefused = (event: SupervisorEvent, context: SupervisorContext): boolean =>
+  event.type === 'epoch.failed' && event.refusedByParent && isOfNewcomer(event, context);
+
+/** The epoch that Envoy will end because its child, of the same base id, serves. */
+export function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {
+  return epochs.find((e) => e.phase === 'leaving' && e.baseId === child?.baseId);
+}

@@ -1,0 +1,436 @@
+import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { promiseEffect, reasonOf } from '../../effect.ts';
+import { peer } from '../peers.ts';
+import type { RestartEnded, RestartFact, ServingReport } from '../protocol.ts';
+import { type AdoptedEpoch, newcomerAmong, parentShutdownLeft, recordOf } from './adoption.ts';
+import { type EpochInput, epochMachine } from './epoch.machine.ts';
+import { isBlocked, isOfUse, newestOf, nextEpoch, servingOf, without, withPhase } from './epoch-record.ts';
+import { type RestartOutput, restartMachine } from './restart.machine.ts';
+import { attemptOf, lossOf, outcomeOf, reasonAfter, reasonToGoOn, unlessFirst } from './restart-outcome.ts';
+import { shutdownMachine } from './shutdown.machine.ts';
+import { startLimiterMachine } from './start-limiter.machine.ts';
+import {
+  baseIdLeft,
+  binaryOfNext,
+  isCurrent,
+  isNamed,
+  isOfNewcomer,
+  isOfNewest,
+  isOutdated,
+  isRefused,
+  leftOf,
+  mustBeReplaced,
+  parentOf,
+  type Setback,
+  type SupervisorContext,
+  type SupervisorEvent,
+  type SupervisorInput,
+  type SupervisorOutput,
+  takesNoChild,
+} from './supervisor-context.ts';
+import { desiredAfter, isOnTrial, isProvenLost, provenWith, withdrawalAfter } from './wanted-binary.ts';
+
+/** What the supervisor is at, whatever its charts call it: for whoever shows it, and for tests. */
+export type SupervisorTag =
+  | 'not begun'
+  | 'adopting'
+  | 'settled'
+  | 'waiting for the parent'
+  | 'waiting for a start'
+  | 'repairing'
+  | 'restarting in full'
+  | 'draining'
+  | 'killing'
+  | 'backing off'
+  | 'given up'
+  | 'stopping';
+
+/** A doomed child has this long before its main thread blocks on its dead parent (spec/envoy-hot-restart.md fact 4). */
+const longestRecyclingDrainMs = 4_500;
+/** Blocked, its workers serve on for 10 s, then it aborts. It is killed before that. */
+const longestDoomedLingerMs = 8_500;
+const attemptsKept = 20;
+/** What an Envoy that runs is known by is read from a few files. */
+const adoptionLimitMs = 10_000;
+/** An adopted parent that has no more time than this left may leave at once. */
+const dueMs = 1_000;
+/** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
+const repairLimitMs = 20_000;
+
+/** It is not prepared, and not told to start: it runs. */
+function adoptedInput(adopted: AdoptedEpoch, { adopted: all, settings }: SupervisorContext): EpochInput {
+  const { name, epoch, baseId, binary, configFile, phase } = adopted;
+  const { parentGraceMs, healthyMs } = settings;
+  const parentShutdownMs = parentShutdownLeft(adopted, all, settings.parentShutdownMs);
+  const live = phase !== 'starting';
+  return {
+    ...{ name, epoch, baseId, binary, parentShutdownMs, parentGraceMs, healthyMs },
+    ...{ validate: false, certificates: null, adopted: { configFile, live } },
+  };
+}
+
+/** The words that the supervisor's chart is written in: its types, actors, delays, guards and actions. */
+export const supervisorSetup = setup({
+  types: {
+    context: {} as SupervisorContext,
+    input: {} as SupervisorInput,
+    output: {} as SupervisorOutput,
+    tags: {} as SupervisorTag,
+    events: {} as SupervisorEvent,
+  },
+  actors: {
+    epoch: epochMachine,
+    startLimiter: startLimiterMachine,
+    /** Clears the mark of an initializing epoch from shared memory while there is none. Rejects where that is not safe. */
+    repair: promiseEffect<void, { baseId: number }>('repair'),
+    restart: restartMachine,
+    shutdown: shutdownMachine,
+  },
+  delays: {
+    backoff: ({ context }) => {
+      const { firstDelayMs, maxDelayMs } = context.settings.retry;
+      return Math.min(maxDelayMs, firstDelayMs * 2 ** Math.max(0, context.failures - 1));
+    },
+    recyclingDrain: ({ context }) => Math.min(longestRecyclingDrainMs, context.settings.terminationDrainMs),
+    healthy: ({ context }) => context.settings.healthyMs,
+    repairLimit: repairLimitMs,
+    adoptionLimit: adoptionLimitMs,
+  },
+  guards: {
+    findsEnvoys: ({ context }) => context.adopted.length > 0,
+    allAreTakenOver: ({ context }) => context.adopted.every((epoch) => epoch === newcomerAmong(context.adopted)),
+    newcomerIsLeft: ({ context }) => newcomerAmong(context.adopted) !== undefined && context.restart !== undefined,
+    givenUpIsLeft: ({ context }) => newcomerAmong(context.adopted) !== undefined,
+    /** A parent that its child sent away ends with 0. */
+    diedInDisorder: ({ event }) => event.type === 'epoch.failed' && event.code !== 0,
+    isNews: ({ context, event }) =>
+      (event.type === 'config.changed' && event.digest !== context.desired.digest) ||
+      (event.type === 'binary.changed' && event.binary !== context.desired.binary),
+    converged: ({ context }) => {
+      const newest = newestOf(context.epochs);
+      return newest?.phase === 'live' && !newest.doomed && isCurrent(context);
+    },
+    parentStillLeaving: ({ context }) =>
+      newestOf(context.epochs)?.phase === 'live' && context.epochs.filter(isOfUse).length > 1,
+    someEpochServes: ({ context }) => servingOf(context.epochs) !== undefined,
+    noEpochLeft: ({ context }) => !context.epochs.some(isOfUse),
+    lastEpochLeaves: ({ context, event }) => isNamed(event) && !without(context.epochs, event).some(isOfUse),
+    ofNewest: ({ context, event }) => isOfNewest(event, context),
+    ofServing: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
+    ofParentOfServing: ({ context, event }) =>
+      isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
+    /** The start has not been told as over: the newcomer may still become live. */
+    isUnderWay: ({ context }) => context.restart !== undefined,
+    /** Of the newcomer, while it may still become live. */
+    ofAwaited: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
+    /** Likewise, and the epoch that it was to take over from is gone. */
+    ofAwaitedOrphan: ({ context, event }) => {
+      const { restart, epochs } = context;
+      const isChild = (newestOf(epochs)?.epoch ?? 0) > 0;
+      const isAlone = servingOf(epochs) === undefined && parentOf(epochs, newestOf(epochs)) === undefined;
+      return restart !== undefined && isOfNewest(event, context) && isChild && isAlone;
+    },
+    ofNewcomer: ({ context, event }) => isOfNewcomer(event, context),
+    /** The epoch that serves takes no child, and this was its replacement. No process to be had says nothing of base ids. */
+    leavesNoRoom: ({ context, event }) =>
+      isOfNewcomer(event, context) &&
+      takesNoChild(context) &&
+      event.type === 'epoch.failed' &&
+      event.during === 'initializing',
+    refusedByParent: ({ context, event }) => isRefused(event, context),
+    /** A repair was tried, and did not help. */
+    refusedAgain: ({ context, event }) => isRefused(event, context) && context.recovery !== 'none',
+    ofGivenUp: ({ context, event }) => context.restart === undefined && isOfNewest(event, context),
+    /** Of the parent of a newcomer that needs it: nobody serves. */
+    isLastHope: ({ context, event }) =>
+      context.restart !== undefined &&
+      servingOf(context.epochs) === undefined &&
+      isNamed(event) &&
+      parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
+    wasCalledOff: (_, { end }: RestartOutput) => end === 'called off',
+    /** Its parent drains, so a new child finds all that it needs, and until then connections are refused. */
+    leavesParentBehind: ({ context }) =>
+      context.settings.restartPolicy === 'retry' &&
+      context.failures === 0 &&
+      parentOf(context.epochs, servingOf(context.epochs)) !== undefined,
+    /** A new Envoy dies soon: there is one to go back to, at once. */
+    isOnTrial: ({ context }) => context.settings.restartPolicy === 'retry' && isOnTrial(context),
+    endsWithEnvoy: ({ context }) =>
+      context.setback === 'failed' &&
+      context.settings.restartPolicy === 'exit' &&
+      servingOf(context.epochs) === undefined,
+    /** With exit code 0, and it had served: who asked it to end wants no more of it. */
+    endedByItself: ({ context }) => context.reason === 'Envoy ended',
+    mustRestartInFull: ({ context }) => {
+      const serving = servingOf(context.epochs);
+      if (serving === undefined) return false;
+      const nothingElseHelps = takesNoChild(context) && baseIdLeft(context) === undefined;
+      return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, serving.baseId));
+    },
+    noBaseIdLeft: ({ context }) => baseIdLeft(context) === undefined,
+    hasNoRoomBeside: ({ context }) => context.setback === 'no room',
+    canBeRepaired: ({ context }) => context.setback === 'refused',
+    tryFailed: ({ context }) => context.setback === 'failed',
+    budgetExhausted: ({ context }) => context.setback === 'failed' && context.failures > context.settings.retry.budget,
+  },
+  actions: {
+    /** Those that have been live, the newest first, with what is left of their times. */
+    adoptEpochs: enqueueActions(({ context, enqueue }) => {
+      for (const adopted of context.adopted.toReversed()) {
+        if (adopted === newcomerAmong(context.adopted)) continue;
+        enqueue.spawnChild('epoch', { id: adopted.name, input: adoptedInput(adopted, context) });
+      }
+    }),
+    adoptNewcomer: enqueueActions(({ context, enqueue }) => {
+      const newcomer = newcomerAmong(context.adopted);
+      if (newcomer === undefined) return;
+      enqueue.spawnChild('epoch', { id: newcomer.name, input: adoptedInput(newcomer, context) });
+      enqueue.assign({ adopted: [], epochs: [...context.epochs, recordOf(newcomer)] });
+    }),
+    /** It is there. What it was told by the agent before, its chart is told once more. */
+    takeOver: enqueueActions(({ context, event, enqueue }) => {
+      const adopted = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
+      if (adopted === undefined) return;
+      const { name, phase, doomed, elapsedMs } = adopted;
+      const lingerMs = Math.max(0, context.settings.parentShutdownMs - elapsedMs);
+      if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede' });
+      // Its child tells it to leave at any moment, and may have done so already.
+      if (phase === 'leaving' && lingerMs <= dueMs) enqueue.sendTo(name, { type: 'epoch.dismiss' });
+      if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs, doomed });
+      if (phase === 'unkillable') enqueue.sendTo(name, { type: 'epoch.abort' });
+      enqueue.assign({ adopted: context.adopted.filter((epoch) => epoch !== adopted) });
+    }),
+    abortNewest: enqueueActions(({ context, enqueue }) => {
+      const newest = newestOf(context.epochs);
+      if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
+    }),
+    forgetAdopted: assign({
+      adopted: ({ context, event }) =>
+        context.adopted.filter((epoch) => !(isNamed(event) && epoch.name === event.name)),
+    }),
+    /** Once more: the agent that told of it first is no more. */
+    tellDecided: enqueueActions(({ context, enqueue }) => {
+      if (context.restart !== undefined) enqueue.sendParent({ type: 'restart.decided', ...context.restart });
+    }),
+    noteUnadopted: assign({
+      attempts: ({ context }) => [
+        ...context.attempts,
+        `${context.adopted.map(({ name }) => name).join(', ')}: not taken over in ${adoptionLimitMs} ms`,
+      ],
+    }),
+    tellAdopted: sendParent(({ context }) => ({
+      type: 'epochs.adopted',
+      names: [...context.epochs, ...context.adopted].map(({ name }) => name),
+    })),
+    desire: assign({
+      desired: ({ context, event }) => desiredAfter(event, context),
+      reason: ({ context, event }) =>
+        unlessFirst(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
+    }),
+    /** Where a new Envoy is why a try failed, or why nobody serves. */
+    withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
+      if (isProvenLost(event, context)) enqueue.assign({ provenBinary: context.desired.binary });
+      const withdrawal = withdrawalAfter(event, context);
+      if (withdrawal === undefined) return;
+      const { binary, instead, reason, hasRun } = withdrawal;
+      const { desired } = context;
+      const orders = hasRun ? desired.orders + 1 : desired.orders;
+      enqueue.assign({ desired: { ...desired, binary: instead, orders }, reason: 'Envoy put back' });
+      enqueue.sendParent({ type: 'binary.withdrawn', binary, reason });
+    }),
+    proveBinary: enqueueActions(({ context, enqueue }) => {
+      const { binary = context.provenBinary } = servingOf(context.epochs) ?? {};
+      if (binary === context.provenBinary) return;
+      enqueue.assign({ provenBinary: binary });
+      enqueue.sendParent({ type: 'binary.proven', binary });
+    }),
+    /** Effect: what no Envoy runs, and nobody would go back to, need not be kept. */
+    keepBinaries: ({ context: _ }) => {},
+    demandRestart: assign({
+      desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
+      reason: ({ context }) => unlessFirst(context, 'ordered'),
+    }),
+    noteEnd: assign({ reason: ({ context, event }) => reasonAfter(event) ?? context.reason }),
+    renewBudget: assign({ failures: 0, attempts: [] }),
+    /** The tries at something newer say nothing of the epoch that served meanwhile. */
+    forgiveTries: assign(({ context }) => {
+      const { digest, orders } = servingOf(context.epochs) ?? context.desired;
+      const isOlder = digest !== context.desired.digest || orders !== context.desired.orders;
+      return isOlder ? { failures: 0, attempts: [] } : {};
+    }),
+    countFailure: assign({
+      failures: ({ context }) => context.failures + 1,
+      attempts: ({ context, event }) => [...context.attempts, attemptOf(event, context)].slice(-attemptsKept),
+    }),
+    noteSetback: assign({ setback: (_, params: { setback: Setback }) => params.setback }),
+    forgetSetback: assign({ setback: 'none' }),
+    /** Too late is a failure. */
+    countAbort: assign(({ context, event }) => {
+      if (event.type !== 'child.abort') return {};
+      if (event.why === 'something newer is wanted') return { calledOff: context.calledOff + 1 };
+      if (event.why !== 'not live in time') return {};
+      const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
+      return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-attemptsKept) };
+    }),
+    /** Not the Envoy's fault, and said so. */
+    noteFault: assign({
+      attempts: ({ context }, params: { actor: string; error: unknown }) =>
+        [...context.attempts, `${params.actor} failed within the agent: ${reasonOf(params.error)}`].slice(
+          -attemptsKept,
+        ),
+    }),
+    /** Its base id takes no other Envoy until it is gone after all. */
+    giveUpProcess: assign({
+      epochs: ({ context, event }) =>
+        isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
+    }),
+    noteLostBaseIds: assign({
+      attempts: ({ context }) =>
+        [...context.attempts, ...context.epochs.filter((e) => !isOfUse(e)).map(lossOf)].slice(-attemptsKept),
+    }),
+    rememberRepair: assign({ recovery: 'repair' }),
+    giveUpHotRestart: assign({ recovery: 'replace' }),
+    doomServing: assign({
+      epochs: ({ context }) => context.epochs.map((e) => (e.phase === 'live' ? { ...e, doomed: true } : e)),
+      reason: 'parent died early',
+    }),
+    requestStart: sendTo('start-limiter', { type: 'start.request' }),
+    withdrawRequest: sendTo('start-limiter', { type: 'start.withdraw' }),
+    startEpoch: enqueueActions(({ context, enqueue }) => {
+      const { baseIds, settings, desired, epochs, failures, reason } = context;
+      const next = nextEpoch(epochs, baseIds, mustBeReplaced(context));
+      const serving = servingOf(epochs);
+      const attaches = serving?.baseId === next.baseId;
+      const binary = binaryOfNext(context);
+      enqueue.spawnChild('epoch', {
+        id: next.name,
+        input: {
+          ...next,
+          // A child that fails after it attached does harm to its parent (fact 1), so it is always checked first.
+          validate: attaches || desired.digest !== context.provenDigest,
+          binary,
+          // The one that serves would give way to an Envoy that may refuse what lies there now. One that has not long to live
+          // has no choice.
+          certificates: serving === undefined || serving.doomed ? null : desired.digest,
+          parentShutdownMs: settings.parentShutdownMs,
+          parentGraceMs: settings.parentGraceMs,
+          healthyMs: settings.healthyMs,
+        },
+      });
+      // Also the child of a parent that drains: its own child is dead, and nobody serves.
+      const how = next.epoch > 0 ? 'hot restart' : serving === undefined ? 'cold start' : 'replacement';
+      const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
+      enqueue.assign({
+        restart,
+        epochs: [...epochs, { ...next, ...desired, binary, phase: 'starting', doomed: false }],
+      });
+      enqueue.sendParent({ type: 'restart.decided', ...restart });
+    }),
+    reportRestart: enqueueActions(({ context, event, enqueue }) => {
+      if (context.restart === undefined) return;
+      const { attempt: _, ...restart } = context.restart;
+      const timeToLive = event.type === 'epoch.live' ? { timeToLiveMs: event.timeToLiveMs } : {};
+      const ended: RestartEnded = {
+        type: 'restart.ended',
+        ...restart,
+        outcome: outcomeOf(event, context, restart.name),
+        ...timeToLive,
+      };
+      enqueue.assign({ restart: undefined });
+      enqueue.sendParent(ended);
+    }),
+    markLive: assign({
+      recovery: 'none',
+      calledOff: 0,
+      epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
+      provenBinary: ({ context, event }) =>
+        provenWith(
+          context.epochs.find((e) => isNamed(event) && e.name === event.name),
+          context,
+        ),
+      provenDigest: ({ context, event }) =>
+        context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
+      reason: ({ context, event }) => reasonToGoOn(context, event),
+    }),
+    /** Also a parent that is leaving already: its time counts anew from this child, which starts in a dead one's place. */
+    supersedeOthers: enqueueActions(({ context, event, enqueue }) => {
+      const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
+      const other = context.epochs.find((e) => e.name !== child?.name && isOfUse(e) && e.phase !== 'retiring');
+      if (child === undefined || other === undefined) return;
+      if (other.baseId === child.baseId) {
+        enqueue.sendTo(other.name, { type: 'epoch.supersede' });
+        enqueue.assign({ epochs: withPhase(context.epochs, other, 'leaving') });
+        return;
+      }
+      const { parentShutdownMs } = context.settings;
+      const lingerMs = other.doomed ? Math.min(longestDoomedLingerMs, parentShutdownMs) : parentShutdownMs;
+      enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, doomed: other.doomed });
+      enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
+    }),
+    /** A finished child stays among the children until it is stopped; its name must be free for the same number again. */
+    forgetEpoch: enqueueActions(({ context, event, enqueue }) => {
+      if (!isNamed(event)) return;
+      enqueue.stopChild(event.name);
+      enqueue.assign({ epochs: without(context.epochs, event) });
+    }),
+    tellRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartFact['type'], 'wanted.changed'> }) => ({
+      type: fact,
+    })),
+    tellWhatIsWanted: sendTo(
+      'restart',
+      ({ context }): RestartFact => ({ type: 'wanted.changed', isOutdated: isOutdated(context) }),
+    ),
+    tellWhoIsLeft: sendTo('shutdown', ({ context }) => ({ type: 'epochs.changed' as const, ...leftOf(context) })),
+    hurry: sendTo('shutdown', { type: 'stop.now' }),
+    /** With a parent that hangs, if that is why: neither may live on without the other. */
+    abortChild: enqueueActions(({ context, event, enqueue }) => {
+      const newest = newestOf(context.epochs);
+      const withParent = event.type === 'child.abort' && event.why === 'its parent hangs';
+      const parent = withParent ? parentOf(context.epochs, newest) : undefined;
+      if (parent !== undefined) enqueue.sendTo(parent.name, { type: 'epoch.abort' });
+      if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
+    }),
+    lookOnceMore: enqueueActions(({ context, enqueue }) => {
+      const newest = newestOf(context.epochs);
+      if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.look' });
+    }),
+    abortOverdue: enqueueActions(({ event, enqueue }) => {
+      if (event.type === 'epoch.overdue') enqueue.sendTo(event.name, { type: 'epoch.abort' });
+    }),
+    drainServing: enqueueActions(({ context, enqueue }) => {
+      for (const { name, phase } of context.epochs) {
+        // A child that is not live is ended by SIGKILL only: on SIGTERM it takes its parent along (fact 3).
+        if (phase === 'starting') enqueue.sendTo(name, { type: 'epoch.abort' });
+        if (phase === 'live') enqueue.sendTo(name, { type: 'epoch.drain' });
+      }
+    }),
+    /** Children that are not live were aborted when the drain began. */
+    terminateAll: enqueueActions(({ context, enqueue }) => {
+      const living = context.epochs.filter((e) => isOfUse(e) && e.phase !== 'starting');
+      for (const { name, baseId } of living) {
+        // The newest of a base id takes its parent along; the parent gets no signal of its own (fact 6).
+        const isNewest = name === living.findLast((e) => e.baseId === baseId)?.name;
+        enqueue.sendTo(name, { type: isNewest ? 'epoch.terminate' : 'epoch.dismiss' });
+      }
+    }),
+    abortAll: enqueueActions(({ context, enqueue }) => {
+      for (const { name } of context.epochs) enqueue.sendTo(name, { type: 'epoch.abort' });
+    }),
+    reopenLogs: enqueueActions(({ context, enqueue }) => {
+      for (const { name } of context.epochs) enqueue.sendTo(name, { type: 'logs.reopen' });
+    }),
+    tellServing: sendTo(peer('status'), ({ context }): ServingReport => {
+      const { name = '', epoch = 0, baseId = 0 } = servingOf(context.epochs) ?? {};
+      return { type: 'serving.began', name, epoch, baseId };
+    }),
+    tellNotServing: sendTo(
+      peer('status'),
+      (_, params: { reason: string }): ServingReport => ({ type: 'serving.ended', reason: params.reason }),
+    ),
+    tellHandover: sendTo(
+      peer('status'),
+      ({ context }): ServingReport => ({ type: 'handover.began', name: newestOf(context.epochs)?.name ?? '' }),
+    ),
+    tellHandoverEnded: sendTo(peer('status'), (): ServingReport => ({ type: 'handover.ended' })),
+  },
+});

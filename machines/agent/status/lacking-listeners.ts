@@ -1,0 +1,58 @@
+/**
+ * Listeners that an Envoy was sent and does not have, because it refused them. What it lacks from its start on makes it not
+ * ready. Not so a listener that was refused later: what it has serves, and one mistake of many tenants takes no gateway out of
+ * service. Nor one that the Envoy before it did without, too. And where the application was said to have ports, an Envoy that was
+ * never seen to serve one of those.
+ */
+import type { EnvoyAnswered, RefusedListener } from '../protocol.ts';
+
+export interface KnownListeners {
+  /** From its start on. */
+  readonly lacking: readonly RefusedListener[];
+  /** All that the Envoy refuses now, and was found not to lack from its start. */
+  readonly tolerated: readonly string[];
+  /** Of the Envoy before it. */
+  readonly toleratedBefore: readonly string[];
+  /** That it was seen to serve one of the application's ports: once is enough, as its listeners come and go with its services. */
+  readonly servedApplication: boolean;
+}
+
+export const noListenersKnown: KnownListeners = {
+  lacking: [],
+  tolerated: [],
+  toleratedBefore: [],
+  servedApplication: false,
+};
+
+/** Another Envoy serves. What the one before had done without is not held against it. */
+export function ofSuccessor({ tolerated }: KnownListeners): KnownListeners {
+  return { ...noListenersKnown, toleratedBefore: tolerated };
+}
+
+/** After the first look at an Envoy that serves. */
+export function atFirstLook(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
+  const before = new Set(known.toleratedBefore);
+  return { ...known, ...divided(refused, ({ name }) => !before.has(name)) };
+}
+
+/** After any further one: what it did not lack then, it never lacks from its start. */
+export function atLaterLook(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
+  const lacked = new Set(known.lacking.map(({ name }) => name));
+  return { ...known, ...divided(refused, ({ name }) => lacked.has(name)) };
+}
+
+/** After any word of its own: a port that answers says nothing of the application. */
+export function atAnswer(known: KnownListeners, { by, live, unserved }: EnvoyAnswered): KnownListeners {
+  return by === 'admin' && live && unserved === '' ? { ...known, servedApplication: true } : known;
+}
+
+function divided(refused: readonly RefusedListener[], isLacked: (listener: RefusedListener) => boolean) {
+  const tolerated = refused.filter((listener) => !isLacked(listener)).map(({ name }) => name);
+  return { lacking: refused.filter(isLacked), tolerated };
+}
+
+/** For people: three of them, and how many more. */
+export function sayLacking(lacking: readonly RefusedListener[]): string {
+  const said = lacking.slice(0, 3).map(({ name, why }) => (why === '' ? name : `${name}: ${why}`));
+  return `${said.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;
+}

@@ -1,0 +1,221 @@
+import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { callbackEffect } from '../../effect.ts';
+import { peer } from '../peers.ts';
+import type { CertificateServed, TrustBundleReceived, TrustBundleServed } from '../secrets-protocol.ts';
+import { noLane } from '../timeline.ts';
+import type {
+  CertificateTell,
+  DownstreamOpened,
+  SocketFailed,
+  SocketListening,
+  StreamNews,
+  StreamSupersede,
+  TrustBundleRefused,
+  XdsFailed,
+  XdsListening,
+  XdsStart,
+} from '../xds-protocol.ts';
+import { type Failures, failedAgain, forgotten, noFailures } from './xds-pause.ts';
+import { xdsStreamMachine } from './xds-stream.machine.ts';
+
+export interface XdsProxyInput {
+  /** Path of the socket; empty: no proxy. */
+  socket: string;
+  /** Whether there are secrets of this workload, whose roots Envoy trusts. */
+  hasSecrets: boolean;
+}
+
+/** A stream of an Envoy. */
+interface KnownStream {
+  readonly stream: number;
+  readonly name: string;
+  readonly envoy: string;
+}
+
+interface XdsProxyContext extends XdsProxyInput {
+  /** In the order in which they were opened. */
+  streams: readonly KnownStream[];
+  /** Of the control plane, in a row. */
+  failures: Failures;
+  /** Serial number of the certificate that every Envoy has; empty: none is known of. */
+  certificate: string;
+  /** Streams that may be opened now without a pause. */
+  tokens: number;
+}
+
+/** Envoys of hot restarts and replacements live beside each other; more streams than that are nobody's in earnest. */
+const mostStreams = 8;
+/** Streams at once without a pause, then one each period: each of them is a connection that the control plane has to take. */
+const burst = 16;
+const refillMs = 500;
+
+const nameOf = (stream: number): string => `xds-stream-${stream}`;
+
+const proxySetup = setup({
+  types: {
+    context: {} as XdsProxyContext,
+    input: {} as XdsProxyInput,
+    events: {} as
+      | XdsStart
+      | TrustBundleServed
+      | CertificateServed
+      | SocketListening
+      | SocketFailed
+      | DownstreamOpened
+      | StreamNews,
+    children: {} as { server: 'server'; [stream: `xds-stream-${number}`]: 'stream' },
+  },
+  actors: {
+    /** The socket: tells of each stream that is opened. */
+    server: callbackEffect<{ type: never }, { socket: string }>('server'),
+    stream: xdsStreamMachine,
+  },
+  delays: { refill: refillMs },
+  guards: {
+    hasSecrets: ({ context }) => context.hasSecrets,
+    isOff: ({ context }) => context.socket === '',
+    hasToken: ({ context }) => context.tokens > 0,
+    oneMissing: ({ context }) => context.tokens + 1 >= burst,
+  },
+  actions: {
+    reportOff: sendParent({ type: 'xds.listening', socket: '' } satisfies XdsListening),
+    reportListening: sendParent(
+      (_, { socket }: { socket: string }): XdsListening => ({ type: 'xds.listening', socket }),
+    ),
+    reportFailed: sendParent((_, { reason }: { reason: string }): XdsFailed => ({ type: 'xds.failed', reason })),
+    /** The newest stream of an Envoy is the one that counts: Envoy has left the others, though they may not show it yet. */
+    supersede: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
+      const older = context.streams.filter((known) => known.envoy === envoy);
+      const others = context.streams.filter((known) => known.envoy !== envoy);
+      const surplus = others.slice(0, Math.max(0, context.streams.length + 1 - mostStreams - older.length));
+      for (const { name } of older) {
+        const reason = 'a newer stream of the same Envoy has taken its place';
+        enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
+      }
+      for (const { name } of surplus) {
+        const reason = `there are ${mostStreams} streams`;
+        enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
+      }
+    }),
+    open: enqueueActions(
+      ({ context, enqueue }, { stream, envoy, protocol, chance }: Omit<DownstreamOpened, 'type'>) => {
+        const { streams, failures, tokens, certificate } = context;
+        const name = nameOf(stream) as `xds-stream-${number}`;
+        const hurried = tokens === 0 && failures.count < hurriedFailures.count;
+        enqueue.spawnChild('stream', {
+          id: name,
+          input: {
+            ...{ stream, protocol, chance, certificate },
+            failures: hurried ? { ...failures, ...hurriedFailures } : failures,
+          },
+        });
+        enqueue.assign({
+          streams: [...streams, { stream, name, envoy }],
+          tokens: Math.max(0, tokens - 1),
+        });
+      },
+    ),
+    forget: enqueueActions(({ context, enqueue }, { stream }: { stream: number }) => {
+      enqueue.stopChild(nameOf(stream));
+      enqueue.assign({ streams: context.streams.filter((known) => known.stream !== stream) });
+    }),
+    noteFailure: assign({
+      failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
+        failedAgain(context.failures, params),
+    }),
+    forgetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
+    addToken: assign({ tokens: ({ context }) => context.tokens + 1 }),
+    tellBundle: sendTo(peer('secrets'), (_, params: TrustBundleReceived) => params),
+    refuseBundle: enqueueActions(({ context, enqueue }, { hash }: { hash: string }) => {
+      const reason = 'this agent serves no secrets: its Envoy trusts what its configuration names';
+      for (const { name } of context.streams) {
+        enqueue.sendTo(name as 'xds-stream-0', {
+          type: 'trust-bundle.refused',
+          hash,
+          reason,
+        } satisfies TrustBundleRefused);
+      }
+    }),
+    noteCertificate: assign({ certificate: (_, { serialNumber }: CertificateServed) => serialNumber }),
+    tellCertificate: enqueueActions(({ context, enqueue }, { serialNumber }: CertificateServed) => {
+      for (const { name } of context.streams) {
+        enqueue.sendTo(name as 'xds-stream-0', { type: 'certificate.tell', serialNumber } satisfies CertificateTell);
+      }
+    }),
+    passToStreams: enqueueActions(({ context, enqueue }, params: TrustBundleServed) => {
+      for (const { name } of context.streams) enqueue.sendTo(name as 'xds-stream-0', params);
+    }),
+  },
+});
+
+/** What a stream is made to wait for that is opened too soon after too many others. */
+const hurriedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
+
+/**
+ * The agent's xDS proxy (spec/agent.md §8): Envoy's way to the control plane. Each stream of an Envoy has an actor and a
+ * connection of its own, so that none waits for another. Of one Envoy only the newest stream lives on; a parent and its child of
+ * a hot restart are two Envoys, or each would end the other's stream for as long as the parent drains.
+ */
+export const xdsProxyMachine = proxySetup.createMachine({
+  id: 'xds-proxy',
+  description: "Envoy's way to the control plane.",
+  meta: { timeline: noLane },
+  context: ({ input }) => ({ ...input, streams: [], failures: noFailures, certificate: '', tokens: burst }),
+  initial: 'idle',
+  on: {
+    'xds.start': {},
+    'trust-bundle.served': {},
+    'certificate.served': { actions: { type: 'noteCertificate', params: ({ event }) => event } },
+  },
+  states: {
+    idle: {
+      meta: { waitsFor: 'xds.start, which the agent sends when the status port is open' },
+      on: { 'xds.start': [{ guard: 'isOff', target: 'off', actions: 'reportOff' }, { target: 'open' }] },
+    },
+    off: { meta: { waitsFor: 'nothing' }, description: 'No proxy is wanted: the bootstrap is the user’s own.' },
+    open: {
+      meta: { waitsFor: 'streams of Envoys: this is the work' },
+      description: 'The socket takes streams, or is about to.',
+      invoke: { id: 'server', src: 'server', input: ({ context: { socket } }) => ({ socket }) },
+      on: {
+        'socket.listening': { actions: { type: 'reportListening', params: ({ event }) => event } },
+        'socket.failed': { actions: { type: 'reportFailed', params: ({ event }) => event } },
+        'stream.ended': { actions: { type: 'forget', params: ({ event }) => event } },
+        'upstream.failed': { actions: { type: 'noteFailure', params: ({ event }) => event } },
+        'upstream.served': { actions: 'forgetFailures' },
+        'trust-bundle.received': [
+          { guard: 'hasSecrets', actions: { type: 'tellBundle', params: ({ event }) => event } },
+          { actions: { type: 'refuseBundle', params: ({ event }) => event } },
+        ],
+        'trust-bundle.served': { actions: { type: 'passToStreams', params: ({ event }) => event } },
+        'certificate.served': {
+          actions: [
+            { type: 'noteCertificate', params: ({ event }) => event },
+            { type: 'tellCertificate', params: ({ event }) => event },
+          ],
+        },
+        'downstream.opened': {
+          target: '.refilling',
+          reenter: false,
+          actions: [
+            { type: 'supersede', params: ({ event }) => event },
+            { type: 'open', params: ({ event }) => event },
+          ],
+        },
+      },
+      initial: 'full',
+      states: {
+        full: { description: 'No stream was opened lately.' },
+        refilling: {
+          description: 'One more stream may be opened without a pause each half second.',
+          after: {
+            refill: [
+              { guard: 'oneMissing', target: 'full', actions: 'addToken' },
+              { target: 'refilling', reenter: true, actions: 'addToken' },
+            ],
+          },
+        },
+      },
+    },
+  },
+});

@@ -1,0 +1,199 @@
+import { assign, sendParent, setup } from 'xstate';
+import { promiseEffect, reasonOf } from '../../effect.ts';
+import type { TrustBundleFailed, TrustBundleFetched } from '../protocol.ts';
+import { noLane } from '../timeline.ts';
+
+export interface TrustBundleInput {
+  /** Which endpoint: its address, without what would be secret in it. */
+  endpoint: string;
+  /** Whose workloads its roots are to sign for. */
+  trustDomains: string[];
+}
+
+interface TrustBundleContext extends TrustBundleInput {
+  /** Of the bundle in force; empty while there is none. */
+  version: string;
+  /** Its number; null: the publisher does not count. */
+  sequence: number | null;
+  /** How often the publisher would be asked. */
+  refreshMs: number | null;
+  /** Questions without a bundle of use since the last one. */
+  failures: number;
+}
+
+/** What an endpoint answered, or what was kept of it: a bundle, with a hash of its roots as its version, or nothing of use. */
+export type BundleAnswer =
+  | { outcome: 'fetched'; version: string; sequence: number | null; refreshMs: number | null }
+  | { outcome: 'failed'; reason: string };
+
+/** What a publisher that says nothing is asked by (spiffe/spiffe standards/SPIFFE_Federation.md §4.1). */
+const usualRefreshMs = 300_000;
+/** Whatever it says: a root that was taken back goes within the hour, and nobody is asked all the time. */
+const shortestRefreshMs = 30_000;
+const longestRefreshMs = 3_600_000;
+/** As long as there is none. */
+const shortestRestMs = 5_000;
+
+/**
+ * Keeps the roots of one bundle endpoint up to date. The last good bundle stays in force however long the endpoint fails: its roots
+ * end by themselves. Who has a bundle asks again when it is time, not before (SPIFFE_Federation.md §6.2); who has none cannot wait
+ * as long.
+ */
+export const trustBundleMachine = setup({
+  types: {
+    context: {} as TrustBundleContext,
+    input: {} as TrustBundleInput,
+    children: {} as { recalling: 'recallBundle'; fetching: 'fetchBundle' },
+  },
+  actors: {
+    /** What was in force before this program started; it is checked as if it had come just now. */
+    recallBundle: promiseEffect<BundleAnswer, TrustBundleInput>('recallBundle'),
+    /** Asks the endpoint, within limits of time and size. */
+    fetchBundle: promiseEffect<BundleAnswer, TrustBundleInput>('fetchBundle'),
+  },
+  delays: {
+    refreshInterval: ({ context }) => refreshOf(context),
+    rest: ({ context }) => restOf(context),
+  },
+  guards: {
+    isFetched: (_, params: BundleAnswer) => params.outcome === 'fetched',
+    isOlder: ({ context: { sequence } }, params: BundleAnswer) =>
+      params.outcome === 'fetched' && sequence !== null && params.sequence !== null && params.sequence < sequence,
+    isNew: ({ context }, params: BundleAnswer) => params.outcome === 'fetched' && params.version !== context.version,
+  },
+  actions: {
+    remember: assign((_, params: BundleAnswer) => {
+      if (params.outcome === 'failed') return {};
+      const { version, sequence, refreshMs } = params;
+      return { version, sequence, refreshMs, failures: 0 };
+    }),
+    countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
+    /** Effect: the roots of this version are in force from now on, and kept for the next start. */
+    adopt: (_, _params: { version: string }) => {},
+    reportFetched: sendParent(
+      ({ context }): TrustBundleFetched => ({
+        type: 'trust-bundle.fetched',
+        endpoint: context.endpoint,
+        version: context.version,
+      }),
+    ),
+    reportFailed: sendParent(
+      ({ context }, params: { reason: string }): TrustBundleFailed => ({
+        type: 'trust-bundle.failed',
+        endpoint: context.endpoint,
+        version: context.version,
+        reason: params.reason,
+      }),
+    ),
+  },
+}).createMachine({
+  id: 'trust-bundle',
+  description: 'The roots that one bundle endpoint serves.',
+  meta: { timeline: noLane },
+  context: ({ input }) => ({ ...input, version: '', sequence: null, refreshMs: null, failures: 0 }),
+  initial: 'recalling',
+  states: {
+    recalling: {
+      description:
+        'What was fetched before a restart counts until the endpoint answers: nobody is cut off by a restart.',
+      meta: { waitsFor: 'the reading of one file' },
+      invoke: {
+        id: 'recalling',
+        src: 'recallBundle',
+        input: ({ context: { endpoint, trustDomains } }) => ({ endpoint, trustDomains }),
+        onDone: [
+          {
+            guard: { type: 'isFetched', params: ({ event }) => event.output },
+            target: 'fetching',
+            actions: [
+              { type: 'remember', params: ({ event }) => event.output },
+              { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+              'reportFetched',
+            ],
+          },
+          { target: 'fetching', description: 'Nothing was kept, or nothing of use.' },
+        ],
+        onError: 'fetching',
+      },
+    },
+    fetching: {
+      description: 'The endpoint is asked. What was fetched before is in force.',
+      meta: { waitsFor: 'the answer of the endpoint, which has a limit' },
+      invoke: {
+        id: 'fetching',
+        src: 'fetchBundle',
+        input: ({ context: { endpoint, trustDomains } }) => ({ endpoint, trustDomains }),
+        onDone: [
+          {
+            description: 'A replica that is behind, or somebody who plays an old answer again.',
+            guard: { type: 'isOlder', params: ({ event }) => event.output },
+            target: 'resting',
+            actions: [
+              'countFailure',
+              { type: 'reportFailed', params: ({ context, event }) => ({ reason: olderThan(context, event.output) }) },
+            ],
+          },
+          {
+            guard: { type: 'isNew', params: ({ event }) => event.output },
+            target: 'up to date',
+            actions: [
+              { type: 'remember', params: ({ event }) => event.output },
+              { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+              'reportFetched',
+            ],
+          },
+          {
+            description: 'The same roots: nobody need know.',
+            guard: { type: 'isFetched', params: ({ event }) => event.output },
+            target: 'up to date',
+            actions: { type: 'remember', params: ({ event }) => event.output },
+          },
+          {
+            target: 'resting',
+            actions: [
+              'countFailure',
+              { type: 'reportFailed', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
+            ],
+          },
+        ],
+        onError: {
+          target: 'resting',
+          actions: [
+            'countFailure',
+            { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+          ],
+        },
+      },
+    },
+    'up to date': {
+      description: 'The endpoint answered a short while ago.',
+      after: { refreshInterval: 'fetching' },
+    },
+    resting: {
+      description:
+        'The endpoint had nothing of use. It is asked again when it would have been anyway, or sooner while there is no bundle.',
+      after: { rest: 'fetching' },
+    },
+  },
+});
+
+function refreshOf({ refreshMs }: TrustBundleContext): number {
+  return Math.min(Math.max(refreshMs ?? usualRefreshMs, shortestRefreshMs), longestRefreshMs);
+}
+
+function restOf(context: TrustBundleContext): number {
+  const usual = refreshOf(context);
+  return context.version === '' ? Math.min(shortestRestMs * 2 ** (context.failures - 1), usual) : usual;
+}
+
+function versionOf(answer: BundleAnswer): string {
+  return answer.outcome === 'fetched' ? answer.version : '';
+}
+
+function reasonIn(answer: BundleAnswer): string {
+  return answer.outcome === 'failed' ? answer.reason : '';
+}
+
+function olderThan({ sequence }: TrustBundleContext, answer: BundleAnswer): string {
+  return `the bundle is older than the one in force: spiffe_sequence ${answer.outcome === 'fetched' ? answer.sequence : ''} after ${sequence}`;
+}

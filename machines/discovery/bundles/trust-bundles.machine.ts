@@ -1,0 +1,96 @@
+import { enqueueActions, setup } from 'xstate';
+import { promiseEffect } from '../../effect.ts';
+import type { BundlesLoad, MeshChanged, TrustBundleFailed, TrustBundleFetched } from '../protocol.ts';
+import { trustBundlesTimeline } from '../timeline.ts';
+import { type TrustBundleInput, trustBundleMachine } from './trust-bundle.machine.ts';
+
+/** An endpoint that is being asked. */
+interface FollowedEndpoint extends TrustBundleInput {
+  /** Of its actor. */
+  name: string;
+}
+
+interface TrustBundlesContext {
+  endpoints: FollowedEndpoint[];
+  /** How many actors there were, for the name of the next. */
+  started: number;
+}
+
+/**
+ * Has the roots that the mesh configuration names by an address (`caCertificates[].spiffeBundleUrl`). Nobody waits for them: as long as
+ * there are none, what they would sign is not believed. Endpoints come and go with the mesh configuration.
+ */
+export const trustBundlesMachine = setup({
+  types: {
+    context: {} as TrustBundlesContext,
+    events: {} as BundlesLoad | MeshChanged | TrustBundleFetched | TrustBundleFailed,
+    children: {} as { endpoints: 'findEndpoints' } & Record<`trust-bundle-${number}`, 'trustBundle'>,
+  },
+  actors: {
+    /** Says which endpoints the mesh configuration in force names; what was fetched from others is forgotten. */
+    findEndpoints: promiseEffect<TrustBundleInput[], undefined>('findEndpoints'),
+    trustBundle: trustBundleMachine,
+  },
+  actions: {
+    /** Endpoints that came get an actor each; the actors of those that went are stopped. */
+    follow: enqueueActions(({ context, enqueue }, { found }: { found: TrustBundleInput[] }) => {
+      let { started } = context;
+      const known = new Map(context.endpoints.map((one) => [idOf(one), one]));
+      const endpoints = found.map((one): FollowedEndpoint => {
+        const before = known.get(idOf(one));
+        if (before !== undefined) return before;
+        const name = `trust-bundle-${++started}` as const;
+        enqueue.spawnChild('trustBundle', { id: name, input: one });
+        return { ...one, name };
+      });
+      const names = new Set(endpoints.map(({ name }) => name));
+      for (const { name } of context.endpoints) if (!names.has(name)) enqueue.stopChild(name);
+      enqueue.assign({ endpoints, started });
+    }),
+    /** Effect: agents are told the roots that are trusted now, and clients judged by them. */
+    publishRoots: (_, _params: { endpoint: string }) => {},
+  },
+}).createMachine({
+  id: 'trust-bundles',
+  description: 'Roots that the mesh configuration names by an address.',
+  meta: { timeline: trustBundlesTimeline },
+  context: { endpoints: [], started: 0 },
+  initial: 'idle',
+  on: {
+    'trust-bundle.fetched': {
+      actions: { type: 'publishRoots', params: ({ event }) => ({ endpoint: event.endpoint }) },
+    },
+    'trust-bundle.failed': { description: 'For the record: what was fetched before stays in force.' },
+    'bundles.load': { description: 'They are being fetched already.' },
+  },
+  states: {
+    idle: {
+      description: 'Not asked for yet: there is no mesh configuration, or no authority beside which they would count.',
+      meta: { waitsFor: 'bundles.load, which the start sends' },
+      on: { 'bundles.load': 'looking', 'mesh.changed': { description: 'The first look sees it.' } },
+    },
+    looking: {
+      meta: { waitsFor: 'a look at the mesh configuration in force' },
+      invoke: {
+        id: 'endpoints',
+        src: 'findEndpoints',
+        onDone: {
+          target: 'following',
+          actions: { type: 'follow', params: ({ event }) => ({ found: event.output }) },
+        },
+        onError: { target: 'following', description: 'A fault of ours. The next change brings another look.' },
+      },
+      on: { 'mesh.changed': { description: 'It is looked at again.', target: 'looking', reenter: true } },
+    },
+    following: {
+      description: 'Each endpoint has its actor.',
+      meta: { waitsFor: 'a change of the mesh configuration, or of what an endpoint serves: this is the work' },
+      on: { 'mesh.changed': { description: 'It may name other endpoints.', target: 'looking' } },
+    },
+  },
+});
+
+/** Roots count for trust domains: for others they are fetched, and checked, anew. */
+function idOf({ endpoint, trustDomains }: TrustBundleInput): string {
+  return `${endpoint} ${trustDomains.join(' ')}`;
+}

@@ -1,0 +1,428 @@
+import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { callbackEffect, promiseEffect, reasonOf } from '../../effect.ts';
+import { peer } from '../peers.ts';
+import type {
+  ConfigChange,
+  ConfigProblem,
+  ConfigRecovered,
+  ConfigRejected,
+  ConfigsAwaited,
+  ConfigsChanged,
+  ConfigsFailed,
+  ConfigsLoad,
+  ConfigsSynced,
+  MeshChanged,
+  PushRequest,
+  SourceFailed,
+  SourceMissing,
+  SourceRead,
+  SourcesAwaited,
+  SourcesList,
+  SourcesListed,
+  SourcesRefused,
+} from '../protocol.ts';
+import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { configControllerTimeline } from '../timeline.ts';
+import { configSourceMachine } from './config-source.machine.ts';
+
+export interface ConfigControllerInput {
+  /** After so long without another event in a source what happened there is read. */
+  quietMs: number;
+  /** From the first event of a batch in a source to its reading, at the most (spec/discovery.md §4.3: 20 ms). */
+  coalesceMs: number;
+}
+
+/** One that there is. */
+interface KnownSource {
+  /** Its address. */
+  source: string;
+  /** Of its actor. */
+  name: string;
+  /** All that it has was read once. */
+  read: boolean;
+  /** It is still asked for; else it counts, after the others, until all that came have been read. */
+  listed: boolean;
+}
+
+interface ConfigControllerContext extends ConfigControllerInput {
+  /** The first that has an object counts. None: nothing is configured. */
+  sources: KnownSource[];
+  /** How many actors there were, for the name of the next. */
+  started: number;
+  /** Version of the objects in force; empty until there are any. */
+  version: string;
+  /** A source was read, or they are others, since the objects of all were last put together. */
+  outdated: boolean;
+  /** Attempts to put them together that failed since the last one that did not. */
+  failures: number;
+}
+
+/** What all sources together have come to. The objects themselves are in the store of the effect's side. */
+export type ConfigReading =
+  | {
+      outcome: 'read';
+      version: string;
+      /** Objects in force, the last good ones of rejected ones included. */
+      objects: number;
+      /** Since the last time, by key. */
+      changes: ConfigChange[];
+      /** Those that were not there the last time. */
+      problems: ConfigProblem[];
+      /** How many there are in all. */
+      problemCount: number;
+      /** Places whose problems are gone. */
+      recovered: string[];
+    }
+  | { outcome: 'missing'; problems: ConfigProblem[] };
+
+/** Kinds that services and endpoints are made from: the registry says what a change of theirs means (§4.2, §5.4). */
+const serviceKinds = [
+  ...['ServiceEntry', 'WorkloadEntry'],
+  ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
+];
+
+/** Kinds that name keys by their address: they go to the proxies when the keys are there. */
+const keyKinds = ['RequestAuthentication'];
+
+/**
+ * Keeps the objects of all sources of configuration in force and tells who is concerned by a change. Each source is an actor
+ * of its own; here what they have is put together, the first source that has an object before the others. A bad object
+ * leaves the last good one in force; a source that is gone leaves everything in force until it is listed no more.
+ *
+ * Sources come and go while the program runs, with the mesh configuration. One that came counts when it has been read; those
+ * that went count until all that came have been read. So one that hangs, or is not there, holds up nobody else, and there is no
+ * moment with less in force than before or after.
+ */
+export const configControllerMachine = setup({
+  types: {
+    context: {} as ConfigControllerContext,
+    input: {} as ConfigControllerInput,
+    events: {} as
+      | ConfigsLoad
+      | MeshChanged
+      | SourcesListed
+      | SourcesRefused
+      | SourceRead
+      | SourceMissing
+      | SourceFailed,
+    children: {} as { sources: 'listSources'; joining: 'joinSources' } & Record<
+      `config-source-${number}`,
+      'configSource'
+    >,
+  },
+  actors: {
+    configSource: configSourceMachine,
+    /** Says, when it is asked, which sources the flags and the mesh configuration of the moment name. */
+    listSources: callbackEffect<SourcesList, undefined>('listSources'),
+    /** Brings the store up to what `sources` have read, and no others; of those that are not `known`, nothing is left. */
+    joinSources: promiseEffect<ConfigReading, { sources: string[]; known: string[] }>('joinSources'),
+  },
+  delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
+  guards: {
+    leavesNoSource: ({ context }, { sources }: { sources: string[] }) =>
+      sources.length === 0 && context.sources.length > 0,
+    allAreRead: ({ context }) => unreadOf(context).length === 0,
+    somethingWasRead: ({ context }) => context.outdated,
+  },
+  actions: {
+    askForSources: sendTo('sources', { type: 'sources.list' } satisfies SourcesList),
+    /** Sources that came get an actor each. What nobody needs any more is stopped. */
+    follow: enqueueActions(({ context, enqueue }, params: { sources: string[] }) => {
+      let { started } = context;
+      const asked = params.sources.map((source): KnownSource => {
+        const known = context.sources.find((one) => one.source === source);
+        if (known !== undefined) return { ...known, listed: true };
+        const name = `config-source-${++started}` as const;
+        const { quietMs, coalesceMs } = context;
+        enqueue.spawnChild('configSource', { id: name, input: { source, quietMs, coalesceMs } });
+        return { source, name, read: false, listed: true };
+      });
+      const left = context.sources.filter(({ source, read }) => read && !params.sources.includes(source));
+      const sources = needed([...asked, ...left.map((one) => ({ ...one, listed: false }))]);
+      for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
+      enqueue.assign({ sources, started, outdated: true });
+    }),
+    noteRead: enqueueActions(({ context, enqueue }, { source }: { source: string }) => {
+      const sources = needed(context.sources.map((one) => (one.source === source ? { ...one, read: true } : one)));
+      for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
+      enqueue.assign({ sources, outdated: true });
+    }),
+    /** What is wrong with it is said when all are put together. */
+    noteMissing: assign({ outdated: true }),
+    takeReadings: assign({ outdated: false }),
+    /** `/ready` says what is missing. */
+    reportAwaited: enqueueActions(({ context, enqueue }) => {
+      const sources = unreadOf(context);
+      if (sources.length > 0) {
+        enqueue.sendParent({ type: 'configs.awaited', sources } satisfies ConfigsAwaited);
+      }
+    }),
+    /** What is in force stays in force meanwhile; a person should know why what they named does not count yet. */
+    reportPending: enqueueActions(({ context, enqueue }) => {
+      const sources = unreadOf(context);
+      if (sources.length > 0) {
+        enqueue.sendParent({ type: 'sources.awaited', sources } satisfies SourcesAwaited);
+      }
+    }),
+    rememberVersion: assign({
+      version: ({ context }, params: { reading: ConfigReading }) =>
+        params.reading.outcome === 'read' ? params.reading.version : context.version,
+    }),
+    reportSynced: sendParent(
+      (_, { reading }: { reading: ConfigReading }): ConfigsSynced =>
+        reading.outcome === 'read'
+          ? {
+              type: 'configs.synced',
+              version: reading.version,
+              objects: reading.objects,
+              problems: reading.problemCount,
+            }
+          : { type: 'configs.synced', version: '', objects: 0, problems: reading.problems.length },
+    ),
+    reportFailed: sendParent(
+      (_, { reason }: { reason: string }): ConfigsFailed => ({ type: 'configs.failed', reason }),
+    ),
+    reportProblems: enqueueActions(({ enqueue }, { reading }: { reading: ConfigReading }) => {
+      if (reading.problems.length > 0) {
+        enqueue.sendParent({ type: 'config.rejected', problems: reading.problems } satisfies ConfigRejected);
+      }
+      if (reading.outcome === 'read' && reading.recovered.length > 0) {
+        enqueue.sendParent({ type: 'config.recovered', places: reading.recovered } satisfies ConfigRecovered);
+      }
+    }),
+    reportBroken: sendParent(
+      (_, { source, reason }: { source: string; reason: string }): ConfigRejected => ({
+        type: 'config.rejected',
+        problems: [{ severity: 'error', place: { source }, object: '', field: '', message: reason }],
+      }),
+    ),
+    reportNoSource: sendParent(
+      (): ConfigRejected => ({
+        type: 'config.rejected',
+        problems: [aboutList('no source is named any more; those that were named stay in force until the next start')],
+      }),
+    ),
+    reportRefused: sendParent(
+      (_, { reason }: { reason: string }): ConfigRejected => ({
+        type: 'config.rejected',
+        problems: [aboutList(reason)],
+      }),
+    ),
+    /** Services first: the registry's request for a push then joins the one that is asked for here. */
+    announceChanges: enqueueActions(({ context, enqueue }, params: { reading: ConfigReading }) => {
+      const changes = params.reading.outcome === 'read' ? params.reading.changes : [];
+      const forServices = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
+      const forKeys = changes.filter(({ key }) => keyKinds.includes(kindOf(key)));
+      const forProxies = changes.filter(({ key }) => ![...serviceKinds, ...keyKinds].includes(kindOf(key)));
+      if (forServices.length > 0) {
+        enqueue.sendTo(peer('service-registry'), {
+          type: 'configs.changed',
+          version: context.version,
+          changes: forServices,
+        } satisfies ConfigsChanged);
+      }
+      if (forKeys.length > 0) {
+        enqueue.sendTo(peer('jwks'), {
+          type: 'configs.changed',
+          version: context.version,
+          changes: forKeys,
+        } satisfies ConfigsChanged);
+      }
+      if (forProxies.length > 0) {
+        enqueue.sendTo(peer('push'), {
+          type: 'push.request',
+          configs: forProxies.map(({ key }) => key),
+          forced: false,
+          reasons: { config: forProxies.length },
+        } satisfies PushRequest);
+      }
+    }),
+    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    forgetFailures: assign({ failures: 0 }),
+  },
+}).createMachine({
+  id: 'config-controller',
+  description: 'The sources of configuration.',
+  meta: { timeline: configControllerTimeline },
+  context: ({ input }) => ({ ...input, sources: [], started: 0, version: '', outdated: false, failures: 0 }),
+  initial: 'idle',
+  invoke: {
+    id: 'sources',
+    src: 'listSources',
+    onError: {
+      description: 'A fault of ours; the sources that there are stay.',
+      actions: { type: 'reportRefused', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+    },
+  },
+  on: {
+    'configs.load': { description: 'They are being loaded already.' },
+    'mesh.changed': { description: 'It may name other sources.', actions: 'askForSources' },
+    'sources.listed': [
+      {
+        description: 'A file that was emptied by mistake takes nothing from anybody.',
+        guard: { type: 'leavesNoSource', params: ({ event }) => event },
+        actions: 'reportNoSource',
+      },
+      { actions: [{ type: 'follow', params: ({ event }) => event }, 'reportPending'] },
+    ],
+    'sources.refused': {
+      description: 'One cannot be what is meant: the sources that there are stay.',
+      actions: { type: 'reportRefused', params: ({ event }) => event },
+    },
+    'source.read': { actions: { type: 'noteRead', params: ({ event }) => event } },
+    'source.missing': {
+      description: 'What it had stays in force; it is told what is wrong. One that never was there is awaited.',
+      actions: 'noteMissing',
+    },
+    'source.failed': {
+      description: 'What it had stays in force; it is tried again.',
+      actions: { type: 'reportBroken', params: ({ event }) => event },
+    },
+  },
+  states: {
+    idle: {
+      description: 'Not asked for yet.',
+      meta: { waitsFor: 'configs.load, which the start sends' },
+      on: {
+        'configs.load': 'finding sources',
+        'mesh.changed': { description: 'The sources are not found yet.' },
+      },
+    },
+    'finding sources': {
+      description: 'Which sources there are is not known.',
+      meta: { waitsFor: 'an effect of ours, which answers at once' },
+      entry: 'askForSources',
+      on: {
+        'sources.listed': {
+          target: 'awaiting first lists',
+          actions: { type: 'follow', params: ({ event }) => event },
+        },
+        'sources.refused': {
+          target: 'nothing in force',
+          actions: { type: 'reportFailed', params: ({ event }) => event },
+        },
+      },
+    },
+    'awaiting first lists': {
+      description:
+        'A source has not been read. Proxies would take what is missing for gone: nothing is told of any before that.',
+      meta: { waitsFor: 'the first reading of each source; /ready names those that are missing' },
+      entry: 'reportAwaited',
+      always: { guard: 'allAreRead', target: 'joining first lists' },
+      on: {
+        'sources.listed': { actions: [{ type: 'follow', params: ({ event }) => event }, 'reportAwaited'] },
+        'source.read': { actions: [{ type: 'noteRead', params: ({ event }) => event }, 'reportAwaited'] },
+        'source.missing': {
+          target: 'nothing in force',
+          actions: { type: 'reportFailed', params: ({ event }) => event },
+        },
+      },
+    },
+    'nothing in force': {
+      description: 'Nobody knows what to serve: an empty configuration would take everything from everyone.',
+      meta: { waitsFor: 'the end of the program' },
+    },
+    'joining first lists': {
+      description: 'What the sources have is put together for the first time.',
+      meta: { waitsFor: 'a computation of ours; /ready says so' },
+      entry: 'takeReadings',
+      invoke: {
+        id: 'joining',
+        src: 'joinSources',
+        input: ({ context }) => joinedOf(context),
+        onDone: {
+          target: 'current',
+          actions: [
+            { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
+            { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
+            { type: 'reportSynced', params: ({ event }) => ({ reading: event.output }) },
+          ],
+        },
+        onError: {
+          description: 'A fault of ours, before there is anything to go on with.',
+          target: 'nothing in force',
+          actions: { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+        },
+      },
+    },
+    current: {
+      description: 'What is in force is what the sources say.',
+      meta: { waitsFor: 'a change of a source, or other sources: this is the work' },
+      always: { guard: 'somethingWasRead', target: 'joining' },
+    },
+    joining: {
+      description: 'What the sources have is put together. What was put together before is in force.',
+      meta: { waitsFor: 'a computation of ours; the last objects are in force' },
+      entry: 'takeReadings',
+      invoke: {
+        id: 'joining',
+        src: 'joinSources',
+        input: ({ context }) => joinedOf(context),
+        onDone: {
+          target: 'current',
+          actions: [
+            'forgetFailures',
+            { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
+            { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
+            { type: 'announceChanges', params: ({ event }) => ({ reading: event.output }) },
+          ],
+        },
+        onError: {
+          target: 'backing off',
+          actions: [
+            {
+              type: 'reportBroken',
+              params: ({ context, event }) => ({ source: namesOf(context), reason: reasonOf(event.error) }),
+            },
+            'countFailure',
+          ],
+        },
+      },
+    },
+    'backing off': {
+      description:
+        'What the sources have could not be put together. It is tried again, later each time, and with the next change.',
+      after: { retryDelay: 'joining' },
+      on: {
+        'sources.listed': [
+          { guard: { type: 'leavesNoSource', params: ({ event }) => event }, actions: 'reportNoSource' },
+          { target: 'joining', actions: [{ type: 'follow', params: ({ event }) => event }, 'reportPending'] },
+        ],
+        'source.read': { target: 'joining', actions: { type: 'noteRead', params: ({ event }) => event } },
+        'source.missing': { target: 'joining', actions: 'noteMissing' },
+      },
+    },
+  },
+});
+
+/** Those that went are needed until all that came have been read. */
+function needed(sources: KnownSource[]): KnownSource[] {
+  return sources.some(({ listed, read }) => listed && !read) ? sources : sources.filter(({ listed }) => listed);
+}
+
+function without(sources: readonly KnownSource[], others: readonly KnownSource[]): KnownSource[] {
+  return sources.filter(({ name }) => !others.some((one) => one.name === name));
+}
+
+function joinedOf({ sources }: ConfigControllerContext): { sources: string[]; known: string[] } {
+  return {
+    sources: sources.filter(({ read }) => read).map(({ source }) => source),
+    known: sources.map(({ source }) => source),
+  };
+}
+
+function aboutList(message: string): ConfigProblem {
+  return { severity: 'error', place: { source: 'mesh configuration' }, object: '', field: 'configSources', message };
+}
+
+function unreadOf({ sources }: ConfigControllerContext): string[] {
+  return sources.filter(({ listed, read }) => listed && !read).map(({ source }) => source);
+}
+
+function namesOf({ sources }: ConfigControllerContext): string {
+  return sources.map(({ source }) => source).join(', ');
+}
+
+function kindOf(key: string): string {
+  return key.slice(0, key.indexOf('/'));
+}

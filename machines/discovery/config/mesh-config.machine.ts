@@ -1,0 +1,252 @@
+import { assign, enqueueActions, raise, sendParent, sendTo, setup } from 'xstate';
+import { callbackEffect, promiseEffect, reasonOf } from '../../effect.ts';
+import { peer } from '../peers.ts';
+import type {
+  ConfigProblem,
+  FilesChanged,
+  MeshChanged,
+  PushRequest,
+  SettingsChanged,
+  SettingsLoad,
+  SettingsLoaded,
+  SettingsName,
+  SettingsRejected,
+} from '../protocol.ts';
+import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { meshConfigTimeline } from '../timeline.ts';
+
+export interface MeshConfigInput {
+  /** `mesh-config` and `mesh-networks` are two actors of this machine. */
+  what: SettingsName;
+  file: string;
+  /** From the first event of a batch to the reading (spec/discovery.md §3.1: 100 ms, not re-armed). */
+  settleMs: number;
+}
+
+interface MeshConfigContext extends MeshConfigInput {
+  /** Version of the value in force; empty while there is none. */
+  version: string;
+  /** Readings that broke off since the last one that did not. */
+  failures: number;
+}
+
+/**
+ * What reading the file brought. `version` is a hash of the decoded value: equal values have equal versions. `defaults` is
+ * the version of the built-in value.
+ */
+export type SettingsReading =
+  | { outcome: 'valid'; version: string }
+  | { outcome: 'absent'; defaults: string }
+  | { outcome: 'invalid'; defaults: string; problems: ConfigProblem[] };
+
+/**
+ * Keeps one file of mesh-wide settings in force: the mesh configuration, or the networks. A file that is not valid, or
+ * gone, changes nothing; before the first valid one the defaults hold.
+ */
+export const meshConfigMachine = setup({
+  types: {
+    context: {} as MeshConfigContext,
+    input: {} as MeshConfigInput,
+    events: {} as SettingsLoad | FilesChanged,
+    children: {} as { files: 'watchFile'; reading: 'readSettings' },
+  },
+  actors: {
+    /** Watches a file, also one that does not exist yet, and also when a link on the way to it is switched. */
+    watchFile: callbackEffect<{ type: never }, { file: string }>('watchFile'),
+    /** Reads, decodes and validates the file, and keeps the value under its version until it is adopted. */
+    readSettings: promiseEffect<SettingsReading, { what: SettingsName; file: string }>('readSettings'),
+  },
+  delays: {
+    settleTime: ({ context }) => context.settleMs,
+    retryDelay: ({ context }) => retryDelayMs(context.failures),
+  },
+  guards: {
+    isUsable: (_, params: SettingsReading) => params.outcome !== 'invalid',
+    isNew: ({ context }, params: SettingsReading) => params.outcome === 'valid' && params.version !== context.version,
+    isInvalid: (_, params: SettingsReading) => params.outcome === 'invalid',
+  },
+  actions: {
+    rememberVersion: assign({ version: (_, params: SettingsReading) => versionOf(params) }),
+    /** Effect: the value of this version is in force from now on. */
+    adopt: (_, _params: { version: string }) => {},
+    reportLoaded: sendParent(
+      ({ context }, params: SettingsReading): SettingsLoaded => ({
+        type: 'settings.loaded',
+        what: context.what,
+        origin: params.outcome === 'valid' ? 'file' : 'defaults',
+        version: context.version,
+      }),
+    ),
+    /** The mesh configuration names sources, too, and bundle endpoints. */
+    reportChanged: enqueueActions(({ context: { what, version }, enqueue }) => {
+      enqueue.sendParent({ type: 'settings.changed', what, version } satisfies SettingsChanged);
+      if (what !== 'mesh') return;
+      enqueue.sendTo(peer('config-controller'), { type: 'mesh.changed' } satisfies MeshChanged);
+      enqueue.sendTo(peer('trust-bundles'), { type: 'mesh.changed' } satisfies MeshChanged);
+    }),
+    reportRejected: sendParent(
+      ({ context }, params: { problems: ConfigProblem[] }): SettingsRejected => ({
+        type: 'settings.rejected',
+        what: context.what,
+        problems: params.problems,
+      }),
+    ),
+    /** Everything may depend on these settings: everyone is brought up to date. */
+    requestPush: sendTo(
+      peer('push'),
+      ({ context }): PushRequest => ({
+        type: 'push.request',
+        configs: [],
+        forced: true,
+        reasons: context.what === 'mesh' ? { global: 1 } : { networks: 1 },
+      }),
+    ),
+    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    forgetFailures: assign({ failures: 0 }),
+    lookAgain: raise({ type: 'files.changed', path: '' }),
+  },
+}).createMachine({
+  id: 'mesh-config',
+  description: 'A file of mesh-wide settings.',
+  meta: { timeline: meshConfigTimeline },
+  context: ({ input }) => ({ ...input, version: '', failures: 0 }),
+  initial: 'idle',
+  states: {
+    idle: {
+      description: 'Not asked for yet.',
+      meta: { waitsFor: 'settings.load, which the start sends' },
+      on: { 'settings.load': 'in force' },
+    },
+    'in force': {
+      description: 'The file is watched from before its first reading, so that no change is missed.',
+      invoke: {
+        id: 'files',
+        src: 'watchFile',
+        input: ({ context }) => ({ file: context.file }),
+        onError: {
+          description: 'The file cannot be watched; what is in force stays in force.',
+          actions: {
+            type: 'reportRejected',
+            params: ({ context, event }) => ({ problems: [problem(context.file, event.error)] }),
+          },
+        },
+      },
+      on: { 'settings.load': { description: 'It is in force already.' } },
+      initial: 'loading',
+      states: {
+        loading: {
+          description: 'There is no value yet: the file is read for the first time.',
+          meta: { waitsFor: 'the reading of one file' },
+          invoke: {
+            id: 'reading',
+            src: 'readSettings',
+            input: ({ context }) => ({ what: context.what, file: context.file }),
+            onDone: [
+              {
+                guard: { type: 'isUsable', params: ({ event }) => event.output },
+                target: 'settled',
+                actions: [
+                  { type: 'rememberVersion', params: ({ event }) => event.output },
+                  { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+                  { type: 'reportLoaded', params: ({ event }) => event.output },
+                ],
+              },
+              {
+                description: 'The defaults hold, and a person is told why (§2.1, G4 step 6).',
+                target: 'settled',
+                actions: [
+                  { type: 'reportRejected', params: ({ event }) => ({ problems: problemsOf(event.output) }) },
+                  { type: 'rememberVersion', params: ({ event }) => event.output },
+                  { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+                  { type: 'reportLoaded', params: ({ event }) => event.output },
+                ],
+              },
+            ],
+          },
+          initial: 'current',
+          states: {
+            current: { on: { 'files.changed': 'outdated' } },
+            outdated: {
+              on: { 'files.changed': {} },
+              description: 'The file changed while it was read: what was read counts, and is read again.',
+              exit: 'lookAgain',
+            },
+          },
+        },
+        settled: {
+          description: 'Nothing has happened to the file since it was read.',
+          meta: { waitsFor: 'a change of the file: this is the work' },
+          entry: 'forgetFailures',
+          on: { 'files.changed': 'settling' },
+        },
+        settling: {
+          description: 'Somebody is writing the file; the delay counts from the first event.',
+          after: { settleTime: 'reading' },
+          on: { 'files.changed': { description: 'The reading to come sees it.' } },
+        },
+        reading: {
+          description: 'The file is read again. The last good value is in force.',
+          meta: { waitsFor: 'the reading of one file; the last good value is in force' },
+          invoke: {
+            id: 'reading',
+            src: 'readSettings',
+            input: ({ context }) => ({ what: context.what, file: context.file }),
+            onDone: [
+              {
+                guard: { type: 'isNew', params: ({ event }) => event.output },
+                target: 'settled',
+                actions: [
+                  { type: 'rememberVersion', params: ({ event }) => event.output },
+                  { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+                  'reportChanged',
+                  'requestPush',
+                ],
+              },
+              {
+                guard: { type: 'isInvalid', params: ({ event }) => event.output },
+                target: 'settled',
+                actions: {
+                  type: 'reportRejected',
+                  params: ({ event }) => ({ problems: problemsOf(event.output) }),
+                },
+              },
+              { description: 'The same value, or no file: what is in force stays in force.', target: 'settled' },
+            ],
+            onError: {
+              target: 'backing off',
+              actions: [
+                'countFailure',
+                {
+                  type: 'reportRejected',
+                  params: ({ context, event }) => ({ problems: [problem(context.file, event.error)] }),
+                },
+              ],
+            },
+          },
+          initial: 'current',
+          states: {
+            current: { on: { 'files.changed': 'outdated' } },
+            outdated: { exit: 'lookAgain', on: { 'files.changed': {} } },
+          },
+        },
+        'backing off': {
+          description: 'The last reading broke off: it is tried again, later each time, and when the file changes.',
+          after: { retryDelay: 'reading' },
+          on: { 'files.changed': 'settling' },
+        },
+      },
+    },
+  },
+});
+
+function versionOf(reading: SettingsReading): string {
+  return reading.outcome === 'valid' ? reading.version : reading.defaults;
+}
+
+function problemsOf(reading: SettingsReading): ConfigProblem[] {
+  return reading.outcome === 'invalid' ? reading.problems : [];
+}
+
+function problem(file: string, error: unknown): ConfigProblem {
+  return { severity: 'error', place: { file, line: 0 }, object: '', field: '', message: reasonOf(error) };
+}

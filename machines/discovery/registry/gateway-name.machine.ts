@@ -1,0 +1,152 @@
+import { assign, sendParent, setup } from 'xstate';
+import { promiseEffect, reasonOf } from '../../effect.ts';
+import type { GatewayNameFailed, GatewayNameResolved } from '../protocol.ts';
+import { noLane } from '../timeline.ts';
+
+export interface GatewayNameInput {
+  hostname: string;
+}
+
+interface GatewayNameContext extends GatewayNameInput {
+  /** In force, sorted; none until it has resolved once. */
+  addresses: string[];
+  /** What the last good answer may be kept for. */
+  timeToLiveMs: number;
+  /** Questions in vain since the last good answer. */
+  failures: number;
+}
+
+/** What DNS says of a name: addresses of both families, sorted, or nothing of use. */
+export type NameAnswer =
+  | { outcome: 'resolved'; addresses: string[]; timeToLiveMs: number }
+  | { outcome: 'failed'; reason: string };
+
+/** Servers that keep silent are each asked twice for two seconds; with many of them this is the end. */
+const resolveLimitMs = 15_000;
+/** A short time to live makes no push of everything each second (MinGatewayTTL); none is longer than an hour (MaxGatewayTTL). */
+const shortestRefreshMs = 30_000;
+const longestRefreshMs = 3_600_000;
+const shortestRestMs = 1_000;
+/** DNS is back: a network is not cut off for longer than this. */
+const longestRestMs = 60_000;
+const mostFailures = 7;
+
+/**
+ * Keeps one host name of networks' gateways resolved (spec/discovery.md §3.3). The last good addresses stay in force however long
+ * it does not resolve: a broken DNS server must not cut networks off from each other.
+ */
+export const gatewayNameMachine = setup({
+  types: {
+    context: {} as GatewayNameContext,
+    input: {} as GatewayNameInput,
+    children: {} as { resolving: 'resolveName' },
+  },
+  actors: {
+    /** Asks DNS for both families. */
+    resolveName: promiseEffect<NameAnswer, GatewayNameInput>('resolveName'),
+  },
+  delays: {
+    resolveLimit: resolveLimitMs,
+    refreshInterval: ({ context: { timeToLiveMs } }) =>
+      Math.min(Math.max(timeToLiveMs, shortestRefreshMs), longestRefreshMs),
+    rest: ({ context: { failures } }) => Math.min(shortestRestMs * 2 ** (failures - 1), longestRestMs),
+  },
+  guards: {
+    isOther: ({ context }, params: NameAnswer) =>
+      params.outcome === 'resolved' && params.addresses.join() !== context.addresses.join(),
+    isResolved: (_, params: NameAnswer) => params.outcome === 'resolved',
+  },
+  actions: {
+    remember: assign((_, params: NameAnswer) => {
+      if (params.outcome === 'failed') return {};
+      const { addresses, timeToLiveMs } = params;
+      return { addresses, timeToLiveMs, failures: 0 };
+    }),
+    countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, mostFailures) }),
+    /** Effect: gateways have these addresses from now on. */
+    adopt: (_, _params: NameAnswer) => {},
+    reportResolved: sendParent(
+      ({ context: { hostname, addresses } }): GatewayNameResolved => ({
+        type: 'gateway-name.resolved',
+        hostname,
+        addresses,
+      }),
+    ),
+    reportFailed: sendParent(
+      ({ context: { hostname, addresses } }, { reason }: { reason: string }): GatewayNameFailed => ({
+        type: 'gateway-name.failed',
+        hostname,
+        addresses,
+        reason,
+      }),
+    ),
+  },
+}).createMachine({
+  id: 'gateway-name',
+  description: "A host name of networks' gateways.",
+  meta: { timeline: noLane },
+  context: ({ input }) => ({ ...input, addresses: [], timeToLiveMs: 0, failures: 0 }),
+  initial: 'resolving',
+  states: {
+    resolving: {
+      description: 'DNS is asked. The addresses of the last good answer are in force.',
+      invoke: {
+        id: 'resolving',
+        src: 'resolveName',
+        input: ({ context: { hostname } }) => ({ hostname }),
+        onDone: [
+          {
+            guard: { type: 'isOther', params: ({ event }) => event.output },
+            target: 'resolved',
+            actions: [
+              { type: 'remember', params: ({ event }) => event.output },
+              { type: 'adopt', params: ({ event }) => event.output },
+              'reportResolved',
+            ],
+          },
+          {
+            description: 'The same addresses: nobody need know.',
+            guard: { type: 'isResolved', params: ({ event }) => event.output },
+            target: 'resolved',
+            actions: { type: 'remember', params: ({ event }) => event.output },
+          },
+          {
+            target: 'resting',
+            actions: [
+              'countFailure',
+              { type: 'reportFailed', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
+            ],
+          },
+        ],
+        onError: {
+          target: 'resting',
+          actions: [
+            'countFailure',
+            { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+          ],
+        },
+      },
+      after: {
+        resolveLimit: {
+          target: 'resting',
+          actions: [
+            'countFailure',
+            { type: 'reportFailed', params: { reason: `no answer of DNS in ${resolveLimitMs} ms` } },
+          ],
+        },
+      },
+    },
+    resolved: {
+      description: 'DNS answered a short while ago.',
+      after: { refreshInterval: 'resolving' },
+    },
+    resting: {
+      description: 'It did not resolve. It is asked for again, later each time.',
+      after: { rest: 'resolving' },
+    },
+  },
+});
+
+function reasonIn(answer: NameAnswer): string {
+  return answer.outcome === 'failed' ? answer.reason : '';
+}

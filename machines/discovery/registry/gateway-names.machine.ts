@@ -1,0 +1,82 @@
+import { enqueueActions, setup } from 'xstate';
+import { callbackEffect, reasonOf } from '../../effect.ts';
+import type { GatewayNameFailed, GatewayNameResolved, GatewayNamesWanted } from '../protocol.ts';
+import { gatewayNamesTimeline } from '../timeline.ts';
+import { gatewayNameMachine } from './gateway-name.machine.ts';
+
+/** A name that is kept resolved. */
+interface FollowedName {
+  hostname: string;
+  /** Of its actor. */
+  name: string;
+}
+
+interface GatewayNamesContext {
+  names: FollowedName[];
+  /** How many actors there were, for the name of the next. */
+  started: number;
+  /** Why nobody says any more which names gateways have; empty: somebody does. */
+  trouble: string;
+}
+
+/**
+ * Has the host names resolved that gateways of networks are known by (RESOLVE_HOSTNAME_GATEWAYS). Nobody waits for them: a gateway
+ * without an address is no way into its network, and one that has a new address is another way.
+ */
+export const gatewayNamesMachine = setup({
+  types: {
+    context: {} as GatewayNamesContext,
+    events: {} as GatewayNamesWanted | GatewayNameResolved | GatewayNameFailed,
+    children: {} as { wanted: 'listNames' } & Record<`gateway-name-${number}`, 'gatewayName'>,
+  },
+  actors: {
+    /** Says which names gateways have, at once if there are any, and whenever they are others. */
+    listNames: callbackEffect<{ type: never }, undefined>('listNames'),
+    gatewayName: gatewayNameMachine,
+  },
+  actions: {
+    /** Names that came get an actor each; the actors of those that went are stopped. */
+    follow: enqueueActions(({ context, enqueue }, { hostnames }: GatewayNamesWanted) => {
+      let { started } = context;
+      const known = new Map(context.names.map((one) => [one.hostname, one]));
+      const names = [...new Set(hostnames)].map((hostname): FollowedName => {
+        const before = known.get(hostname);
+        if (before !== undefined) return before;
+        const name = `gateway-name-${++started}` as const;
+        enqueue.spawnChild('gatewayName', { id: name, input: { hostname } });
+        return { hostname, name };
+      });
+      const kept = new Set(names.map(({ name }) => name));
+      for (const { name } of context.names) if (!kept.has(name)) enqueue.stopChild(name);
+      enqueue.assign({ names, started });
+    }),
+    rememberTrouble: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
+      enqueue.assign({ trouble: reasonOf(error) });
+    }),
+  },
+}).createMachine({
+  id: 'gateway-names',
+  description: "Host names of networks' gateways.",
+  meta: { timeline: gatewayNamesTimeline },
+  context: { names: [], started: 0, trouble: '' },
+  invoke: {
+    id: 'wanted',
+    src: 'listNames',
+    onError: {
+      description: 'A fault of ours. Those that there are are kept resolved.',
+      actions: { type: 'rememberTrouble', params: ({ event }) => ({ error: event.error }) },
+    },
+  },
+  initial: 'following',
+  states: {
+    following: {
+      description: 'Each name has its actor.',
+      meta: { waitsFor: 'gateways with other names: this is the work' },
+      on: {
+        'gateway-names.wanted': { actions: { type: 'follow', params: ({ event }) => event } },
+        'gateway-name.resolved': { description: 'For the record: its gateways have the addresses already.' },
+        'gateway-name.failed': { description: 'For the record: the last addresses stay in force.' },
+      },
+    },
+  },
+});

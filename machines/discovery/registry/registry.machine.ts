@@ -1,0 +1,101 @@
+import { assign, sendParent, setup } from 'xstate';
+import { callbackEffect, reasonOf } from '../../effect.ts';
+import type { ListedRegistry, RegistryChanged, RegistryFailed, RegistrySynced } from '../protocol.ts';
+import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { noLane } from '../timeline.ts';
+
+export type RegistryInput = ListedRegistry;
+
+interface RegistryContext extends RegistryInput {
+  /** Since its last whole list. */
+  failures: number;
+}
+
+/**
+ * The life of one registry: what it has is whole, or is not yet, or it is out of reach. Whatever it handed over stays in
+ * force until it hands over something else, or is listed no more.
+ */
+export const registryMachine = setup({
+  types: {
+    context: {} as RegistryContext,
+    input: {} as RegistryInput,
+    events: {} as RegistrySynced | RegistryChanged | RegistryFailed,
+    children: {} as { feed: 'runRegistry' },
+  },
+  actors: {
+    /**
+     * Runs the registry until it is stopped: says when all that it has was handed over, when it has changed since, and
+     * that it cannot go on.
+     */
+    runRegistry: callbackEffect<{ type: never }, ListedRegistry>('runRegistry'),
+  },
+  delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
+  actions: {
+    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    forgetFailures: assign({ failures: 0 }),
+    reportSynced: sendParent(
+      ({ context }): RegistrySynced => ({ type: 'registry.synced', registry: context.registry }),
+    ),
+    reportChanged: sendParent(
+      ({ context }): RegistryChanged => ({ type: 'registry.changed', registry: context.registry }),
+    ),
+    reportFailed: sendParent(
+      ({ context }, params: { reason: string }): RegistryFailed => ({
+        type: 'registry.failed',
+        registry: context.registry,
+        reason: params.reason,
+      }),
+    ),
+  },
+}).createMachine({
+  id: 'registry',
+  description: 'One source of services: the objects of the configuration, a cluster, Consul.',
+  meta: { timeline: noLane },
+  context: ({ input }) => ({ ...input, failures: 0 }),
+  initial: 'running',
+  states: {
+    running: {
+      invoke: {
+        id: 'feed',
+        src: 'runRegistry',
+        input: ({ context: { registry, revision } }) => ({ registry, revision }),
+        onError: {
+          target: 'out of reach',
+          actions: [
+            'countFailure',
+            { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+          ],
+        },
+      },
+      on: {
+        'registry.failed': {
+          target: 'out of reach',
+          actions: ['countFailure', { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) }],
+        },
+      },
+      initial: 'listing',
+      states: {
+        listing: {
+          description: 'It has not handed over all that it has. What another of its name had before stays in force.',
+          meta: { waitsFor: 'the first list of a registry; at the start that has a limit, and /ready names it' },
+          on: {
+            'registry.synced': { target: 'in step', actions: ['forgetFailures', 'reportSynced'] },
+            'registry.changed': { actions: 'reportChanged' },
+          },
+        },
+        'in step': {
+          description: 'What it has is in force, and what becomes of that is told.',
+          meta: { waitsFor: 'a change of the registry: this is the work' },
+          on: {
+            'registry.synced': { description: 'It has listed everything once more.', actions: 'reportChanged' },
+            'registry.changed': { actions: 'reportChanged' },
+          },
+        },
+      },
+    },
+    'out of reach': {
+      description: 'It cannot be had. What it handed over stays in force; it is tried again, later each time.',
+      after: { retryDelay: 'running' },
+    },
+  },
+});
