@@ -147,6 +147,25 @@ describe('in a fresh context', () => {
     }
   });
 
+  it('namespaces whose proxies come together go on with the routes of the first, and take them over but for their own', () => {
+    const asked = (): number => world.cache.counts.hits + world.cache.counts.misses;
+    prepared(nodeAt('10.9.0.1', 'ns-0'), routeType, ['80']);
+    const ofOne = asked();
+    world = new GivenWorld(objects);
+    const nodes = Array.from({ length: 10 }, (_, index) => nodeAt(`10.9.0.${index}`, `ns-${index}`));
+    let waiting = nodes.map((node) => node.prepare(routeType, ['80'])!);
+    expect(waiting.map((each) => each.piece())).not.toContain(false);
+    // The one that began leaves.
+    waiting = waiting.slice(1);
+    while (waiting.length > 0) waiting = waiting.filter((each) => each.piece());
+    expect(asked()).toBeLessThan(ofOne + nodes.length * (services / 4));
+    const lists = nodes.map((node) => prepared(node, routeType, ['80']).list);
+    for (const index of [0, 9]) {
+      const atOnce = new GivenWorld(objects).connect('10.9.0.1', { namespace: `ns-${index}` }).get(routeType, ['80'])!;
+      expect(lists[index]).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    }
+  });
+
   it('another proxy that comes meanwhile does not make them at once, but goes on with them', () => {
     const [one, other] = [nodeAt('10.9.0.1', 'ns-1'), nodeAt('10.9.0.2', 'ns-2')];
     const first = one.prepare(clusterType, '*')!;

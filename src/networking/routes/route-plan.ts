@@ -93,11 +93,42 @@ export function routePlan(key: string, around: Surroundings): RoutePlan {
 }
 
 /**
- * Makes a plan that {@link routePlan} then has, a virtual host at a time: for many hosts it takes long.
+ * Makes a plan that {@link routePlan} then has, a virtual host at a time: for many hosts it takes long. Clients that come
+ * together find no plan of others to go by: the first makes one, and the others go on with that before they make theirs.
  *
  * @returns what there is to encode of each
  */
 export function* routePlanAhead(key: string, around: Surroundings): Generator<Encodable | undefined> {
+  if (modelFor(around) === undefined) {
+    const firsts = firstPlans(around.push);
+    const model = modelKey(around);
+    const first = firsts.get(model);
+    if (first === undefined) {
+      const own = planAhead(key, around);
+      setBounded(firsts, model, own, maxModels);
+      yield* restOf(own);
+      return;
+    }
+    try {
+      yield* restOf(first);
+    } catch {
+      // Those that it is for meet it again, and are told.
+    }
+  }
+  yield* planAhead(key, around);
+}
+
+type PlanAhead = Generator<Encodable | undefined, void>;
+
+/** By {@link modelKey} the plan that was begun first of a context: whoever wants one like it goes on with it, in turns. */
+const firstPlans = onceFor((_: PushContext) => new Map<string, PlanAhead>());
+
+/** What nobody has taken yet of what several take from. */
+function* restOf(shared: PlanAhead): PlanAhead {
+  for (let next = shared.next(); !next.done; next = shared.next()) yield next.value;
+}
+
+function* planAhead(key: string, around: Surroundings): PlanAhead {
   const others = modelFor(around);
   const made = yield* makingAll(others?.plan.made, around, others);
   const plan = yield* planningWith(made, others?.plan, around);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { sidecarRoutes } from './sidecar.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
+import { sidecarRoutes, sidecarRoutesAhead } from './sidecar.ts';
 
 function configuration(yaml: string, name: string, meshConfig = ''): RouteConfiguration {
   const { context } = givenMesh(yaml, { meshConfig });
@@ -209,5 +210,29 @@ spec: { egress: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: [./f
   it('look unknown hosts up when the policy says so', () => {
     const policy = 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }';
     expect(hosts(configuration(service('a.test'), '80', policy))).toContain('allow_any → AllowAnyDynamicDNSCluster');
+  });
+});
+
+describe('routes made ahead', () => {
+  it('that fail on the way are made by the others who waited for them, each for itself', () => {
+    const { context } = givenMesh(service('a.test') + service('b.test'));
+    const ahead = (namespace: string, memory: Memory) =>
+      sidecarRoutesAhead(givenShape({ namespace }), context, memory, ['80']);
+    let faults = 1;
+    let plans = 0;
+    const failing: Memory = {
+      recall: (type, key, inputs, make) => {
+        if (faults-- > 0) throw new Error('a fault');
+        if (key.startsWith('plan ')) plans++;
+        return noMemory.recall(type, key, inputs, make);
+      },
+    };
+    const [first, second] = [ahead('shop', failing), ahead('bank', failing)];
+    first.next();
+    expect([...second].length).toBeGreaterThan(1);
+    expect([plans, first.next().done]).toEqual([1, true]);
+    faults = 1;
+    const { context: other } = givenMesh(service('a.test'));
+    expect(() => [...sidecarRoutesAhead(givenShape({ namespace: 'shop' }), other, failing, ['80'])]).toThrow('a fault');
   });
 });
