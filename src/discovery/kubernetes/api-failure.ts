@@ -40,6 +40,11 @@ export class ApiError extends Error {
   }
 }
 
+/** It answered what no API server answers. */
+export function invalid(message: string): ApiError {
+  return new ApiError({ kind: 'invalid', message });
+}
+
 /** The Status object of Kubernetes (meta/v1), as far as it is read; a stranger made it, so any field may be anything. */
 export interface Status {
   readonly code?: unknown;

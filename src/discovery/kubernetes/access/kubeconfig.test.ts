@@ -1,0 +1,270 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { stringify } from '../../../model/yaml/yaml-writing.ts';
+import { ApiError } from '../api-failure.ts';
+import { TokenFile } from './credential-file.ts';
+import { inClusterAccess, ownNamespace } from './in-cluster.ts';
+import { kubeconfigAccess, kubeconfigFile } from './kubeconfig.ts';
+
+const signal = new AbortController().signal;
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+function givenFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-kubeconfig-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+interface Parts {
+  readonly cluster?: object;
+  readonly user?: object;
+  readonly more?: object;
+}
+
+function kubeconfig({ cluster = {}, user = { token: 'secret-token' }, more = {} }: Parts = {}): string {
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'here',
+    contexts: [{ name: 'here', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster: { server: 'https://10.0.0.1:6443', ...cluster } }],
+    users: [{ name: 'u', user }],
+    ...more,
+  });
+}
+
+const trusted = (text: string, path = '/etc/kubeconfig') => kubeconfigAccess(text, { path, isTrusted: true });
+
+/** The message of what it throws. */
+function mistakeOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    expect(error).toBeInstanceOf(ApiError);
+    expect((error as ApiError).failure.kind).toBe('credentials');
+    return (error as ApiError).message;
+  }
+  throw new Error('it was taken');
+}
+
+describe('a kubeconfig', () => {
+  it('says where the server is, whom to trust, and as whom to ask, inline', async () => {
+    const access = trusted(
+      kubeconfig({
+        cluster: { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'kubernetes' },
+        user: { token: 'secret-token', 'client-certificate-data': base64('C'), 'client-key-data': base64('K') },
+      }),
+    );
+    expect(access.server.href).toBe('https://10.0.0.1:6443/');
+    expect(await access.tls(signal)).toEqual({ ca: 'CA', servername: 'kubernetes', cert: 'C', key: 'K' });
+    expect(await access.headers(signal)).toEqual({ authorization: 'Bearer secret-token' });
+  });
+
+  it('names files beside it, which are read again for each connection', async () => {
+    const folder = givenFolder();
+    for (const name of ['ca', 'cert', 'key', 'token']) writeFileSync(join(folder, name), `${name}-1\n`);
+    const user = { 'client-certificate': 'cert', 'client-key': 'key', tokenFile: 'token', token: 'old' };
+    writeFileSync(join(folder, 'config'), kubeconfig({ cluster: { 'certificate-authority': 'ca' }, user }));
+    const access = kubeconfigFile(join(folder, 'config'));
+    expect(await access.tls(signal)).toEqual({ ca: 'ca-1\n', cert: 'cert-1\n', key: 'key-1\n' });
+    expect(await access.headers(signal)).toEqual({ authorization: 'Bearer token-1' });
+    writeFileSync(join(folder, 'ca'), 'ca-2');
+    writeFileSync(join(folder, 'token'), 'token-2');
+    expect(await access.tls(signal)).toMatchObject({ ca: 'ca-2' });
+    // The server refused it: nobody waits for the minute.
+    access.refused();
+    expect(await access.headers(signal)).toEqual({ authorization: 'Bearer token-2' });
+  });
+
+  it('has several contexts, of which one may be asked for', () => {
+    const more = { contexts: [{ name: 'there', context: { cluster: 'c', user: 'u' } }], 'current-context': 'gone' };
+    expect(kubeconfigAccess(kubeconfig({ more }), { path: 'x', isTrusted: true, context: 'there' }).server.port).toBe(
+      '6443',
+    );
+    expect(mistakeOf(() => trusted(kubeconfig({ more })))).toContain('no context of the name "gone"');
+  });
+
+  it.each<[string, Parts, string]>([
+    ['a server without TLS', { cluster: { server: 'http://10.0.0.1' } }, 'https'],
+    ['no server', { cluster: { server: '' } }, 'https'],
+    ['a proxy', { cluster: { 'proxy-url': 'http://x' } }, 'proxy-url'],
+    ['an auth provider', { user: { 'auth-provider': { name: 'gcp' } } }, 'auth-provider'],
+    ['somebody to impersonate', { user: { as: 'admin' } }, 'as is'],
+    ['half a key pair', { user: { 'client-certificate-data': base64('C') } }, 'go together'],
+    ['a token that is no text', { user: { token: 12345 } }, 'token is no text'],
+    ['a token with a line end', { user: { token: 'secret\r\nhost: evil' } }, 'characters'],
+    [
+      'an authority that is not to be looked at',
+      { cluster: { 'insecure-skip-tls-verify': true, 'certificate-authority-data': base64('CA') } },
+      'exclude',
+    ],
+    ['no context', { more: { 'current-context': '' } }, 'current-context'],
+    ['no users', { more: { users: null } }, 'no user'],
+    [
+      'a plugin that asks people',
+      { user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'x', interactiveMode: 'Always' } } },
+      'person',
+    ],
+    ['a plugin of an unknown version', { user: { exec: { apiVersion: 'v7', command: 'x' } } }, 'apiVersion'],
+  ])('is refused with %s', async (_, parts, message) => {
+    expect(await failureOfUse(() => trusted(kubeconfig(parts)))).toContain(message);
+  });
+
+  it.each(['[', '"secret-token', 'just text', '', '- a', 'users: {"secret-token": [}'])(
+    'that is none is refused without its text: %j',
+    (text) => {
+      expect(mistakeOf(() => trusted(text))).not.toContain('secret');
+    },
+  );
+
+  it('of a stranger names neither files nor programs of this machine, nor switches TLS off', () => {
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/bin/sh' };
+    for (const parts of [
+      { user: { exec } },
+      { user: { tokenFile: '/etc/shadow' } },
+      { user: { 'client-certificate': 'a', 'client-key': 'b' } },
+      { cluster: { 'certificate-authority': '/etc/passwd' } },
+      { cluster: { 'insecure-skip-tls-verify': true } },
+    ]) {
+      const read = () => kubeconfigAccess(kubeconfig(parts), { path: 'Secret istio-system/east', isTrusted: false });
+      expect(mistakeOf(read)).toContain("the operator's own file only");
+    }
+    expect(kubeconfigAccess(kubeconfig(), { path: 'x', isTrusted: false }).server.hostname).toBe('10.0.0.1');
+  });
+});
+
+/** Some mistakes are found when the access is made, some when a connection is. */
+async function failureOfUse(make: () => ReturnType<typeof trusted>): Promise<string> {
+  try {
+    const access = make();
+    await access.tls(signal);
+    await access.headers(signal);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ApiError);
+    return (error as ApiError).message;
+  }
+  throw new Error('it was taken');
+}
+
+describe('a plugin for credentials', () => {
+  function given(script: string, more: object = {}) {
+    const folder = givenFolder();
+    writeFileSync(join(folder, 'plugin'), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(folder, 'plugin'), 0o755);
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: './plugin', ...more };
+    return { folder, access: trusted(kubeconfig({ user: { exec } }), join(folder, 'config')) };
+  }
+  const answer = (status: string): string =>
+    `echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":${status}}'`;
+
+  it('is run once for all who wait, and again when its credential was refused or has ended', async () => {
+    const folder = givenFolder();
+    const count = join(folder, 'count');
+    const script = `n=$(cat $COUNT 2>/dev/null || echo 0); n=$((n+1)); echo $n > $COUNT; printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"t%s"%s}}' $n "$EXPIRY"`;
+    const run = (expiry: string) =>
+      given(script, {
+        env: [
+          { name: 'COUNT', value: count },
+          { name: 'EXPIRY', value: expiry },
+        ],
+      }).access;
+    const lasting = run('');
+    const first = { authorization: 'Bearer t1' };
+    expect(await Promise.all([lasting.headers(signal), lasting.headers(signal)])).toEqual([first, first]);
+    expect(await lasting.headers(signal)).toEqual(first);
+    lasting.refused();
+    expect(await lasting.headers(signal)).toEqual({ authorization: 'Bearer t2' });
+    const ended = run(',"expirationTimestamp":"2020-01-01T00:00:00Z"');
+    await ended.headers(signal);
+    expect(await ended.headers(signal)).toEqual({ authorization: 'Bearer t4' });
+  });
+
+  it('is told of the cluster what it asks for, and gives a certificate', async () => {
+    const folder = givenFolder();
+    const { access } = given(
+      `echo "$KUBERNETES_EXEC_INFO" > ${join(folder, 'info')}; ${answer('{"clientCertificateData":"C","clientKeyData":"K"}')}`,
+      {
+        provideClusterInfo: true,
+      },
+    );
+    expect(await access.tls(signal)).toEqual({ cert: 'C', key: 'K' });
+    expect(await access.headers(signal)).toEqual({});
+    expect(JSON.parse(readFileSync(join(folder, 'info'), 'utf8'))).toEqual({
+      kind: 'ExecCredential',
+      apiVersion: 'client.authentication.k8s.io/v1',
+      spec: { interactive: false, cluster: { server: 'https://10.0.0.1:6443' } },
+    });
+  });
+
+  it.each([
+    ['fails', 'echo no login >&2; exit 3', 'no login'],
+    ['answers no JSON', 'echo secret-token', 'no JSON'],
+    ['answers another kind', "echo '{}'", 'no ExecCredential'],
+    [
+      'answers another version',
+      `echo '{"kind":"ExecCredential","apiVersion":"v7","status":{"token":"secret-token"}}'`,
+      'is not of',
+    ],
+    ['answers no credential', answer('{}'), 'no credential'],
+    ['answers without end', 'yes secret-token', 'failed'],
+  ])('that %s is a failure that says so, and no secret', async (_, script, message) => {
+    const { access } = given(script);
+    const failure = await access.headers(signal).catch((error: unknown) => error as ApiError);
+    expect((failure as ApiError).failure).toMatchObject({
+      kind: 'credentials',
+      message: expect.stringContaining(message),
+    });
+    expect((failure as ApiError).message).not.toContain('secret-token');
+  });
+
+  it('that is not there is a failure', async () => {
+    const access = trusted(
+      kubeconfig({ user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: './none' } } }),
+    );
+    await expect(access.headers(signal)).rejects.toThrow('ENOENT');
+  });
+});
+
+describe('a token in a file', () => {
+  it('is read again after a minute, and kept when it cannot be', () => {
+    const path = join(givenFolder(), 'token');
+    let now = 0;
+    const file = new TokenFile(path, () => now);
+    expect(mistakeOf(() => file.token())).toContain(path);
+    writeFileSync(path, 'one\n');
+    expect(file.token()).toBe('one');
+    writeFileSync(path, 'two\n');
+    now = 59_000;
+    expect(file.token()).toBe('one');
+    now = 61_000;
+    expect(file.token()).toBe('two');
+    writeFileSync(path, '');
+    now = 130_000;
+    expect(file.token()).toBe('two');
+  });
+});
+
+describe('in a pod', () => {
+  it('the service account and the environment say all', async () => {
+    const folder = givenFolder();
+    for (const [name, text] of [
+      ['token', 'sa-token'],
+      ['ca.crt', 'CA'],
+      ['namespace', 'istio-system\n'],
+    ] as const) {
+      writeFileSync(join(folder, name), text);
+    }
+    const access = inClusterAccess({ KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' }, folder);
+    expect(access.server.href).toBe('https://[fd00::1]/');
+    expect(await access.tls(signal)).toEqual({ ca: 'CA' });
+    expect(await access.headers(signal)).toEqual({ authorization: 'Bearer sa-token' });
+    expect(ownNamespace(folder)).toBe('istio-system');
+    expect(ownNamespace(join(folder, 'none'))).toBeUndefined();
+  });
+
+  it('is where we are only when the kubelet says so', () => {
+    expect(mistakeOf(() => inClusterAccess({}))).toContain('no pod');
+  });
+});

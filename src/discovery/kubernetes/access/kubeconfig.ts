@@ -1,0 +1,221 @@
+/**
+ * A kubeconfig: which cluster, and as whom. What would change the access and is not understood is refused, never left out; no
+ * message repeats a value.
+ */
+import { dirname, resolve } from 'node:path';
+import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
+import { isRecord } from '../trim.ts';
+import type { ClusterAccess, TlsMaterial } from './cluster-access.ts';
+import { headerText, noCredentials, readCredentialFile, TokenFile } from './credential-file.ts';
+import { ExecCredentials, type ExecPlugin } from './exec-credential.ts';
+
+export interface KubeconfigOptions {
+  /** The file's path: what it names is looked for beside it. In messages. */
+  readonly path: string;
+  /** By default its `current-context`. */
+  readonly context?: string;
+  /**
+   * Whoever wrote it may name files and programs of this machine, and switch the checks of TLS off: right for a file that the operator
+   * named, wrong for a Secret of a remote cluster.
+   */
+  readonly isTrusted: boolean;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const notUnderstood = {
+  cluster: ['proxy-url'],
+  user: ['auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra', 'username', 'password'],
+} as const;
+
+const forTrustedOnly = {
+  cluster: ['certificate-authority', 'insecure-skip-tls-verify'],
+  user: ['exec', 'tokenFile', 'client-certificate', 'client-key'],
+} as const;
+
+const execVersions = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
+
+/** @throws ApiError `credentials` */
+export function kubeconfigFile(path: string, context?: string): ClusterAccess {
+  const text = readCredentialFile(path);
+  return kubeconfigAccess(text, { path, isTrusted: true, ...(context !== undefined && { context }) });
+}
+
+/** @throws ApiError `credentials` */
+export function kubeconfigAccess(text: string, options: KubeconfigOptions): ClusterAccess {
+  return new Reading(text, options).access();
+}
+
+class Reading {
+  readonly #options: KubeconfigOptions;
+  readonly #config: Fields;
+
+  constructor(text: string, options: KubeconfigOptions) {
+    this.#options = options;
+    const { value, errors } = parseYamlDocument({ text, line: 1 });
+    // The parser's message repeats what it read.
+    if (errors.length > 0) throw this.#mistake(`is no YAML (line ${errors[0]!.line})`);
+    if (!isRecord(value)) throw this.#mistake('is no kubeconfig');
+    this.#config = value;
+  }
+
+  access(): ClusterAccess {
+    const name = this.#options.context ?? this.#config['current-context'];
+    if (typeof name !== 'string' || name === '') throw this.#mistake('names no current-context');
+    const context = this.#named('contexts', 'context', name);
+    const cluster = this.#named('clusters', 'cluster', this.#text(context, 'cluster', 'context') ?? '');
+    const user = this.#named('users', 'user', this.#text(context, 'user', 'context') ?? '');
+    this.#refuse('cluster', cluster);
+    this.#refuse('user', user);
+    const server = this.#server(cluster);
+    const exec = this.#exec(user, cluster);
+    const bearer = this.#bearer(user);
+    return {
+      server,
+      tls: async () => ({
+        ...this.#serverTls(cluster),
+        ...this.#clientTls(user),
+        ...keyPair(await exec?.credential()),
+      }),
+      headers: async () => {
+        const token = bearer?.token() ?? (await exec?.credential())?.token;
+        return token === undefined ? {} : { authorization: `Bearer ${token}` };
+      },
+      refused: () => {
+        bearer?.refused();
+        exec?.refused();
+      },
+    };
+  }
+
+  #named(list: string, field: string, name: string): Fields {
+    const entries = this.#config[list];
+    const entry = Array.isArray(entries) ? entries.find((one) => isRecord(one) && one.name === name) : undefined;
+    const found = isRecord(entry) ? entry[field] : undefined;
+    if (!isRecord(found)) throw this.#mistake(`has no ${field} of the name ${JSON.stringify(name.slice(0, 100))}`);
+    return found;
+  }
+
+  #refuse(part: 'cluster' | 'user', fields: Fields): void {
+    const isSet = (key: string): boolean => ![undefined, null, false, ''].includes(fields[key] as never);
+    const strange = notUnderstood[part].find(isSet);
+    if (strange !== undefined) throw this.#mistake(`${part}: ${strange} is not supported`);
+    const dangerous = this.#options.isTrusted ? undefined : forTrustedOnly[part].find(isSet);
+    if (dangerous !== undefined)
+      throw this.#mistake(`${part}: ${dangerous} is allowed in the operator's own file only`);
+  }
+
+  #server(cluster: Fields): URL {
+    const text = this.#text(cluster, 'server', 'cluster');
+    const server = URL.parse(text ?? '');
+    // A token would be read by anybody on the way.
+    if (server?.protocol !== 'https:') throw this.#mistake('cluster: server must be an https:// address');
+    return server;
+  }
+
+  #serverTls(cluster: Fields): TlsMaterial {
+    const servername = this.#text(cluster, 'tls-server-name', 'cluster');
+    const named = servername !== undefined && { servername };
+    const ca = this.#pem(cluster, 'certificate-authority', 'cluster');
+    if (cluster['insecure-skip-tls-verify'] === true) {
+      if (ca !== undefined)
+        throw this.#mistake('cluster: insecure-skip-tls-verify and a certificate authority exclude each other');
+      return { ...named, rejectUnauthorized: false };
+    }
+    return { ...named, ...(ca !== undefined && { ca }) };
+  }
+
+  #clientTls(user: Fields): TlsMaterial {
+    const cert = this.#pem(user, 'client-certificate', 'user');
+    const key = this.#pem(user, 'client-key', 'user');
+    if ((cert === undefined) !== (key === undefined))
+      throw this.#mistake('user: a client certificate and its key go together');
+    return cert === undefined || key === undefined ? {} : { cert, key };
+  }
+
+  /** Inline, which wins, or of a file that is read at each connection. */
+  #pem(fields: Fields, name: string, part: string): string | undefined {
+    const inline = this.#text(fields, `${name}-data`, part);
+    if (inline !== undefined) return Buffer.from(inline, 'base64').toString('utf8');
+    const file = this.#text(fields, name, part);
+    return file === undefined ? undefined : readCredentialFile(this.#beside(file));
+  }
+
+  /** A file wins: it is kept new. */
+  #bearer(user: Fields): { token(): string; refused(): void } | undefined {
+    const file = this.#text(user, 'tokenFile', 'user');
+    if (file !== undefined) return new TokenFile(this.#beside(file));
+    const text = this.#text(user, 'token', 'user');
+    if (text === undefined) return undefined;
+    const token = headerText(text, this.#options.path);
+    return { token: () => token, refused: () => {} };
+  }
+
+  #exec(user: Fields, cluster: Fields): ExecCredentials | undefined {
+    const { exec } = user;
+    if (exec === undefined || exec === null) return undefined;
+    if (!isRecord(exec)) throw this.#mistake('user: exec is no object');
+    const command = this.#text(exec, 'command', 'exec');
+    if (command === undefined) throw this.#mistake('exec: command is not set');
+    const apiVersion = this.#text(exec, 'apiVersion', 'exec') ?? '';
+    if (!execVersions.includes(apiVersion))
+      throw this.#mistake(`exec: apiVersion must be one of ${execVersions.join(', ')}`);
+    if (exec.interactiveMode === 'Always')
+      throw this.#mistake('exec: the plugin wants to ask a person, and there is none');
+    const plugin: ExecPlugin = {
+      ...{ command, apiVersion },
+      args: this.#list(exec.args, 'args').map((value) => this.#entryText(value, 'args')),
+      env: this.#list(exec.env, 'env').map((value) => {
+        if (!isRecord(value)) throw this.#mistake('exec: env has an entry that is no object');
+        return { name: this.#entryText(value.name, 'env'), value: this.#entryText(value.value, 'env') };
+      }),
+      ...(exec.provideClusterInfo === true && { cluster: this.#clusterInfo(cluster) }),
+    };
+    return new ExecCredentials(plugin, this.#options.path);
+  }
+
+  #clusterInfo(cluster: Fields): Fields {
+    const extensions = this.#list(cluster.extensions, 'extensions');
+    const config = extensions.find((one) => isRecord(one) && one.name === 'client.authentication.k8s.io/exec');
+    const { ca } = this.#serverTls(cluster);
+    return {
+      server: cluster.server,
+      ...(ca !== undefined && { 'certificate-authority-data': Buffer.from(ca).toString('base64') }),
+      ...(cluster['tls-server-name'] !== undefined && { 'tls-server-name': cluster['tls-server-name'] }),
+      ...(cluster['insecure-skip-tls-verify'] === true && { 'insecure-skip-tls-verify': true }),
+      ...(isRecord(config) && { config: config.extension }),
+    };
+  }
+
+  #list(value: unknown, name: string): readonly unknown[] {
+    if (value === undefined || value === null) return [];
+    if (!Array.isArray(value)) throw this.#mistake(`${name} is no list`);
+    return value;
+  }
+
+  #entryText(value: unknown, name: string): string {
+    if (typeof value !== 'string') throw this.#mistake(`exec: ${name} has an entry that is no text`);
+    return value;
+  }
+
+  /** Undefined where it is empty, as in Go. */
+  #text(fields: Fields, name: string, part: string): string | undefined {
+    const value = fields[name] ?? '';
+    if (typeof value !== 'string') throw this.#mistake(`${part}: ${name} is no text`);
+    return value === '' ? undefined : value;
+  }
+
+  #beside(file: string): string {
+    return resolve(dirname(this.#options.path), file);
+  }
+
+  #mistake(what: string): Error {
+    return noCredentials(`${this.#options.path}: ${what}`);
+  }
+}
+
+function keyPair(credential: { readonly cert?: string; readonly key?: string } | undefined): TlsMaterial {
+  return credential?.cert === undefined || credential.key === undefined
+    ? {}
+    : { cert: credential.cert, key: credential.key };
+}

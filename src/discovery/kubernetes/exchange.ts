@@ -1,0 +1,161 @@
+/** One request and its answer on a stream of HTTP/2: every way in which it can end is told apart. */
+import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
+import { ApiError, failureOfStatus, invalid, type Status } from './api-failure.ts';
+import { aborted } from './http2-connection.ts';
+import { isRecord } from './trim.ts';
+
+export type AnswerHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
+
+export interface ExchangeLimits {
+  /** Until the answer begins. */
+  readonly answerMs: number;
+  /** Until it has ended. */
+  readonly wholeMs: number;
+  /** Between two pieces of what was begun: {@link AnswerReader.isMidway}. */
+  readonly idleMs: number;
+}
+
+/** Takes the body of an answer that is no error. What it throws ends the exchange. */
+export interface AnswerReader {
+  data(chunk: Buffer): void;
+  /** More must come soon. */
+  readonly isMidway: boolean;
+}
+
+/** As much of an error's body is read. */
+const maxErrorBytes = 64 * 1024;
+
+/**
+ * @returns once the answer has ended as it should: `whole`, or `limit` when the server did not end it in time and the reader was not
+ * midway
+ * @throws ApiError
+ */
+export function exchange(
+  stream: ClientHttp2Stream,
+  reader: AnswerReader,
+  limits: ExchangeLimits,
+  signal: AbortSignal,
+): Promise<'whole' | 'limit'> {
+  return new Promise((resolve, reject) => {
+    let errorBody: { readonly headers: AnswerHeaders; readonly chunks: Buffer[]; bytes: number } | undefined;
+    let ended = false;
+    const timers = new Set<NodeJS.Timeout>();
+    let idle: NodeJS.Timeout | undefined;
+    let isAnswered = false;
+    let isSettled = false;
+
+    const settle = (): boolean => {
+      if (isSettled) return false;
+      isSettled = true;
+      for (const timer of timers) clearTimeout(timer);
+      clearTimeout(idle);
+      signal.removeEventListener('abort', onAbort);
+      return true;
+    };
+    const cancel = (): void => stream.close(constants.NGHTTP2_CANCEL);
+    const fail = (error: unknown): void => {
+      if (!settle()) return;
+      cancel();
+      reject(error instanceof ApiError ? error : invalid(`the answer cannot be read: ${String(error)}`));
+    };
+    const late = (what: string, ms: number): void =>
+      fail(new ApiError({ kind: 'timeout', message: `${what} within ${ms} ms` }));
+    const onAbort = (): void => fail(aborted());
+    const after = (ms: number, then: () => void): NodeJS.Timeout => {
+      const timer = setTimeout(then, ms);
+      timers.add(timer);
+      return timer;
+    };
+
+    const answer = after(limits.answerMs, () => late('no answer', limits.answerMs));
+    after(limits.wholeMs, () => {
+      if (errorBody !== undefined || reader.isMidway || !isAnswered)
+        return late('the answer did not end', limits.wholeMs);
+      if (!settle()) return;
+      cancel();
+      resolve('limit');
+    });
+    signal.addEventListener('abort', onAbort);
+    let broke = false;
+    stream.on('error', () => {
+      broke = true;
+    });
+    stream.once('response', (headers: AnswerHeaders) => {
+      clearTimeout(answer);
+      isAnswered = true;
+      const code = headers[':status'] ?? 0;
+      if (code >= 300 && code < 400) return fail(invalid(`the answer is a redirect (${code}), which is not followed`));
+      if (code < 200 || code >= 300) {
+        errorBody = { headers, chunks: [], bytes: 0 };
+        return;
+      }
+      const type = headers['content-type'] ?? '';
+      if (!/^application\/json(;|$)/.test(type)) fail(invalid(`the answer is no JSON but ${quoted(type)}`));
+      if (headers['content-encoding'] !== undefined) fail(invalid('the answer is compressed, which was not asked for'));
+    });
+    stream.on('data', (chunk: Buffer) => {
+      if (isSettled) return;
+      clearTimeout(idle);
+      if (errorBody !== undefined) {
+        errorBody.bytes += chunk.length;
+        if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(chunk);
+        else ended = true;
+      } else {
+        try {
+          reader.data(chunk);
+        } catch (error) {
+          return fail(error);
+        }
+      }
+      if (errorBody !== undefined && ended) return fail(new ApiError(failureOf(errorBody)));
+      // The reader may have ended it.
+      if (!isSettled && (errorBody !== undefined || reader.isMidway)) {
+        idle = setTimeout(() => late('no more of the answer', limits.idleMs), limits.idleMs);
+      }
+    });
+    stream.once('end', () => {
+      ended = true;
+    });
+    stream.once('close', () => {
+      const code = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
+      if (code === constants.NGHTTP2_REFUSED_STREAM) {
+        return fail(
+          new ApiError({ kind: 'going away', message: 'the server refused the request before it looked at it' }),
+        );
+      }
+      if (!ended || broke || code !== constants.NGHTTP2_NO_ERROR) {
+        return fail(
+          new ApiError({ kind: 'closed', message: `the connection ended in the answer (HTTP/2 code ${code})` }),
+        );
+      }
+      if (errorBody !== undefined) return fail(new ApiError(failureOf(errorBody)));
+      if (reader.isMidway) return fail(new ApiError({ kind: 'closed', message: 'the answer ended in the middle' }));
+      if (settle()) resolve('whole');
+    });
+    if (signal.aborted) onAbort();
+  });
+}
+
+function failureOf({
+  headers,
+  chunks,
+}: {
+  readonly headers: AnswerHeaders;
+  readonly chunks: readonly Buffer[];
+}): ReturnType<typeof failureOfStatus> {
+  return failureOfStatus(statusIn(Buffer.concat(chunks).toString('utf8')), headers[':status'], headers['retry-after']);
+}
+
+/** A load balancer's page says nothing that we could read. */
+function statusIn(text: string): Status {
+  try {
+    const body: unknown = JSON.parse(text);
+    return isRecord(body) && body.kind === 'Status' ? body : {};
+  } catch {
+    return {};
+  }
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 100));
+}

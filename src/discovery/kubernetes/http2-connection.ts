@@ -1,0 +1,162 @@
+/**
+ * One HTTP/2 connection to an API server.
+ *
+ * It is `opening` until the server has said its settings, `open` until a GOAWAY or its end, then `leaving`: it takes no more
+ * streams, and those that run go on to their end. A GOAWAY without an error is normal: API servers send it now and then, so
+ * that clients spread.
+ */
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type OutgoingHttpHeaders,
+} from 'node:http2';
+import { messageOf } from '../../runtime/errors.ts';
+import type { TlsMaterial } from './access/cluster-access.ts';
+import { ApiError, invalid } from './api-failure.ts';
+
+/** Of one stream, and of all of a connection: what may be under way before it was read. */
+const streamWindowBytes = 1024 * 1024;
+const connectionWindowBytes = 8 * 1024 * 1024;
+
+export class Http2Connection {
+  readonly #session: ClientHttp2Session;
+  readonly #running = new Set<ClientHttp2Stream>();
+  #isLeaving = false;
+
+  private constructor(session: ClientHttp2Session) {
+    this.#session = session;
+    session.once('goaway', () => {
+      this.#isLeaving = true;
+    });
+  }
+
+  /** @throws ApiError `unreachable`, `timeout`, `invalid`, `aborted` */
+  static open(server: URL, tls: TlsMaterial, limitMs: number, signal: AbortSignal): Promise<Http2Connection> {
+    return new Promise((resolve, reject) => {
+      const session = connect(server.origin, {
+        ...tls,
+        ALPNProtocols: ['h2'],
+        settings: { enablePush: false, initialWindowSize: streamWindowBytes },
+      });
+      const fail = (error: ApiError): void => {
+        settle();
+        session.destroy();
+        reject(error);
+      };
+      const timer = setTimeout(
+        () => fail(new ApiError({ kind: 'timeout', message: `${server.host} took no connection in ${limitMs} ms` })),
+        limitMs,
+      );
+      const onAbort = (): void => fail(aborted());
+      const onError = (error: Error): void =>
+        fail(new ApiError({ kind: 'unreachable', message: `${server.host}: ${messageOf(error)}` }, { cause: error }));
+      const onClose = (): void => onError(new Error('the connection was closed'));
+      const settle = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+        session.off('close', onClose);
+      };
+      // For good: what ends the session later ends its streams, which tell.
+      session.on('error', onError);
+      session.once('close', onClose);
+      signal.addEventListener('abort', onAbort);
+      if (signal.aborted) return onAbort();
+      session.once('connect', () => {
+        if (session.alpnProtocol !== 'h2') fail(invalid(`${server.host} does not speak HTTP/2`));
+      });
+      // How many streams it takes is among them.
+      session.once('remoteSettings', () => {
+        settle();
+        session.setLocalWindowSize(connectionWindowBytes);
+        resolve(new Http2Connection(session));
+      });
+    });
+  }
+
+  /** None once it is leaving. */
+  get takesStreams(): boolean {
+    return !(this.#isLeaving || this.#session.closed || this.#session.destroyed);
+  }
+
+  get isClosed(): boolean {
+    return this.#session.destroyed || this.#session.closed;
+  }
+
+  /** The bytes go out in this turn. @throws ApiError `going away` */
+  begin(headers: OutgoingHttpHeaders, endStream: boolean): ClientHttp2Stream {
+    if (this.takesStreams) {
+      try {
+        const stream = this.#session.request(headers, { endStream });
+        this.#running.add(stream);
+        stream.once('close', () => this.#running.delete(stream));
+        return stream;
+      } catch (error) {
+        throw new ApiError({ kind: 'going away', message: messageOf(error) });
+      }
+    }
+    throw new ApiError({ kind: 'going away', message: 'the connection takes no more requests' });
+  }
+
+  /** One that asks for more waits until another ends: whether there is room is asked before. */
+  get hasRoom(): boolean {
+    return this.takesStreams && this.#running.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100);
+  }
+
+  get isIdle(): boolean {
+    return this.#running.size === 0;
+  }
+
+  /** @returns milliseconds until the answer. @throws ApiError `timeout`, `closed`, `aborted` */
+  ping(limitMs: number, signal: AbortSignal): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const settle = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+      };
+      const fail = (error: ApiError): void => {
+        settle();
+        reject(error);
+      };
+      const onAbort = (): void => fail(aborted());
+      const timer = setTimeout(
+        () => fail(new ApiError({ kind: 'timeout', message: `no answer to a ping in ${limitMs} ms` })),
+        limitMs,
+      );
+      signal.addEventListener('abort', onAbort);
+      if (signal.aborted) return onAbort();
+      const closed = (): void => fail(new ApiError({ kind: 'closed', message: 'the connection was closed' }));
+      try {
+        // False: too many are unanswered, which the limit of each of them tells.
+        this.#session.ping((error, durationMs) => {
+          if (error !== null) return closed();
+          settle();
+          resolve(durationMs);
+        });
+      } catch {
+        closed();
+      }
+    });
+  }
+
+  /** What runs on it ends as cut off: an end of the connection alone looks to its streams as if the server had ended them. */
+  close(): void {
+    for (const stream of this.#running) stream.close(constants.NGHTTP2_CANCEL);
+    this.#session.destroy();
+  }
+}
+
+export function aborted(): ApiError {
+  return new ApiError({ kind: 'aborted', message: 'nobody waits for it any more' });
+}
+
+/** What others wait for as well goes on. @throws ApiError `aborted`, and what the work throws */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(aborted());
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

@@ -1,0 +1,60 @@
+/** The lines of a watch: each is one JSON object, handed over as soon as its end is there. */
+import { invalid } from './api-failure.ts';
+
+/** A Kubernetes object has 3 MiB at the most (the server's limit of a request), and JSON may write a byte as six. */
+export const maxObjectBytes = 8 * 1024 * 1024;
+
+const newline = 0x0a;
+
+export class JsonLines {
+  readonly #onLine: (line: unknown) => void;
+  readonly #maxBytes: number;
+  /** What came of a line whose end has not come. */
+  #begun: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(onLine: (line: unknown) => void, maxBytes: number = maxObjectBytes) {
+    this.#onLine = onLine;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** A line has begun and has not ended. */
+  get isMidway(): boolean {
+    return this.#bytes > 0;
+  }
+
+  /** @throws ApiError `invalid`: a line without end, or one that is no JSON. What it says is not repeated: it may be a Secret */
+  push(chunk: Buffer): void {
+    let from = 0;
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, from)) {
+      this.#keep(chunk.subarray(from, end));
+      from = end + 1;
+      this.#hand();
+    }
+    if (from < chunk.length) this.#keep(chunk.subarray(from));
+  }
+
+  #keep(part: Buffer): void {
+    this.#bytes += part.length;
+    if (this.#bytes > this.#maxBytes) throw invalid(`a line of the watch is longer than ${this.#maxBytes} bytes`);
+    this.#begun.push(part);
+  }
+
+  #hand(): void {
+    const text = (this.#begun.length === 1 ? this.#begun[0]! : Buffer.concat(this.#begun, this.#bytes)).toString(
+      'utf8',
+    );
+    this.#begun = [];
+    this.#bytes = 0;
+    if (text.trim() !== '') this.#onLine(parsedJson(text, 'a line of the watch'));
+  }
+}
+
+/** @throws ApiError `invalid`. Node's own message repeats some of the text, which may be a Secret */
+export function parsedJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid(`${what} is no JSON`);
+  }
+}

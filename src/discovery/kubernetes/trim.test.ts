@@ -1,0 +1,120 @@
+import { type Either, isRight } from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { kinds } from '../../model/kinds/index.ts';
+import { resourceOf } from './api-resource.ts';
+import { SharedTexts, trimmed } from './trim.ts';
+
+const pod = {
+  kind: 'Pod',
+  metadata: {
+    name: 'reviews-1',
+    namespace: 'shop',
+    labels: { app: 'reviews' },
+    annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{}', kept: 'yes' },
+    managedFields: [{ manager: 'kubelet' }],
+  },
+  spec: {
+    nodeName: 'n1',
+    serviceAccountName: 'reviews',
+    hostNetwork: true,
+    hostname: 'h',
+    subdomain: 's',
+    tolerations: [{}],
+    containers: [
+      {
+        name: 'app',
+        image: 'x',
+        env: [{}],
+        ports: [{ name: 'http', containerPort: 9080, protocol: 'TCP', hostIP: '' }],
+      },
+      { name: 'sidecar' },
+    ],
+  },
+  status: {
+    phase: 'Running',
+    podIP: '10.1.0.5',
+    podIPs: [{ ip: '10.1.0.5' }],
+    containerStatuses: [{}],
+    conditions: [{ type: 'Ready', status: 'True', lastProbeTime: null, message: 'x' }],
+  },
+};
+
+/** What a decoder makes of its body, which must not change by trimming. */
+function decoded(name: 'Pod' | 'Node', object: object): unknown {
+  const { apiVersion: _, kind: __, metadata: ___, ...body } = object as Record<string, unknown>;
+  const result: Either<unknown, unknown> = kinds[name].decode(body, 'shop');
+  if (!isRight(result)) throw new Error('it is refused');
+  return result.right;
+}
+
+/** Containers without ports tell nothing. */
+const withPorts = (value: unknown): unknown => JSON.parse(JSON.stringify(value).replaceAll(',{"ports":[]}', ''));
+
+describe('trimming', () => {
+  it('leaves of a pod what is read of it', () => {
+    const small = trimmed(pod, resourceOf('Pod'), new SharedTexts());
+    expect(decoded('Pod', small)).toEqual(withPorts(decoded('Pod', pod)));
+    expect(small).toEqual({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'reviews-1', namespace: 'shop', labels: { app: 'reviews' }, annotations: { kept: 'yes' } },
+      spec: {
+        ...{ nodeName: 'n1', serviceAccountName: 'reviews', hostNetwork: true, hostname: 'h', subdomain: 's' },
+        containers: [{ ports: [{ name: 'http', containerPort: 9080, protocol: 'TCP' }] }],
+      },
+      status: {
+        ...{ phase: 'Running', podIP: '10.1.0.5', podIPs: [{ ip: '10.1.0.5' }] },
+        conditions: [{ type: 'Ready', status: 'True' }],
+      },
+    });
+  });
+
+  it('leaves of a node its addresses and labels', () => {
+    const node = {
+      metadata: { name: 'n1', labels: { zone: 'a' } },
+      status: { addresses: [{ type: 'InternalIP', address: '10.0.0.1' }], images: [{}] },
+    };
+    const small = trimmed(node, resourceOf('Node'), new SharedTexts());
+    expect(decoded('Node', small)).toEqual(decoded('Node', node));
+    expect(JSON.stringify(small)).not.toContain('images');
+  });
+
+  it('leaves everything else of other kinds, also of one that is a Pod in another group', () => {
+    const object = { metadata: { name: 'a' }, spec: { hosts: ['a'] }, status: { x: 1 } };
+    expect(trimmed(object, resourceOf('VirtualService'), new SharedTexts())).toEqual({
+      ...object,
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'VirtualService',
+    });
+    const other = { group: 'example.com', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+    expect(trimmed(object, other, new SharedTexts())).toMatchObject({ spec: { hosts: ['a'] } });
+  });
+
+  it.each([
+    [{ spec: null, status: null }],
+    [{ spec: 'text', status: [] }],
+    [{ spec: { containers: [null, { ports: 'x' }, { ports: [null] }] }, status: { conditions: {} } }],
+    [{}],
+  ])('throws at nothing: %j', (body) => {
+    const labels = ['no', 'labels'] as unknown as Record<string, string>;
+    expect(trimmed({ metadata: { name: 'a', labels }, ...body }, resourceOf('Pod'), new SharedTexts()).kind).toBe(
+      'Pod',
+    );
+  });
+
+  it('keeps labels whose names every object has already', () => {
+    const metadata = JSON.parse('{"name": "a", "labels": {"__proto__": "x", "constructor": "y"}}');
+    const { labels = {} } = trimmed({ metadata }, resourceOf('Service'), new SharedTexts()).metadata;
+    expect(Object.entries(labels)).toEqual([
+      ['__proto__', 'x'],
+      ['constructor', 'y'],
+    ]);
+  });
+
+  it('has each repeated text once, and forgets all when they are too many', () => {
+    const shared = new SharedTexts(2);
+    const one = Buffer.from('a longer text').toString();
+    expect(shared.of(one)).toBe(shared.of(Buffer.from('a longer text').toString()));
+    for (const text of ['a', 'b', 'c', 'd']) expect(shared.of(text)).toBe(text);
+  });
+});
