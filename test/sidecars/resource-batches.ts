@@ -17,34 +17,79 @@ export interface ResourceFacts {
 /** The resources of one response. */
 export type ResourceBatch = ReadonlyMap<string, ResourceFacts>;
 
-/** Distinct batches that are remembered for each kind. */
-const batchesKept = 48;
-/** Distinct resources that are remembered, of all kinds. */
+/**
+ * Of distinct batches so many are remembered, and so many bytes of them: proxies of some hundred namespaces are each sent
+ * routes of their own, and a batch that comes when it is forgotten is read again.
+ */
+const limits = { batches: 2_048, bytes: 256 * 1024 * 1024 };
+/** Batches of the same length are told apart by how they begin, most of them: in delta a version is there. */
+const beginningBytes = 128;
+/** Distinct resources that are remembered, of all kinds; larger ones are few in a batch, and read with it. */
 const factsKept = 100_000;
+const largestKept = 64 * 1024;
+
+interface KnownBatch {
+  readonly beginning: string;
+  readonly kind: Kind;
+  readonly bytes: Buffer;
+  readonly batch: ResourceBatch;
+}
 
 export class ResourceBatches {
   readonly #delta: boolean;
-  readonly #recent = new Map<Kind, { readonly bytes: Buffer; readonly batch: ResourceBatch }[]>();
+  readonly #limits: typeof limits;
+  /** The one that was asked for longest ago first. */
+  readonly #known = new Set<KnownBatch>();
+  readonly #byBeginning = new Map<string, Set<KnownBatch>>();
+  #bytes = 0;
   readonly #facts = new Map<string, ResourceFacts>();
 
-  constructor(delta: boolean) {
+  constructor(delta: boolean, most: Partial<typeof limits> = {}) {
     this.#delta = delta;
+    this.#limits = { ...limits, ...most };
   }
 
-  /** The same object for the same resources, in any order, if they were seen a short while ago. */
+  /**
+   * The same object for the same resources, in any order, if they were seen a short while ago.
+   *
+   * @param resources may be kept
+   */
   of(kind: Kind, resources: Buffer): ResourceBatch {
-    const recent = this.#recent.get(kind) ?? [];
-    this.#recent.set(kind, recent);
-    const index = recent.findIndex(({ bytes }) => bytes.length === resources.length && bytes.equals(resources));
-    if (index >= 0) return first(recent, index).batch;
+    const beginning = `${kind} ${resources.length} ${resources.toString('latin1', 0, beginningBytes)}`;
+    for (const known of this.#byBeginning.get(beginning) ?? []) {
+      if (!known.bytes.equals(resources)) continue;
+      this.#known.delete(known);
+      this.#known.add(known);
+      return known.batch;
+    }
     const batch = this.#read(kind, resources);
-    const sameIndex = recent.findIndex(
-      (known) => known.bytes.length === resources.length && isSame(known.batch, batch),
-    );
-    if (sameIndex >= 0) return first(recent, sameIndex).batch;
-    recent.unshift({ bytes: Buffer.from(resources), batch });
-    recent.length = Math.min(recent.length, batchesKept);
+    for (const known of this.#known) {
+      if (known.kind === kind && known.bytes.length === resources.length && isSame(known.batch, batch)) {
+        return known.batch;
+      }
+    }
+    this.#remember({ beginning, kind, bytes: resources, batch });
     return batch;
+  }
+
+  #remember(made: KnownBatch): void {
+    this.#known.add(made);
+    this.#bytes += made.bytes.length;
+    const alike = this.#byBeginning.get(made.beginning);
+    if (alike === undefined) this.#byBeginning.set(made.beginning, new Set([made]));
+    else alike.add(made);
+    for (const oldest of this.#known) {
+      if (this.#known.size <= this.#limits.batches && this.#bytes <= this.#limits.bytes) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(known: KnownBatch): void {
+    this.#known.delete(known);
+    this.#bytes -= known.bytes.length;
+    const alike = this.#byBeginning.get(known.beginning)!;
+    alike.delete(known);
+    if (alike.size === 0) this.#byBeginning.delete(known.beginning);
   }
 
   #read(kind: Kind, resources: Buffer): ResourceBatch {
@@ -52,21 +97,22 @@ export class ResourceBatches {
     const fields = new Fields(resources);
     if (this.#facts.size > factsKept) this.#facts.clear();
     while (fields.next()) {
-      // The bytes as a text are a key that costs one look at them. A resource has its type in them.
-      const key = resources.toString('latin1', fields.start, fields.end);
-      const facts = this.#facts.get(key) ?? readResource(kind, fields.inner(), this.#delta);
-      this.#facts.set(key, facts);
+      const facts =
+        fields.end - fields.start > largestKept
+          ? readResource(kind, fields.inner(), this.#delta)
+          : this.#factsOf(kind, resources, fields);
       batch.set(facts.name, facts);
     }
     return batch;
   }
-}
 
-/** Takes an entry to the front. */
-function first<Entry>(recent: Entry[], index: number): Entry {
-  const [entry] = recent.splice(index, 1);
-  recent.unshift(entry!);
-  return entry!;
+  #factsOf(kind: Kind, resources: Buffer, fields: Fields): ResourceFacts {
+    // The bytes as a text are a key that costs one look at them. A resource has its type in them.
+    const key = resources.toString('latin1', fields.start, fields.end);
+    const facts = this.#facts.get(key) ?? readResource(kind, fields.inner(), this.#delta);
+    this.#facts.set(key, facts);
+    return facts;
+  }
 }
 
 function isSame(a: ResourceBatch, b: ResourceBatch): boolean {
@@ -103,7 +149,7 @@ function readAny(kind: Kind, fields: Fields, version: string): ResourceFacts {
       // Field 1 of all four.
       name: textOf(new Fields(value), 1),
       version,
-      digest: hash('md5', value, 'hex'),
+      digest: hash('sha1', value, 'hex'),
       bytes: value.length,
       refersTo: isWildcard(kind) ? (kind === 'CDS' ? endpointsOf(value) : routesOf(value)) : [],
     };

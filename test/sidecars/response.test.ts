@@ -110,6 +110,18 @@ describe('batches', () => {
     expect(batches.of('CDS', resourcesOf(sotw(edsCluster('b'), edsCluster('a'))))).toBe(batch);
   });
 
+  test('are known again when each of some hundred namespaces has its own, until they are too many or too long', () => {
+    const ofNamespaces = Array.from({ length: 300 }, (_, index) => resourcesOf(sotw(edsCluster('a', `ns-${index}`))));
+    const refound = (most: object): number => {
+      const batches = new ResourceBatches(false, most);
+      const first = ofNamespaces.map((resources) => batches.of('CDS', resources));
+      return ofNamespaces.filter((resources, index) => batches.of('CDS', Buffer.from(resources)) === first[index])
+        .length;
+    };
+    expect(refound({})).toBe(300);
+    expect([refound({ batches: 299 }), refound({ bytes: 20_000 })]).toEqual([0, 0]);
+  });
+
   test('are others when the content is another', () => {
     const batches = new ResourceBatches(false);
     const [a, b] = [edsCluster('a', 'one'), edsCluster('a', 'two')].map((cluster) =>
