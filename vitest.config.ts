@@ -108,7 +108,7 @@ const longest = [
 ];
 
 /** What waits comes before what works: the last files of a run are then short ones, which keep both cores busy to the end. */
-const inOrder = ['lint', 'e2e', 'alone', 'unit', 'timed', 'measured'];
+const inOrder = ['lint', 'cluster', 'e2e', 'alone', 'unit', 'timed', 'measured'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -130,6 +130,7 @@ const measured = '**/*.measured.test.ts';
 const lint = 'test/clean-tree.test.ts';
 const e2e = 'test/e2e/**/*.test.ts';
 const load = 'test/load/**/*.test.ts';
+const cluster = 'test/cluster/**/*.test.ts';
 const withEnvoy = { testTimeout: 180_000, hookTimeout: 120_000 };
 
 /**
@@ -154,6 +155,19 @@ export default defineConfig({
       { extends: true, test: { name: 'lint', include: [lint], testTimeout: 300_000, ...beside } },
       {
         extends: true,
+        // They share an API server, which ends when the last of them has: `timed` and `measured` come later.
+        test: {
+          name: 'cluster',
+          include: [cluster],
+          isolate: false,
+          globalSetup: ['test/cluster/global-setup.ts'],
+          setupFiles: ['test/harness/setup-shared.ts'],
+          ...withEnvoy,
+          ...beside,
+        },
+      },
+      {
+        extends: true,
         // Most of their time they wait for an Envoy, a file, a page. Ports, folders and base ids are each test's own. To begin a
         // process for a file takes as long as to start four Envoys: they share six.
         test: {
@@ -174,7 +188,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['{machines,src,test,visualize}/**/*.test.ts'],
-          exclude: [e2e, load, alone, timed, measured, lint],
+          exclude: [e2e, load, cluster, alone, timed, measured, lint],
           isolate: false,
           setupFiles: ['test/harness/setup-shared.ts'],
           ...beside,

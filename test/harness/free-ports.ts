@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isSystemError } from '../../src/runtime/errors.ts';
+import { isAlive } from './process-alive.ts';
 
 /**
  * Below the range from which Linux takes the ports of outgoing connections (net.ipv4.ip_local_port_range begins at
@@ -62,7 +63,8 @@ function begin(): void {
   mkdirSync(reservations, { recursive: true });
   for (const name of readdirSync(reservations)) {
     const file = join(reservations, name);
-    if (!isAlive(holderOf(file))) rmSync(file, { force: true });
+    const holder = holderOf(file);
+    if (holder !== undefined && !isAlive(holder)) rmSync(file, { force: true });
   }
 }
 
@@ -72,13 +74,5 @@ function holderOf(file: string): number | undefined {
     return Number(readFileSync(file, 'utf8')) || undefined;
   } catch {
     return undefined;
-  }
-}
-
-function isAlive(pid: number | undefined): boolean {
-  try {
-    return pid === undefined || process.kill(pid, 0);
-  } catch (error) {
-    return isSystemError(error, 'EPERM');
   }
 }

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer as createPlainServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer as createPlainServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { failureOf } from '../../../test/fixtures/failure-of.ts';
+import { faultyProxy } from '../../../test/fixtures/faulty-proxy.ts';
 import {
   type Answer,
   answerJson,
@@ -11,7 +13,6 @@ import {
   scriptedApiServer,
 } from '../../../test/fixtures/scripted-api-server.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
-import { ApiError, type ApiFailure } from './api-failure.ts';
 import { leases, resourceOf } from './api-resource.ts';
 import { endsInitialEvents, type WatchEvent } from './api-server.ts';
 import { Http2ApiServer } from './http2-api-server.ts';
@@ -24,44 +25,6 @@ async function given(answer: Answer, options?: ScriptedOptions): Promise<Scripte
   const server = await scriptedApiServer(answer, options);
   onTestFinished(() => server.close());
   return server;
-}
-
-/** What passes on all bytes, until its connections of that moment pass none. */
-async function stallingProxy(target: URL): Promise<{ readonly server: URL; stall(): void }> {
-  const sockets = new Set<Socket>();
-  const proxy = createPlainServer((near) => {
-    const far = connect(Number(target.port), target.hostname);
-    for (const [one, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(one);
-      one.on('error', () => {}).on('close', () => other.destroy());
-      one.pipe(other);
-    }
-  });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    proxy.close();
-  });
-  return {
-    server: new URL(`https://127.0.0.1:${(proxy.address() as AddressInfo).port}`),
-    stall: () => {
-      for (const socket of sockets) socket.unpipe().pause();
-    },
-  };
-}
-
-/** What it rejects with; a test fails where it does not. */
-async function failureOf(work: Promise<unknown>): Promise<ApiFailure> {
-  const error = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(ApiError);
-  return (error as ApiError).failure;
 }
 
 const service = (name: string, more: object = {}) => ({
@@ -348,8 +311,8 @@ describe('connections', () => {
 
   it('that do not answer a ping are told within the limit', async () => {
     const { access, client: direct } = await given((stream) => stream.respond(jsonHeaders));
-    const { server, stall } = await stallingProxy(access.server);
-    const client = new Http2ApiServer({ ...access, server }, { pingMs: 200 });
+    const { url, stall } = await faultyProxy(access.server);
+    const client = new Http2ApiServer({ ...access, server: url }, { pingMs: 200 });
     onTestFinished(() => client.close());
     await direct.ping(never);
     await client.ping(never);

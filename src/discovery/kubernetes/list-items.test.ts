@@ -21,7 +21,7 @@ describe('the items of a list', () => {
         const whole = JSON.parse(text);
         expect(itemsOf(text, piece)).toEqual({ items: whole.items, rest: { ...whole, items: [] } });
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 

@@ -1,0 +1,164 @@
+/** The API server of the tests: built once for its sources, and found again. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ChartpilotError, isSystemError } from '../../src/runtime/errors.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { isAlive } from '../harness/process-alive.ts';
+import { endWithRunner } from '../harness/runner-watch.ts';
+
+const sources = join(packageRoot(), 'test/cluster/api-server');
+
+/** What Kubernetes' own build sets; without it the server calls itself v0.0.0, which its clients cannot read. */
+const versionFlags = ['gitVersion=v1.36.3', 'gitMajor=1', 'gitMinor=36'].map(
+  (flag) => `-X k8s.io/component-base/version.${flag}`,
+);
+const flags = ['-trimpath', '-buildvcs=false', '-mod=readonly', '-ldflags', ['-s', '-w', ...versionFlags].join(' ')];
+
+/** Ten minutes of processor time: a machine that does six other things as well needs this long. */
+const buildLimitMs = 45 * 60_000;
+const tellEveryMs = 30_000;
+
+/**
+ * @param say gets each line of progress
+ * @returns the binary's path
+ * @throws ChartpilotError REQUEST_FAILED: it cannot be built here, with what Go said
+ */
+export async function findOrBuildApiServer(say: (line: string) => void): Promise<string> {
+  const folder = cacheFolder();
+  const binary = join(folder, 'api-server');
+  if (existsSync(binary)) return binary;
+  mkdirSync(folder, { recursive: true });
+  await withLock(join(folder, 'lock'), say, async () => {
+    if (existsSync(binary)) return;
+    const draft = join(folder, `api-server.new-${process.pid}`);
+    try {
+      await build(draft, say);
+      renameSync(draft, binary);
+    } finally {
+      rmSync(draft, { force: true });
+    }
+  });
+  return binary;
+}
+
+function cacheFolder(): string {
+  const digest = createHash('sha256');
+  for (const name of readdirSync(sources).sort()) digest.update(`${name}\0`).update(readFileSync(join(sources, name)));
+  digest.update(JSON.stringify(flags)).update(goVersion());
+  const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
+  return join(cache, 'chartpilot', 'cluster', digest.digest('hex').slice(0, 32));
+}
+
+function goVersion(): string {
+  const { status, stdout, error } = spawnSync('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], goOptions());
+  if (status === 0) return stdout;
+  throw new ChartpilotError(
+    'REQUEST_FAILED',
+    `the API server of the tests needs Go: ${error?.message ?? 'go env failed'}`,
+    {
+      hint: 'Install Go 1.26 or later, and have it in PATH.',
+    },
+  );
+}
+
+function goOptions() {
+  // The version that is there: no other one is downloaded.
+  const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local' };
+  return { cwd: sources, env, encoding: 'utf8' } as const;
+}
+
+async function build(draft: string, say: (line: string) => void): Promise<void> {
+  say('The API server of the tests is built (once; five minutes of two cores that do nothing else)');
+  const begun = performance.now();
+  const { cwd, env } = goOptions();
+  const go = spawn('nice', ['-n', '10', 'go', 'build', ...flags, '-o', draft, '.'], {
+    ...{ cwd, env, detached: true },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  endWithRunner(go);
+  const said = lastWords(go);
+  const minutes = (): string => ((performance.now() - begun) / 60_000).toFixed(1);
+  const telling = setInterval(
+    () => say(`  … ${minutes()} minutes, of ${buildLimitMs / 60_000} at the most`),
+    tellEveryMs,
+  );
+  const limit = setTimeout(() => endGroup(go), buildLimitMs);
+  const [code, signal] = (await once(go, 'close').finally(() => {
+    clearInterval(telling);
+    clearTimeout(limit);
+  })) as [number | null, string | null];
+  if (code !== 0) {
+    const how = signal === null ? `go build ended with ${code}` : `go build was ended after ${minutes()} minutes`;
+    throw new ChartpilotError('REQUEST_FAILED', `the API server of the tests cannot be built: ${how}\n${said()}`, {
+      hint: 'It needs Go 1.26, its module proxy (GOPROXY) and 3 GB of disk.',
+    });
+  }
+  say(`The API server of the tests was built in ${minutes()} minutes`);
+}
+
+function endGroup(child: ChildProcess): void {
+  if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+}
+
+/** The last of what it said on either side. */
+function lastWords(child: ChildProcess): () => string {
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      text = (text + chunk).slice(-4_000);
+    });
+  }
+  return () => text.trim();
+}
+
+/** One at a time, of all processes of this machine. What a process that is gone left behind is no lock. */
+async function withLock(file: string, say: (line: string) => void, work: () => Promise<void>): Promise<void> {
+  const deadline = performance.now() + buildLimitMs;
+  let told = Number.NEGATIVE_INFINITY;
+  while (!take(file)) {
+    const holder = holderOf(file);
+    if (holder !== undefined && !isAlive(holder)) {
+      rmSync(file, { force: true });
+      continue;
+    }
+    if (performance.now() > deadline) {
+      throw new ChartpilotError('REQUEST_FAILED', `process ${holder} builds the API server and does not end`, {
+        hint: `See ${file}.`,
+      });
+    }
+    if (performance.now() - told > tellEveryMs) {
+      say(`Process ${holder} builds the API server of the tests: waiting for it`);
+      told = performance.now();
+    }
+    await sleep(500);
+  }
+  try {
+    await work();
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
+function take(file: string): boolean {
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (isSystemError(error, 'EEXIST')) return false;
+    throw error;
+  }
+}
+
+/** Undefined: it is being written, or gone. */
+function holderOf(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, 'utf8')) || undefined;
+  } catch {
+    return undefined;
+  }
+}

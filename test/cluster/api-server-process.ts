@@ -1,0 +1,178 @@
+/** A running API server with an authority, an administrator and a folder of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type CertificateAuthority, createAuthority } from '../certs/authority.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { isAlive } from '../harness/process-alive.ts';
+import { endWithRunner } from '../harness/runner-watch.ts';
+import { findOrBuildApiServer } from './api-server-build.ts';
+
+/** What a client needs to know, as plain data: it passes between processes. */
+export interface ApiServerAddress {
+  readonly url: string;
+  /** PEM. */
+  readonly ca: string;
+  /** May do everything (`system:masters`). */
+  readonly adminToken: string;
+  /** Its files: keys of its authority and of service accounts, the socket for what is done to its store. */
+  readonly folder: string;
+}
+
+export interface RunningApiServer extends ApiServerAddress {
+  readonly pid: number;
+  /** With SIGKILL; `start` begins it anew, with what it had stored. */
+  kill(): Promise<void>;
+  /** After it was killed: at the same address. */
+  start(): Promise<void>;
+  /** Ends it, and removes its folder. */
+  stop(): Promise<void>;
+}
+
+/** It has to be ready in this time, beside ten other things. */
+const readyLimitMs = 120_000;
+/** Admits what the tests write as it stands: no controller makes the service accounts that this plugin asks for. */
+const admission = '--disable-admission-plugins=ServiceAccount';
+
+export async function startApiServer(say: (line: string) => void = () => {}): Promise<RunningApiServer> {
+  const binary = await findOrBuildApiServer(say);
+  removeAbandoned();
+  // A socket's path has 107 bytes at the most.
+  const folder = mkdtempSync(join(tmpdir(), `cp-kube-${process.pid}-`));
+  const [port] = (await freePorts(1)) as [number];
+  const authority = createAuthority('kubernetes test authority');
+  const adminToken = `admin-${crypto.randomUUID()}`;
+  const address = {
+    url: `https://127.0.0.1:${port}`,
+    ca: authority.certificate,
+    adminToken,
+    folder,
+  };
+  writeFiles(folder, authority, adminToken);
+  const args = [folder, ...serverFlags(folder, port)];
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  let child = await run(binary, args, address).catch((error: unknown) => {
+    remove();
+    throw error;
+  });
+  return {
+    ...address,
+    get pid() {
+      return child.pid!;
+    },
+    async kill() {
+      await end(child);
+      for (const socket of ['control.sock', 'etcd.sock']) rmSync(join(folder, socket), { force: true });
+    },
+    async start() {
+      child = await run(binary, args, address);
+    },
+    async stop() {
+      await end(child);
+      remove();
+    },
+  };
+}
+
+/** Folders of runs that were killed: a store takes 130 MB. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const owner = Number(/^cp-kube-(\d+)-/.exec(name)?.[1]);
+    if (owner > 0 && !isAlive(owner)) rmSync(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}
+
+function writeFiles(folder: string, authority: CertificateAuthority, adminToken: string): void {
+  const server = authority.issue(['127.0.0.1', 'localhost', 'kubernetes.default.svc']);
+  const accounts = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const files = {
+    'ca.crt': authority.certificate,
+    'ca.key': authority.privateKey,
+    'server.crt': server.certificate,
+    'server.key': server.privateKey,
+    'accounts.key': accounts.privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    'accounts.pub': accounts.publicKey.export({ type: 'spki', format: 'pem' }),
+    'tokens.csv': `${adminToken},admin,admin,"system:masters"\n`,
+  };
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content, { mode: 0o600 });
+}
+
+function serverFlags(folder: string, port: number): string[] {
+  const file = (name: string): string => join(folder, name);
+  return [
+    ...['--bind-address=127.0.0.1', '--advertise-address=127.0.0.1', `--secure-port=${port}`],
+    // Loopback is no legal address of an endpoint.
+    '--endpoint-reconciler-type=none',
+    ...[`--tls-cert-file=${file('server.crt')}`, `--tls-private-key-file=${file('server.key')}`],
+    ...[`--client-ca-file=${file('ca.crt')}`, `--cert-dir=${folder}`, `--token-auth-file=${file('tokens.csv')}`],
+    ...['--authorization-mode=RBAC', '--service-account-issuer=https://kubernetes.default.svc'],
+    `--service-account-key-file=${file('accounts.pub')}`,
+    `--service-account-signing-key-file=${file('accounts.key')}`,
+    ...['--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true', admission],
+    '--watch-cache-sizes=limitranges#0',
+  ];
+}
+
+async function run(binary: string, args: readonly string[], address: ApiServerAddress): Promise<ChildProcess> {
+  // The pipe is what it lives by: it ends when this process does.
+  const child = spawn(binary, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'] });
+  endWithRunner(child);
+  child.stdin?.on('error', () => {});
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    said = (said + chunk).slice(-4_000);
+  });
+  try {
+    await eventually('the API server is ready', () => isReady(address), {
+      ...{ deadlineMs: readyLimitMs, everyMs: 100 },
+      hopeless: () => (child.exitCode === null ? undefined : `it ended with ${child.exitCode}`),
+    });
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw new Error(`the API server does not run:\n${said}`, { cause: error });
+  }
+  return child;
+}
+
+/** With SIGKILL: nothing of it is kept, and after SIGTERM it waits a minute for its watches. */
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const closed = once(child, 'close');
+  child.kill('SIGKILL');
+  await closed;
+}
+
+function isReady({ url, ca, adminToken }: ApiServerAddress): Promise<boolean> {
+  const headers = { authorization: `Bearer ${adminToken}` };
+  return new Promise((resolve, reject) => {
+    const asked = request(`${url}/readyz`, { ca, headers, agent: false, timeout: 5_000 }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode === 200);
+    });
+    asked.on('error', reject);
+    asked.on('timeout', () => asked.destroy(new Error('no answer')));
+    asked.end();
+  });
+}
+
+/** Forgets the whole history of the store. */
+export function compact({ folder }: Pick<ApiServerAddress, 'folder'>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const asked = httpRequest(
+      { socketPath: join(folder, 'control.sock'), path: '/compact', method: 'POST', agent: false },
+      (answer) => {
+        answer.resume();
+        if (answer.statusCode === 200) resolve();
+        else reject(new Error(`the store was not compacted: ${answer.statusCode}`));
+      },
+    );
+    asked.on('error', reject);
+    asked.end();
+  });
+}

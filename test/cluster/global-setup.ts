@@ -1,0 +1,76 @@
+/**
+ * One API server for all files of a run. It begins when the first of them asks, and ends soon after the last one: a file holds a
+ * connection for as long as it needs the server.
+ */
+
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { type ApiServerAddress, type RunningApiServer, startApiServer } from './api-server-process.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A socket that answers with the server's address, or why there is none. */
+    readonly clusterSocket: string;
+  }
+}
+
+/** What a file is told. */
+export type ClusterAnswer = { readonly address: ApiServerAddress } | { readonly failed: string };
+
+/** The next file of the run comes in this time; a server that was ended too soon takes five seconds to begin again. */
+const lingerMs = 1_500;
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = mkdtempSync(join(tmpdir(), 'cp-cluster-'));
+  const path = join(folder, 'socket');
+  const keeper = new ServerKeeper();
+  const listener = createServer((socket) => void keeper.serve(socket));
+  listener.listen(path);
+  await once(listener, 'listening');
+  project.provide('clusterSocket', path);
+  return async () => {
+    listener.close();
+    await keeper.end();
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
+
+class ServerKeeper {
+  #running: Promise<RunningApiServer> | undefined;
+  readonly #users = new Set<Socket>();
+  #lingering: NodeJS.Timeout | undefined;
+
+  async serve(socket: Socket): Promise<void> {
+    clearTimeout(this.#lingering);
+    this.#users.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      this.#users.delete(socket);
+      if (this.#users.size === 0) this.#lingering = setTimeout(() => void this.end(), lingerMs);
+    });
+    // It is never read otherwise, and its end would not be heard.
+    socket.resume();
+    this.#running ??= startApiServer((line) => console.error(line));
+    const answer = await this.#running.then(addressOf, (error: unknown) => ({ failed: messageOf(error) }));
+    socket.write(`${JSON.stringify(answer)}\n`);
+  }
+
+  async end(): Promise<void> {
+    clearTimeout(this.#lingering);
+    const running = this.#running;
+    this.#running = undefined;
+    await running?.then(
+      (server) => server.stop(),
+      () => {},
+    );
+  }
+}
+
+function addressOf({ url, ca, adminToken, folder }: RunningApiServer): ClusterAnswer {
+  return { address: { url, ca, adminToken, folder } };
+}

@@ -1,0 +1,114 @@
+/** An API server that is killed, comes back, and is ended: what the transport says of it. A server of the file's own. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
+import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
+import { failureOf } from '../fixtures/failure-of.ts';
+import { faultyProxy } from '../fixtures/faulty-proxy.ts';
+import { eventually } from '../harness/eventually.ts';
+import { type RunningApiServer, startApiServer } from './api-server-process.ts';
+import { Cluster } from './given-cluster.ts';
+
+const never = new AbortController().signal;
+const configMaps = resourceOf('ConfigMap');
+const cluster = new Cluster();
+let server: RunningApiServer;
+
+beforeAll(async () => {
+  server = await startApiServer((line) => console.error(line));
+  await cluster.begin(server);
+}, 1_800_000);
+
+afterAll(async () => {
+  cluster.end();
+  await server.stop();
+});
+
+/** A watch that has had its first list. */
+async function watching(client: Http2ApiServer) {
+  const names: string[] = [];
+  let began = false;
+  const end = client.watch(
+    configMaps,
+    { namespace: cluster.namespace, sendInitialEvents: true, timeoutSeconds: 300 },
+    (event) => {
+      if (event.type === 'ADDED') names.push(event.object.metadata.name);
+      began ||= endsInitialEvents(event);
+    },
+    never,
+  );
+  end.catch(() => {});
+  await eventually('the first list is there', () => began);
+  return { end, names };
+}
+
+it('that is killed cuts its watches, is unreachable, and has everything when it is back', async () => {
+  await cluster.create(configMaps, { metadata: { name: 'kept' } });
+  const client = cluster.client();
+  const { end } = await watching(client);
+  await server.kill();
+  expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
+  expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'unreachable' });
+  expect(await failureOf(client.list(configMaps, {}, never))).toMatchObject({ kind: 'unreachable' });
+  await server.start();
+  // The same client: nothing of the connection that is gone stays.
+  expect(await client.ping(never)).toBeGreaterThan(0);
+  expect((await watching(client)).names).toEqual(['kept']);
+});
+
+it('that is stopped in the middle (SIGSTOP) is noticed by a ping, and a new connection serves when it goes on', async () => {
+  const client = cluster.client(undefined, { pingMs: 300, connectMs: 300 });
+  const { end } = await watching(client);
+  process.kill(server.pid, 'SIGSTOP');
+  try {
+    await eventually('it stands still', () => standsStill(server.pid));
+    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
+    client.reconnect();
+    expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
+    // The kernel takes the connection, and nobody speaks.
+    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
+  } finally {
+    process.kill(server.pid, 'SIGCONT');
+  }
+  await eventually('it answers again', () => client.ping(never));
+  expect((await watching(client)).names).toContain('kept');
+});
+
+it('whose bytes a proxy swallows is noticed by a ping, though the connection looks open', async () => {
+  const { url, swallow } = await faultyProxy(new URL(server.url));
+  const client = new Http2ApiServer({ ...cluster.access(), server: url }, { pingMs: 300 });
+  onTestFinished(() => client.close());
+  const { end } = await watching(client);
+  swallow();
+  expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
+  client.reconnect();
+  expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
+  expect((await watching(client)).names).toContain('kept');
+});
+
+it('that is being ended (SIGTERM) takes no new requests, while its watches go on until it is gone', async () => {
+  const client = cluster.client();
+  const { end } = await watching(client);
+  let isOver = false;
+  end
+    .catch(() => {})
+    .finally(() => {
+      isOver = true;
+    });
+  process.kill(server.pid, 'SIGTERM');
+  // It says GOAWAY: another request has a connection of its own, which nobody takes.
+  await eventually(
+    'it takes no request',
+    async () => (await failureOf(client.list(configMaps, {}, never))).kind === 'unreachable',
+  );
+  expect(isOver).toBe(false);
+  await server.stop();
+  expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
+});
+
+/** All of its threads: one that has not heard of the signal yet answers. */
+function standsStill(pid: number): boolean {
+  const tasks = `/proc/${pid}/task`;
+  return readdirSync(tasks).every((thread) => readFileSync(`${tasks}/${thread}/stat`, 'utf8').includes(') T '));
+}

@@ -1,0 +1,334 @@
+/** The transport to an API server, against a real one: what the scripted one of the unit tests cannot show. */
+import { createPrivateKey, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SignJWT } from 'jose';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { kubeconfigAccess } from '../../src/discovery/kubernetes/access/kubeconfig.ts';
+import { failureOfStatus } from '../../src/discovery/kubernetes/api-failure.ts';
+import {
+  customResourceDefinitions,
+  leases,
+  type Resource,
+  resourceOf,
+  serviceAccounts,
+  tokenReviews,
+} from '../../src/discovery/kubernetes/api-resource.ts';
+import type {
+  ApiServer,
+  KubernetesObject,
+  WatchEvent,
+  WatchOptions,
+} from '../../src/discovery/kubernetes/api-server.ts';
+import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
+import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
+import { loadAuthority } from '../certs/authority.ts';
+import { failureOf } from '../fixtures/failure-of.ts';
+import { eventually } from '../harness/eventually.ts';
+import { givenCluster } from './given-cluster.ts';
+
+const cluster = givenCluster();
+const never = new AbortController().signal;
+const configMaps = resourceOf('ConfigMap');
+const services = resourceOf('Service');
+/** They have no watch cache: a watch of them asks the store. */
+const limitRanges: Resource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
+
+const namesOf = (objects: readonly KubernetesObject[]): string[] => objects.map(({ metadata }) => metadata.name);
+
+/** A watch of the file's namespace, for as long as the test runs. */
+function watched(client: ApiServer, resource: Resource, options: Partial<WatchOptions>) {
+  const stop = new AbortController();
+  const events: WatchEvent[] = [];
+  const end = client.watch(
+    resource,
+    { namespace: cluster.namespace, timeoutSeconds: 300, ...options },
+    (event) => events.push(event),
+    stop.signal,
+  );
+  end.catch(() => {});
+  onTestFinished(() => stop.abort());
+  const seen = (): string[] =>
+    events.map((event) => (event.type === 'ERROR' ? 'ERROR' : `${event.type} ${event.object.metadata.name}`));
+  return { events, end, seen, stop };
+}
+
+describe('a list', () => {
+  it('comes in pages that are of one moment, with the version of it', async () => {
+    const names = Array.from({ length: 5 }, (_, index) => `page-${index}`);
+    for (const name of names)
+      await cluster.create(configMaps, { metadata: { name, labels: { in: 'pages' } }, data: { a: name } });
+    const selection = { namespace: cluster.namespace, labelSelector: 'in=pages', limit: 2 };
+    const found: KubernetesObject[] = [];
+    const versions = new Set<string>();
+    let next: string | undefined;
+    let pages = 0;
+    do {
+      const page = await cluster.admin.list(
+        configMaps,
+        { ...selection, ...(next !== undefined && { continue: next }) },
+        never,
+      );
+      found.push(...page.items);
+      versions.add(page.resourceVersion);
+      next = page.continue;
+      // Not on a later page, though its name is behind.
+      if (pages++ === 0) await cluster.create(configMaps, { metadata: { name: 'page-9', labels: { in: 'pages' } } });
+    } while (next !== undefined);
+    expect([pages, namesOf(found), versions.size]).toEqual([3, names, 1]);
+    expect(found[0]).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap', data: { a: 'page-0' } });
+    expect(found[0]!.metadata).not.toHaveProperty('managedFields');
+  });
+
+  it('is of what its selectors take, and of metadata alone where that is asked for', async () => {
+    const secrets = resourceOf('Secret');
+    await cluster.create(secrets, { metadata: { name: 'release' }, type: 'helm.sh/release.v1', data: { a: 'aGk=' } });
+    await cluster.create(secrets, { metadata: { name: 'certificate' }, data: { b: 'aGk=' } });
+    const { namespace } = cluster;
+    const fieldSelector = 'type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token';
+    const credentials = await cluster.admin.list(secrets, { namespace, fieldSelector }, never);
+    expect(namesOf(credentials.items)).toEqual(['certificate']);
+    const metadata = await cluster.admin.list(secrets, { namespace, metadataOnly: true }, never);
+    expect(namesOf(metadata.items).sort()).toEqual(['certificate', 'release']);
+    for (const item of metadata.items) expect(Object.keys(item).sort()).toEqual(['apiVersion', 'kind', 'metadata']);
+  });
+
+  it('that is to be newer than the server fails with the cause, and when to ask again', async () => {
+    const page = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
+    const resourceVersion = (BigInt(page.resourceVersion) + 1_000_000n).toString();
+    expect(await failureOf(cluster.admin.list(configMaps, { resourceVersion }, never))).toMatchObject({
+      ...{ kind: 'status', code: 504, causes: ['ResourceVersionTooLarge'], retryAfterMs: 1_000 },
+    });
+  });
+});
+
+describe('a watch', () => {
+  it('begins with the list, which a bookmark ends, and goes on with what happens', async () => {
+    await cluster.create(services, { metadata: { name: 'before' }, spec: { ports: [{ port: 80 }] } });
+    const { seen, events } = watched(cluster.admin, services, { sendInitialEvents: true });
+    await eventually('the initial events end', () => events.some(endsInitialEvents));
+    expect(seen()).toEqual(['ADDED before', 'BOOKMARK ']);
+    await cluster.patch(services, 'before', { metadata: { labels: { changed: 'yes' } } });
+    await cluster.delete(services, 'before');
+    await eventually('it is gone', () => events.length === 4);
+    expect(seen().slice(2)).toEqual(['MODIFIED before', 'DELETED before']);
+    expect(events[2]!.object).toMatchObject({ kind: 'Service', metadata: { labels: { changed: 'yes' } } });
+  });
+
+  it('goes on from the version of a list, with metadata alone', async () => {
+    const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
+    const { seen, events } = watched(cluster.admin, configMaps, { resourceVersion, metadataOnly: true });
+    await cluster.apply(configMaps, { metadata: { name: 'applied' }, data: { a: '1' } });
+    await cluster.apply(configMaps, { metadata: { name: 'applied' }, data: { a: '2' } });
+    await eventually('both are seen', () => events.length === 2);
+    expect(seen()).toEqual(['ADDED applied', 'MODIFIED applied']);
+    for (const { object } of events) expect(object).not.toHaveProperty('data');
+  });
+
+  it('is ended by the server at its time, which is no failure', async () => {
+    const { end } = watched(cluster.admin, services, { sendInitialEvents: true, timeoutSeconds: 1 });
+    expect((await end).events).toBeGreaterThan(0);
+  });
+
+  it('of a version that the store has forgotten is told 410, as an event and as a status', async () => {
+    const { namespace } = cluster;
+    const first = await cluster.create(limitRanges, { metadata: { name: 'old-1' }, spec: { limits: [] } });
+    await cluster.create(limitRanges, { metadata: { name: 'old-2' }, spec: { limits: [] } });
+    const page = await cluster.admin.list(limitRanges, { namespace, limit: 1 }, never);
+    await cluster.create(limitRanges, { metadata: { name: 'old-3' }, spec: { limits: [] } });
+    await cluster.compact();
+    const { events, end } = watched(cluster.admin, limitRanges, { resourceVersion: first.metadata.resourceVersion! });
+    expect(await end).toEqual({ events: 1, skipped: 0 });
+    const [event] = events;
+    expect(event?.type === 'ERROR' && failureOfStatus(event.object)).toMatchObject({ code: 410, reason: 'Expired' });
+    const more = cluster.admin.list(limitRanges, { namespace, limit: 1, continue: page.continue! }, never);
+    expect(await failureOf(more)).toMatchObject({ kind: 'status', code: 410, reason: 'Expired' });
+    // Nothing is lost for who lists anew.
+    const anew = await cluster.admin.list(limitRanges, { namespace }, never);
+    expect(namesOf(anew.items)).toEqual(['old-1', 'old-2', 'old-3']);
+    const { seen } = watched(cluster.admin, limitRanges, { resourceVersion: anew.resourceVersion });
+    await cluster.delete(limitRanges, 'old-2');
+    await eventually('it goes on', () => seen().includes('DELETED old-2'));
+  });
+
+  it('of which there are many shares a connection with the others, and each is told its own', async () => {
+    const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
+    const names = Array.from({ length: 20 }, (_, index) => `many-${index}`);
+    const all = names.map((name) =>
+      watched(cluster.admin, configMaps, { resourceVersion, fieldSelector: `metadata.name=${name}` }),
+    );
+    await Promise.all(names.map((name) => cluster.create(configMaps, { metadata: { name } })));
+    await eventually('each has one', () => all.every(({ events }) => events.length === 1));
+    expect(all.map(({ seen }) => seen()[0])).toEqual(names.map((name) => `ADDED ${name}`));
+  });
+});
+
+describe('a kind that is not there', () => {
+  it('is 404, and is picked up once its definition is', async () => {
+    const group = `${cluster.namespace}.example.com`;
+    const routes: Resource = { group, version: 'v1', plural: 'routes', kind: 'Route', namespaced: true };
+    const options = { namespace: cluster.namespace };
+    expect(await failureOf(cluster.admin.list(routes, options, never))).toMatchObject({ kind: 'status', code: 404 });
+    expect(await failureOf(watched(cluster.admin, routes, { resourceVersion: '0' }).end)).toMatchObject({ code: 404 });
+
+    const definitions = watched(cluster.admin, customResourceDefinitions, {
+      sendInitialEvents: true,
+      metadataOnly: true,
+    });
+    const openAPIV3Schema = {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { host: { type: 'string' } } } },
+    };
+    const versions = [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema } }];
+    const names = { plural: 'routes', singular: 'route', kind: 'Route', listKind: 'RouteList' };
+    await cluster.create(customResourceDefinitions, {
+      metadata: { name: `routes.${group}` },
+      spec: { group, names, scope: 'Namespaced', versions },
+    });
+    await eventually('the definition is seen, as metadata', () => definitions.seen().includes(`ADDED routes.${group}`));
+
+    // For a moment after that it is still 404.
+    const { resourceVersion } = await eventually('it is served', () => cluster.admin.list(routes, options, never));
+    const { seen } = watched(cluster.admin, routes, { resourceVersion });
+    await cluster.create(routes, { metadata: { name: 'first' }, spec: { host: 'a.example' } });
+    await eventually('its object is seen', () => seen().includes('ADDED first'));
+    const mistake = cluster.create(routes, { metadata: { name: 'bad' }, spec: { host: 5 } });
+    expect(await failureOf(mistake)).toMatchObject({ kind: 'status', code: 422, reason: 'Invalid' });
+  });
+});
+
+describe('who asks', () => {
+  it('may do what the service account is allowed, and nothing else', async () => {
+    const rule = { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'] };
+    const client = await cluster.clientWith({ namespace: [rule] });
+    const { namespace } = cluster;
+    expect((await client.list(configMaps, { namespace, limit: 1 }, never)).items).toHaveLength(1);
+    const forbidden = { kind: 'status', code: 403, reason: 'Forbidden' };
+    expect(await failureOf(client.list(configMaps, {}, never))).toMatchObject(forbidden);
+    const secrets = watched(client, resourceOf('Secret'), { sendInitialEvents: true });
+    expect(await failureOf(secrets.end)).toMatchObject(forbidden);
+    const write = { method: 'POST', resource: configMaps, namespace, body: { metadata: { name: 'x' } } } as const;
+    expect(await failureOf(client.request(write, never))).toMatchObject(forbidden);
+  });
+
+  it('is nobody with a token that has ended, is of a deleted account, or is none', async () => {
+    const account = await cluster.account({
+      namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['list'] }],
+    });
+    const list = (token: string) =>
+      cluster.client(token).list(configMaps, { namespace: cluster.namespace, limit: 1 }, never);
+    const { uid } = (
+      await cluster.admin.request(
+        { method: 'GET', resource: serviceAccounts, namespace: cluster.namespace, name: account },
+        never,
+      )
+    ).metadata;
+    const now = Math.floor(Date.now() / 1_000);
+    const endingAt = (seconds: number): Promise<string> =>
+      accountToken({ namespace: cluster.namespace, account, uid: uid!, from: seconds - 600, until: seconds });
+    expect((await list(await endingAt(now + 300))).items).toHaveLength(1);
+    const unauthorized = { kind: 'status', code: 401, reason: 'Unauthorized' };
+    expect(await failureOf(list(await endingAt(now - 60)))).toMatchObject(unauthorized);
+    expect(await failureOf(list('nonsense'))).toMatchObject(unauthorized);
+    const token = await cluster.token(account);
+    await cluster.delete(serviceAccounts, account);
+    expect(await failureOf(list(token))).toMatchObject(unauthorized);
+  });
+
+  it('may prove it with a certificate, or have a plugin of the kubeconfig say it', async () => {
+    const { folder, url, ca, adminToken } = cluster.address;
+    const issued = loadAuthority(ca, readFileSync(join(folder, 'ca.key'), 'utf8')).issue(['somebody']);
+    const base64 = (text: string): string => Buffer.from(text).toString('base64');
+    const client = (user: object): Http2ApiServer => {
+      const config = {
+        'current-context': 'a',
+        contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }],
+        clusters: [{ name: 'a', cluster: { server: url, 'certificate-authority-data': base64(ca) } }],
+        users: [{ name: 'a', user }],
+      };
+      const made = new Http2ApiServer(kubeconfigAccess(JSON.stringify(config), { path: 'test', isTrusted: true }));
+      onTestFinished(() => made.close());
+      return made;
+    };
+    const somebody = client({
+      'client-certificate-data': base64(issued.certificate),
+      'client-key-data': base64(issued.privateKey),
+    });
+    expect(await failureOf(somebody.list(configMaps, {}, never))).toMatchObject({
+      ...{ kind: 'status', code: 403, message: expect.stringContaining('User "somebody"') },
+    });
+    const apiVersion = 'client.authentication.k8s.io/v1';
+    const said = JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: adminToken } });
+    const admin = client({ exec: { apiVersion, command: 'sh', args: ['-c', `echo '${said}'`] } });
+    expect((await admin.list(services, { limit: 1 }, never)).resourceVersion).not.toBe('');
+  });
+
+  it('is known by a token for an audience, which the server reviews', async () => {
+    const account = await cluster.account();
+    const review = async (token: string): Promise<unknown> => {
+      const body = {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenReview',
+        spec: { token, audiences: ['istio-ca'] },
+      };
+      return (await cluster.admin.request({ method: 'POST', resource: tokenReviews, body }, never)).status;
+    };
+    expect(await review(await cluster.token(account, 'istio-ca'))).toMatchObject({
+      authenticated: true,
+      user: { username: `system:serviceaccount:${cluster.namespace}:${account}` },
+    });
+    expect(await review(await cluster.token(account, 'other'))).not.toHaveProperty('authenticated', true);
+  });
+});
+
+describe('a write', () => {
+  it('that names an older version is a conflict, and changes nothing', async () => {
+    const lease = await cluster.create(leases, { metadata: { name: 'lock' }, spec: { holderIdentity: 'a' } });
+    const put = (object: KubernetesObject, holderIdentity: string): Promise<KubernetesObject> =>
+      cluster.admin.request(
+        {
+          ...{ method: 'PUT', resource: leases, namespace: cluster.namespace, name: 'lock' },
+          body: { ...object, spec: { holderIdentity } },
+        },
+        never,
+      );
+    const second = await put(lease, 'b');
+    expect(await failureOf(put(lease, 'c'))).toMatchObject({ kind: 'status', code: 409, reason: 'Conflict' });
+    expect((await put(second, 'd')).spec).toMatchObject({ holderIdentity: 'd' });
+    const again = cluster.create(leases, { metadata: { name: 'lock' } });
+    expect(await failureOf(again)).toMatchObject({ kind: 'status', code: 409, reason: 'AlreadyExists' });
+  });
+
+  it('of a status leaves the rest as it is', async () => {
+    const ingresses = resourceOf('Ingress');
+    const backend = { service: { name: 'a', port: { number: 80 } } };
+    await cluster.create(ingresses, { metadata: { name: 'way-in' }, spec: { defaultBackend: backend } });
+    const status = { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } };
+    expect(await cluster.patch(ingresses, 'way-in', { status, spec: null }, 'status')).toMatchObject({
+      spec: { defaultBackend: backend },
+      status,
+    });
+  });
+});
+
+/** As the API server signs them, with its key. */
+function accountToken(claims: {
+  readonly namespace: string;
+  readonly account: string;
+  readonly uid: string;
+  readonly from: number;
+  readonly until: number;
+}): Promise<string> {
+  const { namespace, account: name, uid, from, until } = claims;
+  const issuer = 'https://kubernetes.default.svc';
+  return new SignJWT({ 'kubernetes.io': { namespace, serviceaccount: { name, uid } } })
+    .setProtectedHeader({ alg: 'ES256' })
+    .setIssuer(issuer)
+    .setAudience(issuer)
+    .setSubject(`system:serviceaccount:${namespace}:${name}`)
+    .setJti(randomUUID())
+    .setIssuedAt(from)
+    .setNotBefore(from)
+    .setExpirationTime(until)
+    .sign(createPrivateKey(readFileSync(join(cluster.address.folder, 'accounts.key'))));
+}
