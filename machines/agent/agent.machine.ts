@@ -256,7 +256,7 @@ export const agentMachine = setup({
     spawnSecrets: spawnChild('secrets', {
       id: 'secrets',
       systemId: 'secrets',
-      input: ({ context }) => context.settings.identity,
+      input: ({ context: { settings } }) => ({ ...settings.identity, obtainsFirst: settings.succeeds }),
     }),
     startSecrets: sendTo('secrets', { type: 'secrets.start' }),
     startXds: sendTo('xds-proxy', { type: 'xds.start' }),

@@ -8,12 +8,14 @@ import { predecessorMachine } from '../../machines/agent/replacement/predecessor
 import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { isOn } from '../model/fields/switches.ts';
 import { inOneLine } from '../runtime/errors.ts';
+import type { Turn } from '../runtime/turn.ts';
 import type { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { type AgentRecord, type FoundRecord, restoreBinaries } from './envoy/agent-record.ts';
 import type { BaseIdTable } from './envoy/base-id-table.ts';
 import type { EnvoyBinaries } from './envoy/envoy-binaries.ts';
 import type { ProcessTable } from './envoy/process-table.ts';
 import { SuccessionServer, successorLink } from './envoy/succession.ts';
+import type { ToldFiles } from './envoy/told-files.ts';
 import type { ProxyOptions } from './options/options.ts';
 
 /** What passes from one agent to the next. */
@@ -24,6 +26,9 @@ export interface Inheritance {
   readonly record: AgentRecord;
   readonly admins: AdminInterfaces;
   readonly runDir: string;
+  /** Names of sockets and ports. */
+  readonly turn: Turn;
+  readonly told: ToldFiles;
 }
 
 /** Less than the chart gives it. */
@@ -44,10 +49,6 @@ type WhatIsReplaced = Pick<ProxyOptions, 'liveRestore' | 'env' | 'config' | 'dns
 /** Why a newer agent cannot take the place of this one while it runs; undefined: it can. */
 export function whyNotReplaced(options: WhatIsReplaced): string | undefined {
   if (!restoresLive(options)) return 'LIVE_RESTORE is not in force';
-  // Their ports and sockets are not shared yet.
-  if (options.dns !== undefined) return 'it answers DNS';
-  if (options.identity.settings.source !== 'nowhere') return 'it serves secrets';
-  if (!options.config.customConfigFile) return "it is Envoy's way to its control plane";
   return undefined;
 }
 
@@ -84,21 +85,22 @@ async function takeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds> {
 }
 
 /** @param found undefined: nothing of it can be believed, and none of it runs any more */
-function goOnWith(
-  { record, binaries, admins }: Inheritance,
+async function goOnWith(
+  { record, binaries, admins, turn }: Inheritance,
   claimed: Omit<ClaimedIds, 'adoption'>,
   found: FoundRecord | undefined,
-): ClaimedIds {
+): Promise<ClaimedIds> {
   admins.spareIs(claimed.baseIds[1]);
   if (found?.spareAdminPort != null) admins.spareHas(found.spareAdminPort);
   const adoption = found && restoreBinaries(binaries, found);
+  await turn.take();
   record.keep(claimed.baseIds, { binaries, sparePort: () => admins.sparePort });
   return { ...claimed, ...(adoption && { adoption }) };
 }
 
 /** Both sides of an agent's replacement by a newer one. */
 export function succession(inheritance: Inheritance) {
-  const { record, table, baseIds } = inheritance;
+  const { record, table, baseIds, turn, told } = inheritance;
   const server = new SuccessionServer(record.directory, () => table.keep());
   return {
     predecessor: predecessorMachine.provide({
@@ -106,10 +108,12 @@ export function succession(inheritance: Inheritance) {
         link: server.link,
         writeRecord: fromPromise<void, undefined>(async () => {
           record.require();
+          await told.settled();
           table.letGo();
         }),
         giveUp: fromPromise<void, undefined>(async () => {
           record.require();
+          turn.giveUp();
           baseIds.letGoAll();
         }),
         takeBack: fromPromise<ClaimedIds, undefined>(async () => {

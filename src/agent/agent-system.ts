@@ -29,6 +29,7 @@ import type { Recorder } from '../runtime/trace/recorder.ts';
 import { redactor } from '../runtime/trace/redact.ts';
 import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
+import { Turn } from '../runtime/turn.ts';
 import { Ending } from '../runtime/verdicts/ending.ts';
 import { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { drainListeners } from './admin/drain-listeners.ts';
@@ -68,6 +69,7 @@ import { ProcessTable } from './envoy/process-table.ts';
 import type { ScratchParent } from './envoy/scratch-folder.ts';
 import type { ServingPorts } from './envoy/serving-envoy.ts';
 import { repairSharedMemory } from './envoy/shared-memory.ts';
+import { ToldFiles } from './envoy/told-files.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import { credentialServerAnswers } from './identity/credential-server.ts';
 import { ToldRoots } from './identity/told-roots.ts';
@@ -281,7 +283,11 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const verdict = prepared && isFirst ? new FirstVerdict(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
   const { table, baseIds, binaries, record } = net;
-  const inheritance = record && { table, baseIds, binaries, record, runDir, admins };
+  const turn = new Turn(program.succeeds !== true);
+  const kept = record && new ToldFiles(record.directory);
+  const inheritance = record && kept && { table, baseIds, binaries, record, runDir, admins, turn, told: kept };
+  await beginWithNames(names, kept);
+  const shared = givesWay(options) ? { turn } : {};
   const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
@@ -302,6 +308,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
         if (input.keeps) {
           net.baseIds.letGoAll();
+          await turn.leave();
           return;
         }
         await net.table.endAll();
@@ -329,7 +336,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
           }),
         },
       }),
-      ...(options.dns && names && { dns: dnsWithEffects(options.dns, names, metrics) }),
+      ...(options.dns && names && { dns: dnsWithEffects(options.dns, { tables: names, metrics, ...shared }) }),
       secrets: workloadSecrets({
         ...options,
         nodeId: nodeIdOf(options),
@@ -338,10 +345,11 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         vault,
         counts,
         told,
+        ...shared,
       }),
       ...(prepared &&
         patchesBootstrap(options) && { bootstrapPatches: patchesWithEffects(prepared, { way, patches, log }) }),
-      xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, told, way }),
+      xdsProxy: xdsProxyWithEffects(program, { activity: xds, names, told, way, ...shared, ...(kept && { kept }) }),
       ...(preparation && supervision(program, net, { preparation, verdict, xds })),
     },
   });
@@ -414,12 +422,22 @@ function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationPr
   return new ApplicationProber(probes, { destination, source, http2, ...kept }, log.scope('probe'));
 }
 
-function dnsWithEffects(options: DnsOptions, tables: DnsTables, metrics: AgentMetrics) {
+function dnsWithEffects(
+  options: DnsOptions,
+  { tables, metrics, turn }: { tables: DnsTables; metrics: AgentMetrics; turn?: Turn },
+) {
   const counts = new DnsCounts();
   metrics.withDns(counts);
   // A control plane that sends no names is no reason to answer none: until a table comes, others are asked for all of them.
-  const environment = { options: { ...options, forwardBeforeTable: true }, tables, counts };
+  const environment = { options: { ...options, forwardBeforeTable: true }, tables, counts, ...(turn && { turn }) };
   return dnsMachine.provide({ actors: { server: dnsServer(environment) } });
+}
+
+/** Names that an agent before this one was told: without them it would ask others for all, who do not know the mesh's. */
+async function beginWithNames(names: DnsTables | undefined, kept: ToldFiles | undefined): Promise<void> {
+  const table = names && kept?.read('name-table');
+  // One that cannot be read is as none.
+  if (table !== undefined) await names?.take(table).catch(() => {});
 }
 
 type WayToControlPlane = Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers'>;
@@ -450,17 +468,32 @@ function xdsProxyWithEffects(
     names,
     told,
     way,
-  }: { activity: XdsActivity; names: DnsTables | undefined; told: ToldRoots; way: WayToControlPlane },
+    turn,
+    kept,
+  }: {
+    activity: XdsActivity;
+    names: DnsTables | undefined;
+    told: ToldRoots;
+    way: WayToControlPlane;
+    turn?: Turn;
+    kept?: ToldFiles;
+  },
 ) {
   const { env, identity } = options;
   return workloadXds({
     ...way,
+    ...(turn && { turn }),
     activity,
     log: log.scope('xds'),
     toldRoots: told,
     tellsRoutine: traceLevel === 'full',
     trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
-    ...(names && { nameTables: (table) => names.take(table) }),
+    ...(names && {
+      nameTables: async (table) => {
+        await names.take(table);
+        kept?.keep('name-table', table);
+      },
+    }),
   });
 }
 

@@ -125,7 +125,7 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
 });
 
-test('where its sockets are not shared yet a newer agent refuses with a word, and the older one runs on', async () => {
+test('where the control plane patches the bootstrap a newer agent refuses with a word, and the older one runs on', async () => {
   const agent = await startAgent(
     [
       '--configPath',
@@ -137,7 +137,7 @@ test('where its sockets are not shared yet a newer agent refuses with a word, an
       '--controlPlaneAuthPolicy',
       'NONE',
     ],
-    { env, bare: true },
+    { env: { ...env, BOOTSTRAP_XDS_AGENT: 'true' }, bare: true },
   );
   await eventually('it answers', agent.answers);
   const [older] = nodesIn(agent);

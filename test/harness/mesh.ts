@@ -14,6 +14,7 @@ import {
 } from '../certs/issued-certificates.ts';
 import { type LoadRun, startLoad } from '../load/load-process.ts';
 import type { LoadPlan, LoadTarget } from '../load/plan.ts';
+import { Container } from './container.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 import {
@@ -62,6 +63,18 @@ export interface AgentProgram {
   readonly adminPort: number;
   readonly statusPort: number;
   readonly traceFile: string;
+}
+
+type AgentCommand = [
+  role: 'router' | 'sidecar',
+  name: AgentName,
+  ports: { readonly admin: number; readonly status: number },
+  labels: Readonly<Record<string, string>>,
+  extraArgs: readonly string[],
+];
+
+export interface ContainedSidecar extends AgentProgram {
+  readonly container: Container;
 }
 
 export interface DiscoveryProgram {
@@ -249,6 +262,23 @@ export class Mesh {
     return this.sidecar;
   }
 
+  /** Starts it in a container of its own, where an agent may be replaced by another one. */
+  async startContainedSidecar(env: NodeJS.ProcessEnv): Promise<ContainedSidecar> {
+    const labels = { app: 'sample', version: 'v1' };
+    const { surroundings, ports, args, ...command } = this.#agentCommand(
+      'sidecar',
+      'sidecar',
+      this.#controlPorts.sidecar,
+      labels,
+      [],
+    );
+    const container = await Container.start({ ...surroundings, args, env: { ...command.env, ...env } });
+    const { program } = container;
+    this.#keep(program);
+    this.sidecar = { program, ...ports };
+    return { ...this.sidecar, container };
+  }
+
   /** Waits until an agent says that its Envoy serves. */
   async waitForAgent({ program, statusPort }: AgentProgram, deadlineMs = 20_000): Promise<void> {
     await this.#ready(`${program.name} is ready`, program, statusPort, '/healthz/ready', deadlineMs);
@@ -354,13 +384,13 @@ export class Mesh {
     return this.leftovers();
   }
 
-  #startAgent(
-    role: 'router' | 'sidecar',
-    name: AgentName,
-    { admin, status }: { readonly admin: number; readonly status: number },
-    labels: Readonly<Record<string, string>>,
-    extraArgs: readonly string[],
-  ): AgentProgram {
+  #startAgent(...about: AgentCommand): AgentProgram {
+    const { surroundings, ports, args, env } = this.#agentCommand(...about);
+    const program = this.#keep(Program.start('pilot-agent', { ...surroundings, args, env }, about[1]));
+    return { program, ...ports };
+  }
+
+  #agentCommand(...[role, name, { admin, status }, labels, extraArgs]: AgentCommand) {
     const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
     const traceFile = this.traceFileOf(name);
     const args = agentArguments({
@@ -379,8 +409,7 @@ export class Mesh {
     const surroundings = { ...this.#surroundings(name), cwd: this.#folderOf(name) };
     this.#identity?.mount(name, surroundings.cwd, this.#executable('pilot-discovery'), surroundings.env);
     const env = { ...agentEnvironment(name, labels, terminationDrainMs), ...surroundings.env };
-    const program = this.#keep(Program.start('pilot-agent', { ...surroundings, args, env }, name));
-    return { program, adminPort: admin, statusPort: status, traceFile };
+    return { surroundings, args, env, ports: { adminPort: admin, statusPort: status, traceFile } };
   }
 
   /** Where an agent runs: its own folder where it has secrets of its own. */

@@ -2,9 +2,9 @@
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
 import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
-import { secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
+import { type SecretsInput, secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
 import type { CertificateServed, SdsOrder, TrustBundleServed } from '../../machines/agent/secrets-protocol.ts';
-import { defaultSettings, type IdentitySettings } from '../../machines/agent/settings.ts';
+import { defaultSettings } from '../../machines/agent/settings.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
@@ -79,6 +79,8 @@ export class SecretsWorld {
       /** Of the authority, from the first question on. */
       word?: AuthorityWord;
       records?: boolean;
+      /** It is to take the place of an older agent. */
+      obtainsFirst?: boolean;
     } = {},
   ) {
     this.clock = options.clock ?? new VirtualClock();
@@ -86,8 +88,9 @@ export class SecretsWorld {
     this.word = () => word;
     this.#draw = drawsOf(options.seed ?? 1);
     const machines = { ...ours, ...options.machines };
-    const settings: IdentitySettings = {
+    const settings: SecretsInput = {
       ...defaultSettings.identity,
+      obtainsFirst: options.obtainsFirst === true,
       source: 'authority',
       reason: 'a token',
       socket: 's',

@@ -29,7 +29,12 @@ import { secretsTimeline } from '../timeline.ts';
 import { filesOf, type HeldSecret, identityName, isInPlace, isTaken, rootsName } from './held-secrets.ts';
 import { type SecretInput, type SecretSource, secretMachine } from './secret.machine.ts';
 
-interface SecretsContext extends IdentitySettings {
+export interface SecretsInput extends IdentitySettings {
+  /** Envoys ask as soon as this agent has its turn: what they will ask for is obtained before. */
+  obtainsFirst?: boolean;
+}
+
+interface SecretsContext extends SecretsInput {
   held: HeldSecret[];
   /** How many secrets there were, for the name of the next. */
   started: number;
@@ -67,7 +72,7 @@ const noParts: RootParts = { authorities: '', bundle: '' };
 const secretsSetup = setup({
   types: {
     context: {} as SecretsContext,
-    input: {} as IdentitySettings,
+    input: {} as SecretsInput,
     events: {} as SecretsStart | SdsReport | SecretReport | TrustBundleReceived | OutputFailed,
     children: {} as { look: 'lookForServer'; server: 'serveSecrets'; output: 'writeOutput' } & Record<
       `secret-${number}`,
@@ -96,6 +101,8 @@ const secretsSetup = setup({
     mayBeHandedOut: ({ context }, event: SecretObtained) => !isAhead(event, context),
     rootsAreServed: ({ context }) => rootsInForce(context).parts.authorities === context.parts.authorities,
     rootsAreTrusted: ({ context }) => areRootsTrusted(context),
+    obtainsFirst: ({ context }) => context.obtainsFirst === true,
+    hasOwn: ({ context: { held } }) => held.every(({ version }) => version !== ''),
     isHeld: ({ context }, { name }: SdsAsked) => context.held.some((one) => one.name === name),
     mayBeHeld: ({ context }, { name }: SdsAsked) => filesOf(name) !== undefined && context.held.length < mostHeld,
     isFile: (_, { name }: SdsLeft) => filesOf(name) !== undefined,
@@ -239,6 +246,11 @@ const secretsSetup = setup({
   },
 });
 
+const readyByUs = {
+  type: 'tellReady' as const,
+  params: ({ context }: { context: SecretsContext }) => ({ by: 'us' as const, reason: context.reason }),
+};
+
 /**
  * The secrets of a workload: whose there are, where each comes from, and in which order Envoy gets them. A certificate is handed
  * out when Envoy trusts the authorities that it leads to.
@@ -376,13 +388,10 @@ export const secretsMachine = secretsSetup.createMachine({
               entry: 'openSocket',
               after: { openLimit: { target: 'waiting to open', actions: 'countFailure' } },
               on: {
-                'sds.listening': {
-                  target: 'open',
-                  actions: [
-                    'forgetFailures',
-                    { type: 'tellReady', params: ({ context }) => ({ by: 'us' as const, reason: context.reason }) },
-                  ],
-                },
+                'sds.listening': [
+                  { guard: 'obtainsFirst', target: 'obtaining', actions: 'forgetFailures' },
+                  { target: 'open', actions: ['forgetFailures', readyByUs] },
+                ],
                 'sds.failed': [
                   {
                     guard: 'hasFailedTooOften',
@@ -392,6 +401,12 @@ export const secretsMachine = secretsSetup.createMachine({
                   { target: 'waiting to open', actions: 'countFailure' },
                 ],
               },
+            },
+            obtaining: {
+              meta: { waitsFor: 'the authority or the files; the agent ends without them in 95 s' },
+              description:
+                'Envoys of an older agent will ask at once, and go on with what they have as long as nobody answers.',
+              always: { guard: 'hasOwn', target: 'open', actions: readyByUs },
             },
             'waiting to open': { after: { pause: 'opening' } },
             open: {

@@ -2,6 +2,7 @@
 import { fromCallback } from 'xstate';
 import type { DnsPortFailed, DnsPortListening, NameTableReceived } from '../../../machines/agent/dns-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import type { Turn } from '../../runtime/turn.ts';
 import type { DnsCounts } from './dns-counts.ts';
 import type { DnsOptions } from './dns-options.ts';
 import { DnsServer } from './dns-server.ts';
@@ -12,11 +13,16 @@ export interface DnsEnvironment {
   readonly options: DnsOptions;
   readonly tables: DnsTables;
   readonly counts: DnsCounts;
+  /** Another agent may have the port before or after this one: it is opened at this one's turn, and said to be open before. */
+  readonly turn?: Turn;
 }
+
+/** Most names are answered by others in some milliseconds. */
+const leaveLimitMs = 300;
 
 type Report = DnsPortListening | DnsPortFailed | NameTableReceived;
 
-export function dnsServer({ options, tables, counts }: DnsEnvironment) {
+export function dnsServer({ options, tables, counts, turn }: DnsEnvironment) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isOpen = true;
     const report = (event: Report): void => {
@@ -29,27 +35,53 @@ export function dnsServer({ options, tables, counts }: DnsEnvironment) {
       server.close();
       report({ type: 'dns-port.failed', reason: `the DNS server at ${addresses.join(', ')}: ${messageOf(error)}` });
     };
-    const server = new DnsServer({
-      addresses,
-      port: options.port,
-      names: () => tables.names,
-      forwardBeforeTable: options.forwardBeforeTable,
-      upstream,
-      counts,
-      failed,
-    });
+    const made = (isShared: boolean): DnsServer =>
+      new DnsServer({
+        addresses,
+        port: options.port,
+        isShared,
+        names: () => tables.names,
+        forwardBeforeTable: options.forwardBeforeTable,
+        upstream,
+        counts,
+        failed,
+      });
+    const server = made(turn !== undefined);
     const unfollow = tables.follow(({ size, skipped }) =>
       report({ type: 'name-table.received', names: size, skipped }),
     );
-    server.open().then((port) => {
-      if (isOpen) report({ type: 'dns-port.listening', addresses: [...addresses], port });
-      else server.close();
-    }, failed);
+    const listening = (port: number): void => report({ type: 'dns-port.listening', addresses: [...addresses], port });
+    const isFirst = turn?.isOurs !== false;
+    const open = async (): Promise<void> => {
+      if (isFirst && turn !== undefined) await findFree(made(false));
+      const port = await server.open();
+      if (!isOpen) server.close();
+      else if (isFirst) listening(port);
+    };
+    let isDue = true;
+    const begin = async (): Promise<void> => {
+      if (!isDue) return;
+      isDue = false;
+      await open().catch(failed);
+    };
+    if (turn === undefined) void begin();
+    // In a turn of its own, as when a port is opened: what is said of names is taken before.
+    else if (!isFirst) setImmediate(() => listening(options.port));
+    const leaveTurn = turn?.whenOurs(begin);
+    const stay = turn?.whenLeft(() => server.leave(leaveLimitMs));
     return () => {
       isOpen = false;
+      leaveTurn?.();
+      stay?.();
       unfollow();
       upstream.close();
       server.close();
     };
   });
+}
+
+/** A port that nobody else has is found free before it is shared, for sharing would not say so. @throws Error where it is not free */
+async function findFree(trial: DnsServer): Promise<void> {
+  await trial.open();
+  trial.close();
 }

@@ -2,6 +2,7 @@
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { answer, failure, mostTcpBytes, type Query, readQuery } from './dns-message.ts';
 import type { DnsNames } from './dns-names.ts';
 import { type DnsUpstream, framed, TcpMessages, type Transport } from './dns-upstream.ts';
@@ -9,6 +10,8 @@ import { type DnsUpstream, framed, TcpMessages, type Transport } from './dns-ups
 export interface DnsServerOptions {
   readonly addresses: readonly string[];
   readonly port: number;
+  /** Another agent may have the port before or after this one, for a while both. */
+  readonly isShared?: boolean;
   /** Undefined before the first table. */
   readonly names: () => DnsNames | undefined;
   /** Before the first table: ask others, instead of failing. */
@@ -24,6 +27,7 @@ const receiveBytes = 4 * 1024 * 1024;
 const mostConnections = 256;
 const mostQuestionsOfConnection = 64;
 const idleMs = 10_000;
+const leavePollMs = 5;
 /** Whoever does not read its answers is left. */
 const mostUnreadBytes = 1024 * 1024;
 
@@ -32,6 +36,8 @@ export class DnsServer {
   readonly #udp: UdpSocket[] = [];
   readonly #tcp: Server[] = [];
   readonly #connections = new Set<Socket>();
+  /** Questions that others were asked and have not answered. */
+  #waiting = 0;
 
   constructor(options: DnsServerOptions) {
     this.#options = options;
@@ -52,6 +58,16 @@ export class DnsServer {
     }
   }
 
+  /** For a port that another program has as well: closes it at a moment in which no question waits, or after `limitMs`. */
+  async leave(limitMs: number): Promise<void> {
+    const deadline = performance.now() + limitMs;
+    do await sleep(leavePollMs);
+    while (this.#waiting > 0 && performance.now() < deadline);
+    // All that the kernel had has been read in this turn of the event loop.
+    await nextTurn();
+    this.close();
+  }
+
   close(): void {
     for (const socket of this.#udp.splice(0)) socket.close();
     for (const server of this.#tcp.splice(0)) server.close();
@@ -59,7 +75,8 @@ export class DnsServer {
   }
 
   async #openUdp(address: string, port: number): Promise<number> {
-    const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', ipv6Only: isIPv6(address) });
+    const reusePort = this.#options.isShared === true;
+    const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', ipv6Only: isIPv6(address), reusePort });
     // Closed by whoever closes, also when it never listens: the kernel's socket is there by then.
     this.#udp.push(socket);
     socket.bind({ port, address });
@@ -84,7 +101,7 @@ export class DnsServer {
   async #openTcp(address: string, port: number): Promise<void> {
     const server = createServer((connection) => this.#serve(connection));
     server.maxConnections = mostConnections;
-    server.listen({ port, host: address, ipv6Only: isIPv6(address) });
+    server.listen({ port, host: address, ipv6Only: isIPv6(address), reusePort: this.#options.isShared === true });
     await once(server, 'listening');
     this.#tcp.push(server);
     server.on('error', (error) => this.#options.failed(error));
@@ -134,7 +151,9 @@ export class DnsServer {
   }
 
   async #askOthers(query: Query, transport: Transport, reply: (response: Buffer) => void): Promise<void> {
+    this.#waiting++;
     const response = await this.#options.upstream.ask(query, transport);
+    this.#waiting--;
     reply(response ?? failure(query.message, 'SERVFAIL', query.questionEnd));
   }
 }

@@ -1,6 +1,10 @@
-/** A gRPC server on a Unix socket that nobody but this user may open: one at a path, streams with a bound. */
+/**
+ * A gRPC server on a Unix socket that nobody but this user may open: one at a path, streams with a bound. Where two programs may follow each
+ * other, the socket has a name of its own, `PATH.PID`, and at its turn the path is another name of it, put in the place of the other one's: there
+ * is no moment in which nobody listens at the path, and none ends what is another's.
+ */
 import { once } from 'node:events';
-import { lstatSync, rmSync } from 'node:fs';
+import { linkSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import {
   constants,
   createServer,
@@ -10,7 +14,9 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { connect } from 'node:net';
+import { basename, dirname, join } from 'node:path';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import type { Turn } from '../../runtime/turn.ts';
 import { type GrpcCode, trailersOf } from './call-status.ts';
 
 /** Takes each call of one method; it must not throw. */
@@ -38,6 +44,8 @@ export interface GrpcServerOptions {
   /** Paths such as `/package.Service/Method`. */
   readonly methods: ReadonlyMap<string, GrpcMethod>;
   readonly limits?: Partial<GrpcServerLimits>;
+  /** Another program may listen at the path before or after this one. Absent: it is this one's alone. */
+  readonly turn?: Turn;
 }
 
 /** What the kernel takes for the name of a socket, its end included (unix(7)). */
@@ -109,10 +117,13 @@ export class GrpcSocketServer {
   readonly #server: Http2Server;
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #path: string;
+  readonly #turn: Turn | undefined;
+  #forgetTurn: (() => void) | undefined;
 
-  private constructor(path: string, { methods, limits }: GrpcServerOptions) {
+  private constructor(path: string, { methods, limits, turn }: GrpcServerOptions) {
     const { connections, streams, windowBytes, lingerMs } = { ...defaultServerLimits, ...limits };
     this.#path = path;
+    this.#turn = turn;
     this.#server = createServer({
       maxSessionInvalidFrames: mostInvalid,
       maxSessionRejectedStreams: mostInvalid,
@@ -137,32 +148,36 @@ export class GrpcSocketServer {
   }
 
   /**
-   * Opens the socket, in place of one that nobody serves any more.
+   * Opens the socket, in place of one that nobody serves any more; where it is not our turn yet, of one that somebody does.
    *
    * @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED
    */
   static async listen(path: string, options: GrpcServerOptions): Promise<GrpcSocketServer> {
-    if (Buffer.byteLength(path) >= mostPathBytes) {
+    const own = ownNameOf(path, options.turn);
+    if (Buffer.byteLength(own) >= mostPathBytes) {
       const hint = 'Choose a shorter --configPath.';
-      throw new ChartpilotError('LISTEN_FAILED', `the socket ${path} has more than ${mostPathBytes - 1} bytes`, {
+      throw new ChartpilotError('LISTEN_FAILED', `the socket ${own} has more than ${mostPathBytes - 1} bytes`, {
         hint,
       });
     }
-    await removeStale(path);
+    if (options.turn?.isOurs !== false) await removeStale(path);
+    if (options.turn !== undefined) await removeOwnNames(path);
     const made = new GrpcSocketServer(path, options);
     try {
-      await made.#listen();
+      await made.#listen(own);
+      made.#forgetTurn = options.turn?.whenOurs(() => putInPlace(own, path));
     } catch (error) {
+      made.close();
       throw new ChartpilotError('LISTEN_FAILED', `the socket ${path}: ${messageOf(error)}`, { cause: error });
     }
     return made;
   }
 
-  async #listen(): Promise<void> {
+  async #listen(own: string): Promise<void> {
     // The socket is made while listen() runs, and with these bits: there is no moment in which others may open it.
     const mask = process.umask(0o177);
     try {
-      this.#server.listen(this.#path);
+      this.#server.listen(own);
     } finally {
       process.umask(mask);
     }
@@ -170,10 +185,47 @@ export class GrpcSocketServer {
     this.#server.on('error', () => {});
   }
 
-  /** Ends every connection; the socket is gone. */
+  /** Ends every connection; the socket is gone, but for one that another program has put in its place. */
   close(): void {
+    this.#forgetTurn?.();
+    const own = ownNameOf(this.#path, this.#turn);
+    if (this.#turn?.isOurs === true && isSame(own, this.#path)) rmSync(this.#path, { force: true });
     this.#server.close();
     for (const session of this.#sessions) session.destroy();
+  }
+}
+
+function ownNameOf(path: string, turn: Turn | undefined): string {
+  return turn === undefined ? path : `${path}.${process.pid}`;
+}
+
+/** Another name of the same socket. A second time changes nothing, but `rename` then leaves the first of two names. */
+function putInPlace(own: string, path: string): void {
+  const next = `${own}.next`;
+  rmSync(next, { force: true });
+  linkSync(own, next);
+  renameSync(next, path);
+  rmSync(next, { force: true });
+}
+
+function isSame(one: string, other: string): boolean {
+  try {
+    const [a, b] = [lstatSync(one), lstatSync(other)];
+    return a.ino === b.ino && a.dev === b.dev;
+  } catch {
+    return false;
+  }
+}
+
+/** Of programs that were killed. */
+async function removeOwnNames(path: string): Promise<void> {
+  const [directory, name] = [dirname(path), basename(path)];
+  const left = readdirSync(directory).filter(
+    (other) => other.startsWith(`${name}.`) && /^\d+(\.next)?$/.test(other.slice(name.length + 1)),
+  );
+  for (const other of left) {
+    const own = join(directory, other);
+    if (!(await isServed(own))) rmSync(own, { force: true });
   }
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { linkSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2, createSecureServer } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { frame } from '../../../test/harness/raw-http2.ts';
+import { Turn } from '../../runtime/turn.ts';
 import { defaultGrpcLimits, GrpcConnection, unary } from './grpc-client.ts';
 import { FrameReader } from './grpc-frames.ts';
 import { type GrpcMethod, GrpcSocketServer } from './grpc-server.ts';
@@ -204,4 +205,70 @@ test('a server must have the name and the root that are asked for', async () => 
   await expect(
     GrpcConnection.open({ ...to(port), tls: { ...tls, roots: createAuthority().certificate } }),
   ).rejects.toThrow(/certificate|signature/);
+});
+
+/** Two programs at one path: in one process, so one of them has a name of another's. */
+async function serveInTurn(turn: Turn, word: string, pid: number): Promise<GrpcSocketServer> {
+  const own = Object.getOwnPropertyDescriptor(process, 'pid')!;
+  Object.defineProperty(process, 'pid', { ...own, value: pid });
+  try {
+    return await serve({ turn, methods: new Map([['/a.A/Who', (call) => call.end('NOT_FOUND', word)]]) });
+  } finally {
+    Object.defineProperty(process, 'pid', own);
+  }
+}
+
+const whoAnswers = async (): Promise<unknown> => call(await open(), 'Who').catch(({ details }) => details);
+
+test('a program that waits for its turn takes the place of another one at a socket, and leaves what is another one’s', async () => {
+  const [older, newer] = [new Turn(true), new Turn(false)];
+  const first = await serveInTurn(older, 'older', process.pid);
+  const second = await serveInTurn(newer, 'newer', 1);
+  expect(await whoAnswers()).toBe('older');
+  older.giveUp();
+  await newer.take();
+  expect(await whoAnswers()).toBe('newer');
+  first.close();
+  expect(await whoAnswers()).toBe('newer');
+  expect(statSync(socketPath()).mode & 0o777).toBe(0o600);
+  second.close();
+});
+
+test('a socket that was given up is taken back from a program that has ended, at once and as often as one likes', async () => {
+  const [older, newer] = [new Turn(true), new Turn(false)];
+  const first = await serveInTurn(older, 'older', process.pid);
+  const second = await serveInTurn(newer, 'newer', 1);
+  older.giveUp();
+  await newer.take();
+  newer.giveUp();
+  second.close();
+  await older.take();
+  await older.take();
+  expect(await whoAnswers()).toBe('older');
+  expect(readdirSync(directory).sort()).toEqual(['XDS', `XDS.${process.pid}`]);
+  first.close();
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('names that a killed program has left are removed by the next one, and those of one that lives are not', async () => {
+  const stale = createServer();
+  stale.listen(join(directory, 'left'));
+  await once(stale, 'listening');
+  for (const name of ['XDS', 'XDS.4', 'XDS.5.next']) linkSync(join(directory, 'left'), join(directory, name));
+  stale.close();
+  await once(stale, 'close');
+  const living = createServer((socket) => socket.end());
+  living.listen(join(directory, 'XDS.7'));
+  await once(living, 'listening');
+  ends.push(() => living.close());
+  writeFileSync(join(directory, 'XDS.txt'), '');
+  await serveInTurn(new Turn(true), 'next', process.pid);
+  expect(readdirSync(directory).sort()).toEqual(['XDS', 'XDS.7', `XDS.${process.pid}`, 'XDS.txt'].sort());
+  expect(await whoAnswers()).toBe('next');
+});
+
+test('a program whose turn it is does not take a socket that somebody serves', async () => {
+  await serveInTurn(new Turn(true), 'first', process.pid);
+  await expect(serveInTurn(new Turn(true), 'second', 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+  expect(await whoAnswers()).toBe('first');
 });

@@ -10,6 +10,7 @@ import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { Logger } from '../../runtime/output/log.ts';
+import type { Turn } from '../../runtime/turn.ts';
 import { GrpcError } from '../grpc/call-status.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { GrpcSocketServer, type ServerCall } from '../grpc/grpc-server.ts';
@@ -27,6 +28,8 @@ const mostRequestBytes = 1024 * 1024;
 
 export interface SecretServerMeans {
   readonly vault: SecretVault;
+  /** Another agent may have the socket before or after this one. */
+  readonly turn?: Turn;
   readonly log: Logger;
 }
 
@@ -70,7 +73,9 @@ export class SecretServer {
       this.#socket?.close();
       makeFolder(dirname(path), 0o700);
       const unimplemented = (call: ServerCall): void => call.end('UNIMPLEMENTED', 'ask by StreamSecrets');
+      const { turn } = this.#means;
       const socket = await GrpcSocketServer.listen(path, {
+        ...(turn && { turn }),
         methods: new Map([
           [`${service}/StreamSecrets`, (call) => this.#begin(call)],
           [`${service}/DeltaSecrets`, unimplemented],

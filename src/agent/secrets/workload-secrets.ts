@@ -4,6 +4,7 @@ import { directoryWatchMachine } from '../../../machines/agent/files/directory-w
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
 import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
 import type { Logger } from '../../runtime/output/log.ts';
+import type { Turn } from '../../runtime/turn.ts';
 import { watchDirectory } from '../certificates/certificate-watch.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
@@ -26,6 +27,8 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   readonly counts?: SecretCounts;
   /** What the control plane is known by, beside a file. */
   readonly told?: ToldRoots;
+  /** Another agent may serve them before or after this one. */
+  readonly turn?: Turn;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   /** From 0 to 1. */
@@ -42,6 +45,7 @@ export function workloadSecrets({
   vault = new SecretVault(),
   counts,
   told,
+  turn,
   now = Date.now,
   draw = Math.random,
 }: WorkloadSecretsOptions) {
@@ -49,8 +53,8 @@ export function workloadSecrets({
   const issue = issueCertificate({ vault, ...(told && { told }), identity, config, env, nodeId, now });
   return secretsMachine.provide({
     actors: {
-      lookForServer: lookForServer(),
-      serveSecrets: serveSecrets({ vault, log }),
+      lookForServer: lookForServer(turn),
+      serveSecrets: serveSecrets({ vault, log, ...(turn && { turn }) }),
       writeOutput: writeOutput({ vault, directory: outputDirectory, env }),
       secret: secretMachine.provide({
         actors: {

@@ -2,6 +2,7 @@
 import { fromCallback } from 'xstate';
 import type { DownstreamOpened, SocketFailed, SocketListening } from '../../../machines/agent/xds-protocol.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
+import type { Turn } from '../../runtime/turn.ts';
 import { type GrpcMethod, GrpcSocketServer } from '../grpc/grpc-server.ts';
 import { methods, type Protocol } from './discovery-wire.ts';
 import type { XdsStreams } from './xds-streams.ts';
@@ -12,13 +13,15 @@ const longestName = 64;
 
 export interface XdsServerEnvironment {
   readonly streams: XdsStreams;
+  /** Another agent may have the socket before or after this one. */
+  readonly turn?: Turn;
   /** From 0 to 1. */
   readonly random?: () => number;
 }
 
 type Report = SocketListening | SocketFailed | DownstreamOpened;
 
-export function xdsServer({ streams, random = Math.random }: XdsServerEnvironment) {
+export function xdsServer({ streams, turn, random = Math.random }: XdsServerEnvironment) {
   return fromCallback<{ type: never }, { socket: string }>(({ input, sendBack }) => {
     let server: GrpcSocketServer | undefined;
     let isStopped = false;
@@ -34,7 +37,7 @@ export function xdsServer({ streams, random = Math.random }: XdsServerEnvironmen
     const taken = new Map(
       (Object.entries(methods) as [Protocol, string][]).map(([protocol, method]) => [method, take(protocol)]),
     );
-    GrpcSocketServer.listen(input.socket, { methods: taken }).then(
+    GrpcSocketServer.listen(input.socket, { methods: taken, ...(turn && { turn }) }).then(
       (listening) => {
         server = listening;
         if (isStopped) listening.close();

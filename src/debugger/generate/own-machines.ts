@@ -429,7 +429,7 @@ const patchesSamples: Samples = {
 const parts = { authorities: 'roots-1', bundle: '' };
 
 const secretsSamples: Samples = {
-  inputs: [identity, { ...identity, source: 'files of services' }],
+  inputs: [identity, { ...identity, source: 'files of services' }, { ...identity, obtainsFirst: true }],
   events: {
     'sds.failed': [{ reason: 'address already in use' }],
     'sds.asked': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }, { name: 'nonsense' }],

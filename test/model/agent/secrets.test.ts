@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
 import { renewalAtMs, waitMs } from '../../../machines/agent/secrets/secret-pace.ts';
 import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
@@ -495,4 +496,24 @@ describe('whatever happens in whatever order', () => {
     world.pass(30 * hourMs);
     return world.violations.length > 0 || world.served.has('default');
   }
+});
+
+describe('an agent that is to take the place of another one', () => {
+  test('is ready when it has its certificate and its roots: Envoys ask it at once', () => {
+    const world = new SecretsWorld({ obtainsFirst: true });
+    world.pass(10);
+    expect(world.events('secrets.ready')).toHaveLength(1);
+    expect([...world.served.keys()].sort()).toEqual([identityName, rootsName].sort());
+    expectToConform(world);
+  });
+
+  test('is not ready where the authority says nothing, and an agent that is the first one is', () => {
+    const word = 'silent' as const;
+    const world = new SecretsWorld({ obtainsFirst: true, word });
+    world.pass(hourMs);
+    expect(world.events('secrets.ready')).toEqual([]);
+    const first = new SecretsWorld({ word });
+    first.pass(10);
+    expect(first.events('secrets.ready')).toHaveLength(1);
+  });
 });

@@ -1,0 +1,211 @@
+/**
+ * Agents as people run them: the sidecar's agent is its Envoy's way to the control plane, serves it its certificate, and answers the
+ * workload's names. A newer one takes its place, on request and after kill -9, and nobody notices.
+ */
+import { createSocket, type Socket } from 'node:dgram';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { encode } from 'dns-packet';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { checkTraces } from '../harness/check-traces.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { type ContainedSidecar, Mesh, sampleHost } from '../harness/mesh.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { formatReport } from '../load/report.ts';
+import { conclude } from './conclude.ts';
+
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 60_000 });
+
+const { times, kills } = sized({
+  quick: { times: 1, kills: 1 },
+  short: { times: 2, kills: 2 },
+  full: { times: 40, kills: 16 },
+});
+
+let mesh: Mesh | undefined;
+let sidecar: ContainedSidecar;
+let dnsPort = 0;
+
+beforeAll(async () => {
+  [dnsPort = 0] = await freePorts(1);
+  mesh = await Mesh.create({ mutualTls: true, delta: true, drainMs: 1_000, parentShutdownMs: 3_000 });
+  await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
+  sidecar = await mesh.startContainedSidecar({
+    LIVE_RESTORE: 'true',
+    ISTIO_META_DNS_CAPTURE: 'true',
+    DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}`,
+  });
+  await Promise.all([mesh.waitForAgent(mesh.startGateway()), mesh.waitForAgent(sidecar)]);
+  await Promise.all([mesh.httpTarget, mesh.sidecarTarget].map((target) => mesh!.waitForAnswer(target)));
+});
+
+afterAll(async () => {
+  sidecar.container.signal('SIGTERM');
+  await sidecar.container.ended();
+  await conclude(mesh);
+});
+
+const nodes = (): number[] =>
+  sidecar.container
+    .children()
+    .flatMap(({ name, state, pid }) => (['node', 'MainThread'].includes(name) && state !== 'Z' ? [pid] : []));
+const envoys = (): number[] => mesh!.envoysOf(sidecar).map(({ pid }) => pid);
+
+const isAnswered = async (): Promise<boolean> => {
+  try {
+    await fetch(`http://127.0.0.1:${sidecar.statusPort}/healthz/ready`);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Asks the agent for a name of its table each few milliseconds, and counts what comes of it. */
+class NameClient {
+  asked = 0;
+  readonly answers = new Map<number, number>();
+  readonly #socket: Socket;
+  #isOver = false;
+  readonly #run: Promise<void>;
+
+  constructor(port: number) {
+    this.#socket = createSocket('udp4');
+    this.#socket.on('message', (message) => this.answers.set(message.readUInt16BE(0), message.readUInt16BE(6)));
+    this.#run = this.#ask(port);
+  }
+
+  async #ask(port: number): Promise<void> {
+    while (!this.#isOver) {
+      const query = encode({ type: 'query', id: ++this.asked, questions: [{ type: 'A', name: sampleHost }] });
+      // Another client each time, as the kernel gives each of them to one of two that share a port.
+      const socket = this.asked % 2 === 0 ? this.#socket : createSocket('udp4');
+      if (socket !== this.#socket) {
+        socket.on('message', (message) => {
+          this.answers.set(message.readUInt16BE(0), message.readUInt16BE(6));
+          socket.close();
+        });
+        setTimeout(() => {
+          try {
+            socket.close();
+          } catch {
+            // It was answered.
+          }
+        }, 3_000).unref();
+      }
+      socket.send(query, port, '127.0.0.1');
+      await sleep(4);
+    }
+  }
+
+  /** @returns how many were asked, and of those how many had no answer, and one without an address */
+  async end(): Promise<{ asked: number; lost: number; empty: number }> {
+    this.#isOver = true;
+    await this.#run;
+    await sleep(1_000);
+    this.#socket.close();
+    const empty = [...this.answers.values()].filter((count) => count === 0).length;
+    return { asked: this.asked, lost: this.asked - this.answers.size, empty };
+  }
+}
+
+async function underLoad(
+  work: () => Promise<void>,
+): Promise<{ longestMs: number; names: string; lost: number; empty: number }> {
+  const clients = [
+    { kind: 'ka', count: 1, pauseMs: 5 },
+    { kind: 'new', count: 1, pauseMs: 10 },
+  ] as const;
+  const targets = [mesh!.httpTarget, mesh!.sidecarTarget];
+  const loads = await Promise.all(
+    targets.map((target) => mesh!.startLoad({ target, clients: [...clients], maxDurationMs: 580_000 })),
+  );
+  const client = new NameClient(dnsPort);
+  let longestMs = 0;
+  let isOver = false;
+  const asking = (async () => {
+    for (let since = performance.now(); !isOver; await sleep(10)) {
+      if (await isAnswered()) since = performance.now();
+      longestMs = Math.max(longestMs, performance.now() - since);
+    }
+  })();
+  await work();
+  isOver = true;
+  await asking;
+  const { asked, lost, empty } = await client.end();
+  for (const load of loads) {
+    const report = await load.stop();
+    console.log(formatReport(report));
+    expect(report.failed, formatReport(report)).toBe(0);
+    expect(report.total).toBeGreaterThan(50);
+  }
+  return {
+    longestMs: Math.round(longestMs),
+    names: `${lost} lost and ${empty} empty of ${asked} questions`,
+    lost,
+    empty,
+  };
+}
+
+const isReady = async (): Promise<boolean> => {
+  const ask = fetch(`http://127.0.0.1:${sidecar.statusPort}/healthz/ready`);
+  return ask.then(({ status }) => status === 200).catch(() => false);
+};
+
+test(`${times} newer agents take the place of a sidecar's, with hot restarts between: no request fails`, async () => {
+  const first = envoys();
+  const { longestMs, names, lost, empty } = await underLoad(async () => {
+    for (let time = 0; time < times; time++) {
+      const [before] = nodes();
+      sidecar.container.signal('SIGUSR2');
+      await eventually('a newer agent is alone', () => nodes().length === 1 && nodes()[0] !== before, { everyMs: 5 });
+      if (time === 0) expect(envoys()).toEqual(first);
+      if (time % 3 === 1) sidecar.container.signal('SIGHUP');
+      await eventually('it is ready', isReady, { everyMs: 10 });
+      await sleep((time * 137) % 700);
+    }
+  });
+  console.log(`${times} agents; the status port answered nobody for ${longestMs} ms; ${names}`);
+  expect(longestMs).toBeLessThan(500);
+  // None is answered by somebody who does not know the names. What the kernel had given the older one in its last instant is asked again.
+  expect(empty).toBe(0);
+  expect(lost).toBeLessThanOrEqual(times);
+  expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
+});
+
+test(`${kills} kills of either agent while one gives way to the other, and of one that is alone: no request fails`, async () => {
+  const { longestMs, names } = await underLoad(async () => {
+    for (let kill = 0; kill < kills; kill++) {
+      // Ten agents in a row that live for less than two seconds are the end of it all.
+      if (kill % 5 === 4) await sleep(2_500);
+      const [older] = nodes();
+      if (kill % 4 !== 3) sidecar.container.signal('SIGUSR2');
+      const isNewer = kill % 2 === 0;
+      await sleep(kill % 4 === 3 ? 0 : 300 + ((kill * 83) % 400));
+      const victim = isNewer ? nodes().find((pid) => pid !== older) : older;
+      try {
+        if (victim !== undefined) process.kill(victim, 'SIGKILL');
+      } catch {
+        // It has ended: it was quicker.
+      }
+      await eventually('one agent is left, and ready', async () => nodes().length === 1 && (await isReady()), {
+        everyMs: 10,
+      });
+      if (kill % 3 === 1) sidecar.container.signal('SIGHUP');
+    }
+  });
+  console.log(`${kills} kills; the status port answered nobody for ${longestMs} ms; ${names}`);
+  expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
+});
+
+test('what is left beside the sockets of the agent that lives is nobody’s, and its traces keep to the diagrams', async () => {
+  const directory = join(mesh!.root, 'sidecar');
+  const sockets = readdirSync(directory).filter((name) => name.startsWith('XDS'));
+  expect(sockets.length).toBeLessThanOrEqual(3);
+  const folder = join(mesh!.root, 'traces');
+  const traces = readdirSync(folder).flatMap((name) => (name.startsWith('sidecar') ? [join(folder, name)] : []));
+  expect(traces.length).toBeGreaterThan(times);
+  const { code, output } = await checkTraces(traces);
+  expect(code, output).toBe(0);
+});
