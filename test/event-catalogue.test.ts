@@ -34,7 +34,7 @@ const sides: readonly Side[] = [
   {
     name: 'pilot-discovery',
     program: 'discovery',
-    protocols: ['protocol.ts', 'ads/ads-protocol.ts'],
+    protocols: ['protocol.ts', 'ads/ads-protocol.ts', 'kubernetes/kubernetes-protocol.ts'],
     catalogue: ofDiscovery,
     inner: [],
   },

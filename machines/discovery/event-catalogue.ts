@@ -4,8 +4,11 @@
  */
 import type { CatalogueRow } from '../catalogue-row.ts';
 import { adsCatalogue } from './ads/ads-protocol.ts';
+import { kubernetesCatalogue } from './kubernetes/kubernetes-protocol.ts';
 
 type Diagram =
+  | 'api-server'
+  | 'informer'
   | 'authority'
   | 'bootstrap'
   | 'bootstrap-detailed'
@@ -365,4 +368,8 @@ const ownCatalogue = [
 ] as const satisfies readonly CatalogueRow<Diagram>[];
 
 /** Every event of pilot-discovery, machine-readable. */
-export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [...ownCatalogue, ...adsCatalogue];
+export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
+  ...ownCatalogue,
+  ...adsCatalogue,
+  ...kubernetesCatalogue,
+];

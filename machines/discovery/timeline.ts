@@ -88,6 +88,12 @@ export const gatewayNamesTimeline = source({
   text: '{hostname} does not resolve: {reason}',
 });
 
+export const apiServerTimeline = source({
+  event: 'kind.failed',
+  kind: 'failure',
+  text: '{resource} cannot be had: {reason}',
+});
+
 export const serverCertificateTimeline: Timeline = {
   lane: 'none',
   marks: [

@@ -1,12 +1,26 @@
 /** Whatever the tests of a file do to the control plane's charts, they keep to the diagrams, and a replay ends where they did. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
+import type { AnyStateMachine } from 'xstate';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
+
+/** What a world leaves to be judged. */
+interface JudgedWorld {
+  readonly records: readonly TraceRecord[];
+  readonly failed: unknown;
+}
+
+interface Worlds {
+  /** All that the file has made so far. */
+  readonly made: JudgedWorld[];
+  readonly machine: AnyStateMachine;
+}
 
 /**
  * Holds each world of the file against the diagrams, once all tests have ended.
@@ -14,17 +28,21 @@ import { replayDifference } from '../simulation/replayed.ts';
  * @param diagrams each of which has to begin in some world: the check is worth nothing if they were about nothing
  * @param broken actors in which some tests have an effect with a bug: no diagram speaks of bugs
  */
-export function eachWorldFollowsTheDiagrams(diagrams: readonly string[], broken: readonly string[]): void {
+export function eachWorldFollowsTheDiagrams(
+  diagrams: readonly string[],
+  broken: readonly string[],
+  { made, machine }: Worlds = { made: DiscoveryWorld.made, machine: discoveryMachine },
+): void {
   beforeAll(() => {
     // Another file's worlds are not this one's to judge.
-    DiscoveryWorld.made.splice(0);
+    made.splice(0);
   });
 
   afterAll(() => {
     const all = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
     const bugs = new Set(broken.map((actor) => `xstate.error.actor.${actor}`));
     const begun = new Set<string>();
-    for (const world of DiscoveryWorld.made.splice(0)) {
+    for (const world of made.splice(0)) {
       expect(world.failed).toBeUndefined();
       const checker = new TraceChecker(all);
       for (const record of world.records) checker.feed(record);
@@ -32,7 +50,7 @@ export function eachWorldFollowsTheDiagrams(diagrams: readonly string[], broken:
       expect(report.departures.filter(({ message }) => !bugs.has(message.type))).toEqual([]);
       for (const { file, started } of report.diagrams)
         if (started > 0) begun.add(file.slice(file.lastIndexOf('/') + 1));
-      expect(replayDifference(world.records, discoveryMachine)).toBe('');
+      expect(replayDifference(world.records, machine)).toBe('');
     }
     expect(diagrams.filter((name) => !begun.has(`${name}.mmd`))).toEqual([]);
   });

@@ -57,6 +57,16 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/registry/registry.machine.ts')).registryMachine,
   },
   {
+    name: 'api-server',
+    file: 'machines/discovery/kubernetes/api-server.machine.ts',
+    load: async () => (await import('../../../machines/discovery/kubernetes/api-server.machine.ts')).apiServerMachine,
+  },
+  {
+    name: 'informer',
+    file: 'machines/discovery/kubernetes/informer.machine.ts',
+    load: async () => (await import('../../../machines/discovery/kubernetes/informer.machine.ts')).informerMachine,
+  },
+  {
     name: 'jwks',
     file: 'machines/discovery/jwks/jwks.machine.ts',
     load: async () => (await import('../../../machines/discovery/jwks/jwks.machine.ts')).jwksMachine,

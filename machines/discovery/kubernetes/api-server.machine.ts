@@ -1,0 +1,304 @@
+import { assign, enqueueActions, setup } from 'xstate';
+import { callbackEffect, promiseEffect, reasonOf } from '../../effect.ts';
+import { apiServerTimeline } from '../timeline.ts';
+import { informerMachine } from './informer.machine.ts';
+import type { DefinitionChanged, InformerReport, ResourceName } from './kubernetes-protocol.ts';
+
+export interface ApiServerInput {
+  /** Its address, as people know it. */
+  server: string;
+  /** Each is followed by an informer of its own, in this order. */
+  resources: ResourceName[];
+}
+
+type InformerName = `informer-${number}`;
+
+interface ApiServerContext extends ApiServerInput {
+  /** Kinds that are to be told that it answers, one after the other. */
+  waiting: ResourceName[];
+  /** Kinds that were never handed over. */
+  unsynced: ResourceName[];
+  /** It sends lists as streams, as far as is known. */
+  streams: boolean;
+  /** It was away for so long that it may have been restored, and since then have come as far as it was. */
+  wasLongAway: boolean;
+  /** Probes in vain since it answered last. */
+  failures: number;
+  /** At random, from 0 to 1: replicas do not probe at once. */
+  draw: number;
+}
+
+/** Whether the other end of the connection lives. */
+export type PingAnswer = { outcome: 'answered' } | { outcome: 'failed'; reason: string; draw: number };
+
+const mostFailures = 8;
+const longestProbePauseMs = 1_000;
+
+const ofServer = <Type extends string>(type: Type) =>
+  ({ type, params: ({ context: { server } }: { context: ApiServerContext }) => ({ server }) }) as const;
+
+/**
+ * One API server: does it answer? Kinds do not find out each for themselves, neither that it is gone (a connection that nobody ends
+ * lives for minutes) nor that it is back (each would have a delay of its own).
+ */
+export const apiServerMachine = setup({
+  types: {
+    context: {} as ApiServerContext,
+    input: {} as ApiServerInput,
+    events: {} as InformerReport | DefinitionChanged,
+    children: {} as { ping: 'ping'; definitions: 'watchDefinitions' } & Record<InformerName, 'informer'>,
+  },
+  actors: {
+    informer: informerMachine,
+    /** Asks the other end of the connection of watches whether it lives; opens one where there is none. */
+    ping: promiseEffect<PingAnswer, undefined>('ping'),
+    /** Says, of kinds that are followed, that they were defined. */
+    watchDefinitions: callbackEffect<{ type: never }, { resources: ResourceName[] }>('watchDefinitions'),
+  },
+  delays: {
+    /** Kinds come back one after the other. */
+    wakeInterval: 10,
+    pingInterval: 2_000,
+    /** A pause of ours, as for garbage, is no miss. */
+    pingLimit: 1_500,
+    /** A quarter of a second, half, one, and a quarter less or more: when it is back, all are back within seconds. */
+    probePause: ({ context: { failures, draw } }) =>
+      Math.min(250 * 2 ** Math.max(0, failures - 1), longestProbePauseMs) * (0.75 + draw / 2),
+    /** Nobody restores a cluster sooner: its servers are stopped, its data are put in place, and they are started. */
+    longOutage: 5_000,
+  },
+  guards: {
+    isAlive: (_, { answer }: { answer: PingAnswer }) => answer.outcome === 'answered',
+    hasWaiting: ({ context }) => context.waiting.length > 0,
+    isLastUnsynced: ({ context }, { resource }: { resource: ResourceName }) =>
+      context.unsynced.length === 1 && context.unsynced[0] === resource,
+  },
+  actions: {
+    startInformers: enqueueActions(({ context, enqueue }) => {
+      for (const [index, resource] of context.resources.entries())
+        enqueue.spawnChild('informer', { id: nameAt(index), input: { resource } });
+    }),
+    letAllWait: assign({ waiting: ({ context }) => context.resources }),
+    letWait: assign({
+      waiting: ({ context: { waiting } }, { resource }: { resource: ResourceName }) =>
+        waiting.includes(resource) ? waiting : [...waiting, resource],
+    }),
+    tellLost: enqueueActions(({ context, enqueue }, { reason }: { reason: string }) => {
+      for (const index of context.resources.keys()) enqueue.sendTo(nameAt(index), { type: 'server.lost', reason });
+    }),
+    wakeNext: enqueueActions(({ context: { resources, waiting, wasLongAway, streams }, enqueue }) => {
+      const [next, ...rest] = waiting;
+      if (next === undefined) return;
+      enqueue.assign({ waiting: rest });
+      enqueue.sendTo(nameAt(resources.indexOf(next)), { type: 'server.answers', anew: wasLongAway, streams });
+    }),
+    /** What one kind has found out, the others need not. */
+    giveUpStreams: enqueueActions(({ context: { resources }, enqueue }) => {
+      enqueue.assign({ streams: false });
+      for (const index of resources.keys()) enqueue.sendTo(nameAt(index), { type: 'streams.refused' });
+    }),
+    tellDefined: enqueueActions(({ context, enqueue }, { resource, defined }: DefinitionChanged) => {
+      enqueue.sendTo(nameAt(context.resources.indexOf(resource)), { type: defined ? 'kind.defined' : 'kind.removed' });
+    }),
+    countFailure: assign(({ context }, { draw }: { draw: number }) => ({
+      failures: Math.min(context.failures + 1, mostFailures),
+      draw,
+    })),
+    forgetFailures: assign({ failures: 0 }),
+    noteLongOutage: assign({ wasLongAway: true }),
+    forgetOutage: assign({ wasLongAway: false }),
+    /** It may be another version when it is back. */
+    trustStreams: assign({ streams: true }),
+    noteSynced: assign({
+      unsynced: ({ context }, { resource }: { resource: ResourceName }) =>
+        context.unsynced.filter((other) => other !== resource),
+    }),
+    /** Effect: all kinds have been handed over once. */
+    publishSynced: (_, _params: { server: string }) => {},
+    /** Effect: people are told that it is gone; what was handed over stays in force. */
+    publishLost: (_, _params: { server: string; reason: string }) => {},
+    /** Effect: people are told that it is back. */
+    publishReached: (_, _params: { server: string }) => {},
+    /** Effect: the connection of watches is ended; the next request opens another one. */
+    reconnect: (_, _params: { server: string }) => {},
+  },
+}).createMachine({
+  id: 'api-server',
+  description: 'Whether the API server of a cluster answers, for all kinds that are followed on it.',
+  meta: { timeline: apiServerTimeline },
+  context: ({ input }) => ({
+    ...{ ...input, waiting: input.resources, unsynced: input.resources },
+    ...{ streams: true, wasLongAway: false, failures: 0, draw: 0 },
+  }),
+  entry: 'startInformers',
+  invoke: {
+    id: 'definitions',
+    src: 'watchDefinitions',
+    input: ({ context: { resources } }) => ({ resources }),
+    onError: { description: 'A fault of ours. Kinds that are not there are looked for now and then as well.' },
+  },
+  initial: 'suspect',
+  on: {
+    'kind.synced': [
+      {
+        guard: { type: 'isLastUnsynced', params: ({ event }) => event },
+        actions: [{ type: 'noteSynced', params: ({ event }) => event }, ofServer('publishSynced')],
+      },
+      { actions: { type: 'noteSynced', params: ({ event }) => event } },
+    ],
+    'kind.failed': { description: 'For the record: the kind is asked for again.' },
+    'streams.missing': { actions: 'giveUpStreams' },
+    'definition.changed': { actions: { type: 'tellDefined', params: ({ event }) => event } },
+    'server.missed': { actions: { type: 'letWait', params: ({ event }) => event } },
+  },
+  states: {
+    suspect: {
+      description: 'It is not known whether it answers: at the start, and when it has missed once. All kinds wait.',
+      entry: 'letAllWait',
+      invoke: {
+        id: 'ping',
+        src: 'ping',
+        onDone: [
+          {
+            guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) },
+            target: 'up',
+          },
+          {
+            target: 'down',
+            actions: [
+              { type: 'countFailure', params: ({ event }) => ({ draw: drawOf(event.output) }) },
+              {
+                type: 'publishLost',
+                params: ({ context: { server }, event }) => ({ server, reason: whyNot(event.output) }),
+              },
+            ],
+          },
+        ],
+        onError: {
+          description: 'A fault of ours.',
+          target: 'down',
+          actions: [
+            { type: 'countFailure', params: { draw: 0.5 } },
+            {
+              type: 'publishLost',
+              params: ({ context: { server }, event }) => ({ server, reason: reasonOf(event.error) }),
+            },
+          ],
+        },
+      },
+      after: {
+        pingLimit: {
+          target: 'down',
+          actions: [
+            { type: 'countFailure', params: { draw: 0.5 } },
+            { type: 'publishLost', params: ({ context: { server } }) => ({ server, reason: 'no answer in time' }) },
+          ],
+        },
+      },
+    },
+    up: {
+      description: 'It answers. Kinds are at work, or about to be.',
+      entry: 'forgetFailures',
+      initial: 'waking',
+      states: {
+        waking: {
+          description: 'Kinds that wait are told that it answers, one after the other.',
+          entry: 'wakeNext',
+          after: {
+            wakeInterval: [
+              { guard: 'hasWaiting', target: 'waking', reenter: true },
+              { target: 'quiet', actions: 'forgetOutage' },
+            ],
+          },
+        },
+        quiet: {
+          description: 'It answered less than two seconds ago.',
+          after: { pingInterval: 'pinging' },
+          on: {
+            'server.missed': {
+              description: 'Does it answer at all?',
+              target: 'pinging',
+              actions: { type: 'letWait', params: ({ event }) => event },
+            },
+          },
+        },
+        pinging: {
+          description: 'It is asked whether it lives.',
+          invoke: {
+            id: 'ping',
+            src: 'ping',
+            onDone: [
+              { guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) }, target: 'answered' },
+              {
+                target: '#api-server.suspect',
+                actions: [
+                  { type: 'tellLost', params: ({ event }) => ({ reason: whyNot(event.output) }) },
+                  ofServer('reconnect'),
+                ],
+              },
+            ],
+            onError: {
+              description: 'A fault of ours.',
+              target: '#api-server.suspect',
+              actions: [
+                { type: 'tellLost', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+                ofServer('reconnect'),
+              ],
+            },
+          },
+          after: {
+            pingLimit: {
+              target: '#api-server.suspect',
+              actions: [{ type: 'tellLost', params: { reason: 'the server missed a ping' } }, ofServer('reconnect')],
+            },
+          },
+        },
+        answered: { always: [{ guard: 'hasWaiting', target: 'waking' }, { target: 'quiet' }] },
+      },
+    },
+    down: {
+      description: 'It does not answer. What was handed over stays in force; it is asked all the time.',
+      entry: 'trustStreams',
+      after: {
+        longOutage: {
+          description: 'So long that it may have been restored, and have come as far as it was.',
+          actions: 'noteLongOutage',
+        },
+      },
+      initial: 'resting',
+      states: {
+        resting: { after: { probePause: { target: 'probing', actions: ofServer('reconnect') } } },
+        probing: {
+          description: 'Another connection is tried.',
+          invoke: {
+            id: 'ping',
+            src: 'ping',
+            onDone: [
+              {
+                guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) },
+                target: '#api-server.up',
+                actions: ofServer('publishReached'),
+              },
+              {
+                target: 'resting',
+                actions: { type: 'countFailure', params: ({ event }) => ({ draw: drawOf(event.output) }) },
+              },
+            ],
+            onError: { target: 'resting', actions: { type: 'countFailure', params: { draw: 0.5 } } },
+          },
+          after: { pingLimit: { target: 'resting', actions: { type: 'countFailure', params: { draw: 0.5 } } } },
+        },
+      },
+    },
+  },
+});
+
+const nameAt = (index: number): InformerName => `informer-${index + 1}`;
+
+function drawOf(answer: PingAnswer): number {
+  return answer.outcome === 'failed' ? answer.draw : 0.5;
+}
+
+function whyNot(answer: PingAnswer): string {
+  return answer.outcome === 'failed' ? answer.reason : '';
+}

@@ -1,0 +1,328 @@
+/** What the charts `api-server` and `informer` have done: requests go to the port, what comes goes into a store of each kind. */
+import { fromCallback, fromPromise } from 'xstate';
+import { apiServerMachine, type PingAnswer } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
+import { informerMachine, type SetOrder } from '../../../machines/discovery/kubernetes/informer.machine.ts';
+import type {
+  CheckReport,
+  ListReport,
+  RequestFailure,
+  ResourceName,
+  StreamReport,
+} from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { ApiError, type ApiFailure, failureOfStatus } from './api-failure.ts';
+import { apiVersionOf, customResourceDefinitions, type Resource } from './api-resource.ts';
+import { type ApiServer, endsInitialEvents, type Selection, type WatchEvent } from './api-server.ts';
+import { type ObjectChange, ObjectStore } from './object-store.ts';
+
+/** A kind that is followed, and which objects of it. */
+export interface FollowedKind {
+  readonly resource: Resource;
+  /** Absent: all. */
+  readonly selection?: Selection;
+}
+
+/**
+ * Is told what becomes of a kind's objects, when the store has it already. A promise is waited for before a whole set counts as
+ * handled. It must not throw: what it throws is a fault that is told, and nothing is told again.
+ */
+export type StoreReader = (changes: readonly ObjectChange[]) => void | Promise<void>;
+
+export interface InformerEffectsOptions {
+  readonly server: ApiServer;
+  readonly kinds: readonly FollowedKind[];
+  /** At random, from 0 to 1. */
+  readonly draw: () => number;
+  /** Milliseconds, of any beginning. */
+  readonly now: () => number;
+  /** All kinds have been handed over once. */
+  readonly synced?: () => void;
+  /** It does not answer; undefined: it does again. */
+  readonly lost?: (reason: string | undefined) => void;
+  /** A reader has thrown. */
+  readonly fault: (error: unknown) => void;
+}
+
+/** Tests have others, which are broken on purpose. */
+export interface InformerCharts {
+  readonly server: typeof apiServerMachine;
+  readonly informer: typeof informerMachine;
+}
+
+const objectsOfPage = 500;
+/** So often a chart is told that a first list goes on; it gives up what has not for four seconds. */
+const progressMs = 250;
+/** A server ends a watch after five to ten minutes: not all at once, and none grows old. */
+const shortestWatchSeconds = 300;
+
+interface Followed extends FollowedKind {
+  readonly name: ResourceName;
+  readonly store: ObjectStore;
+  readonly readers: StoreReader[];
+}
+
+export class InformerEffects {
+  readonly #options: InformerEffectsOptions;
+  readonly #kinds: ReadonlyMap<ResourceName, Followed>;
+
+  constructor(options: InformerEffectsOptions) {
+    this.#options = options;
+    const kinds = options.kinds.map((kind): [ResourceName, Followed] => {
+      const name = nameOf(kind.resource);
+      return [name, { ...kind, name, store: new ObjectStore(), readers: [] }];
+    });
+    this.#kinds = new Map(kinds);
+  }
+
+  /** Input of the chart. */
+  get resources(): ResourceName[] {
+    return [...this.#kinds.keys()];
+  }
+
+  /** What is known of a kind: empty until it was handed over. */
+  storeOf(resource: Resource): ObjectStore {
+    return this.#kindOf(nameOf(resource)).store;
+  }
+
+  /** Added before the chart is started, so that it is told everything. Called one after the other, as they were added. */
+  addReader(resource: Resource, reader: StoreReader): void {
+    this.#kindOf(nameOf(resource)).readers.push(reader);
+  }
+
+  /** The chart of the server, with these effects. */
+  machine(charts: InformerCharts = { server: apiServerMachine, informer: informerMachine }): typeof apiServerMachine {
+    const { server, synced, lost } = this.#options;
+    const informer = charts.informer.provide({
+      actors: {
+        watchKind: fromCallback<{ type: never }, SetOrder>(({ input, sendBack }) => this.#watch(input, sendBack)),
+        listKind: fromCallback<{ type: never }, SetOrder>(({ input, sendBack }) => this.#list(input, sendBack)),
+        checkHistory: fromCallback<{ type: never }, { resource: ResourceName }>(({ input, sendBack }) =>
+          this.#check(input.resource, sendBack),
+        ),
+        handOver: fromPromise<{ objects: number }, { resource: ResourceName; absent: boolean }>(({ input }) =>
+          this.#handOver(input.resource, input.absent),
+        ),
+      },
+    });
+    return charts.server.provide({
+      actors: {
+        informer,
+        ping: fromPromise<PingAnswer, undefined>(({ signal }) => this.#ping(signal)),
+        watchDefinitions: fromCallback<{ type: never }, { resources: ResourceName[] }>(({ sendBack }) =>
+          this.#watchDefinitions((resource, defined) => sendBack({ type: 'definition.changed', resource, defined })),
+        ),
+      },
+      actions: {
+        reconnect: () => server.reconnect(),
+        publishSynced: () => synced?.(),
+        publishLost: (_, { reason }) => lost?.(reason),
+        publishReached: () => lost?.(undefined),
+      },
+    });
+  }
+
+  #watch({ resource: name, initial, basis, version }: SetOrder, tell: (report: StreamReport) => void): () => void {
+    const kind = this.#kindOf(name);
+    const abort = new AbortController();
+    const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
+      if (abort.signal.aborted) return;
+      if (changes.length > 0) for (const reader of kind.readers) void this.#tellReader(reader, changes);
+      tell(report);
+    });
+    const options = {
+      ...kind.selection,
+      timeoutSeconds: Math.round(shortestWatchSeconds * (1 + this.#options.draw())),
+      ...(initial && { sendInitialEvents: true }),
+      ...((!initial || basis === 'not older') && { resourceVersion: version }),
+    };
+    void this.#told(abort.signal, tell, async () => {
+      await this.#options.server.watch(kind.resource, options, reading.take, abort.signal);
+      reading.flush();
+      if (reading.failure !== undefined) throw new ApiError(reading.failure);
+      if (!abort.signal.aborted) tell({ type: 'watch.ended' });
+    });
+    return () => abort.abort();
+  }
+
+  #list({ resource: name, basis, version }: SetOrder, tell: (report: ListReport) => void): () => void {
+    const { resource, selection, store } = this.#kindOf(name);
+    const abort = new AbortController();
+    const { signal } = abort;
+    void this.#told(signal, tell, async () => {
+      store.beginSet();
+      const options = {
+        ...selection,
+        ...(basis === 'not older' && { resourceVersion: version }),
+        ...(basis === 'newest' && { limit: objectsOfPage }),
+      };
+      let next: string | undefined;
+      for (;;) {
+        const page = await this.#options.server.list(
+          resource,
+          { ...options, ...(next !== undefined && { continue: next }) },
+          signal,
+        );
+        if (signal.aborted) return;
+        let objects = 0;
+        for (const item of page.items) objects = store.holdApart(item);
+        tell({ type: 'page.taken', objects });
+        next = page.continue;
+        if (next === undefined) return tell({ type: 'list.ended', version: page.resourceVersion });
+      }
+    });
+    return () => abort.abort();
+  }
+
+  #check(name: ResourceName, tell: (report: CheckReport) => void): () => void {
+    const { resource, selection } = this.#kindOf(name);
+    const abort = new AbortController();
+    void this.#told(abort.signal, tell, async () => {
+      const options = { ...selection, metadataOnly: true, limit: 1 };
+      const { resourceVersion } = await this.#options.server.list(resource, options, abort.signal);
+      if (!abort.signal.aborted) tell({ type: 'history.seen', version: resourceVersion });
+    });
+    return () => abort.abort();
+  }
+
+  async #handOver(name: ResourceName, absent: boolean): Promise<{ objects: number }> {
+    const { store, readers } = this.#kindOf(name);
+    const changes = absent ? store.clear() : store.replace();
+    // All of them in this turn: what comes over the watch meanwhile is told after it.
+    await Promise.all(readers.map((reader) => this.#tellReader(reader, changes)));
+    return { objects: store.size };
+  }
+
+  async #ping(signal: AbortSignal): Promise<PingAnswer> {
+    try {
+      await this.#options.server.ping(signal);
+      return { outcome: 'answered' };
+    } catch (error) {
+      return { outcome: 'failed', reason: messageOf(error), draw: this.#options.draw() };
+    }
+  }
+
+  /** From the objects that define kinds, if they are followed as well. */
+  #watchDefinitions(tell: (resource: ResourceName, defined: boolean) => void): () => void {
+    const definitions = this.#kinds.get(nameOf(customResourceDefinitions));
+    const reader: StoreReader = (changes) => {
+      for (const { name, resource } of this.#kinds.values()) {
+        const last = changes.findLast(({ key }) => key === `/${resource.plural}.${resource.group}`);
+        if (last !== undefined) tell(name, last.event !== 'delete');
+      }
+    };
+    definitions?.readers.push(reader);
+    return () => void definitions?.readers.splice(definitions.readers.indexOf(reader), 1);
+  }
+
+  async #tellReader(reader: StoreReader, changes: readonly ObjectChange[]): Promise<void> {
+    try {
+      await reader(changes);
+    } catch (error) {
+      this.#options.fault(error);
+    }
+  }
+
+  /** Whatever goes wrong is told, unless nobody wants to know any more. */
+  async #told(
+    signal: AbortSignal,
+    tell: (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void,
+    work: () => Promise<void>,
+  ): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (signal.aborted) return;
+      const failure: RequestFailure =
+        error instanceof ApiError ? { ...error.failure } : { kind: 'invalid', message: messageOf(error) };
+      tell({ type: 'request.failed', failure, draw: this.#options.draw() });
+    }
+  }
+
+  #kindOf(name: ResourceName): Followed {
+    const kind = this.#kinds.get(name);
+    if (kind === undefined) throw new Error(`${name} is not followed`);
+    return kind;
+  }
+}
+
+/**
+ * What comes over one watch. What came with one packet is told at once, in order: a list of ten thousand objects is not as many events
+ * of a chart.
+ */
+class WatchReading {
+  readonly #store: ObjectStore;
+  readonly #now: () => number;
+  readonly #tell: (report: StreamReport, changes: readonly ObjectChange[]) => void;
+  #isInitial: boolean;
+  #toldAt: number;
+  #changes: ObjectChange[] = [];
+  #version: string | undefined;
+  #isMoved = false;
+  #isPending = false;
+  failure: ApiFailure | undefined;
+
+  constructor(
+    store: ObjectStore,
+    initial: boolean,
+    now: () => number,
+    tell: (report: StreamReport, changes: readonly ObjectChange[]) => void,
+  ) {
+    this.#store = store;
+    this.#isInitial = initial;
+    this.#now = now;
+    this.#toldAt = now();
+    this.#tell = tell;
+    if (initial) store.beginSet();
+  }
+
+  readonly take = (event: WatchEvent): void => {
+    if (event.type === 'ERROR') {
+      this.failure = failureOfStatus(event.object);
+    } else if (!this.#isInitial) {
+      this.#follow(event);
+    } else if (endsInitialEvents(event)) {
+      this.#isInitial = false;
+      this.#tell({ type: 'initial.ended', version: event.object.metadata.resourceVersion ?? '' }, []);
+    } else if (event.type !== 'BOOKMARK') {
+      this.#collect(event);
+    }
+  };
+
+  readonly flush = (): void => {
+    this.#isPending = false;
+    const [version, changes] = [this.#version, this.#changes];
+    if (version === undefined) return;
+    this.#version = undefined;
+    this.#changes = [];
+    const isMoved = this.#isMoved;
+    this.#isMoved = false;
+    if (isMoved) this.#tell({ type: 'objects.changed', version, objects: this.#store.size }, changes);
+    else this.#tell({ type: 'bookmark.received', version }, []);
+  };
+
+  #collect({ object }: Exclude<WatchEvent, { type: 'ERROR' }>): void {
+    const objects = this.#store.holdApart(object);
+    if (this.#now() - this.#toldAt < progressMs) return;
+    this.#toldAt = this.#now();
+    this.#tell({ type: 'initial.progressed', objects }, []);
+  }
+
+  #follow(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
+    const { resourceVersion } = event.object.metadata;
+    // From what has no version nobody could go on.
+    if (resourceVersion === undefined) return;
+    if (event.type !== 'BOOKMARK') {
+      this.#changes.push(...this.#store.apply(event));
+      this.#isMoved = true;
+    }
+    this.#version = resourceVersion;
+    if (this.#isPending) return;
+    this.#isPending = true;
+    queueMicrotask(this.flush);
+  }
+}
+
+/** `v1/pods`, `networking.istio.io/v1/virtualservices`. */
+export function nameOf(resource: Resource): ResourceName {
+  return `${apiVersionOf(resource)}/${resource.plural}`;
+}

@@ -1,0 +1,342 @@
+/**
+ * Kinds of objects on an API server, as the statecharts follow them (machines/discovery/kubernetes), with their own effects and stores in
+ * front of a simulated server. Whatever a test does, every store is held against what the server had at that version.
+ */
+import { afterEach, describe, expect, it } from 'vitest';
+import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import {
+  definitions,
+  KubernetesWorld,
+  pods,
+  routes,
+  services,
+  type WorldOptions,
+} from '../simulation/kubernetes-world.ts';
+import { noFaults } from '../simulation/simulated-api-server.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+eachWorldFollowsTheDiagrams(['api-server', 'informer'], ['hand-over'], {
+  made: KubernetesWorld.made,
+  machine: apiServerMachine,
+});
+
+let world: KubernetesWorld;
+afterEach(() => {
+  expect(world.violations).toEqual([]);
+  world.end();
+});
+
+/** With two services, watched for longer than anything waits. */
+async function given(options: WorldOptions & { before?: (made: KubernetesWorld) => void } = {}): Promise<void> {
+  world = new KubernetesWorld(options);
+  options.before?.(world);
+  world.server.put(services, 'a');
+  world.server.put(services, 'b');
+  await world.pass(3_000);
+}
+
+const asked = (what: 'list' | 'watch' | 'check', resource = 'v1/services') =>
+  world.server.asked.filter((one) => one.what === what && one.resource === resource);
+const forget = (): void => void world.server.asked.splice(0);
+const watching = 'asking.streaming.watching.settled';
+
+describe('a kind', () => {
+  it('is taken as a stream, handed over as a whole, and watched on over the same stream', async () => {
+    await given();
+    world.server.put(services, 'c');
+    world.server.delete(services, 'a');
+    await world.pass(10);
+    expect(world.names(services)).toEqual(['b', 'c']);
+    expect(world.changesOf(services)).toEqual(['add a', 'add b', 'add c', 'delete a']);
+    expect(asked('watch')).toMatchObject([{ initial: true }]);
+    expect(asked('list')).toEqual([]);
+    expect(world.synced).toBe(1);
+  });
+
+  it('of which there is nothing is handed over as well', async () => {
+    await given();
+    expect(world.stateOf(routes)).toBe(watching);
+    expect(world.recordOf(routes).handed).toBe('objects');
+  });
+
+  it('counts as synced when it was handled, and not when it was taken', async () => {
+    let handled = (): void => {};
+    await given({
+      before: (made) => {
+        made.handling = new Promise((resolve) => {
+          handled = resolve;
+        });
+      },
+    });
+    expect(world.stateOf(services)).toBe('asking.streaming.handing over');
+    expect(world.synced).toBe(0);
+    world.server.put(services, 'c');
+    handled();
+    await world.pass(10);
+    expect(world.synced).toBe(1);
+    expect(world.names(services)).toEqual(['a', 'b', 'c']);
+  });
+
+  it('is handed over although one who reads it throws, and that is told', async () => {
+    world = new KubernetesWorld();
+    world.effects.addReader(services, () => {
+      throw new Error('a bug');
+    });
+    world.server.put(services, 'a');
+    await world.pass(100);
+    world.server.put(services, 'b');
+    await world.pass(100);
+    expect(world.faults.map(String)).toEqual(['Error: a bug', 'Error: a bug']);
+    expect(world.names(services)).toEqual(['a', 'b']);
+  });
+
+  it('that was made again under its name, unseen, is another one', async () => {
+    await given();
+    world.server.kill();
+    world.server.delete(services, 'a');
+    world.server.put(services, 'a');
+    world.server.compact();
+    world.server.start();
+    await world.pass(2_000);
+    expect(world.changesOf(services).slice(2)).toEqual(['delete a', 'add a']);
+  });
+});
+
+describe('a server', () => {
+  it('that never ends a streamed list is asked for pages, for all kinds, and until it was down', async () => {
+    await given({ before: ({ server }) => (server.faults.endless = true) });
+    await world.pass(1_000);
+    expect(world.names(services)).toEqual(['a', 'b']);
+    expect(world.recordOf(routes).streams).toBe(false);
+    world.server.faults = { ...noFaults };
+    world.server.kill();
+    await world.pass(100);
+    world.server.put(services, 'c');
+    world.server.compact();
+    world.server.start();
+    forget();
+    await world.pass(2_000);
+    expect(world.names(services)).toEqual(['a', 'b', 'c']);
+    expect(asked('watch').some(({ initial }) => initial)).toBe(true);
+  });
+
+  it('that knows no streamed lists is asked once, by one kind or another, and not again', async () => {
+    await given({ before: ({ server }) => (server.faults.withoutStreams = true) });
+    expect(world.names(services)).toEqual(['a', 'b']);
+    const refused = world.server.asked.filter(({ what, initial }) => what === 'watch' && initial);
+    expect(refused).toHaveLength(1);
+    forget();
+    world.server.compact();
+    world.server.put(services, 'c');
+    world.server.cut(0, 'closed');
+    await world.pass(3_000);
+    expect(world.server.asked.filter(({ what, initial }) => what === 'watch' && initial)).toEqual([]);
+  });
+
+  it('that has forgotten what is watched from is asked for what is not older, and nothing is emptied meanwhile', async () => {
+    await given();
+    world.server.put(services, 'c');
+    await world.pass(10);
+    world.server.kill();
+    world.server.put(services, 'd');
+    world.server.compact();
+    forget();
+    world.server.start();
+    await world.pass(2_000);
+    expect(asked('watch')).toMatchObject([
+      { initial: false, version: '104' },
+      { initial: true, version: '104' },
+    ]);
+    expect(world.changesOf(services).slice(-1)).toEqual(['add d']);
+  });
+
+  it('that was restored to an earlier version is believed, and nothing waits for its old future', async () => {
+    await given();
+    world.server.backUp();
+    for (const name of ['c', 'd', 'e']) world.server.put(services, name);
+    await world.pass(10);
+    world.server.kill();
+    await world.pass(1_000);
+    world.server.restore();
+    world.server.start();
+    await world.pass(3_000);
+    expect(world.names(services)).toEqual(['a', 'b']);
+    world.server.put(services, 'x');
+    await world.pass(10);
+    expect(world.names(services)).toEqual(['a', 'b', 'x']);
+  });
+
+  it('that was away for long is asked for everything: it may have been restored, and have come as far as it was', async () => {
+    await given();
+    world.server.backUp();
+    world.server.put(services, 'c');
+    await world.pass(10);
+    world.server.kill();
+    await world.pass(12_000);
+    world.server.restore();
+    world.server.put(services, 'd');
+    world.server.put(services, 'e');
+    world.server.start();
+    await world.pass(3_000);
+    expect(world.names(services)).toEqual(['a', 'b', 'd', 'e']);
+  });
+
+  it('that ends each watch at once is not asked in a tight loop', async () => {
+    await given({ before: ({ server }) => (server.faults.hasty = true) });
+    forget();
+    await world.pass(60_000);
+    expect(asked('watch').length + asked('list').length + asked('check').length).toBeLessThan(90);
+    world.server.faults.hasty = false;
+    await world.pass(5_000);
+    expect(world.differences()).toEqual([]);
+  });
+
+  it('that ends a watch after some minutes, as it should, is watched on without a list', async () => {
+    await given();
+    forget();
+    await world.pass(3_600_000);
+    expect(asked('list')).toEqual([]);
+    expect(asked('watch').every(({ initial }) => !initial)).toBe(true);
+    expect(asked('watch').length).toBeGreaterThan(5);
+    expect(asked('watch').length).toBeLessThan(13);
+  });
+
+  it('that has too much to do is not asked sooner than it said', async () => {
+    await given({ before: ({ server }) => (server.faults.throttled = true) });
+    const times = asked('watch').map(({ at }) => at);
+    expect(
+      times
+        .slice(1)
+        .map((at, index) => at - times[index]!)
+        .every((pause) => pause >= 1_000),
+    ).toBe(true);
+    await world.pass(20_000);
+    // What there is no room for as a stream may be had as a list.
+    expect(asked('list').length).toBeGreaterThan(0);
+    world.server.faults.throttled = false;
+    await world.pass(5_000);
+    expect(world.names(services)).toEqual(['a', 'b']);
+  });
+
+  it('that takes the credentials no more costs nothing that is there, and is watched on from where it was', async () => {
+    await given();
+    world.server.faults.expiredToken = true;
+    world.server.cut(0, 'ended');
+    await world.pass(20_000);
+    expect(world.names(services)).toEqual(['a', 'b']);
+    world.server.put(services, 'c');
+    forget();
+    world.server.faults.expiredToken = false;
+    await world.pass(5_000);
+    expect(world.names(services)).toEqual(['a', 'b', 'c']);
+    expect(asked('watch')).toMatchObject([{ initial: false }]);
+  });
+});
+
+describe('a server that does not answer', () => {
+  it('at the start keeps everybody waiting, and nothing empty is handed over', async () => {
+    world = new KubernetesWorld();
+    world.server.kill();
+    await world.pass(60_000);
+    expect(world.synced).toBe(0);
+    expect(world.changesOf(services)).toEqual([]);
+    expect(world.lost).toEqual(['reset']);
+    expect(world.server.asked).toEqual([]);
+    world.server.put(services, 'a');
+    world.server.start();
+    await world.pass(3_000);
+    expect(world.names(services)).toEqual(['a']);
+    expect(world.lost).toEqual(['reset', undefined]);
+  });
+
+  it('because bytes are dropped is noticed by a ping within four seconds, and left for another connection', async () => {
+    await given();
+    const { connections } = world.server;
+    world.server.dropBytes();
+    world.server.passBytes();
+    world.server.put(services, 'c');
+    await world.pass(4_000);
+    expect(world.server.connections).toBe(connections + 1);
+    expect(world.names(services)).toEqual(['a', 'b', 'c']);
+    expect(world.lost).toEqual([]);
+  });
+
+  it('is asked all the time, and not in step', async () => {
+    await given();
+    world.server.kill();
+    await world.pass(10_000);
+    world.server.pings.splice(0);
+    await world.pass(30_000);
+    const pauses = world.server.pings.slice(1).map((at, index) => at - world.server.pings[index]!);
+    expect(Math.max(...pauses)).toBeLessThan(2_000);
+    expect(Math.min(...pauses)).toBeGreaterThan(700);
+    expect(new Set(pauses.map(Math.round)).size).toBeGreaterThan(5);
+  });
+
+  it('has all kinds come back when it is back, and no two of them at once', async () => {
+    const many = Array.from({ length: 20 }, (_, index) => ({ ...pods, plural: `kind${index}` }));
+    await given({ resources: [services, ...many] });
+    world.server.kill();
+    await world.pass(3_000);
+    forget();
+    world.server.start();
+    await world.pass(2_000);
+    const checks = world.server.asked.filter(({ what }) => what === 'check').map(({ at }) => at);
+    expect(checks).toHaveLength(21);
+    expect(new Set(checks).size).toBe(21);
+    expect(Math.max(...checks) - Math.min(...checks)).toBeLessThan(500);
+    expect(world.differences()).toEqual([]);
+  });
+
+  it('only over one stream has but that kind wait', async () => {
+    await given();
+    forget();
+    world.server.cut(0, 'closed');
+    world.server.put(services, 'c');
+    await world.pass(100);
+    expect(world.names(services)).toEqual(['a', 'b', 'c']);
+    expect(new Set(world.server.asked.map(({ resource }) => resource))).toEqual(new Set(['v1/services']));
+    expect(world.lost).toEqual([]);
+  });
+});
+
+describe('a kind that the server does not know', () => {
+  it('counts as synced and empty, is looked for less and less, and is there as soon as it is defined', async () => {
+    world = new KubernetesWorld();
+    world.server.undefine(routes, definitions);
+    await world.pass(3_000);
+    expect(world.synced).toBe(1);
+    expect(world.recordOf(routes).handed).toBe('absence');
+    const name = 'networking.istio.io/v1/virtualservices';
+    await world.pass(300_000);
+    expect(asked('watch', name).length).toBeLessThan(20);
+    world.server.define(routes, definitions);
+    world.server.put(routes, 'r');
+    await world.pass(50);
+    expect(world.names(routes)).toEqual(['r']);
+  });
+
+  it('is found in the end, though nobody says that it was defined', async () => {
+    world = new KubernetesWorld({ resources: [services, routes] });
+    world.server.undefine(routes, definitions);
+    await world.pass(100_000);
+    world.server.define(routes, definitions);
+    world.server.put(routes, 'r');
+    await world.pass(46_000);
+    expect(world.names(routes)).toEqual(['r']);
+  });
+
+  it('any more is gone when its definition is, and not because a server said once that it does not know it', async () => {
+    await given({ before: ({ server }) => server.put(routes, 'r') });
+    world.server.forgetsKinds = true;
+    world.server.cut(1, 'ended');
+    await world.pass(300);
+    world.server.forgetsKinds = false;
+    await world.pass(3_000);
+    expect(world.changesOf(routes)).toEqual(['add r']);
+    world.server.undefine(routes, definitions);
+    await world.pass(2_000);
+    expect(world.names(routes)).toEqual([]);
+    expect(world.recordOf(routes).handed).toBe('absence');
+  });
+});

@@ -1,0 +1,147 @@
+/**
+ * Random schedules of writes and faults of an API server against the charts that follow its kinds, with their effects and stores:
+ * whatever happens, a store is what the server had, and five seconds after the last fault it is what the server has. And the other way
+ * round: what is broken on purpose is caught.
+ */
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { informerMachine } from '../../machines/discovery/kubernetes/informer.machine.ts';
+import type { ApiServer } from '../../src/discovery/kubernetes/api-server.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
+import type { WorldOptions } from '../simulation/kubernetes-world.ts';
+import { play, schedules } from '../simulation/random-cluster.ts';
+
+/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+beforeAll(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+const numRuns = sized({ quick: 50, short: 150, full: 2_000 });
+
+test(`${numRuns} schedules of faults break nothing, and all is converged in time`, async () => {
+  await fc.assert(
+    fc.asyncProperty(schedules, async (steps) => {
+      expect(await play(steps)).toEqual([]);
+    }),
+    { numRuns },
+  );
+}, 600_000);
+
+const never = 100 * 24 * 3_600_000;
+const withInformer = (informer: typeof informerMachine): WorldOptions => ({ charts: { informer } });
+const withServer = (server: typeof apiServerMachine): WorldOptions => ({ charts: { server } });
+const withPort = (change: (server: ApiServer) => Partial<ApiServer>): WorldOptions => ({
+  port: (server) =>
+    new Proxy(server, {
+      get: (target, name) => {
+        const changed = change(target) as Record<string | symbol, unknown>;
+        const value = changed[name] ?? (target as unknown as Record<string | symbol, unknown>)[name];
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    }),
+});
+
+/** As many as find each of these. */
+const enough = 600;
+
+describe.skipIf(isQuick)('it is caught that an informer', () => {
+  test.each<[string, WorldOptions, RegExp]>([
+    [
+      'empties the store when its history is gone',
+      withInformer(
+        informerMachine.provide({
+          guards: { isKindAbsent: (_, { failure }) => failure.code === 410, isWatchGone: () => false },
+        }),
+      ),
+      /what never was|has/,
+    ],
+    [
+      'hands over before the set is whole',
+      withPort((server) => ({
+        watch: (resource, options, onEvent, signal) =>
+          server.watch(
+            resource,
+            options,
+            (event) => {
+              onEvent(event);
+              if (event.type !== 'ADDED' || options.sendInitialEvents !== true) return;
+              const { resourceVersion = '' } = event.object.metadata;
+              const annotations = { 'k8s.io/initial-events-end': 'true' };
+              onEvent({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion, annotations } } });
+            },
+            signal,
+          ),
+      })),
+      /what never was/,
+    ],
+    [
+      'watches from the version of an object, not from that of the list',
+      withPort((server) => ({
+        list: async (...order) => {
+          const page = await server.list(...order);
+          const versions = page.items.map(({ metadata }) => Number(metadata.resourceVersion));
+          return order[1].limit === 1 ? page : { ...page, resourceVersion: String(Math.max(101, ...versions)) };
+        },
+      })),
+      /what never was|has/,
+    ],
+    [
+      'waits without a limit for the end of a list that is streamed',
+      withInformer(informerMachine.provide({ delays: { endLimit: never } })),
+      /collecting/,
+    ],
+    [
+      'asks again at once, where a watch ends at once',
+      withInformer(informerMachine.provide({ delays: { retryDelay: 0 } })),
+      /times a second/,
+    ],
+    [
+      'waits as long as client-go does',
+      withInformer(informerMachine.provide({ delays: { retryDelay: 20_000 } })),
+      /backing off/,
+    ],
+    [
+      'is not told that a connection is dead',
+      withServer(apiServerMachine.provide({ delays: { pingInterval: never } })),
+      /has/,
+    ],
+    [
+      'goes on with a connection that has missed a ping',
+      withPort(() => ({ reconnect: () => {} })),
+      /waiting for the server/,
+    ],
+    [
+      'does not believe that a kind is gone',
+      withInformer(informerMachine.provide({ guards: { isKindAbsent: () => false } })),
+      /backing off|synced/,
+    ],
+    [
+      'does not take anew what a server has that was away for long, nor look at its history',
+      {
+        charts: {
+          informer: informerMachine.provide({ guards: { isEarlier: () => false } }),
+          server: apiServerMachine.provide({ delays: { longOutage: never } }),
+        },
+      },
+      /has/,
+    ],
+    [
+      'asks for lists that are not older than one of before the restore, and for nothing else',
+      withInformer(informerMachine.provide({ guards: { isOtherwiseToBeHad: () => false, isEarlier: () => false } })),
+      /backing off|has/,
+    ],
+  ])(
+    '%s',
+    async (_, options, expected) => {
+      const result = await fc.check(
+        fc.asyncProperty(schedules, async (steps) => {
+          expect((await play(steps, options)).join('\n')).not.toMatch(expected);
+        }),
+        { numRuns: enough, seed: 1, endOnFailure: true },
+      );
+      expect(result.failed).toBe(true);
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,207 @@
+/**
+ * The charts of an API server and its kinds, with their own effects and stores, in front of a simulated API server under a virtual
+ * clock. After each step what every store has is held against what the server had at that version: nothing that never was, nothing
+ * half, nothing that goes back.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { Actor, AnyActorRef } from 'xstate';
+import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { informerMachine } from '../../machines/discovery/kubernetes/informer.machine.ts';
+import type { InformerRecord } from '../../machines/discovery/kubernetes/informer-rules.ts';
+import { customResourceDefinitions, type Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { ApiServer, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { type InformerCharts, InformerEffects, nameOf } from '../../src/discovery/kubernetes/informer-effects.ts';
+import type { ObjectChange } from '../../src/discovery/kubernetes/object-store.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { SimulatedApiServer } from './simulated-api-server.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+const custom = { group: 'networking.istio.io', version: 'v1', namespaced: true } as const;
+export const services: Resource = { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true };
+export const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+export const routes: Resource = { ...custom, plural: 'virtualservices', kind: 'VirtualService' };
+export { customResourceDefinitions as definitions };
+
+export interface WorldOptions {
+  readonly resources?: readonly Resource[];
+  /** Broken on purpose. */
+  readonly charts?: Partial<InformerCharts>;
+  /** Broken on purpose: what stands between the effects and the server. */
+  readonly port?: (server: ApiServer) => ApiServer;
+  /** Nothing is recorded: for many worlds. */
+  readonly silently?: boolean;
+}
+
+/** Of all kinds together; each may have to try what else there is at once. */
+const mostInASecond = 60;
+
+interface Followed {
+  readonly resource: Resource;
+  /** Made of what a reader was told, and nothing else. */
+  readonly told: Map<string, KubernetesObject>;
+  readonly changes: ObjectChange[];
+  /** The latest history that what is known can be of. */
+  era: number;
+}
+
+export class KubernetesWorld {
+  static readonly made: KubernetesWorld[] = [];
+  readonly clock = new VirtualClock();
+  readonly server: SimulatedApiServer;
+  readonly records: TraceRecord[] = [];
+  readonly violations: string[] = [];
+  readonly lost: (string | undefined)[] = [];
+  readonly faults: unknown[] = [];
+  readonly actor: Actor<typeof apiServerMachine>;
+  readonly effects: InformerEffects;
+  /** A reader that has not handled what it was told keeps a set from counting. */
+  handling: Promise<void> | undefined;
+  synced = 0;
+  failed: unknown;
+  readonly #followed: readonly Followed[];
+  #draws = 0;
+
+  constructor({
+    resources = [services, routes, customResourceDefinitions],
+    charts,
+    port = (server) => server,
+    silently = false,
+  }: WorldOptions = {}) {
+    if (!silently) KubernetesWorld.made.push(this);
+    this.server = new SimulatedApiServer(this.clock, resources);
+    this.#followed = resources.map((resource) => ({ resource, told: new Map(), changes: [], era: 0 }));
+    this.effects = new InformerEffects({
+      server: port(this.server),
+      kinds: resources.map((resource) => ({ resource })),
+      draw: () => (this.#draws++ * 0.618) % 1,
+      now: this.clock.now,
+      synced: () => void this.synced++,
+      lost: (reason) => void this.lost.push(reason),
+      fault: (error) => void this.faults.push(error),
+    });
+    for (const followed of this.#followed) {
+      this.effects.addReader(followed.resource, (changes) => {
+        this.#hear(followed, changes);
+        return this.handling;
+      });
+    }
+    const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
+    recorder.observe((record) => this.records.push(record));
+    const chart = this.effects.machine({ server: apiServerMachine, informer: informerMachine, ...charts });
+    this.actor = startRoot(chart, {
+      id: 'api-server',
+      input: { server: 'https://cluster', resources: this.effects.resources },
+      ...(!silently && { recorder }),
+      clock: this.clock as never,
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  /** Lets time pass, and everything that is due happen. */
+  async pass(ms: number): Promise<void> {
+    const until = this.clock.now() + ms;
+    await this.#settle();
+    for (let next = this.clock.soonest(); next !== undefined && next <= until; next = this.clock.soonest()) {
+      while (this.clock.soonest() === next) this.clock.fireNext();
+      await this.#settle();
+    }
+    this.clock.advance(until - this.clock.now());
+  }
+
+  state(): string {
+    return pathOf(this.actor.getSnapshot().value);
+  }
+
+  informer(resource: Resource): AnyActorRef {
+    const number = this.#followed.findIndex((followed) => followed.resource === resource) + 1;
+    return this.actor.getSnapshot().children[`informer-${number}`] as unknown as AnyActorRef;
+  }
+
+  stateOf(resource: Resource): string {
+    return pathOf((this.informer(resource).getSnapshot() as { value: unknown }).value);
+  }
+
+  recordOf(resource: Resource): InformerRecord {
+    return (this.informer(resource).getSnapshot() as { context: InformerRecord }).context;
+  }
+
+  names(resource: Resource): string[] {
+    return [...this.effects.storeOf(resource).entries()].map(([key]) => key.split('/')[1]!).sort();
+  }
+
+  changesOf(resource: Resource): string[] {
+    const { changes } = this.#followed.find((followed) => followed.resource === resource)!;
+    return changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`);
+  }
+
+  /** What is not yet as it is on the server. */
+  differences(): string[] {
+    return this.#followed.flatMap(({ resource }) => {
+      const known = contentOf(this.effects.storeOf(resource).entries());
+      const there = contentOf(this.server.objectsOf(resource).entries());
+      const isAtRest = /watching|absent/.test(this.stateOf(resource));
+      if (isDeepStrictEqual(known, there) && isAtRest) return [];
+      return [`${nameOf(resource)} in ${this.stateOf(resource)}: has ${known}, and there are ${there}`];
+    });
+  }
+
+  end(): void {
+    this.actor.stop();
+  }
+
+  async #settle(): Promise<void> {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    this.#judge();
+  }
+
+  #hear(followed: Followed, changes: readonly ObjectChange[]): void {
+    followed.changes.push(...changes);
+    for (const change of changes) {
+      const { key, event } = change;
+      const known = followed.told.get(key);
+      if ((event === 'add') !== (known === undefined)) this.violations.push(`${event} of ${key} is no difference`);
+      if (event !== 'add' && known !== change.previous) this.violations.push(`${key} was told as another one before`);
+      if (event === 'update' && change.object.metadata.uid !== change.previous.metadata.uid)
+        this.violations.push(`${key} is told as the same one, and is another`);
+      if (event === 'delete') followed.told.delete(key);
+      else followed.told.set(key, change.object);
+    }
+  }
+
+  #judge(): void {
+    const recent = this.server.asked.slice(-mostInASecond - 1);
+    if (recent.length > mostInASecond && recent.at(-1)!.at - recent[0]!.at < 1_000)
+      this.violations.push(`asks ${recent.length} times a second: ${JSON.stringify(recent.slice(-3))}`);
+    if (this.failed !== undefined) this.violations.push(`a chart failed: ${this.failed}`);
+    for (const followed of this.#followed) {
+      const { resource, told } = followed;
+      const known = contentOf(this.effects.storeOf(resource).entries());
+      if (!isDeepStrictEqual(contentOf(told.entries()), known))
+        this.violations.push(`${nameOf(resource)}: was told ${contentOf(told.entries())}, and there are ${known}`);
+      const { version, handed } = this.recordOf(resource);
+      const at = version === '' || handed === 'nothing' ? 0 : Number(version);
+      const eras = Array.from({ length: this.server.era + 1 }, (_, era) => era).filter((era) =>
+        isDeepStrictEqual(contentOf((this.server.stateAt(resource, at, era) ?? new Map()).entries()), known),
+      );
+      const era = eras.find((one) => one >= followed.era);
+      if (at === 0 ? known.length > 0 && handed !== 'nothing' : era === undefined) {
+        this.violations.push(`${nameOf(resource)} has at ${version} what never was: ${known}`);
+      }
+      followed.era = Math.max(followed.era, era ?? 0);
+    }
+  }
+}
+
+const contentOf = (objects: Iterable<[string, KubernetesObject]>): string[] =>
+  [...objects].map(([key, { metadata }]) => `${key}@${metadata.uid}.${metadata.resourceVersion}`).sort();
+
+function pathOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return Object.entries(value as object)
+    .map(([name, inner]) => `${name}.${pathOf(inner)}`)
+    .join();
+}

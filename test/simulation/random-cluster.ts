@@ -1,0 +1,113 @@
+/** Schedules of writes and faults at random, of a simulated API server, and what must hold when the last fault is over. */
+import fc from 'fast-check';
+import { definitions, KubernetesWorld, routes, services, type WorldOptions } from './kubernetes-world.ts';
+import { noFaults, type SimulatedApiServer } from './simulated-api-server.ts';
+
+const kinds = { services, routes } as const;
+const names = fc.constantFrom('a', 'b', 'c', 'd', 'e');
+const kind = fc.constantFrom('services' as const, 'routes' as const);
+
+const happening = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ is: fc.constant('put' as const), kind, name: names }) },
+  { weight: 3, arbitrary: fc.record({ is: fc.constant('delete' as const), kind, name: names }) },
+  { weight: 1, arbitrary: fc.record({ is: fc.constant('made again' as const), kind, name: names }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      is: fc.constant('cut' as const),
+      which: fc.nat(2),
+      how: fc.constantFrom('closed' as const, 'ended' as const),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      is: fc.constantFrom(
+        ...(['kill', 'start', 'drop bytes', 'pass bytes', 'compact', 'back up', 'bookmarks'] as const),
+        ...(['define', 'undefine', 'slow', 'endless', 'without streams', 'expired token', 'throttled'] as const),
+        ...(['hasty', 'failing', 'well'] as const),
+      ),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ is: fc.constant('restore' as const) }) },
+);
+
+/** How long until then, and what. */
+export type Step = readonly [ms: number, happening: Happening];
+type Happening = typeof happening extends fc.Arbitrary<infer One> ? One : never;
+
+/** Most of it within milliseconds, where orders matter; sometimes long enough for something to be noticed. */
+const pause = fc.oneof(
+  { weight: 3, arbitrary: fc.integer({ min: 0, max: 12 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 13, max: 1_500 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 1_501, max: 40_000 }) },
+);
+
+export const schedules: fc.Arbitrary<readonly Step[]> = fc.array(fc.tuple(pause, happening), {
+  ...{ minLength: 1, maxLength: 30, size: 'max' as const },
+});
+
+/** From the end of the last fault on, for everything. */
+export const convergedWithinMs = 5_000;
+
+/** @returns what must not be */
+export async function play(steps: readonly Step[], options: WorldOptions = {}): Promise<string[]> {
+  const world = new KubernetesWorld({ silently: true, ...options });
+  try {
+    for (const [ms, one] of steps) {
+      await world.pass(ms);
+      if (one.is === 'restore') await restore(world);
+      else if (one.is === 'cut') world.server.cut(one.which, one.how);
+      else if ('kind' in one) write(world.server, one);
+      else deeds[one.is](world.server);
+    }
+    world.server.faults = { ...noFaults };
+    await world.pass(convergedWithinMs);
+    const late = [...world.differences(), ...(world.synced === 1 ? [] : [`synced ${world.synced} times`])];
+    return [...world.violations, ...world.faults.map(String), ...late];
+  } finally {
+    world.end();
+  }
+}
+
+/** Servers are stopped, data are put in place, servers are started: nobody does that in a few seconds. */
+const restoringMs = 12_000;
+
+async function restore(world: KubernetesWorld): Promise<void> {
+  world.server.kill();
+  await world.pass(restoringMs);
+  world.server.restore();
+  world.server.start();
+}
+
+function write(server: SimulatedApiServer, { is, kind, name }: Extract<Happening, { kind: unknown }>): void {
+  const resource = kinds[kind];
+  const isThere = server.objectsOf(resource).has(`default/${name}`);
+  if (is === 'delete' || (is === 'made again' && isThere)) server.delete(resource, name);
+  if ((is === 'put' || (is === 'made again' && isThere)) && server.isDefined(resource)) server.put(resource, name);
+}
+
+type Deed = Exclude<Happening['is'], 'put' | 'delete' | 'made again' | 'cut' | 'restore'>;
+
+const deeds: Readonly<Record<Deed, (server: SimulatedApiServer) => void>> = {
+  kill: (server) => server.kill(),
+  start: (server) => server.start(),
+  'drop bytes': (server) => server.dropBytes(),
+  'pass bytes': (server) => server.passBytes(),
+  compact: (server) => server.compact(),
+  'back up': (server) => server.backUp(),
+  bookmarks: (server) => server.sendBookmarks(),
+  define: (server) => server.define(routes, definitions),
+  undefine: (server) => server.undefine(routes, definitions),
+  slow: ({ faults }) => void Object.assign(faults, { slowMs: 2_500 }),
+  endless: ({ faults }) => void Object.assign(faults, { endless: true }),
+  'without streams': ({ faults }) => void Object.assign(faults, { withoutStreams: true }),
+  'expired token': ({ faults }) => void Object.assign(faults, { expiredToken: true }),
+  throttled: ({ faults }) => void Object.assign(faults, { throttled: true }),
+  hasty: ({ faults }) => void Object.assign(faults, { hasty: true }),
+  failing: ({ faults }) => void Object.assign(faults, { failing: true }),
+  well: (server) => {
+    const { down, silent } = server.faults;
+    server.faults = { ...noFaults, down, silent };
+  },
+};

@@ -1,0 +1,475 @@
+/**
+ * An API server of Kubernetes behind the port, in virtual time, as far as informers can tell it from a real one
+ * (spec/kubernetes.md §1), with everything that may go wrong as something that a test orders. It remembers all that ever was, so that
+ * what somebody believes can be held against it.
+ */
+import { ApiError, type ApiFailure } from '../../src/discovery/kubernetes/api-failure.ts';
+import { apiVersionOf, type Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import type {
+  ApiServer,
+  KubernetesObject,
+  ListOptions,
+  ObjectPage,
+  WatchEnd,
+  WatchEvent,
+  WatchOptions,
+} from '../../src/discovery/kubernetes/api-server.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+type Objects = ReadonlyMap<string, KubernetesObject>;
+
+interface HistoryEvent {
+  readonly version: number;
+  readonly resource: string;
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: KubernetesObject;
+}
+
+/** One history: until a restore, which begins another. */
+interface Era {
+  readonly history: HistoryEvent[];
+  /** Of a kind, at each version at which it changed. */
+  readonly states: Map<string, Map<number, Objects>>;
+}
+
+/** Whatever runs over one connection ends with it. */
+interface Connection {
+  isDead: boolean;
+  readonly running: Set<Running>;
+}
+
+interface Running {
+  readonly connection: Connection;
+  readonly fail: (failure: ApiFailure) => void;
+  readonly watch?: OpenWatch;
+}
+
+interface OpenWatch {
+  readonly resource: string;
+  /** Nothing up to here is sent. */
+  sent: number;
+  events: number;
+  readonly emit: (event: WatchEvent) => void;
+  readonly end: () => void;
+}
+
+export interface Faults {
+  /** No process listens. */
+  down: boolean;
+  /** Something between drops all bytes: nothing comes, and nothing ends. */
+  silent: boolean;
+  /** Answers come so much later. */
+  slowMs: number;
+  /** The end of a first list that is streamed is never sent. */
+  endless: boolean;
+  /** Lists as streams are refused, as by older servers. */
+  withoutStreams: boolean;
+  expiredToken: boolean;
+  throttled: boolean;
+  /** Watches end as soon as they are open. */
+  hasty: boolean;
+  failing: boolean;
+}
+
+export const noFaults: Faults = {
+  ...{ down: false, silent: false, slowMs: 0, endless: false, withoutStreams: false, expiredToken: false },
+  ...{ throttled: false, hasty: false, failing: false },
+};
+
+const latencyMs = 2;
+const tooLargeAfterMs = 3_000;
+/** Pages are small, so that lists have some. */
+const mostOfPage = 2;
+
+const status = (code: number, reason: string, more: { causes?: string[]; retryAfterMs?: number } = {}): ApiFailure => ({
+  ...{ kind: 'status', code, reason, message: `${code} ${reason}`, causes: [] },
+  ...more,
+});
+const gone = status(410, 'Expired');
+const tooLarge = status(504, 'Timeout', { causes: ['ResourceVersionTooLarge'], retryAfterMs: 1_000 });
+
+export class SimulatedApiServer implements ApiServer {
+  faults: Faults = { ...noFaults };
+  /** When lists and watches were asked for, with what. */
+  readonly asked: {
+    at: number;
+    what: 'list' | 'watch' | 'check';
+    resource: string;
+    version: string | undefined;
+    initial: boolean;
+  }[] = [];
+  readonly pings: number[] = [];
+  connections = 0;
+  /** It answers that it does not know the kinds of others, as while it starts. */
+  forgetsKinds = false;
+  readonly #clock: VirtualClock;
+  readonly #eras: Era[] = [{ history: [], states: new Map() }];
+  #version = 100;
+  #compacted = 0;
+  #uids = 0;
+  #defined = new Map<string, boolean>();
+  #backup: { version: number; objects: Map<string, Objects>; defined: Map<string, boolean> } | undefined;
+  #connection: Connection | undefined;
+  #tokens = 0;
+  readonly #snapshots = new Map<string, { version: number; rest: readonly KubernetesObject[] }>();
+
+  constructor(clock: VirtualClock, resources: readonly Resource[]) {
+    this.#clock = clock;
+    for (const resource of resources) this.#defined.set(pathName(resource), true);
+    const definitions = resources.find(({ plural }) => plural === 'customresourcedefinitions');
+    for (const resource of resources)
+      if (resource.group.includes('istio') && definitions !== undefined) this.put(definitions, definitionOf(resource));
+  }
+
+  // ---- what is in it
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get era(): number {
+    return this.#eras.length - 1;
+  }
+
+  objectsOf(resource: Resource): Objects {
+    return this.#now(pathName(resource));
+  }
+
+  isDefined(resource: Resource): boolean {
+    return this.#defined.get(pathName(resource)) === true;
+  }
+
+  /** What a kind was at a version of an era; undefined: no such version was ever told. */
+  stateAt(resource: Resource, version: number, era: number): Objects | undefined {
+    const states = this.#eras[era]?.states.get(pathName(resource));
+    let found: Objects | undefined = new Map();
+    for (const [at, state] of states ?? []) if (at <= version) found = state;
+    return found;
+  }
+
+  /** Made, or changed. */
+  put(resource: Resource, name: string, fields: Readonly<Record<string, unknown>> = {}): void {
+    const known = this.#now(pathName(resource)).get(keyIn(resource, name));
+    const uid = known?.metadata.uid ?? `uid-${++this.#uids}`;
+    this.#write(resource, known === undefined ? 'ADDED' : 'MODIFIED', { name, uid }, fields);
+  }
+
+  delete(resource: Resource, name: string): void {
+    const known = this.#now(pathName(resource)).get(keyIn(resource, name));
+    if (known !== undefined) this.#write(resource, 'DELETED', known.metadata as { name: string; uid: string }, {});
+  }
+
+  /** As a CustomResourceDefinition does. */
+  define(resource: Resource, definitions: Resource): void {
+    if (this.#defined.get(pathName(resource)) === true) return;
+    this.#defined.set(pathName(resource), true);
+    this.put(definitions, definitionOf(resource));
+  }
+
+  undefine(resource: Resource, definitions: Resource): void {
+    if (this.#defined.get(pathName(resource)) !== true) return;
+    for (const { metadata } of [...this.#now(pathName(resource)).values()]) this.delete(resource, metadata.name);
+    this.#defined.set(pathName(resource), false);
+    this.delete(definitions, definitionOf(resource));
+    for (const { watch } of this.#runningAll()) if (watch?.resource === pathName(resource)) watch.end();
+  }
+
+  // ---- what goes wrong
+
+  kill(): void {
+    this.faults.down = true;
+    this.#endConnections();
+  }
+
+  start(): void {
+    this.faults.down = false;
+  }
+
+  /** All connections that there are stay, and are dead. */
+  dropBytes(): void {
+    this.faults.silent = true;
+    if (this.#connection !== undefined) this.#connection.isDead = true;
+  }
+
+  passBytes(): void {
+    this.faults.silent = false;
+  }
+
+  /** One of the watches. */
+  cut(which: number, how: 'closed' | 'ended'): void {
+    const watches = this.#runningAll().filter(({ watch }) => watch !== undefined);
+    const running = watches[which % Math.max(1, watches.length)];
+    if (running === undefined || running.connection.isDead) return;
+    if (how === 'ended') running.watch!.end();
+    else running.fail({ kind: 'closed', message: 'the stream was reset' });
+  }
+
+  /** What happened before is forgotten. */
+  compact(): void {
+    this.#compacted = this.#version;
+  }
+
+  backUp(): void {
+    const objects = new Map([...this.#defined.keys()].map((name) => [name, this.#now(name)] as const));
+    this.#backup = { version: this.#version, objects, defined: new Map(this.#defined) };
+  }
+
+  /** Its data are those of the backup, and nothing of what came since ever was. The server was down for that. */
+  restore(): void {
+    if (this.#backup === undefined) return;
+    const { version, objects, defined } = this.#backup;
+    this.#defined = new Map(defined);
+    const states = new Map([...objects].map(([name, state]) => [name, new Map([[0, state]])] as const));
+    this.#eras.push({ history: [], states });
+    this.#version = version;
+    this.#compacted = version;
+    this.#snapshots.clear();
+    this.#endConnections();
+  }
+
+  // ---- the port
+
+  list(resource: Resource, options: ListOptions, signal: AbortSignal): Promise<ObjectPage> {
+    const name = pathName(resource);
+    const what = options.limit === 1 ? 'check' : 'list';
+    this.asked.push({ at: this.#clock.now(), what, resource: name, version: options.resourceVersion, initial: true });
+    return this.#answer(signal, (resolve, running) => {
+      const refusal = this.#refusalOf(name) ?? this.#versionProblem(options.resourceVersion);
+      if (refusal === tooLarge) {
+        this.#clock.setTimeout(() => running.fail(tooLarge), tooLargeAfterMs);
+        return;
+      }
+      if (refusal !== undefined) return running.fail(refusal);
+      const page = this.#page(name, options);
+      if (page === undefined) running.fail(gone);
+      else resolve(page);
+    });
+  }
+
+  watch(
+    resource: Resource,
+    options: WatchOptions,
+    onEvent: (event: WatchEvent) => void,
+    signal: AbortSignal,
+  ): Promise<WatchEnd> {
+    const name = pathName(resource);
+    const initial = options.sendInitialEvents === true;
+    this.asked.push({
+      at: this.#clock.now(),
+      what: 'watch',
+      resource: name,
+      version: options.resourceVersion,
+      initial,
+    });
+    return this.#answer(
+      signal,
+      (resolve, running) => {
+        const refusal = this.#refusalOf(name);
+        if (refusal !== undefined) return running.fail(refusal);
+        if (initial && this.faults.withoutStreams) return running.fail(status(422, 'Invalid'));
+        const watch = running.watch!;
+        if (initial) {
+          if (this.#versionProblem(options.resourceVersion) === tooLarge) {
+            this.#clock.setTimeout(() => this.#endWithError(running, resolve, tooLarge), tooLargeAfterMs);
+            return;
+          }
+          for (const object of this.#now(name).values()) watch.emit({ type: 'ADDED', object });
+          if (this.faults.endless) return;
+          watch.emit(bookmark(this.#version, true));
+          watch.sent = this.#version;
+        } else {
+          const from = Number(options.resourceVersion);
+          if (from < this.#compacted) return this.#endWithError(running, resolve, gone);
+          // From its future, it says nothing until it has come there.
+          watch.sent = from;
+          this.#deliver(watch);
+        }
+        if (this.faults.hasty) resolve({ events: watch.events, skipped: 0 });
+        else
+          this.#clock.setTimeout(() => resolve({ events: watch.events, skipped: 0 }), options.timeoutSeconds * 1_000);
+      },
+      (settle) => ({
+        resource: name,
+        sent: Number.POSITIVE_INFINITY,
+        events: 0,
+        emit(event) {
+          this.events++;
+          onEvent(event);
+        },
+        end: () => settle({ events: 0, skipped: 0 }),
+      }),
+    );
+  }
+
+  ping(signal: AbortSignal): Promise<number> {
+    this.pings.push(this.#clock.now());
+    // By the connection, and not by what answers requests.
+    return this.#answer<number>(signal, (resolve) => resolve(1), undefined, true);
+  }
+
+  reconnect(): void {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    for (const running of [...(connection?.running ?? [])]) running.fail({ kind: 'closed', message: 'given up' });
+  }
+
+  request(): Promise<KubernetesObject> {
+    return Promise.reject(new ApiError({ kind: 'invalid', message: 'nothing is written here' }));
+  }
+
+  close(): void {
+    this.reconnect();
+  }
+
+  // ---- inside
+
+  #now(name: string): Objects {
+    return [...(this.#eras.at(-1)!.states.get(name)?.values() ?? [])].at(-1) ?? new Map();
+  }
+
+  #write(
+    resource: Resource,
+    type: HistoryEvent['type'],
+    { name, uid }: { name: string; uid: string },
+    fields: Readonly<Record<string, unknown>>,
+  ): void {
+    this.#version++;
+    const object: KubernetesObject = {
+      apiVersion: apiVersionOf(resource),
+      kind: resource.kind,
+      metadata: {
+        name,
+        ...(resource.namespaced && { namespace: 'default' }),
+        uid,
+        resourceVersion: String(this.#version),
+      },
+      ...fields,
+    };
+    const path = pathName(resource);
+    const next = new Map(this.#now(path));
+    if (type === 'DELETED') next.delete(keyIn(resource, name));
+    else next.set(keyIn(resource, name), object);
+    const { states, history } = this.#eras.at(-1)!;
+    states.set(path, (states.get(path) ?? new Map()).set(this.#version, next));
+    history.push({ version: this.#version, resource: path, type, object });
+    for (const { watch, connection } of this.#runningAll()) {
+      if (watch?.resource === path && !connection.isDead) this.#deliver(watch);
+    }
+  }
+
+  #deliver(watch: OpenWatch): void {
+    for (const { version, resource, type, object } of this.#eras.at(-1)!.history) {
+      if (resource !== watch.resource || version <= watch.sent) continue;
+      watch.sent = version;
+      watch.emit({ type, object });
+    }
+  }
+
+  /** As a server does of whatever has not happened for a minute; here when it is told to. */
+  sendBookmarks(): void {
+    for (const { watch, connection } of this.#runningAll()) {
+      if (watch === undefined || connection.isDead || watch.sent > this.#version) continue;
+      watch.sent = this.#version;
+      watch.emit(bookmark(this.#version, false));
+    }
+  }
+
+  #page(name: string, { limit, continue: token, resourceVersion }: ListOptions): ObjectPage | undefined {
+    const snapshot = token === undefined ? undefined : this.#snapshots.get(token);
+    if (token !== undefined && (snapshot === undefined || snapshot.version < this.#compacted)) return undefined;
+    const version = snapshot?.version ?? this.#version;
+    const all = snapshot?.rest ?? [...this.#now(name).values()];
+    if (limit === undefined || resourceVersion !== undefined || all.length <= Math.min(limit, mostOfPage))
+      return { items: all, resourceVersion: String(version) };
+    const next = `token-${++this.#tokens}`;
+    const size = Math.min(limit, mostOfPage);
+    this.#snapshots.set(next, { version, rest: all.slice(size) });
+    return { items: all.slice(0, size), resourceVersion: String(version), continue: next };
+  }
+
+  #refusalOf(name: string): ApiFailure | undefined {
+    const { expiredToken, throttled, failing } = this.faults;
+    if (expiredToken) return status(401, 'Unauthorized');
+    if (this.#defined.get(name) !== true || (this.forgetsKinds && name.includes('istio')))
+      return status(404, 'NotFound');
+    if (throttled) return status(429, 'TooManyRequests', { retryAfterMs: 1_000 });
+    return failing ? status(500, 'InternalError') : undefined;
+  }
+
+  #versionProblem(version: string | undefined): ApiFailure | undefined {
+    return version !== undefined && Number(version) > this.#version ? tooLarge : undefined;
+  }
+
+  #endWithError(running: Running, resolve: (end: WatchEnd) => void, failure: ApiFailure): void {
+    if (!running.connection.running.has(running) || failure.kind !== 'status') return;
+    const { code, reason, message, causes, retryAfterMs } = failure;
+    const details = {
+      causes: causes.map((cause) => ({ reason: cause })),
+      ...(retryAfterMs !== undefined && { retryAfterSeconds: retryAfterMs / 1_000 }),
+    };
+    running.watch!.emit({ type: 'ERROR', object: { code, reason, message, details } });
+    resolve({ events: 1, skipped: 0 });
+  }
+
+  /** Of one that is asked now. */
+  #answer<Answer>(
+    signal: AbortSignal,
+    answer: (resolve: (value: Answer) => void, running: Running) => void,
+    watch?: (settle: (value: Answer) => void) => OpenWatch,
+    isPing = false,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (this.faults.down) {
+        this.#clock.setTimeout(() => reject(new ApiError({ kind: 'unreachable', message: 'refused' })), 1);
+        return;
+      }
+      if (this.#connection === undefined) {
+        this.connections++;
+        this.#connection = { isDead: this.faults.silent, running: new Set() };
+      }
+      const connection = this.#connection;
+      const end = (): boolean => connection.running.delete(running);
+      const settle = (value: Answer): void => {
+        if (end()) resolve(value);
+      };
+      const running: Running = {
+        connection,
+        fail: (failure) => {
+          if (end()) reject(new ApiError(failure));
+        },
+        ...(watch !== undefined && { watch: watch(settle) }),
+      };
+      connection.running.add(running);
+      signal.addEventListener('abort', () => running.fail({ kind: 'aborted', message: 'nobody waits' }));
+      const ms = latencyMs + (isPing ? 0 : this.faults.slowMs);
+      this.#clock.setTimeout(() => {
+        if (!connection.running.has(running) || connection.isDead) return;
+        answer(settle, running);
+      }, ms);
+    });
+  }
+
+  #runningAll(): Running[] {
+    return [...(this.#connection?.running ?? [])];
+  }
+
+  #endConnections(): void {
+    const connection = this.#connection;
+    // Whoever waits at a dead one does not hear of it.
+    if (connection === undefined || connection.isDead) return;
+    this.#connection = undefined;
+    for (const running of [...connection.running]) running.fail({ kind: 'closed', message: 'reset' });
+  }
+}
+
+function bookmark(version: number, endsInitial: boolean): WatchEvent {
+  const annotations = endsInitial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
+  return { type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: String(version), ...annotations } } };
+}
+
+const definitionOf = ({ plural, group }: Resource): string => `${plural}.${group}`;
+const keyIn = ({ namespaced }: Resource, name: string): string => `${namespaced ? 'default' : ''}/${name}`;
+
+export function pathName(resource: Resource): string {
+  return `${apiVersionOf(resource)}/${resource.plural}`;
+}
