@@ -84,7 +84,7 @@ export class Explained {
       const labels = (node.metadata.LABELS ?? {}) as Record<string, string>;
       const configuration = configurations.get(one.proxy) ?? given({ ...node, labels }, mesh.context).configuration;
       configurations.set(one.proxy, configuration);
-      const line = logged.get(one.localPort);
+      const line = logged.get(connectionOf(one));
       const explanation = explain(configuration, questionAbout(one));
       const differences = line === undefined ? ['Envoy logged nothing'] : differencesOf(explanation, line);
       this.#compared++;
@@ -99,12 +99,12 @@ export class Explained {
   }
 
   /** The last line of each connection; lines come an instant after the answer. */
-  async #loggedFor(pending: readonly Pending[]): Promise<ReadonlyMap<number, Logged>> {
-    let lines = new Map<number, Logged>();
+  async #loggedFor(pending: readonly Pending[]): Promise<ReadonlyMap<string, Logged>> {
+    let lines = new Map<string, Logged>();
     let end = this.#seen;
     const complete = (): boolean => {
       ({ lines, end } = readLog(this.#options.accessLog, this.#seen));
-      return pending.every(({ localPort }) => lines.has(localPort));
+      return pending.every((one) => lines.has(connectionOf(one)));
     };
     // Whoever is missing in the end is told of as such.
     await eventually('all requests are logged', complete, { deadlineMs: 1_500, everyMs: 20 }).catch(() => {});
@@ -113,14 +113,19 @@ export class Explained {
   }
 }
 
-/** The whole lines from a place on, by the port of the client, and where they end. */
-function readLog(file: string, begin: number): { lines: Map<number, Logged>; end: number } {
+/** By both ports: a client's port may be that of a connection to another listener, too. */
+const connectionOf = ({ localPort, asked }: Pending): string => `${localPort} to ${asked.port}`;
+
+const portOf = (address: unknown): string => String(address).split(':').at(-1)!;
+
+/** The whole lines from a place on, by {@link connectionOf}, and where they end. */
+function readLog(file: string, begin: number): { lines: Map<string, Logged>; end: number } {
   if (!existsSync(file)) return { lines: new Map(), end: begin };
   const text = readFileSync(file, 'utf8');
   const whole = text.slice(begin).split('\n').slice(0, -1);
   const lines = whole.map((line) => JSON.parse(line) as Logged);
   return {
-    lines: new Map(lines.map((line) => [Number(String(line.remote).split(':').at(-1)), line])),
+    lines: new Map(lines.map((line) => [`${portOf(line.remote)} to ${portOf(line.local)}`, line])),
     end: text.lastIndexOf('\n') + 1,
   };
 }
