@@ -198,9 +198,11 @@ describe('routes that are made after those of another namespace', () => {
         host: fc.oneof(anyHost, fc.constant('unknown.test')),
         to: anyHost,
         from: fc.constantFrom('', 'a', 'b'),
+        exportTo,
       })
-      .map(({ host, to, from }) => ({
+      .map(({ host, to, from, exportTo }) => ({
         hosts: [host],
+        exportTo,
         http: [
           { ...(from && { match: [{ sourceNamespace: from }] }), timeoutMs: 7, route: [{ destination: { host: to } }] },
         ],

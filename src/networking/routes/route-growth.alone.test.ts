@@ -51,6 +51,23 @@ it('a virtual service is put in its place in each namespace: the other virtual h
   expect(many / namespaces).toBeLessThan(1_200);
 });
 
+/** Calls of what makes routes, for a sidecar of a namespace that has no service, after two others of such namespaces. */
+function callsToTakeOver(services: number): number {
+  const all = Array.from({ length: services }, (_, index) => index);
+  const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
+  const take = (namespace: string) => world.connect('10.9.1.1', { namespace }).get(routeType, ['8080'])!.resources;
+  const [first, second] = [take('empty-1'), take('empty-2')];
+  expect(second.get('8080')!.version).toBe(first.get('8080')!.version);
+  return sumOf(
+    new Map([...countedWork(() => take('empty-3'))].filter(([what]) => what.includes('networking/routes/'))),
+  );
+}
+
+it('a namespace whose routes are those of another looks at no virtual host for it', () => {
+  const [few, many] = [callsToTakeOver(100), callsToTakeOver(800)];
+  expect(many - few).toBeLessThan(20);
+});
+
 /** Of services and virtual services in pairs: a wildcard over a service, or a name under a wildcard service. */
 const wildcards: Readonly<Record<string, (index: number) => readonly [service: string, rule: string]>> = {
   'virtual services for wildcards': (index) => [`a.d${index}.test`, `*.d${index}.test`],

@@ -22,6 +22,7 @@ import { commonShapes } from '../sharing/common-shape.ts';
 import { differingHosts } from '../sharing/differing-hosts.ts';
 import { aliasesOf, namedBy, virtualServiceOver } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
+import { doubtfulPlaces } from './host-places.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
 import {
   isCalledTheSame,
@@ -151,6 +152,8 @@ interface Model {
   readonly mesh: PushContext['mesh'];
   /** Hosts that mean something else to its client than to everybody; undefined: too many. */
   readonly differing: ReadonlySet<string> | undefined;
+  /** The search domain of its client. */
+  readonly dnsDomain: string;
 }
 
 const models = onceFor((_: readonly ServiceGroup[]) => new Map<string, Model>());
@@ -173,9 +176,10 @@ function modelFor(around: Surroundings): Model | undefined {
 
 /** Of its groups a plan is the model where there is none, or one of other rules. */
 function asModel(plan: RoutePlan, others: Model | undefined, around: Surroundings): RoutePlan {
-  const { push } = around;
+  const { push, shape } = around;
   const key = modelKey(around);
-  const model = { plan, mesh: push.mesh, differing: differingFromEverybody(around) };
+  const { dnsDomain } = shape;
+  const model = { plan, mesh: push.mesh, differing: differingFromEverybody(around), dnsDomain };
   if (others === undefined || differs(others.plan.made, plan.made)) {
     setBounded(models(groupsOf(around)), key, model, maxModels);
   }
@@ -197,15 +201,29 @@ function differingFromEverybody({ shape, push }: Surroundings): ReadonlySet<stri
   return everybody && differingHosts(shape, everybody, push);
 }
 
-/** Whether a client gets what was made for another one, of a host that nothing touched since: few are asked what they lead to. */
-function sameAs(others: Model, around: Surroundings): SameAs {
+/** What a client may have of a plan that was made for another one. */
+interface Likeness {
+  /** Whether it gets what was made, of a host that nothing touched since: few are asked what they lead to. */
+  readonly isSame: SameAs;
+  /** Hosts that may mean something else to the one than to the other; undefined: any may. */
+  readonly differing: ReadonlySet<string> | undefined;
+  /** Their search domains. */
+  readonly domains: readonly [string, string];
+}
+
+function likenessOf(others: Model, around: Surroundings): Likeness {
   const theirs = others.differing;
   const own = differingFromEverybody(around);
-  if (own === undefined || theirs === undefined) return (made, hostname) => isSameFor(made, hostname, around);
-  return (made, hostname) =>
-    made.routes.leadsTo.some((host) => own.has(host) || theirs.has(host))
+  const domains = [others.dnsDomain, around.shape.dnsDomain] as const;
+  if (own === undefined || theirs === undefined) {
+    return { isSame: (made, hostname) => isSameFor(made, hostname, around), differing: undefined, domains };
+  }
+  const differing = new Set([...own, ...theirs]);
+  const isSame: SameAs = (made, hostname) =>
+    made.routes.leadsTo.some((host) => differing.has(host))
       ? isSameFor(made, hostname, around)
       : isCalledTheSame(made, hostname, around);
+  return { isSame, differing, domains };
 }
 
 /** What comes later is less like it. */
@@ -296,8 +314,9 @@ function* makingAll(
   const touched = before && touchedSince(before, services, rules);
   const inputs: Inputs = { groups, over, unknown, services, rules, hasNames: aliases.size > 0 };
   const known = touched === undefined ? undefined : before;
-  const isSame = others && sameAs(others, around);
-  const again = known && (yield* makingAgain(known, touched!, inputs, around, isSame));
+  const likeness = others && likenessOf(others, around);
+  const isSame = likeness?.isSame;
+  const again = known && (yield* makingAgain(known, touched!, inputs, around, likeness));
   if (again !== undefined) return again;
   const old = known;
   const oldPlaces = old === undefined || old.groups === groups ? undefined : placesOf(old.groups);
@@ -346,9 +365,9 @@ function* makingAgain(
   touched: Touched,
   inputs: Inputs,
   around: Surroundings,
-  isSame: SameAs | undefined,
+  likeness: Likeness | undefined,
 ): Generator<Encodable | undefined, Made | undefined> {
-  const isOthers = isSame !== undefined;
+  const isOthers = likeness !== undefined;
   const { groups, over, unknown, hasNames } = inputs;
   if (before.groups !== groups || before.hasNames || hasNames) return undefined;
   if (unknown.length !== before.ofUnknown.size) return undefined;
@@ -356,16 +375,10 @@ function* makingAgain(
   const changed: number[] = [];
   let ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] | undefined;
   let hosts: MadeVirtualHost[] | undefined;
-  let places: readonly number[];
-  if (touched.names.size === 0 && !isOthers) places = differingPlaces(before.over, over);
-  else {
-    const differing: number[] = [];
-    for (const [place, group] of groups.entries()) {
-      const was = before.hosts[place]!;
-      if (!isAsBefore(was, group, over[place], touched, isSame)) differing.push(place);
-      if (isOthers && place % looksAtATime === 0) yield undefined;
-    }
-    places = differing;
+  const places: number[] = [];
+  for (const place of placesToAsk(before, touched, inputs, likeness)) {
+    if (!isAsBefore(before.hosts[place]!, groups[place]!, over[place], touched, likeness?.isSame)) places.push(place);
+    if (isOthers && place % looksAtATime === 0) yield undefined;
   }
   const change = (place: number, made: MadeVirtualHost): void => {
     if (made === before.hosts[place]) return;
@@ -388,6 +401,22 @@ function* makingAgain(
     change(groups.length + index, made);
   }
   return { ...inputs, ofGroups: ofGroups ?? before.ofGroups, ofUnknown, hosts: hosts ?? before.hosts, changed };
+}
+
+/** Of all other groups the virtual hosts are as they were, and as another client has them. */
+function placesToAsk(
+  before: Made,
+  touched: Touched,
+  { groups, over }: Inputs,
+  likeness: Likeness | undefined,
+): Iterable<number> {
+  const ruled = differingPlaces(before.over, over);
+  if (likeness === undefined) return touched.names.size === 0 ? ruled : groups.keys();
+  if (likeness.differing === undefined || touched.wildcards.length > 0) return groups.keys();
+  const differing = [...likeness.differing, ...touched.names];
+  const doubtful = doubtfulPlaces(before, { differing, domains: likeness.domains });
+  const places = new Set([...ruled, ...doubtful].filter((place) => place < groups.length));
+  return [...places].sort((a, b) => a - b);
 }
 
 function isKept(one: MadeVirtualHost, now: ResolvedVirtualService | undefined, touched: Touched): boolean {

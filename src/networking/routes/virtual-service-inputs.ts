@@ -26,6 +26,12 @@ export function namespaceTextFor(service: ResolvedVirtualService | undefined, na
   return service !== undefined && facts(service).matchesNamespaces ? namespace : '';
 }
 
+/** Whether its routes depend on who the client is, beside what hosts mean to it. */
+export function looksAtClient(service: ResolvedVirtualService): boolean {
+  const { matchesSources, matchesNamespaces } = facts(service);
+  return matchesSources || matchesNamespaces;
+}
+
 const anyMatchesSources = onceFor((services: readonly ResolvedVirtualService[]) =>
   services.some((service) => facts(service).matchesSources),
 );
