@@ -40,7 +40,11 @@ const readyLimitMs = 120_000;
 /** Admits what the tests write as it stands: no controller makes the service accounts that this plugin asks for. */
 const admission = '--disable-admission-plugins=ServiceAccount';
 
-export async function startApiServer(say: (line: string) => void = () => {}): Promise<RunningApiServer> {
+/** @param flags besides those that make it a cluster */
+export async function startApiServer(
+  say: (line: string) => void = () => {},
+  flags: readonly string[] = [],
+): Promise<RunningApiServer> {
   const binary = await findOrBuildApiServer(say);
   removeAbandoned();
   // A socket's path has 107 bytes at the most.
@@ -55,7 +59,7 @@ export async function startApiServer(say: (line: string) => void = () => {}): Pr
     folder,
   };
   writeFiles(folder, authority, adminToken);
-  const args = [folder, ...serverFlags(folder, port)];
+  const args = [folder, ...serverFlags(folder, port), ...flags];
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   let child = await run(binary, args, address).catch((error: unknown) => {
     remove();

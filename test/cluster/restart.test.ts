@@ -16,7 +16,8 @@ const cluster = new Cluster();
 let server: RunningApiServer;
 
 beforeAll(async () => {
-  server = await startApiServer((line) => console.error(line));
+  // The most that it takes: it ends one connection of fifty requests.
+  server = await startApiServer((line) => console.error(line), ['--goaway-chance=0.02']);
   await cluster.begin(server);
 }, 1_800_000);
 
@@ -42,6 +43,25 @@ async function watching(client: Http2ApiServer) {
   await eventually('the first list is there', () => began);
   return { end, names };
 }
+
+it('that says GOAWAY now and then costs no request, and no watch', async () => {
+  const { url, connections } = await faultyProxy(new URL(server.url));
+  const client = new Http2ApiServer({ ...cluster.access(), server: url });
+  onTestFinished(() => client.close());
+  const { end, names } = await watching(client);
+  const lists = async (count: number): Promise<void> => {
+    for (let done = 0; done < count; done++)
+      await client.list(configMaps, { namespace: cluster.namespace, limit: 1 }, never);
+  };
+  // That none of 500 is told to go happens once in 20,000 runs.
+  await Promise.all(Array.from({ length: 5 }, () => lists(100)));
+  expect(connections()).toBeGreaterThan(1);
+  await cluster.create(configMaps, { metadata: { name: 'after-goaway' } });
+  await eventually('the watch goes on', () => names.includes('after-goaway'));
+  await cluster.delete(configMaps, 'after-goaway');
+  const state = await Promise.race([end.then(() => 'ended'), Promise.resolve('goes on')]);
+  expect(state).toBe('goes on');
+});
 
 it('that is killed cuts its watches, is unreachable, and has everything when it is back', async () => {
   await cluster.create(configMaps, { metadata: { name: 'kept' } });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { SignJWT } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { kubeconfigAccess } from '../../src/discovery/kubernetes/access/kubeconfig.ts';
-import { failureOfStatus } from '../../src/discovery/kubernetes/api-failure.ts';
+import { type ApiError, failureOfStatus } from '../../src/discovery/kubernetes/api-failure.ts';
 import {
   customResourceDefinitions,
   leases,
@@ -22,6 +22,8 @@ import type {
 } from '../../src/discovery/kubernetes/api-server.ts';
 import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
+import { usualSelection } from '../../src/discovery/kubernetes/usual-selection.ts';
+import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { loadAuthority } from '../certs/authority.ts';
 import { failureOf } from '../fixtures/failure-of.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -85,12 +87,48 @@ describe('a list', () => {
     await cluster.create(secrets, { metadata: { name: 'release' }, type: 'helm.sh/release.v1', data: { a: 'aGk=' } });
     await cluster.create(secrets, { metadata: { name: 'certificate' }, data: { b: 'aGk=' } });
     const { namespace } = cluster;
-    const fieldSelector = 'type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token';
-    const credentials = await cluster.admin.list(secrets, { namespace, fieldSelector }, never);
+    const credentials = await cluster.admin.list(secrets, { ...usualSelection(secrets), namespace }, never);
     expect(namesOf(credentials.items)).toEqual(['certificate']);
     const metadata = await cluster.admin.list(secrets, { namespace, metadataOnly: true }, never);
     expect(namesOf(metadata.items).sort()).toEqual(['certificate', 'release']);
     for (const item of metadata.items) expect(Object.keys(item).sort()).toEqual(['apiVersion', 'kind', 'metadata']);
+  });
+
+  it.each(Object.keys(kinds) as KindName[])(
+    'of %s is asked for as the server knows it, where it has the kind',
+    async (name) => {
+      const resource = resourceOf(name);
+      const list = cluster.admin.list(resource, { ...usualSelection(resource), limit: 1 }, never);
+      // Another file may have installed its definition.
+      const isThere = await list.then(
+        () => true,
+        ({ failure }: ApiError) =>
+          failure.kind === 'status' && failure.code === 404 && /istio|gateway/.test(resource.group),
+      );
+      expect(isThere).toBe(true);
+    },
+  );
+
+  it('of pods leaves out those that failed, and keeps what is read of the others', async () => {
+    const pods = resourceOf('Pod');
+    const spec = {
+      containers: [{ name: 'c', image: 'none', ports: [{ name: 'http', containerPort: 80 }] }],
+      nodeName: 'n1',
+    };
+    for (const name of ['failed', 'runs']) {
+      await cluster.create(pods, { metadata: { name, labels: { app: name } }, spec });
+      const phase = name === 'runs' ? 'Running' : 'Failed';
+      await cluster.patch(pods, name, { status: { phase, podIPs: [{ ip: '10.1.0.5' }], podIP: '10.1.0.5' } }, 'status');
+    }
+    const page = await cluster.admin.list(pods, { ...usualSelection(pods), namespace: cluster.namespace }, never);
+    expect(page.items).toMatchObject([
+      {
+        metadata: { name: 'runs', labels: { app: 'runs' } },
+        spec: { nodeName: 'n1', containers: [{ ports: [{ name: 'http', containerPort: 80, protocol: 'TCP' }] }] },
+        status: { phase: 'Running', podIP: '10.1.0.5' },
+      },
+    ]);
+    expect(JSON.stringify(page.items)).not.toContain('image');
   });
 
   it('that is to be newer than the server fails with the cause, and when to ask again', async () => {

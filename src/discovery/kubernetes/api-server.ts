@@ -1,6 +1,7 @@
 /**
  * One API server, as informers, electors and status writers see it. Every operation rejects with an `ApiError` and with nothing
- * else, ends soon after its signal is aborted, and has a limit of its own for a server that does not answer.
+ * else, ends soon after its signal is aborted, and has a limit of its own for a server that does not answer. Nothing is tried again
+ * but what the server said that it had not looked at (HTTP/2's refused streams).
  */
 import type { Status } from './api-failure.ts';
 import type { Resource } from './api-resource.ts';

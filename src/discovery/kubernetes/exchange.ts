@@ -118,7 +118,7 @@ export function exchange(
     });
     stream.once('close', () => {
       const code = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
-      if (code === constants.NGHTTP2_REFUSED_STREAM) {
+      if (code === constants.NGHTTP2_REFUSED_STREAM && !isAnswered) {
         return fail(
           new ApiError({ kind: 'going away', message: 'the server refused the request before it looked at it' }),
         );

@@ -199,6 +199,16 @@ describe('a watch', () => {
     ['a line that is no JSON', (): string => '{"type": hunter2}\n', 'invalid'],
     ['a line that is no event', (): string => '"ADDED"\n', 'invalid'],
     ['an object without metadata', (): string => line('ADDED', { kind: 'Service' }), 'invalid'],
+    [
+      'a version that is a number',
+      (): string => line('ADDED', { kind: 'Service', metadata: { name: 'a', resourceVersion: 7 } }),
+      'invalid',
+    ],
+    [
+      'a bookmark whose version is a list',
+      (): string => line('BOOKMARK', { metadata: { resourceVersion: ['7'] } }),
+      'invalid',
+    ],
     ['an end in the middle of a line', (): string => '{"type": "ADD', 'closed'],
   ])('fails by %s', async (_, text, kind) => {
     const { client } = await given((stream) => answerJson(stream, text()));
@@ -293,9 +303,33 @@ describe('connections', () => {
     expect(connections()).toBe(2);
   });
 
-  it('that refuse a request before they look at it are leaving, and the request can be made again', async () => {
-    const { client } = await given((stream) => stream.close(7));
-    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'going away' });
+  it('that refuse a request before they look at it cost nothing: it is sent again on another one', async () => {
+    const refused = new Set<unknown>();
+    const { client, paths } = await given((stream) => {
+      if (refused.size === 2) return listOf(stream);
+      refused.add(stream.session);
+      stream.close(7);
+    });
+    expect((await client.list(services, {}, never)).resourceVersion).toBe('1');
+    expect([paths.length, refused.size]).toEqual([3, 2]);
+  });
+
+  it('that refuse every request are told as leaving, after three tries', async () => {
+    const { client, paths } = await given((stream) => stream.close(7));
+    let permits = 0;
+    const write = { method: 'POST', resource: leases, namespace: 'a', body: {}, permit: () => ++permits > 0 } as const;
+    expect(await failureOf(client.request(write, never))).toMatchObject({ kind: 'going away' });
+    // Each time that its bytes go out.
+    expect([paths.length, permits]).toEqual([3, 3]);
+  });
+
+  it('that break a request off in its answer have begun it, and it is not sent again', async () => {
+    const { client, paths } = await given((stream) => {
+      stream.respond(jsonHeaders);
+      stream.write(line('ADDED', service('a')), () => stream.destroy(new Error('broken')));
+    });
+    expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'closed' });
+    expect(paths).toHaveLength(1);
   });
 
   it('answer pings, and are new after reconnect', async () => {
@@ -320,6 +354,27 @@ describe('connections', () => {
     expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
     client.reconnect();
     expect(await client.ping(never)).toBeGreaterThan(0);
+  });
+
+  it('that are replaced while they are made have nobody wait in vain', async () => {
+    const { access, client: direct } = await given((stream) => listOf(stream));
+    await direct.ping(never);
+    let asked = 0;
+    // The first connection never gets its authority.
+    const tls = (signal: AbortSignal) => (asked++ === 0 ? new Promise<never>(() => {}) : access.tls(signal));
+    const client = new Http2ApiServer({ ...access, tls });
+    onTestFinished(() => client.close());
+    const [list, ping] = [client.list(services, {}, never), client.ping(never)];
+    await eventually('it is being made', () => asked === 1);
+    client.reconnect();
+    expect((await list).resourceVersion).toBe('1');
+    expect(await ping).toBeGreaterThan(0);
+    expect(asked).toBe(2);
+  });
+
+  it('whose credentials never come are told in the time of a connection', async () => {
+    const { client } = await given(listOf, { access: { tls: () => new Promise(() => {}) }, limits: { connectMs: 50 } });
+    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
   });
 
   it('that are cut after their GOAWAY have not ended what ran on them', async () => {
@@ -425,6 +480,19 @@ describe('a request', () => {
     const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
     expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
     expect(await failureOf(client.request(get, AbortSignal.abort()))).toMatchObject({ kind: 'aborted' });
+  });
+
+  it('that nobody answers is the last one on its connection, which may be dead', async () => {
+    const { access, connections } = await given((stream) => answerJson(stream, service('a')));
+    const { url, swallow } = await faultyProxy(access.server);
+    const client = new Http2ApiServer({ ...access, server: url });
+    onTestFinished(() => client.close());
+    const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
+    await client.request(get, never);
+    swallow();
+    expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
+    expect((await client.request(get, never)).metadata.name).toBe('a');
+    expect(connections()).toBe(2);
   });
 
   it('that is dribbled ends in its time as well', async () => {

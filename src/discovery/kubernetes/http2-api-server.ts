@@ -16,7 +16,7 @@ import type {
   WatchOptions,
 } from './api-server.ts';
 import { ConnectionPool } from './connection-pool.ts';
-import { type AnswerReader, exchange } from './exchange.ts';
+import type { AnswerReader } from './exchange.ts';
 import { aborted, orAborted } from './http2-connection.ts';
 import { JsonLines, maxObjectBytes, parsedJson } from './json-lines.ts';
 import { ListItems } from './list-items.ts';
@@ -175,12 +175,12 @@ export class Http2ApiServer implements ApiServer {
           }),
         };
       };
-      const stream = await this.#writes.begin(headers, bytes === undefined, until);
-      if (bytes !== undefined) stream.end(bytes);
-      await exchange(stream, reader, { answerMs: timeoutMs, wholeMs: timeoutMs, idleMs: timeoutMs }, until);
+      const limits = { answerMs: timeoutMs, wholeMs: timeoutMs, idleMs: timeoutMs };
+      await this.#writes.send({ headers, body: bytes }, reader, limits, until);
     } catch (error) {
       // Of what is waited for, only the time that is up is another failure than that nobody waits.
-      if (whole.aborted && !signal.aborted && !this.#closed.signal.aborted) {
+      const isLate = whole.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
+      if (isLate && !signal.aborted && !this.#closed.signal.aborted) {
         throw new ApiError({ kind: 'timeout', message: `no answer within ${timeoutMs} ms` });
       }
       throw this.#heeded(error);
@@ -202,8 +202,7 @@ export class Http2ApiServer implements ApiServer {
     try {
       const identity = await orAborted(this.#access.headers(until), until);
       const headers = { ...identity, ':method': 'GET', ':path': path, accept, 'user-agent': userAgent };
-      const stream = await this.#watches.begin(() => headers, true, until);
-      await exchange(stream, reader, { answerMs, wholeMs, idleMs }, until);
+      await this.#watches.send({ headers: () => headers }, reader, { answerMs, wholeMs, idleMs }, until);
     } catch (error) {
       throw this.#heeded(error);
     }
@@ -236,8 +235,9 @@ export class Http2ApiServer implements ApiServer {
       case 'ERROR':
         return { type, object };
       case 'BOOKMARK': {
-        if (!isRecord(object.metadata)) throw invalid('a bookmark has no metadata');
-        return { type, object: { metadata: { name: '', ...object.metadata } } };
+        const bookmark = { metadata: { name: '', ...(isRecord(object.metadata) && object.metadata) } };
+        if (!hasMetadata(bookmark)) throw invalid('a bookmark has no version');
+        return { type, object: bookmark };
       }
       case 'ADDED':
       case 'MODIFIED':
@@ -276,6 +276,11 @@ function requestPath({ resource, namespace, name, subresource }: ApiRequest): st
   return [pathOf(resource, namespace), ...parts.map(encodeURIComponent)].join('/');
 }
 
+/** Of what informers go by, each is of its type: a version that is a number would never be found again. */
 function hasMetadata(value: unknown): value is Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta } {
-  return isRecord(value) && isRecord(value.metadata) && typeof value.metadata.name === 'string';
+  if (!isRecord(value) || !isRecord(value.metadata)) return false;
+  const { name, namespace = '', uid = '', resourceVersion = '', generation = 0 } = value.metadata;
+  return (
+    [name, namespace, uid, resourceVersion].every((text) => typeof text === 'string') && Number.isInteger(generation)
+  );
 }

@@ -80,8 +80,8 @@ export class Http2Connection {
     return !(this.#isLeaving || this.#session.closed || this.#session.destroyed);
   }
 
-  get isClosed(): boolean {
-    return this.#session.destroyed || this.#session.closed;
+  get isGone(): boolean {
+    return this.#session.destroyed;
   }
 
   /** The bytes go out in this turn. @throws ApiError `going away` */
@@ -99,13 +99,15 @@ export class Http2Connection {
     throw new ApiError({ kind: 'going away', message: 'the connection takes no more requests' });
   }
 
+  /** As after a GOAWAY; once nothing runs on it, it ends. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.#session.close();
+  }
+
   /** One that asks for more waits until another ends: whether there is room is asked before. */
   get hasRoom(): boolean {
     return this.takesStreams && this.#running.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100);
-  }
-
-  get isIdle(): boolean {
-    return this.#running.size === 0;
   }
 
   /** @returns milliseconds until the answer. @throws ApiError `timeout`, `closed`, `aborted` */
