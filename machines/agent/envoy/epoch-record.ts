@@ -51,7 +51,8 @@ export const servingOf = (epochs: Epochs): EpochRecord | undefined => epochs.fin
 export const withPhase = (epochs: Epochs, { name }: Named, phase: EpochRecord['phase']): EpochRecord[] =>
   epochs.map((e) => (e.name === name ? { ...e, phase } : e));
 
-export const without = (epochs: Epochs, { name }: Named): EpochRecord[] => epochs.filter((e) => e.name !== name);
+export const without = <Epoch extends Named>(epochs: readonly Epoch[], { name }: Named): Epoch[] =>
+  epochs.filter((e) => e.name !== name);
 
 /** The base ids of one agent: the one that it begins with, and the one to fall back to, where there is one. */
 export type BaseIds = readonly number[];

@@ -2,7 +2,16 @@
 
 import type { EpochFailed, RestartOutcome, RestartReason } from '../protocol.ts';
 import { type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
-import { isNamed, type SupervisorContext, type SupervisorEvent } from './supervisor-context.ts';
+import {
+  type EpochOver,
+  isNamed,
+  parentOf,
+  type Setback,
+  type SupervisorContext,
+  type SupervisorEvent,
+  takesNoChild,
+} from './supervisor-context.ts';
+import { isOnTrial } from './wanted-binary.ts';
 
 /** What started Envoy first stays the reason until one is live. */
 export function unlessFirst({ provenDigest, reason }: SupervisorContext, news: RestartReason): RestartReason {
@@ -60,4 +69,29 @@ export const lossOf = ({ name, baseId }: EpochRecord): string =>
 export function attemptOf(event: SupervisorEvent, { epochs }: SupervisorContext): string {
   if (event.type === 'epoch.failed') return `${event.name}, ${event.during}: ${event.reason}`;
   return `${newestOf(epochs)?.name}: its parent left first`;
+}
+
+/** What the end of an epoch means for the next try. */
+export function setbackAfter(
+  fact: EpochOver['type'],
+  event: SupervisorEvent,
+  context: SupervisorContext,
+): Setback | 'none' {
+  if (fact === 'serving.failed') return isReplacedAtOnce(context) ? 'none' : 'failed';
+  if (fact !== 'newcomer.failed' || event.type !== 'epoch.failed') return 'none';
+  // It started beside an epoch that serves, and goes on serving.
+  const isBeside = servingOf(context.epochs) !== undefined;
+  // No process to be had says nothing of base ids.
+  if (isBeside && takesNoChild(context) && event.during === 'initializing') return 'no room';
+  return isBeside && event.refusedByParent ? 'refused' : 'failed';
+}
+
+/**
+ * Nobody waits for another start: the parent of the one that served still drains, so that a new child finds all that it needs, and until
+ * then connections are refused; or it was a new Envoy, and there is one to go back to.
+ */
+function isReplacedAtOnce(context: SupervisorContext): boolean {
+  const { settings, failures, epochs } = context;
+  const leavesParent = failures === 0 && parentOf(epochs, servingOf(epochs)) !== undefined;
+  return settings.restartPolicy === 'retry' && (leavesParent || isOnTrial(context));
 }

@@ -70,6 +70,24 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
  */
 export type Setback = 'failed' | 'refused' | 'no room';
 
+/**
+ * The end of an epoch, as the supervisor says it to itself: whose it was. `newcomer`: it was to be live; `newcomer.gone`: it had been given
+ * up; `newcomer.orphaned`: its parent is gone, and nobody serves. `serving.doomed`: the parent of the serving epoch died before its time.
+ * `base-id.blocked`: SIGKILL does not end somebody. The rest: `epoch.gone`.
+ */
+export type EpochOver = {
+  type:
+    | 'serving.failed'
+    | 'serving.doomed'
+    | 'newcomer.failed'
+    | 'newcomer.gone'
+    | 'newcomer.orphaned'
+    | 'base-id.blocked'
+    | 'epoch.gone';
+  /** What that means for the next try. */
+  setback: Setback | 'none';
+};
+
 export interface SupervisorOutput {
   /** Ended because it was told to, or with an Envoy that ended by itself where that is the policy. */
   ordered: boolean;
@@ -89,7 +107,8 @@ export type SupervisorEvent =
   | BinaryRejected
   | StartGranted
   | PhaseOrder
-  | EpochReport;
+  | EpochReport
+  | EpochOver;
 
 /** An Envoy that has all that it waits for is live in a third of this (spec/envoy-hot-restart.md §1). */
 const firstOutdatedLimitMs = 5_000;
@@ -157,13 +176,6 @@ export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEven
 
 export const isOfNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
   isNamed(event) && event.name === newestOf(epochs)?.name;
-
-/** It started beside an epoch that serves, and goes on serving. */
-export const isOfNewcomer = (event: SupervisorEvent, context: SupervisorContext): boolean =>
-  isOfNewest(event, context) && servingOf(context.epochs) !== undefined;
-
-export const isRefused = (event: SupervisorEvent, context: SupervisorContext): boolean =>
-  event.type === 'epoch.failed' && event.refusedByParent && isOfNewcomer(event, context);
 
 /** The epoch that Envoy will end because its child, of the same base id, serves. */
 export function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {

@@ -1,36 +1,82 @@
-import { and, type ErrorActorEvent, not } from 'xstate';
+import { and, type ErrorActorEvent, or } from 'xstate';
 import { supervisorTimeline } from '../timeline.ts';
 import { newcomerAmong, recordOf, restartUnderWay } from './adoption.ts';
 import { servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
-import { restartInputOf, type Setback, shutdownInputOf } from './supervisor-context.ts';
+import { type EpochOver, restartInputOf, type Setback, shutdownInputOf } from './supervisor-context.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor-context.ts';
-
-/** The epoch that served is gone. */
-const servingLost = [
-  'withdrawBinary',
-  'forgiveTries',
-  'countFailure',
-  'noteEnd',
-  'forgetEpoch',
-  { type: 'tellNotServing', params: { reason: 'Envoy ended' } },
-] as const;
 
 /** What the last try came to: `deciding` has the answer. */
 const setback = (params: { setback: Setback }) => ({ type: 'noteSetback', params }) as const;
 const failed = setback({ setback: 'failed' });
 
-/** Its parent goes on serving. */
-const newcomerLost = ['withdrawBinary', 'countFailure', 'forgetEpoch', 'tellHandoverEnded'] as const;
+/** The answer is that of the end that was just said. */
+const noteWhatCame = {
+  type: 'noteSetback',
+  params: ({ event }: { event: EpochOver }) => ({ setback: event.setback }),
+} as const;
 
-const childGone = { type: 'tellRestart', params: { fact: 'child.gone' } } as const;
-const parentLost = [
-  'reportRestart',
+const tellRestart = (fact: 'child.gone' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
+  ({ type: 'tellRestart', params: { fact } }) as const;
+
+/** The epoch that served has failed: whoever starts next, and why, is seen anew. */
+const servingEnds = [
+  'withdrawBinary',
+  'forgiveTries',
   'countFailure',
-  'forgetEpoch',
-  { type: 'tellRestart', params: { fact: 'parent.lost' } },
+  'noteEnd',
+  { type: 'tellNotServing', params: { reason: 'Envoy ended' } },
 ] as const;
+
+const newcomerEnds = ['reportRestart', 'withdrawBinary', 'countFailure'] as const;
+
+/** An epoch is no more: what that is to the supervisor is said, and it is forgotten. Where to go from here is the state's to say. */
+const over = <const Deeds extends readonly unknown[]>(fact: EpochOver['type'], ...deeds: Deeds) =>
+  ({ actions: [{ type: 'sayWhoseEnd', params: { fact } }, ...deeds, 'forgetEpoch'] }) as const;
+
+/** Whose end it is, and what follows from it in any state. */
+const ends = {
+  'epoch.failed': [
+    { guard: 'ofServing', ...over('serving.failed', ...servingEnds) },
+    // A parent that dies before its time dooms its child (fact 4).
+    { guard: 'ofParentOfServing', ...over('serving.doomed', 'doomServing') },
+    { guard: and(['ofAwaited', 'someEpochServes']), ...over('newcomer.failed', ...newcomerEnds, 'tellHandoverEnded') },
+    { guard: 'ofAwaited', ...over('newcomer.failed', ...newcomerEnds) },
+    { guard: 'ofGivenUp', ...over('newcomer.gone') },
+    { guard: 'isLastHope', ...over('newcomer.orphaned', 'reportRestart', 'countFailure') },
+    over('epoch.gone'),
+  ],
+  'epoch.exited': [
+    { guard: 'ofGivenUp', ...over('newcomer.gone') },
+    { guard: 'isLastHope', ...over('newcomer.orphaned', 'reportRestart', 'countFailure') },
+    over('epoch.gone'),
+  ],
+  // It is not forgotten: its base id takes no other Envoy.
+  'epoch.unkillable': [
+    { guard: 'ofGivenUp', actions: [{ type: 'sayWhoseEnd', params: { fact: 'newcomer.gone' } }, 'giveUpProcess'] },
+    { actions: [{ type: 'sayWhoseEnd', params: { fact: 'base-id.blocked' } }, 'giveUpProcess'] },
+  ],
+} as const;
+
+/** All are to go: whose end it is makes no difference. */
+const goes = {
+  'epoch.exited': { actions: 'forgetEpoch' },
+  'epoch.failed': { actions: 'forgetEpoch' },
+  'epoch.unkillable': { actions: 'giveUpProcess' },
+} as const;
+const goesAndIsTold = {
+  'epoch.exited': { actions: ['forgetEpoch', 'tellWhoIsLeft'] },
+  'epoch.failed': { actions: ['forgetEpoch', 'tellWhoIsLeft'] },
+  'epoch.unkillable': { actions: ['giveUpProcess', 'tellWhoIsLeft'] },
+} as const;
+
+/** News and orders that are looked at once. */
+const looksAtNews = {
+  'config.changed': { guard: 'isNews', target: 'deciding', actions: 'desire' },
+  'binary.changed': { guard: 'isNews', target: 'deciding', actions: 'desire' },
+} as const;
+const heedsOrders = { 'supervisor.restart': { target: 'deciding', actions: 'demandRestart' } } as const;
 
 /**
  * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
@@ -86,31 +132,11 @@ export const supervisorMachine = supervisorSetup.createMachine({
       entry: 'adoptEpochs',
       always: [
         {
-          guard: and(['allAreTakenOver', 'newcomerIsLeft', 'someEpochServes']),
-          target: '#supervisor.running.restarting',
-          actions: ['tellAdopted', 'adoptNewcomer', 'tellDecided', 'tellServing', 'tellHandover'],
-        },
-        {
-          guard: and(['allAreTakenOver', 'newcomerIsLeft']),
-          target: '#supervisor.running.restarting',
-          actions: ['tellAdopted', 'adoptNewcomer', 'tellDecided'],
-        },
-        {
-          guard: and(['allAreTakenOver', 'givenUpIsLeft', 'someEpochServes']),
-          target: '#supervisor.running.clearing away',
-          actions: ['tellAdopted', 'adoptNewcomer', 'tellServing', 'tellHandover'],
-        },
-        {
-          guard: and(['allAreTakenOver', 'givenUpIsLeft']),
-          target: '#supervisor.running.clearing away',
-          actions: ['tellAdopted', 'adoptNewcomer'],
-        },
-        {
           guard: and(['allAreTakenOver', 'someEpochServes']),
-          target: '#supervisor.running.deciding',
+          target: 'running',
           actions: ['tellAdopted', 'tellServing'],
         },
-        { guard: 'allAreTakenOver', target: '#supervisor.running.deciding', actions: 'tellAdopted' },
+        { guard: 'allAreTakenOver', target: 'running', actions: 'tellAdopted' },
       ],
       after: { adoptionLimit: { target: 'failed', actions: 'noteUnadopted' } },
       on: {
@@ -121,15 +147,11 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epoch.drain-failed': {},
         'epoch.overdue': { actions: 'abortOverdue' },
         // Nobody saw the end of one that died meanwhile.
-        'epoch.exited': { actions: ['forgetAdopted', 'forgetEpoch'] },
-        'epoch.unkillable': { actions: ['forgetAdopted', 'giveUpProcess'] },
+        ...goes,
         'epoch.failed': [
-          {
-            guard: and(['ofParentOfServing', 'diedInDisorder']),
-            actions: ['doomServing', 'forgetAdopted', 'forgetEpoch'],
-          },
-          { guard: 'ofServing', actions: ['forgetAdopted', ...servingLost] },
-          { actions: ['forgetAdopted', 'forgetEpoch'] },
+          { guard: and(['ofParentOfServing', 'diedInDisorder']), actions: ['doomServing', 'forgetEpoch'] },
+          { guard: 'ofServing', actions: [...servingEnds, 'forgetEpoch'] },
+          { actions: 'forgetEpoch' },
         ],
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping',
@@ -151,14 +173,14 @@ export const supervisorMachine = supervisorSetup.createMachine({
     },
     running: {
       description: 'Envoy should run.',
-      initial: 'deciding',
+      initial: 'beginning',
       on: {
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping',
         // One slot for triggers: the newest wins, and it is looked at when the state at hand is over.
-        'config.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget'] }, {}],
-        'binary.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget'] }, {}],
-        'supervisor.restart': { actions: ['demandRestart', 'renewBudget'] },
+        'config.changed': [{ guard: 'isNews', actions: 'desire' }, {}],
+        'binary.changed': [{ guard: 'isNews', actions: 'desire' }, {}],
+        'supervisor.restart': { actions: 'demandRestart' },
         'epoch.healthy': [{ guard: 'ofServing', actions: ['renewBudget', 'proveBinary', 'keepBinaries'] }, {}],
         // Told for people: they are in the trace, and so in the log.
         'config.rejected': {},
@@ -167,34 +189,39 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epoch.drain-failed': {},
         // It has had its time.
         'epoch.overdue': { actions: 'abortOverdue' },
-        'epoch.unkillable': { actions: 'giveUpProcess' },
-        'epoch.exited': { actions: 'forgetEpoch' },
-        'epoch.failed': [
-          {
-            guard: and(['ofServing', 'leavesParentBehind']),
-            target: '.deciding',
-            actions: servingLost,
-          },
-          { guard: and(['ofServing', 'isOnTrial']), target: '.deciding', actions: servingLost },
-          { guard: 'ofServing', target: '.deciding', actions: [...servingLost, failed] },
-          // A parent that dies before its time dooms its child (fact 4).
-          { guard: 'ofParentOfServing', target: '.deciding', actions: ['doomServing', 'forgetEpoch'] },
-          { actions: 'forgetEpoch' },
-        ],
+        ...ends,
+        'serving.failed': { target: '.deciding', actions: noteWhatCame },
+        'serving.doomed': '.deciding',
+        'epoch.gone': {},
+        'base-id.blocked': {},
       },
       states: {
+        beginning: {
+          description: 'An Envoy that another agent has started may be on its way to live, or be gone soon.',
+          always: [
+            {
+              guard: and(['newcomerIsLeft', 'someEpochServes']),
+              target: 'restarting',
+              actions: ['adoptNewcomer', 'tellDecided', 'tellHandover'],
+            },
+            { guard: 'newcomerIsLeft', target: 'restarting', actions: ['adoptNewcomer', 'tellDecided'] },
+            {
+              guard: and(['givenUpIsLeft', 'someEpochServes']),
+              target: 'clearing away',
+              actions: ['adoptNewcomer', 'tellHandover'],
+            },
+            { guard: 'givenUpIsLeft', target: 'clearing away', actions: 'adoptNewcomer' },
+            { target: 'deciding' },
+          ],
+        },
         deciding: {
           description: 'What the last try came to is weighed; then what runs is compared with what should run.',
           always: [
             { guard: 'hasNoRoomBeside', target: 'recycling' },
             { guard: 'canBeRepaired', target: 'repairing' },
             { guard: and(['endsWithEnvoy', 'endedByItself']), target: '#supervisor.ended with Envoy' },
-            { guard: 'endsWithEnvoy', target: '#supervisor.failed' },
-            {
-              guard: and(['budgetExhausted', 'someEpochServes']),
-              target: 'given up on the configuration',
-            },
-            { guard: 'budgetExhausted', target: '#supervisor.failed' },
+            { guard: and(['budgetExhausted', 'someEpochServes']), target: 'given up on the configuration' },
+            { guard: or(['budgetExhausted', 'endsWithEnvoy']), target: '#supervisor.failed' },
             { guard: 'tryFailed', target: 'backing off' },
             { guard: 'converged', target: 'settled' },
             { guard: 'mustRestartInFull', target: 'recycling' },
@@ -213,41 +240,30 @@ export const supervisorMachine = supervisorSetup.createMachine({
           tags: 'settled',
           meta: { waitsFor: 'news, an order, or the end of an Envoy: this is the work' },
           description: 'The newest configuration is served. A parent may still be draining.',
-          on: {
-            'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'binary.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
-          },
+          on: { ...looksAtNews, ...heedsOrders },
         },
         'backing off': {
           tags: 'backing off',
           description: 'The last try failed; the next comes after a delay that doubles.',
           after: { backoff: 'deciding' },
-          on: {
-            'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'binary.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
-          },
+          on: { ...looksAtNews, ...heedsOrders },
         },
         'given up on the configuration': {
           tags: 'given up',
           description: 'The old epoch serves. A new configuration, an order, or a minute of health brings new tries.',
           after: { healthy: { target: 'deciding', actions: 'renewBudget' } },
           on: {
-            'config.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'binary.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
+            'config.changed': { target: 'deciding', actions: 'desire' },
+            'binary.changed': { target: 'deciding', actions: 'desire' },
+            ...heedsOrders,
             'epoch.healthy': {
               guard: 'ofServing',
               target: 'deciding',
               actions: ['renewBudget', 'proveBinary', 'keepBinaries'],
             },
             // The tries that failed say nothing of the Envoy that served.
-            'epoch.failed': {
-              guard: 'ofServing',
-              target: 'deciding',
-              actions: ['renewBudget', ...servingLost, failed],
-            },
+            'epoch.failed': { guard: 'ofServing', ...over('serving.failed', 'renewBudget', ...servingEnds) },
+            'serving.failed': { target: 'deciding', actions: failed },
           },
         },
         'waiting for the parent to leave': {
@@ -255,10 +271,9 @@ export const supervisorMachine = supervisorSetup.createMachine({
           meta: { waitsFor: 'the exit of the parent, which is killed when it is overdue' },
           description: 'Starting the next epoch would cut short the drain of the one before the serving one (fact 5).',
           on: {
-            'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'binary.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'epoch.exited': { target: 'deciding', actions: 'forgetEpoch' },
-            'epoch.unkillable': { target: 'deciding', actions: 'giveUpProcess' },
+            ...looksAtNews,
+            'epoch.gone': 'deciding',
+            'base-id.blocked': 'deciding',
           },
         },
         'waiting for a start': {
@@ -266,23 +281,15 @@ export const supervisorMachine = supervisorSetup.createMachine({
           meta: { waitsFor: 'a token of the start limiter: one refill at most' },
           description: 'Starts are paced.',
           entry: 'requestStart',
+          exit: 'withdrawRequest',
           on: {
             'start.granted': [
               { guard: 'someEpochServes', target: 'restarting', actions: ['startEpoch', 'tellHandover'] },
               { target: 'restarting', actions: 'startEpoch' },
             ],
-            // Its base id may have been the one to start with.
-            'epoch.unkillable': { target: 'deciding', actions: ['withdrawRequest', 'giveUpProcess'] },
-            'supervisor.stop': { target: '#supervisor.stopping', actions: 'withdrawRequest' },
-            'supervisor.stop-now': { target: '#supervisor.stopping', actions: 'withdrawRequest' },
-            'epoch.failed': [
-              {
-                guard: 'ofServing',
-                target: 'deciding',
-                actions: ['withdrawRequest', ...servingLost, failed],
-              },
-              { actions: 'forgetEpoch' },
-            ],
+            // It may have been the one to start with.
+            'base-id.blocked': 'deciding',
+            'serving.failed': { target: 'deciding', actions: failed },
           },
         },
         restarting: {
@@ -302,21 +309,15 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
           exit: 'reportRestart',
           on: {
-            'config.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget', 'tellWhatIsWanted'] }, {}],
-            'binary.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget', 'tellWhatIsWanted'] }, {}],
-            'supervisor.restart': { actions: ['demandRestart', 'renewBudget', 'tellWhatIsWanted'] },
+            'config.changed': [{ guard: 'isNews', actions: ['desire', 'tellWhatIsWanted'] }, {}],
+            'binary.changed': [{ guard: 'isNews', actions: ['desire', 'tellWhatIsWanted'] }, {}],
+            'supervisor.restart': { actions: ['demandRestart', 'tellWhatIsWanted'] },
             'child.look': { actions: 'lookOnceMore' },
             'child.abort': { actions: ['reportRestart', 'withdrawBinary', 'countAbort', 'abortChild'] },
             // Told for people: they are in the trace, and so in the log.
             'epoch.started': {},
             'epoch.waiting': {},
-            'epoch.not-live': [
-              {
-                guard: 'ofAwaited',
-                actions: { type: 'tellRestart', params: { fact: 'child.not-live' } },
-              },
-              {},
-            ],
+            'epoch.not-live': [{ guard: 'ofAwaited', actions: tellRestart('child.not-live') }, {}],
             'epoch.live': [
               {
                 // It was live when its parent died, and serves; not for long (fact 4).
@@ -330,45 +331,15 @@ export const supervisorMachine = supervisorSetup.createMachine({
                 actions: ['supersedeOthers', 'markLive', 'tellServing'],
               },
             ],
-            'epoch.overdue': {
-              guard: 'isLastHope',
-              actions: { type: 'tellRestart', params: { fact: 'parent.overdue' } },
-            },
-            'epoch.unkillable': { guard: 'ofGivenUp', actions: ['giveUpProcess', childGone] },
-            'epoch.exited': [
-              { guard: 'ofGivenUp', actions: ['forgetEpoch', childGone] },
-              { guard: 'isLastHope', actions: parentLost },
+            'epoch.overdue': { guard: 'isLastHope', actions: tellRestart('parent.overdue') },
+            'serving.failed': { actions: tellRestart('serving.lost') },
+            'serving.doomed': {},
+            'newcomer.failed': [
+              { guard: 'isRefusedAgain', target: 'deciding', actions: ['giveUpHotRestart', failed] },
+              { target: 'deciding', actions: noteWhatCame },
             ],
-            'epoch.failed': [
-              { guard: 'ofGivenUp', actions: ['forgetEpoch', childGone] },
-              {
-                guard: 'leavesNoRoom',
-                target: 'deciding',
-                actions: [...newcomerLost, setback({ setback: 'no room' })],
-              },
-              {
-                guard: 'refusedAgain',
-                target: 'deciding',
-                actions: [...newcomerLost, 'giveUpHotRestart', failed],
-              },
-              {
-                guard: 'refusedByParent',
-                target: 'deciding',
-                actions: [...newcomerLost, setback({ setback: 'refused' })],
-              },
-              { guard: 'ofNewcomer', target: 'deciding', actions: [...newcomerLost, failed] },
-              {
-                guard: 'ofNewest',
-                target: 'deciding',
-                actions: ['withdrawBinary', 'countFailure', 'forgetEpoch', failed],
-              },
-              {
-                guard: 'ofServing',
-                actions: [...servingLost, { type: 'tellRestart', params: { fact: 'serving.lost' } }],
-              },
-              { guard: 'isLastHope', actions: parentLost },
-              { guard: not('isUnderWay'), actions: 'forgetEpoch' },
-            ],
+            'newcomer.gone': { actions: tellRestart('child.gone') },
+            'newcomer.orphaned': { actions: tellRestart('parent.lost') },
           },
         },
         'clearing away': {
@@ -377,20 +348,9 @@ export const supervisorMachine = supervisorSetup.createMachine({
           description: 'The agent before had given up a start, and was killed before it was gone.',
           on: {
             'epoch.started': { actions: 'abortNewest' },
-            'epoch.exited': [
-              { guard: 'ofNewest', target: 'deciding', actions: ['forgetEpoch', 'tellHandoverEnded'] },
-              { actions: 'forgetEpoch' },
-            ],
-            'epoch.unkillable': [
-              { guard: 'ofNewest', target: 'deciding', actions: ['giveUpProcess', 'tellHandoverEnded'] },
-              { actions: 'giveUpProcess' },
-            ],
-            'epoch.failed': [
-              { guard: 'ofNewest', target: 'deciding', actions: ['forgetEpoch', 'tellHandoverEnded'] },
-              { guard: 'ofServing', actions: servingLost },
-              { guard: 'ofParentOfServing', actions: ['doomServing', 'forgetEpoch'] },
-              { actions: 'forgetEpoch' },
-            ],
+            'newcomer.gone': { target: 'deciding', actions: 'tellHandoverEnded' },
+            'serving.failed': {},
+            'serving.doomed': {},
           },
         },
         repairing: {
@@ -425,20 +385,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
               entry: [{ type: 'tellNotServing', params: { reason: 'Envoy is being restarted in full' } }, 'abortAll'],
             },
           },
-          on: {
-            'epoch.exited': [
-              { guard: 'lastEpochLeaves', target: 'deciding', actions: ['forgetEpoch'] },
-              { actions: 'forgetEpoch' },
-            ],
-            'epoch.failed': [
-              { guard: 'lastEpochLeaves', target: 'deciding', actions: ['forgetEpoch'] },
-              { actions: 'forgetEpoch' },
-            ],
-            'epoch.unkillable': [
-              { guard: 'lastEpochLeaves', target: 'deciding', actions: 'giveUpProcess' },
-              { actions: 'giveUpProcess' },
-            ],
-          },
+          always: { guard: 'noEpochLeft', target: 'deciding' },
+          on: goes,
         },
       },
     },
@@ -458,9 +406,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epochs.end': { actions: 'terminateAll' },
         'epochs.kill': { actions: 'abortAll' },
         'supervisor.stop-now': { actions: 'hurry' },
-        'epoch.exited': { actions: ['forgetEpoch', 'tellWhoIsLeft'] },
-        'epoch.failed': { actions: ['forgetEpoch', 'tellWhoIsLeft'] },
-        'epoch.unkillable': { actions: ['giveUpProcess', 'tellWhoIsLeft'] },
+        ...goesAndIsTold,
         // Told for people.
         'epoch.drained': {},
         'epoch.drain-failed': {},

@@ -1,4 +1,4 @@
-import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { assign, enqueueActions, raise, sendParent, sendTo, setup } from 'xstate';
 import { promiseEffect, reasonOf } from '../../effect.ts';
 import { peer } from '../peers.ts';
 import type { RestartEnded, RestartFact, ServingReport } from '../protocol.ts';
@@ -6,29 +6,35 @@ import { type AdoptedEpoch, newcomerAmong, parentShutdownLeft, recordOf } from '
 import { type EpochInput, epochMachine } from './epoch.machine.ts';
 import { isBlocked, isOfUse, newestOf, nextEpoch, servingOf, without, withPhase } from './epoch-record.ts';
 import { type RestartOutput, restartMachine } from './restart.machine.ts';
-import { attemptOf, lossOf, outcomeOf, reasonAfter, reasonToGoOn, unlessFirst } from './restart-outcome.ts';
+import {
+  attemptOf,
+  lossOf,
+  outcomeOf,
+  reasonAfter,
+  reasonToGoOn,
+  setbackAfter,
+  unlessFirst,
+} from './restart-outcome.ts';
 import { shutdownMachine } from './shutdown.machine.ts';
 import { startLimiterMachine } from './start-limiter.machine.ts';
 import {
   baseIdLeft,
   binaryOfNext,
+  type EpochOver,
   isCurrent,
   isNamed,
-  isOfNewcomer,
   isOfNewest,
   isOutdated,
-  isRefused,
   leftOf,
   mustBeReplaced,
   parentOf,
-  type Setback,
   type SupervisorContext,
   type SupervisorEvent,
   type SupervisorInput,
   type SupervisorOutput,
   takesNoChild,
 } from './supervisor-context.ts';
-import { desiredAfter, isOnTrial, isProvenLost, provenWith, withdrawalAfter } from './wanted-binary.ts';
+import { desiredAfter, isProvenLost, provenWith, withdrawalAfter } from './wanted-binary.ts';
 
 /** What the supervisor is at, whatever its charts call it: for whoever shows it, and for tests. */
 export type SupervisorTag =
@@ -50,6 +56,8 @@ const longestRecyclingDrainMs = 4_500;
 /** Blocked, its workers serve on for 10 s, then it aborts. It is killed before that. */
 const longestDoomedLingerMs = 8_500;
 const attemptsKept = 20;
+/** What happens next is not blamed for what was tried before. */
+const newBudget = { failures: 0, attempts: [] };
 /** What an Envoy that runs is known by is read from a few files. */
 const adoptionLimitMs = 10_000;
 /** An adopted parent that has no more time than this left may leave at once. */
@@ -114,13 +122,9 @@ export const supervisorSetup = setup({
       newestOf(context.epochs)?.phase === 'live' && context.epochs.filter(isOfUse).length > 1,
     someEpochServes: ({ context }) => servingOf(context.epochs) !== undefined,
     noEpochLeft: ({ context }) => !context.epochs.some(isOfUse),
-    lastEpochLeaves: ({ context, event }) => isNamed(event) && !without(context.epochs, event).some(isOfUse),
-    ofNewest: ({ context, event }) => isOfNewest(event, context),
     ofServing: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     ofParentOfServing: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
-    /** The start has not been told as over: the newcomer may still become live. */
-    isUnderWay: ({ context }) => context.restart !== undefined,
     /** Of the newcomer, while it may still become live. */
     ofAwaited: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
     /** Likewise, and the epoch that it was to take over from is gone. */
@@ -130,17 +134,12 @@ export const supervisorSetup = setup({
       const isAlone = servingOf(epochs) === undefined && parentOf(epochs, newestOf(epochs)) === undefined;
       return restart !== undefined && isOfNewest(event, context) && isChild && isAlone;
     },
-    ofNewcomer: ({ context, event }) => isOfNewcomer(event, context),
-    /** The epoch that serves takes no child, and this was its replacement. No process to be had says nothing of base ids. */
-    leavesNoRoom: ({ context, event }) =>
-      isOfNewcomer(event, context) &&
-      takesNoChild(context) &&
-      event.type === 'epoch.failed' &&
-      event.during === 'initializing',
-    refusedByParent: ({ context, event }) => isRefused(event, context),
     /** A repair was tried, and did not help. */
-    refusedAgain: ({ context, event }) => isRefused(event, context) && context.recovery !== 'none',
-    ofGivenUp: ({ context, event }) => context.restart === undefined && isOfNewest(event, context),
+    isRefusedAgain: ({ context, event }) =>
+      event.type === 'newcomer.failed' && event.setback === 'refused' && context.recovery !== 'none',
+    /** Of a newcomer that was told to end because it will not be live. */
+    ofGivenUp: ({ context, event }) =>
+      context.restart === undefined && isOfNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
     /** Of the parent of a newcomer that needs it: nobody serves. */
     isLastHope: ({ context, event }) =>
       context.restart !== undefined &&
@@ -148,13 +147,6 @@ export const supervisorSetup = setup({
       isNamed(event) &&
       parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
     wasCalledOff: (_, { end }: RestartOutput) => end === 'called off',
-    /** Its parent drains, so a new child finds all that it needs, and until then connections are refused. */
-    leavesParentBehind: ({ context }) =>
-      context.settings.restartPolicy === 'retry' &&
-      context.failures === 0 &&
-      parentOf(context.epochs, servingOf(context.epochs)) !== undefined,
-    /** A new Envoy dies soon: there is one to go back to, at once. */
-    isOnTrial: ({ context }) => context.settings.restartPolicy === 'retry' && isOnTrial(context),
     endsWithEnvoy: ({ context }) =>
       context.setback === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
@@ -204,10 +196,6 @@ export const supervisorSetup = setup({
       const newest = newestOf(context.epochs);
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
     }),
-    forgetAdopted: assign({
-      adopted: ({ context, event }) =>
-        context.adopted.filter((epoch) => !(isNamed(event) && epoch.name === event.name)),
-    }),
     /** Once more: the agent that told of it first is no more. */
     tellDecided: enqueueActions(({ context, enqueue }) => {
       if (context.restart !== undefined) enqueue.sendParent({ type: 'restart.decided', ...context.restart });
@@ -226,6 +214,7 @@ export const supervisorSetup = setup({
       desired: ({ context, event }) => desiredAfter(event, context),
       reason: ({ context, event }) =>
         unlessFirst(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
+      ...newBudget,
     }),
     /** Where a new Envoy is why a try failed, or why nobody serves. */
     withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
@@ -249,20 +238,28 @@ export const supervisorSetup = setup({
     demandRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
       reason: ({ context }) => unlessFirst(context, 'ordered'),
+      ...newBudget,
     }),
     noteEnd: assign({ reason: ({ context, event }) => reasonAfter(event) ?? context.reason }),
-    renewBudget: assign({ failures: 0, attempts: [] }),
+    renewBudget: assign(newBudget),
     /** The tries at something newer say nothing of the epoch that served meanwhile. */
     forgiveTries: assign(({ context }) => {
       const { digest, orders } = servingOf(context.epochs) ?? context.desired;
       const isOlder = digest !== context.desired.digest || orders !== context.desired.orders;
-      return isOlder ? { failures: 0, attempts: [] } : {};
+      return isOlder ? newBudget : {};
     }),
     countFailure: assign({
       failures: ({ context }) => context.failures + 1,
       attempts: ({ context, event }) => [...context.attempts, attemptOf(event, context)].slice(-attemptsKept),
     }),
-    noteSetback: assign({ setback: (_, params: { setback: Setback }) => params.setback }),
+    /** Said before anything else follows from it, of what is known then. */
+    sayWhoseEnd: raise(
+      ({ context, event }, { fact }: { fact: EpochOver['type'] }): EpochOver => ({
+        type: fact,
+        setback: setbackAfter(fact, event, context),
+      }),
+    ),
+    noteSetback: assign({ setback: (_, params: { setback: SupervisorContext['setback'] }) => params.setback }),
     forgetSetback: assign({ setback: 'none' }),
     /** Too late is a failure. */
     countAbort: assign(({ context, event }) => {
@@ -283,6 +280,7 @@ export const supervisorSetup = setup({
     giveUpProcess: assign({
       epochs: ({ context, event }) =>
         isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
+      adopted: ({ context, event }) => (isNamed(event) ? without(context.adopted, event) : context.adopted),
     }),
     noteLostBaseIds: assign({
       attempts: ({ context }) =>
@@ -295,7 +293,10 @@ export const supervisorSetup = setup({
       reason: 'parent died early',
     }),
     requestStart: sendTo('start-limiter', { type: 'start.request' }),
-    withdrawRequest: sendTo('start-limiter', { type: 'start.withdraw' }),
+    /** Unless it was granted. */
+    withdrawRequest: enqueueActions(({ event, enqueue }) => {
+      if (event.type !== 'start.granted') enqueue.sendTo('start-limiter', { type: 'start.withdraw' });
+    }),
     startEpoch: enqueueActions(({ context, enqueue }) => {
       const { baseIds, settings, desired, epochs, failures, reason } = context;
       const next = nextEpoch(epochs, baseIds, mustBeReplaced(context));
@@ -371,7 +372,7 @@ export const supervisorSetup = setup({
     forgetEpoch: enqueueActions(({ context, event, enqueue }) => {
       if (!isNamed(event)) return;
       enqueue.stopChild(event.name);
-      enqueue.assign({ epochs: without(context.epochs, event) });
+      enqueue.assign({ epochs: without(context.epochs, event), adopted: without(context.adopted, event) });
     }),
     tellRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartFact['type'], 'wanted.changed'> }) => ({
       type: fact,
