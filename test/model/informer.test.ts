@@ -112,6 +112,7 @@ describe('a server', () => {
     world.server.kill();
     await world.pass(100);
     world.server.put(services, 'c');
+    world.server.put(services, 'c');
     world.server.compact();
     world.server.start();
     forget();
@@ -138,6 +139,7 @@ describe('a server', () => {
     world.server.put(services, 'c');
     await world.pass(10);
     world.server.kill();
+    world.server.put(services, 'd');
     world.server.put(services, 'd');
     world.server.compact();
     forget();

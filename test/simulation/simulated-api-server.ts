@@ -279,7 +279,8 @@ export class SimulatedApiServer implements ApiServer {
           watch.sent = this.#version;
         } else {
           const from = Number(options.resourceVersion);
-          if (from < this.#compacted) return this.#endWithError(running, resolve, gone);
+          // The version after it is the first that is needed.
+          if (from + 1 < this.#compacted) return this.#endWithError(running, resolve, gone);
           // From its future, it says nothing until it has come there.
           watch.sent = from;
           this.#deliver(watch);

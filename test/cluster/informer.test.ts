@@ -1,0 +1,240 @@
+/**
+ * Kinds followed on a real API server: what the simulated one (test/simulation/simulated-api-server.ts) does is what a real one does, and
+ * what informers make of it is the same. A server of the file's own, which is killed, compacted and restored.
+ */
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { ApiServer, WatchEvent } from '../../src/discovery/kubernetes/api-server.ts';
+import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
+import { InformerEffects } from '../../src/discovery/kubernetes/informer-effects.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { failureOf } from '../fixtures/failure-of.ts';
+import { faultyProxy } from '../fixtures/faulty-proxy.ts';
+import { eventually } from '../harness/eventually.ts';
+import { type RunningApiServer, startApiServer } from './api-server-process.ts';
+import { Cluster } from './given-cluster.ts';
+
+const never = new AbortController().signal;
+const configMaps = resourceOf('ConfigMap');
+const virtualServices = resourceOf('VirtualService');
+/** They have no watch cache: a watch of them asks the store. */
+const limitRanges: Resource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
+const cluster = new Cluster();
+let server: RunningApiServer;
+
+beforeAll(async () => {
+  server = await startApiServer((line) => console.error(line));
+  await cluster.begin(server);
+}, 1_800_000);
+
+afterAll(async () => {
+  cluster.end();
+  await server.stop();
+});
+
+const content = { data: { a: 'b' } };
+const make = (name: string) => cluster.create(configMaps, { metadata: { name }, ...content });
+const makeRange = (name: string) =>
+  cluster.create(limitRanges, { metadata: { name }, spec: { limits: [{ type: 'Pod' }] } });
+
+/** Follows the file's namespace through a proxy, for as long as the test runs. */
+async function following(...resources: Resource[]) {
+  const proxy = await faultyProxy(new URL(server.url));
+  const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
+  const lost: (string | undefined)[] = [];
+  const told: string[] = [];
+  let isSynced = false;
+  const effects = new InformerEffects({
+    server: client,
+    kinds: resources.map((resource) => ({ resource, selection: { namespace: cluster.namespace } })),
+    draw: () => 0.5,
+    now: () => performance.now(),
+    synced: () => {
+      isSynced = true;
+    },
+    lost: (reason) => void lost.push(reason),
+    fault: (error) => {
+      throw error;
+    },
+  });
+  for (const resource of resources) {
+    effects.addReader(resource, (changes) => {
+      told.push(...changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`));
+    });
+  }
+  const actor = startRoot(effects.machine(), {
+    id: 'api-server',
+    input: { server: server.url, resources: effects.resources },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  onTestFinished(() => {
+    actor.stop();
+    client.close();
+  });
+  await eventually('all kinds were handed over', () => isSynced);
+  return { proxy, lost, told, effects, actor };
+}
+
+type Following = Awaited<ReturnType<typeof following>>;
+
+const known = ({ effects }: Following, resource = configMaps): string[] =>
+  [...effects.storeOf(resource).entries()].map(([key, { metadata }]) => `${key}@${metadata.resourceVersion}`).sort();
+
+async function there(resource = configMaps): Promise<string[]> {
+  const { items } = await cluster.admin.list(resource, { namespace: cluster.namespace }, never);
+  return items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}@${metadata.resourceVersion}`).sort();
+}
+
+/** @returns how long it took; the machine may be busy with others, so the limit is what a person would give up after */
+async function converges(one: Following, resource = configMaps): Promise<number> {
+  const from = performance.now();
+  const wanted = await there(resource);
+  await eventually('the store has what the server has', () => known(one, resource).join() === wanted.join());
+  return performance.now() - from;
+}
+
+/** What a watch says until something is waited for no more. */
+function watched(client: ApiServer, resource: Resource, resourceVersion: string) {
+  const events: WatchEvent[] = [];
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const options = { namespace: cluster.namespace, resourceVersion, timeoutSeconds: 300 };
+  const end = client.watch(resource, options, (event) => events.push(event), stop.signal);
+  end.catch(() => {});
+  return { events, end };
+}
+
+it('all that there is comes as a stream, and then what becomes of it', async () => {
+  await make('a');
+  await make('b');
+  const one = await following(configMaps);
+  expect(one.told).toEqual(['add a', 'add b']);
+  await cluster.apply(configMaps, { metadata: { name: 'a' }, data: { a: 'c' } });
+  await cluster.delete(configMaps, 'b');
+  await eventually('both were told', () => one.told.length === 4);
+  expect(one.told.slice(2)).toEqual(['update a', 'delete b']);
+  expect(known(one)).toEqual(await there());
+});
+
+it('a server that is killed and comes back is followed on, with what happened meanwhile', async () => {
+  const one = await following(configMaps);
+  await server.kill();
+  await eventually('that was noticed', () => one.lost.length > 0);
+  const before = known(one);
+  await server.start();
+  await make('killed');
+  // Within five seconds; as many again for a machine that does ten other things.
+  expect(await converges(one)).toBeLessThan(10_000);
+  expect(known(one).length).toBe(before.length + 1);
+  expect(one.lost.at(-1)).toBeUndefined();
+});
+
+it('connections whose bytes are swallowed are left for others, and nothing is missing', async () => {
+  const one = await following(configMaps, limitRanges);
+  one.proxy.swallow();
+  await make('swallowed');
+  await converges(one);
+  expect(one.lost).toEqual([]);
+});
+
+it('history that the store has forgotten is taken anew, with deletions that nobody saw', async () => {
+  await makeRange('kept');
+  await makeRange('deleted');
+  const one = await following(limitRanges);
+  one.told.splice(0);
+  // Nothing of what happens now is seen: the connection is dead, and is noticed in two seconds or more.
+  one.proxy.swallow();
+  await cluster.delete(limitRanges, 'deleted');
+  await makeRange('new');
+  await make('later');
+  await cluster.compact();
+  await converges(one, limitRanges);
+  expect(one.told.sort()).toEqual(['add new', 'delete deleted']);
+});
+
+it('a version that is compacted is an ERROR event of a watch that was answered with 200', async () => {
+  const { resourceVersion } = await cluster.admin.list(limitRanges, { namespace: cluster.namespace }, never);
+  // The version after the last that was seen is the first that is needed: with one more it is gone.
+  await makeRange('compacted');
+  await makeRange('compacted-too');
+  await cluster.compact();
+  const { events, end } = watched(cluster.admin, limitRanges, resourceVersion);
+  await end;
+  expect(events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
+});
+
+it('a watch from the future says nothing of what happens before', async () => {
+  const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
+  const { events, end } = watched(cluster.admin, configMaps, String(Number(resourceVersion) + 1_000));
+  const failure = failureOf(end);
+  await make('unheard');
+  const seen = watched(cluster.admin, configMaps, resourceVersion);
+  await eventually('another watch has it', () => seen.events.length > 0);
+  await Promise.race([failure, new Promise((resolve) => setTimeout(resolve, 500))]);
+  expect(events).toEqual([]);
+});
+
+it('a kind that nobody has defined is empty, and followed as soon as it is defined', async () => {
+  const one = await following(virtualServices, customResourceDefinitions);
+  expect(known(one, virtualServices)).toEqual([]);
+  const { group, version, plural, kind } = virtualServices;
+  await cluster.admin.request(
+    {
+      method: 'POST',
+      resource: customResourceDefinitions,
+      body: {
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'CustomResourceDefinition',
+        metadata: { name: `${plural}.${group}` },
+        spec: {
+          group,
+          scope: 'Namespaced',
+          names: { plural, kind },
+          versions: [
+            {
+              name: version,
+              served: true,
+              storage: true,
+              schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+            },
+          ],
+        },
+      },
+    },
+    never,
+  );
+  await eventually('the kind is there', () =>
+    cluster.create(virtualServices, { metadata: { name: 'routes' }, spec: { hosts: ['a'] } }),
+  );
+  const took = await converges(one, virtualServices);
+  expect(took).toBeLessThan(15_000);
+  await cluster.admin.request(
+    { method: 'DELETE', resource: customResourceDefinitions, name: `${plural}.${group}` },
+    never,
+  );
+  await eventually('it is gone', () => known(one, virtualServices).length === 0);
+});
+
+it('a store that is restored to an earlier version is believed', async () => {
+  await server.kill();
+  const backup = join(server.folder, 'backup');
+  cpSync(join(server.folder, 'etcd'), backup, { recursive: true });
+  await server.start();
+  const one = await following(configMaps);
+  const before = known(one);
+  for (const name of ['x', 'y', 'z']) await make(name);
+  await eventually('they are told', () => known(one).length === before.length + 3);
+  await server.kill();
+  rmSync(join(server.folder, 'etcd'), { recursive: true });
+  cpSync(backup, join(server.folder, 'etcd'), { recursive: true });
+  await server.start();
+  await converges(one);
+  expect(known(one)).toEqual(before);
+  await make('after');
+  await converges(one);
+  expect(known(one).length).toBe(before.length + 1);
+});
