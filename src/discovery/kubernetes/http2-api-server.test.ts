@@ -93,14 +93,26 @@ describe('a list', () => {
     ['429 for ever', 429, {}, { 'retry-after': '31536000' }, { kind: 'status', retryAfterMs: 60_000 }],
     ['a redirect', 302, '', { location: 'https://evil.example/' }, { kind: 'invalid' }],
     ['another content type', 200, '<html>', { 'content-type': 'text/html' }, { kind: 'invalid' }],
-    ['something compressed', 200, 'xyz', { 'content-encoding': 'gzip' }, { kind: 'invalid' }],
+    [
+      'something compressed',
+      200,
+      { metadata: { resourceVersion: '1' }, items: [] },
+      { 'content-encoding': 'gzip' },
+      { kind: 'invalid' },
+    ],
     ['half of its JSON', 200, '{"metadata": {"resourceVersion": "1"}, "items": [{"meta', {}, { kind: 'closed' }],
     ['no JSON', 200, 'nonsense', {}, { kind: 'invalid' }],
     ['nothing', 200, '', {}, { kind: 'invalid' }],
     ['no version', 200, { metadata: {}, items: [] }, {}, { kind: 'invalid' }],
     ['no list', 200, '[]', {}, { kind: 'invalid' }],
     ['an object without a name', 200, { metadata: { resourceVersion: '1' }, items: [{}] }, {}, { kind: 'invalid' }],
-    ['too much around its items', 200, { a: 'x'.repeat(100_000) }, {}, { kind: 'invalid' }],
+    [
+      'too much around its items',
+      200,
+      { metadata: { resourceVersion: '1' }, a: 'x'.repeat(100_000) },
+      {},
+      { kind: 'invalid' },
+    ],
   ] as const)('fails by %s', async (_, code, body, headers, failure) => {
     const { client } = await given((stream) => answerJson(stream, body, { ':status': code, ...headers }));
     expect(await failureOf(client.list(services, {}, never))).toMatchObject(failure);

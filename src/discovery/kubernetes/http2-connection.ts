@@ -23,13 +23,9 @@ const connectionWindowBytes = 8 * 1024 * 1024;
 export class Http2Connection {
   readonly #session: ClientHttp2Session;
   readonly #running = new Set<ClientHttp2Stream>();
-  #isLeaving = false;
 
   private constructor(session: ClientHttp2Session) {
     this.#session = session;
-    session.once('goaway', () => {
-      this.#isLeaving = true;
-    });
   }
 
   /** @throws ApiError `unreachable`, `timeout`, `invalid`, `aborted` */
@@ -75,9 +71,9 @@ export class Http2Connection {
     });
   }
 
-  /** None once it is leaving. */
+  /** None once it is leaving: Node closes a session that was sent a GOAWAY. */
   get takesStreams(): boolean {
-    return !(this.#isLeaving || this.#session.closed || this.#session.destroyed);
+    return !(this.#session.closed || this.#session.destroyed);
   }
 
   get isGone(): boolean {
@@ -101,7 +97,6 @@ export class Http2Connection {
 
   /** As after a GOAWAY; once nothing runs on it, it ends. */
   leave(): void {
-    this.#isLeaving = true;
     this.#session.close();
   }
 

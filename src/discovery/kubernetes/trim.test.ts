@@ -116,5 +116,6 @@ describe('trimming', () => {
     const one = Buffer.from('a longer text').toString();
     expect(shared.of(one)).toBe(shared.of(Buffer.from('a longer text').toString()));
     for (const text of ['a', 'b', 'c', 'd']) expect(shared.of(text)).toBe(text);
+    expect(shared.size).toBeLessThanOrEqual(2);
   });
 });

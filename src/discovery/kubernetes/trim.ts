@@ -26,6 +26,11 @@ export class SharedTexts {
     this.#most = most;
   }
 
+  /** Of them, bounded. */
+  get size(): number {
+    return this.#texts.size;
+  }
+
   of(text: string): string {
     const known = this.#texts.get(text);
     if (known !== undefined) return known;

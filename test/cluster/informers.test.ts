@@ -1,0 +1,167 @@
+/**
+ * The charts that follow a cluster, over the real transport, in front of a real API server that is killed, cut off and compacted: what
+ * is known is in the end what is there, and was told step by step. A server of the file's own.
+ */
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
+import { InformerEffects } from '../../src/discovery/kubernetes/informer-effects.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { faultyProxy } from '../fixtures/faulty-proxy.ts';
+import { eventually } from '../harness/eventually.ts';
+import { type RunningApiServer, startApiServer } from './api-server-process.ts';
+import { Cluster } from './given-cluster.ts';
+
+const never = new AbortController().signal;
+const services = resourceOf('Service');
+const configMaps = resourceOf('ConfigMap');
+const limitRanges: Resource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
+const routes: Resource = {
+  group: 'late.example.com',
+  version: 'v1',
+  plural: 'routes',
+  kind: 'Route',
+  namespaced: true,
+};
+const resources = [services, configMaps, limitRanges, routes, customResourceDefinitions];
+const cluster = new Cluster();
+let server: RunningApiServer;
+
+beforeAll(async () => {
+  server = await startApiServer((line) => console.error(line), ['--goaway-chance=0.02']);
+  await cluster.begin(server);
+}, 1_800_000);
+
+afterAll(async () => {
+  cluster.end();
+  await server.stop();
+});
+
+/** Follows the cluster through a proxy for as long as the test runs. */
+async function following() {
+  const proxy = await faultyProxy(new URL(server.url));
+  const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
+  const lost: (string | undefined)[] = [];
+  const faults: unknown[] = [];
+  const told = new Map<Resource, Map<string, KubernetesObject>>();
+  let synced = 0;
+  const effects = new InformerEffects({
+    server: client,
+    kinds: resources.map((resource) => ({ resource })),
+    ...{ draw: Math.random, now: () => performance.now() },
+    synced: () => void synced++,
+    lost: (reason) => void lost.push(reason),
+    fault: (error) => void faults.push(error),
+  });
+  for (const resource of resources) {
+    const objects = new Map<string, KubernetesObject>();
+    told.set(resource, objects);
+    effects.addReader(resource, (changes) => {
+      for (const change of changes) {
+        const known = objects.get(change.key);
+        if ((change.event === 'add') !== (known === undefined)) throw new Error(`${change.event} of ${change.key}`);
+        if (change.event === 'delete') objects.delete(change.key);
+        else objects.set(change.key, change.object);
+      }
+    });
+  }
+  const actor = startRoot(effects.machine(), {
+    ...{ id: 'api-server', input: { server: server.url, resources: effects.resources } },
+    onError: (error) => void faults.push(error),
+  });
+  onTestFinished(() => {
+    actor.stop();
+    client.close();
+    expect(faults).toEqual([]);
+  });
+  await eventually('all kinds are handed over', () => synced === 1);
+  /** What is known, what was told and what is there are the same. */
+  const converged = (): Promise<true> =>
+    eventually(
+      'what is known is what is there',
+      async () => {
+        for (const resource of resources) {
+          const there = await cluster.admin.list(resource, {}, never).then(
+            ({ items }) => contentOf(items),
+            () => [],
+          );
+          expect(contentOf([...effects.storeOf(resource).entries()].map(([, object]) => object))).toEqual(there);
+          expect(contentOf([...told.get(resource)!.values()])).toEqual(there);
+        }
+        return true;
+      },
+      { deadlineMs: 60_000 },
+    );
+  return { proxy, effects, lost, converged };
+}
+
+const contentOf = (objects: readonly KubernetesObject[]): string[] =>
+  objects
+    .map(({ metadata: { namespace, name, uid, resourceVersion } }) => `${namespace}/${name} ${uid} ${resourceVersion}`)
+    .sort();
+
+const ports = [{ port: 80 }];
+
+it('a kind that is defined later is followed from then on, and counts as handed over before', async () => {
+  await cluster.create(services, { metadata: { name: 'first' }, spec: { ports } });
+  const { effects, converged } = await following();
+  await converged();
+  expect(effects.storeOf(routes).size).toBe(0);
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object' } } } };
+  await cluster.create(customResourceDefinitions, {
+    metadata: { name: `routes.${routes.group}` },
+    spec: {
+      ...{ group: routes.group, names: { plural: 'routes', kind: 'Route' }, scope: 'Namespaced' },
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  });
+  await eventually('it takes objects', () => cluster.create(routes, { metadata: { name: 'way' }, spec: {} }));
+  await eventually('its object is known', () => effects.storeOf(routes).size === 1);
+  await converged();
+});
+
+it('a server that is killed loses nothing, and what was known stays in force meanwhile', async () => {
+  const { effects, lost, converged } = await following();
+  await converged();
+  const known = effects.storeOf(services).size;
+  await server.kill();
+  await eventually('it is missed', () => lost.length > 0);
+  expect(effects.storeOf(services).size).toBe(known);
+  await server.start();
+  await cluster.create(services, { metadata: { name: 'after-the-kill' }, spec: { ports } });
+  await cluster.delete(services, 'first');
+  await converged();
+  expect(lost.at(-1)).toBeUndefined();
+});
+
+it('what happens while a proxy swallows every byte is known once the connection was given up', async () => {
+  const { effects, proxy, converged } = await following();
+  await converged();
+  proxy.swallow();
+  await cluster.create(configMaps, { metadata: { name: 'unseen' } });
+  await cluster.patch(services, 'after-the-kill', { metadata: { labels: { changed: 'yes' } } });
+  await eventually('it is known', () =>
+    [...effects.storeOf(configMaps).entries()].some(([key]) => key.endsWith('/unseen')),
+  );
+  await converged();
+  expect(proxy.connections()).toBeGreaterThan(1);
+});
+
+it('what was deleted, made again and forgotten by the store meanwhile is told by difference', async () => {
+  const limits = { spec: { limits: [] } };
+  for (const name of ['gone', 'replaced', 'kept']) await cluster.create(limitRanges, { metadata: { name }, ...limits });
+  const { effects, proxy, converged } = await following();
+  await converged();
+  const uidOf = (name: string) => effects.storeOf(limitRanges).get(`${cluster.namespace}/${name}`)?.metadata.uid;
+  const before = uidOf('replaced');
+  expect(before).toBeDefined();
+  // Nothing comes through any more; what follows is never seen as an event.
+  proxy.stall();
+  for (const name of ['gone', 'replaced']) await cluster.delete(limitRanges, name);
+  await cluster.create(limitRanges, { metadata: { name: 'replaced' }, ...limits });
+  await cluster.create(limitRanges, { metadata: { name: 'new' }, ...limits });
+  await cluster.compact();
+  await converged();
+  expect([uidOf('gone'), uidOf('replaced') === before, uidOf('new') === undefined]).toEqual([undefined, false, false]);
+});
