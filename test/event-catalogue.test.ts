@@ -66,6 +66,16 @@ function declarationsOf({ program, protocols }: Side): Map<string, string> {
 /** Without the names of who sends it to whom. */
 const meaningOf = (comment: string): string => comment.replace(/^[^.]* → [^.]*\. ?/, '');
 
+/** What stands in both programs is one thing: the debugger shows both on one axis, and reads events by their names. */
+const sameInBoth = ['files.changed', 'http.failed', 'http.listening', 'signal.received'];
+
+it('no name of an event has a meaning for each program', () => {
+  const [inAgent, inDiscovery] = [ofAgent, ofDiscovery].map(
+    (rows) => new Set(rows.map(({ type }) => type).filter((type) => !/^(spawn|timer) ?/.test(type))),
+  );
+  expect([...inAgent!].filter((type) => inDiscovery!.has(type)).sort()).toEqual(sameInBoth);
+});
+
 describe.each(sides)('$name', (side) => {
   const { catalogue, inner } = side;
   const diagrams = arrowsOf(side.program);

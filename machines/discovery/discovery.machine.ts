@@ -117,7 +117,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },
             'settings.rejected': { description: 'For the record: the last good value is in force.' },
-            'config.rejected': { description: 'For the record: the last good objects are in force.' },
+            'configs.rejected': { description: 'For the record: the last good objects are in force.' },
             'config.recovered': { description: 'For the record.' },
             'registry.failed': { description: 'For the record: what it handed over is in force.' },
             'services.failed': { description: 'For the record: the last services are in force.' },

@@ -93,9 +93,9 @@ export type HttpListening = { type: 'http.listening'; addresses: string[] };
 /** discovery/http → discovery. A port cannot be opened, or its server broke. */
 export type HttpFailed = { type: 'http.failed'; reason: string };
 /** discovery → discovery/http. `/ready` answers 200 from now on. */
-export type ServingBegan = { type: 'serving.began' };
+export type ReadinessBegan = { type: 'readiness.began' };
 /** discovery → discovery/http. `/ready` answers 503 from now on. */
-export type ServingEnded = { type: 'serving.ended' };
+export type ReadinessEnded = { type: 'readiness.ended' };
 /** discovery/http → discovery. Somebody wants everything pushed to everyone (`/debug/adsz?push=true`). */
 export type PushWanted = { type: 'push.wanted' };
 /** discovery → discovery/http. Close the ports once running requests are answered. */
@@ -116,7 +116,7 @@ export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: 
 /** config-controller → discovery. A source is not there to be read: what to serve is unknown. */
 export type ConfigsFailed = { type: 'configs.failed'; reason: string };
 /** config-controller → discovery. Objects or files are no good; the last good objects stay in force. */
-export type ConfigRejected = { type: 'config.rejected'; problems: ConfigProblem[] };
+export type ConfigsRejected = { type: 'configs.rejected'; problems: ConfigProblem[] };
 /** config-controller → discovery. What was complained about is in order again. */
 export type ConfigRecovered = { type: 'config.recovered'; places: string[] };
 
@@ -377,7 +377,7 @@ export type CertificateRejected = { type: 'certificate.rejected'; reason: string
 export type FilesChanged = { type: 'files.changed'; path: string };
 
 /** What `discovery` orders its HTTP server to do. */
-export type HttpOrder = HttpOpen | HttpClose | ServingBegan | ServingEnded;
+export type HttpOrder = HttpOpen | HttpClose | ReadinessBegan | ReadinessEnded;
 
 /** What `discovery` and `push-queue` order the xDS server to do. */
 export type AdsOrder = AdsListen | AdsDrain | ProxiesServe;
@@ -399,7 +399,7 @@ export type StageReport =
   | SourcesAwaited
   | ConfigsSynced
   | ConfigsFailed
-  | ConfigRejected
+  | ConfigsRejected
   | ConfigRecovered
   | JwksSynced
   | RegistryFailed

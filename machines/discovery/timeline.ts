@@ -71,7 +71,7 @@ export const configControllerTimeline = source(
     kind: 'change',
     text: '{changes:configuration object} changed',
   },
-  rejected('config.rejected'),
+  rejected('configs.rejected'),
   failed('configs.failed'),
 );
 export const serviceRegistryTimeline = source(failed('services.failed'));

@@ -70,7 +70,9 @@ function certificates(root: string): Certificates {
 async function troubleOf(...how: Parameters<typeof ControlPlane.starting>) {
   const plane = ControlPlane.starting(...how);
   const { exitCode, trouble } = await plane.ended;
-  expect(plane.records.some((record) => record.kind === 'event' && record.event.type === 'serving.began')).toBe(false);
+  expect(plane.records.some((record) => record.kind === 'event' && record.event.type === 'readiness.began')).toBe(
+    false,
+  );
   expect(plane.departures()).toEqual([]);
   return { exitCode, trouble: trouble.join('\n') };
 }

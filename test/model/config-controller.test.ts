@@ -47,7 +47,7 @@ describe('config-controller', () => {
     world.directory = new Error('connection refused');
     world.from('config-source-2/watch', { type: 'source.moved', place: '' });
     await world.pass(20);
-    expect(world.events('config.rejected')).toMatchObject([
+    expect(world.events('configs.rejected')).toMatchObject([
       { problems: [{ place: { source: cluster }, message: 'connection refused' }] },
     ]);
     expect(world.joins).toHaveLength(1);
@@ -63,7 +63,9 @@ describe('config-controller', () => {
     await world.changeDirectory(readingOf([change]));
     await world.pass(6_999);
     expect(world.joins).toHaveLength(1 + 3);
-    expect(world.events('config.rejected').at(-1)).toMatchObject({ problems: [{ message: 'a bug of a translation' }] });
+    expect(world.events('configs.rejected').at(-1)).toMatchObject({
+      problems: [{ message: 'a bug of a translation' }],
+    });
     world.joined = undefined;
     await world.pass(1);
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
@@ -151,11 +153,11 @@ describe('sources that come and go with the mesh configuration', () => {
   it('stay when an address is none, and when a file that was emptied names none', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeSources('fs:// names no directory');
-    expect(world.events('config.rejected').at(-1)).toMatchObject({
+    expect(world.events('configs.rejected').at(-1)).toMatchObject({
       problems: [{ message: 'fs:// names no directory' }],
     });
     await world.changeSources([]);
-    expect(world.events('config.rejected')).toHaveLength(2);
+    expect(world.events('configs.rejected')).toHaveLength(2);
     expect([inForce(world), world.running().includes('config-source-1/watch')]).toEqual([[files], true]);
   });
 

@@ -58,7 +58,7 @@ describe('the start', () => {
       'opening xDS port',
       'serving',
     ]);
-    expect(world.orders.map((order) => order.type)).toEqual(['http.open', 'ads.listen', 'serving.began']);
+    expect(world.orders.map((order) => order.type)).toEqual(['http.open', 'ads.listen', 'readiness.began']);
   });
 
   it('opens the port with TLS before the one without, and prepares what that needs', async () => {
@@ -83,7 +83,7 @@ describe('the start', () => {
     expect(world.orders.map(({ type }) => type)).toEqual(['http.open']);
     world.builds[0]!.done();
     await world.settle();
-    expect(world.orders.map(({ type }) => type)).toEqual(['http.open', 'ads.listen', 'ads.listen', 'serving.began']);
+    expect(world.orders.map(({ type }) => type)).toEqual(['http.open', 'ads.listen', 'ads.listen', 'readiness.began']);
   });
 
   it('takes what was asked for before the first context into that context', async () => {
@@ -142,8 +142,8 @@ describe('the start', () => {
     const world = new DiscoveryWorld({}, { directory: new Error('connection refused') });
     await world.pass(6_999);
     expect(world.state()).toBe('at work.operating.syncing configuration');
-    expect(world.events('config.rejected')).toHaveLength(3);
-    expect(world.events('config.rejected')[0]).toMatchObject({ problems: [{ message: 'connection refused' }] });
+    expect(world.events('configs.rejected')).toHaveLength(3);
+    expect(world.events('configs.rejected')[0]).toMatchObject({ problems: [{ message: 'connection refused' }] });
     world.directory = readingOf();
     await world.pass(1);
     expect(world.state()).toBe(serving);
@@ -167,7 +167,7 @@ describe('the start', () => {
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: [`${told}: not to be had`] });
     expect(world.running()).toEqual([]);
-    expect(world.orders.some(({ type }) => type === 'serving.began' || type === 'ads.listen')).toBe(false);
+    expect(world.orders.some(({ type }) => type === 'readiness.began' || type === 'ads.listen')).toBe(false);
   });
 
   it.each([
@@ -343,7 +343,7 @@ describe('the configuration', () => {
   it('reports what is wrong and asks for nothing when nothing changed', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([], [problem('unknown field')]));
-    expect(world.events('config.rejected')).toMatchObject([{ problems: [{ message: 'unknown field' }] }]);
+    expect(world.events('configs.rejected')).toMatchObject([{ problems: [{ message: 'unknown field' }] }]);
     await world.changeDirectory({ ...readingOf(), outcome: 'read', recovered: ['routes.yaml'] } as never);
     expect(world.events('config.recovered')).toMatchObject([{ places: ['routes.yaml'] }]);
     expect(world.events('push.request')).toEqual([]);
@@ -354,7 +354,7 @@ describe('the configuration', () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory({ outcome: 'missing', problems: [problem('gone')] });
     await world.changeDirectory(new Error('input/output error'));
-    expect(world.events('config.rejected').map((event) => event.problems[0].message)).toEqual([
+    expect(world.events('configs.rejected').map((event) => event.problems[0].message)).toEqual([
       'gone',
       'input/output error',
     ]);
@@ -429,7 +429,7 @@ describe('the stop', () => {
     const world = await DiscoveryWorld.serving();
     world.signal('SIGINT');
     await world.settle();
-    expect(world.orders.slice(3).map((order) => order.type)).toEqual(['serving.ended', 'ads.drain', 'http.close']);
+    expect(world.orders.slice(3).map((order) => order.type)).toEqual(['readiness.ended', 'ads.drain', 'http.close']);
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 

@@ -5,11 +5,11 @@ import type {
   ConfigChange,
   ConfigProblem,
   ConfigRecovered,
-  ConfigRejected,
   ConfigsAwaited,
   ConfigsChanged,
   ConfigsFailed,
   ConfigsLoad,
+  ConfigsRejected,
   ConfigsSynced,
   MeshChanged,
   PushRequest,
@@ -184,27 +184,27 @@ export const configControllerMachine = setup({
     ),
     reportProblems: enqueueActions(({ enqueue }, { reading }: { reading: ConfigReading }) => {
       if (reading.problems.length > 0) {
-        enqueue.sendParent({ type: 'config.rejected', problems: reading.problems } satisfies ConfigRejected);
+        enqueue.sendParent({ type: 'configs.rejected', problems: reading.problems } satisfies ConfigsRejected);
       }
       if (reading.outcome === 'read' && reading.recovered.length > 0) {
         enqueue.sendParent({ type: 'config.recovered', places: reading.recovered } satisfies ConfigRecovered);
       }
     }),
     reportBroken: sendParent(
-      (_, { source, reason }: { source: string; reason: string }): ConfigRejected => ({
-        type: 'config.rejected',
+      (_, { source, reason }: { source: string; reason: string }): ConfigsRejected => ({
+        type: 'configs.rejected',
         problems: [{ severity: 'error', place: { source }, object: '', field: '', message: reason }],
       }),
     ),
     reportNoSource: sendParent(
-      (): ConfigRejected => ({
-        type: 'config.rejected',
+      (): ConfigsRejected => ({
+        type: 'configs.rejected',
         problems: [aboutList('no source is named any more; those that were named stay in force until the next start')],
       }),
     ),
     reportRefused: sendParent(
-      (_, { reason }: { reason: string }): ConfigRejected => ({
-        type: 'config.rejected',
+      (_, { reason }: { reason: string }): ConfigsRejected => ({
+        type: 'configs.rejected',
         problems: [aboutList(reason)],
       }),
     ),

@@ -5,7 +5,10 @@ import type { RuleRun, Verdict, VerdictRule } from './verdict.ts';
 /** What somebody would not take: certificates by the agent, configuration by the control plane, a response by a proxy. */
 export const refusedRule: VerdictRule = {
   name: 'refused',
-  reads: { events: ['config.rejected', 'settings.rejected', 'request.judged'], kinds: ['unexpected'] },
+  reads: {
+    events: ['config.rejected', 'configs.rejected', 'settings.rejected', 'request.judged'],
+    kinds: ['unexpected'],
+  },
   begin: () => new RefusedRun(),
 };
 
@@ -23,6 +26,7 @@ class RefusedRun implements RuleRun {
     const { event, from } = record;
     switch (event.type) {
       case 'config.rejected':
+      case 'configs.rejected':
       case 'settings.rejected':
         return [verdict(index, refusal(event))];
       case 'request.judged': {

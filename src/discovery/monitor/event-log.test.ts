@@ -60,7 +60,7 @@ describe('the log', () => {
 
   it('says in one line what is wrong with an object, and where', () => {
     const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
-    expect(told('config.rejected', { problems: [problem({}), second] })).toEqual([
+    expect(told('configs.rejected', { problems: [problem({}), second] })).toEqual([
       'error config-controller mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
         'line 14: spec.hosts: is required (an earlier version that was good, if there is one, stays in force)',
     ]);
@@ -70,7 +70,7 @@ describe('the log', () => {
     const many = Array.from({ length: 9 }, (_, i) =>
       problem({ place: at(i + 1), object: '', field: '', message: 'YAML' }),
     );
-    const lines = told('config.rejected', { problems: [problem({}), ...many] });
+    const lines = told('configs.rejected', { problems: [problem({}), ...many] });
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain('mesh/web.yaml:1: YAML; line 2: YAML');
     expect(lines[1]).toContain('and 4 more');
@@ -79,17 +79,17 @@ describe('the log', () => {
   it('says of an object without a file which source it is in', () => {
     const place = { source: 'k8s://east' };
     const second = problem({ place, field: 'spec.hosts', message: 'is required' });
-    expect(told('config.rejected', { problems: [problem({ place }), second] })).toEqual([
+    expect(told('configs.rejected', { problems: [problem({ place }), second] })).toEqual([
       'error config-controller k8s://east: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
         'spec.hosts: is required (an earlier version that was good, if there is one, stays in force)',
     ]);
-    expect(told('config.rejected', { problems: [problem({ place: { source: '' } })] })[0]).toMatch(
+    expect(told('configs.rejected', { problems: [problem({ place: { source: '' } })] })[0]).toMatch(
       /^error config-controller VirtualService shop\/web: spec/,
     );
   });
 
   it('tells a warning as one', () => {
-    expect(told('config.rejected', { problems: [problem({ severity: 'warning' })] })[0]).toMatch(/^warn .*duration$/);
+    expect(told('configs.rejected', { problems: [problem({ severity: 'warning' })] })[0]).toMatch(/^warn .*duration$/);
   });
 
   it('names some of what is pushed', () => {
@@ -105,7 +105,7 @@ describe('that something was found wrong', () => {
   const line = (...problems: ConfigProblem[]) =>
     rejectionLine({
       ...{ kind: 'event', seq: 1, t: 0, from: 'config-controller', to: 'discovery' },
-      event: { type: 'config.rejected', problems },
+      event: { type: 'configs.rejected', problems },
     } as TraceRecord);
 
   it('is a warning where something was refused, with how much', () => {

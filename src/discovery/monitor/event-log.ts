@@ -14,7 +14,7 @@ const logLines: Readonly<Record<string, Tell>> = {
   'settings.loaded': ({ what, origin, version }, log) => log.info(`${nameOf(what)} from ${origin}`, { version }),
   'settings.changed': ({ what, version }, log) => log.info(`${nameOf(what)} changed`, { version }),
   'settings.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
-  'config.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
+  'configs.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
   'config.recovered': ({ places }, log) => log.info(`in order again: ${(places as string[]).join(', ')}`),
   'sources.awaited': ({ sources }, log) => {
     log.info(`what is in force stays until these have been read: ${namesOf(sources)}`);
@@ -84,7 +84,7 @@ function tellUnresolved({ hostname, addresses, reason }: TracedEvent, failures: 
   failures.warn(String(hostname), `the name of gateways ${hostname} does not resolve (${meanwhile})`, { reason });
 }
 
-const rejections = ['config.rejected', 'settings.rejected'];
+const rejections = ['configs.rejected', 'settings.rejected'];
 
 /** That something was found wrong, for the log of what the charts do: how much of it was refused, and how much is in force. */
 export function rejectionLine(record: TraceRecord): LogLine | undefined {

@@ -66,10 +66,10 @@ export function httpEffect(options: HttpEffectOptions) {
         case 'http.open':
           void open();
           break;
-        case 'serving.began':
+        case 'readiness.began':
           isServing = true;
           break;
-        case 'serving.ended':
+        case 'readiness.ended':
           isServing = false;
           break;
         case 'http.close':

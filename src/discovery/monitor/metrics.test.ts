@@ -177,7 +177,7 @@ describe('metrics of the sources', () => {
       from: 'config-controller',
       to: 'discovery',
       event: {
-        type: 'config.rejected',
+        type: 'configs.rejected',
         problems: [
           { object: 'VirtualService shop/bad', severity: 'error' },
           { object: '', severity: 'error' },

@@ -101,7 +101,7 @@ export class SourceMetrics {
       case 'push.request':
         if (to === 'push') this.#noteRequest(from, record.t, event as unknown as PushOrder);
         break;
-      case 'config.rejected':
+      case 'configs.rejected':
         for (const { object, severity } of event.problems as readonly ConfigProblem[]) {
           // A warning keeps nothing out of force.
           if (object !== '' && severity === 'error') this.#rejected.add(object);
