@@ -230,8 +230,16 @@ describe('the stream of a live agent', () => {
       // Some thousand readiness calls: seconds of a processor that may be shared.
       { deadlineMs: 240_000, everyMs: 0 },
     );
-    const last = viewer.lines.at(-1) as TraceRecord;
-    expect(last.seq).toBeGreaterThan(20_000);
+    // On a busy machine they have been silent for too long before they are too far behind.
+    const last = await eventually(
+      'somebody who reads has heard more than is kept',
+      async () => {
+        await readinessMs(port, 400, 1);
+        const heard = viewer.lines.at(-1) as TraceRecord;
+        return heard.seq > 20_000 && heard;
+      },
+      { deadlineMs: 240_000, everyMs: 0 },
+    );
     expect(viewer.isWhole).toBeUndefined();
     expect(viewer.lines.length).toBe(last.seq + 1);
     for (const socket of stuck) socket.destroy();
