@@ -1,0 +1,9 @@
+/** `npm run build`: builds, unless that would change nothing. */
+import { join } from 'node:path';
+import { isBuilt, noteBuild } from './build-stamp.ts';
+
+const root = join(import.meta.dirname, '../..');
+if (!isBuilt(root)) {
+  await import('./build.ts');
+  noteBuild(root);
+}
