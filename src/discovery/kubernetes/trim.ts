@@ -17,9 +17,14 @@ const keptOfKind = new Map<string, (object: Fields, shared: SharedTexts) => Fiel
   ['Namespace', () => ({})],
 ]);
 
-/** Texts that many objects have, as labels and names of nodes, are there once. */
+/** Longer ones are hardly there twice, and would be kept a second time to be known again. */
+const maxSharedCharacters = 1_000;
+
+/** What many objects have, as names of nodes, sets of labels, ports of containers, is there once. It must not be changed. */
 export class SharedTexts {
   readonly #texts = new Map<string, string>();
+  /** By their JSON. */
+  readonly #values = new Map<string, unknown>();
   readonly #most: number;
 
   constructor(most = 20_000) {
@@ -28,16 +33,28 @@ export class SharedTexts {
 
   /** Of them, bounded. */
   get size(): number {
-    return this.#texts.size;
+    return Math.max(this.#texts.size, this.#values.size);
   }
 
   of(text: string): string {
+    if (text.length > maxSharedCharacters) return text;
     const known = this.#texts.get(text);
     if (known !== undefined) return known;
     // Texts of objects that are gone would stay for ever.
     if (this.#texts.size >= this.#most) this.#texts.clear();
     this.#texts.set(text, text);
     return text;
+  }
+
+  /** Of a plain value: one that is the same. */
+  same<Value extends object>(value: Value): Value {
+    const json = JSON.stringify(value);
+    if (json.length > maxSharedCharacters) return value;
+    const known = this.#values.get(json);
+    if (known !== undefined) return known as Value;
+    if (this.#values.size >= this.#most) this.#values.clear();
+    this.#values.set(json, value);
+    return value;
   }
 }
 
@@ -57,7 +74,7 @@ export function trimmed(
     // Items of a list do not say it.
     apiVersion: shared.of(apiVersionOf(resource)),
     kind: shared.of(resource.kind),
-    metadata: trimmedMetadata(metadata, shared),
+    metadata: trimmedMetadata(kept === podFields ? withoutOwners(metadata) : metadata, shared),
     ...(metadataOnly ? {} : (kept?.(body, shared) ?? body)),
   };
 }
@@ -67,9 +84,14 @@ function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts): ObjectMeta 
   return {
     ...rest,
     ...(typeof namespace === 'string' && { namespace: shared.of(namespace) }),
-    ...(isRecord(labels) && { labels: sharedEntries(labels, shared) }),
-    ...(isRecord(annotations) && { annotations: sharedEntries(annotations, shared) }),
+    ...(isRecord(labels) && { labels: shared.same(sharedEntries(labels, shared)) }),
+    ...(isRecord(annotations) && { annotations: shared.same(sharedEntries(annotations, shared)) }),
   };
+}
+
+/** Half of a pod's metadata, and never read. */
+function withoutOwners({ ownerReferences: _, generateName: __, ...rest }: ObjectMeta): ObjectMeta {
+  return rest;
 }
 
 function sharedEntries(entries: Fields, shared: SharedTexts): Record<string, string> {
@@ -89,10 +111,14 @@ function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
       ports: listOf(ports).map((port) => picked(port, ['name', 'containerPort', 'protocol'], shared)),
     }));
   const state = picked(status, ['phase', 'podIP', 'podIPs'], shared);
-  const conditions = listOf(isRecord(status) ? status.conditions : undefined).map((condition) =>
-    picked(condition, ['type', 'status'], shared),
-  );
-  return { spec: { ...kept, containers }, status: { ...state, conditions } };
+  const conditions = listOf(isRecord(status) ? status.conditions : undefined)
+    .map((condition) => picked(condition, ['type', 'status'], shared))
+    // Of the others nothing is asked.
+    .filter(({ type }) => type === 'Ready');
+  return {
+    spec: { ...kept, containers: shared.same(containers) },
+    status: { ...state, conditions: shared.same(conditions) },
+  };
 }
 
 function picked(value: unknown, names: readonly string[], shared?: SharedTexts): Fields {
