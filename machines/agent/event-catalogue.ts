@@ -331,6 +331,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'stream.ended', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
   { type: 'done', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
   { type: 'trust-bundle.received', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
+  { type: 'trust-bundle.received', from: 'xds-proxy/server', to: 'xds-proxy', diagram: 'xds', seeds: [] },
   { type: 'trust-bundle.served', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
   { type: 'trust-bundle.refused', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
   { type: 'certificate.tell', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },

@@ -72,7 +72,7 @@ export type SecretEnded = { type: 'secret.ended'; name: string };
 // ---- secrets ↔ xds-proxy
 
 /**
- * xds-proxy → secrets. The control plane sent roots that peers' certificates may lead to, in PEM; `hash` is the set's, `members` are
+ * xds-proxy → secrets; xds-proxy/server → xds-proxy, of an agent before this one. The control plane sent roots that peers' certificates may lead to, in PEM; `hash` is the set's, `members` are
  * those of each. `tainted`: hashes of those whose certificates are to be renewed now.
  */
 export type TrustBundleReceived = {

@@ -488,6 +488,10 @@ function xdsProxyWithEffects(
     toldRoots: told,
     tellsRoutine: traceLevel === 'full',
     trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
+    ...(kept && {
+      keptBundle: () => kept.read('trust-bundle'),
+      keepBundle: (value) => kept.keep('trust-bundle', Buffer.from(value)),
+    }),
     ...(names && {
       nameTables: async (table) => {
         await names.take(table);

@@ -3,7 +3,7 @@
  * workload's names. A newer one takes its place, on request and after kill -9, and nobody notices.
  */
 import { createSocket, type Socket } from 'node:dgram';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encode } from 'dns-packet';
@@ -206,6 +206,15 @@ test('what is left beside the sockets of the agent that lives is nobody’s, and
   const folder = join(mesh!.root, 'traces');
   const traces = readdirSync(folder).flatMap((name) => (name.startsWith('sidecar') ? [join(folder, name)] : []));
   expect(traces.length).toBeGreaterThan(times);
+  const newer = readFileSync(traces.find((name) => !name.endsWith('.ndjson'))!, 'utf8')
+    .split('\n')
+    .slice(1);
+  const [roots = -1, listening = -1] = ['trust-bundle.received', 'xds.listening'].map((type) =>
+    newer.findIndex((record) => record.includes(`"${type}"`)),
+  );
+  // What the control plane had told of whom to trust is known before any Envoy asks.
+  expect(roots).toBeGreaterThan(-1);
+  expect(roots).toBeLessThan(listening);
   const { code, output } = await checkTraces(traces);
   expect(code, output).toBe(0);
 });

@@ -10,10 +10,10 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { GrpcError } from '../grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, type GrpcConnectionLimits, whenEnded } from '../grpc/grpc-client.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
-import { certificatesIn, hashesOf, hashOfRoots } from '../identity/root-set.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
-import { methods, type Protocol, rootsIn, taintedIn } from './discovery-wire.ts';
+import { methods, type Protocol, rootsIn } from './discovery-wire.ts';
 import { type InternalSubscription, Relay, type RelayReport } from './relay.ts';
+import { bundleIn } from './told-bundle.ts';
 import type { XdsActivity } from './xds-activity.ts';
 import type { XdsStreams } from './xds-streams.ts';
 
@@ -27,6 +27,8 @@ export interface UpstreamEnvironment {
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
   readonly log: Logger;
+  /** Keeps roots to trust, as they came, for the agent after this one. Absent: there is none. */
+  readonly keepBundle?: (value: Uint8Array) => void;
   /** Keeps roots of a control plane that has shown who it is: it is known by them as well from now on. */
   readonly toldRoots?: ToldRoots;
   /** Whether the control plane is asked for the roots to trust. */
@@ -191,20 +193,19 @@ class Joined {
   }
 
   readonly #takeBundle: InternalSubscription['take'] = (value, answer) => {
-    const named = rootsIn(value);
-    if (named.length === 0) {
+    if (rootsIn(value).length === 0) {
       answer();
       return;
     }
-    const roots = named.flatMap((pem) => certificatesIn(Buffer.from(pem)));
-    if (roots.length === 0) {
+    const bundle = bundleIn(value);
+    if (bundle === undefined) {
       this.#refuseBundle(answer, 'none of the roots can be read as a certificate');
       return;
     }
-    if (this.#isVerified) this.#environment.toldRoots?.tell(roots);
-    const hash = hashOfRoots(roots);
-    this.#bundle = { hash, answer };
-    this.#report({ type: 'bundle.arrived', roots, hash, members: hashesOf(roots), tainted: taintedIn(value) });
+    if (this.#isVerified) this.#environment.toldRoots?.tell(bundle.roots);
+    this.#bundle = { hash: bundle.hash, answer };
+    this.#environment.keepBundle?.(value);
+    this.#report({ type: 'bundle.arrived', ...bundle });
   };
 
   /** A control plane that tells no roots is not told: it would not know what to do with it. */

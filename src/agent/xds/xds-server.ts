@@ -1,10 +1,12 @@
 /** The xDS proxy's socket: tells of each stream that an Envoy opens. */
 import { fromCallback } from 'xstate';
+import type { TrustBundleReceived } from '../../../machines/agent/secrets-protocol.ts';
 import type { DownstreamOpened, SocketFailed, SocketListening } from '../../../machines/agent/xds-protocol.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { Turn } from '../../runtime/turn.ts';
 import { type GrpcMethod, GrpcSocketServer } from '../grpc/grpc-server.ts';
 import { methods, type Protocol } from './discovery-wire.ts';
+import { keptBundle } from './told-bundle.ts';
 import type { XdsStreams } from './xds-streams.ts';
 
 /** Says in a stream's headers which Envoy it is: a parent and its child of a hot restart have one node. */
@@ -15,13 +17,15 @@ export interface XdsServerEnvironment {
   readonly streams: XdsStreams;
   /** Another agent may have the socket before or after this one. */
   readonly turn?: Turn;
+  /** Roots to trust that an agent before this one was told. */
+  readonly keptBundle?: () => Uint8Array | undefined;
   /** From 0 to 1. */
   readonly random?: () => number;
 }
 
-type Report = SocketListening | SocketFailed | DownstreamOpened;
+type Report = SocketListening | SocketFailed | DownstreamOpened | TrustBundleReceived;
 
-export function xdsServer({ streams, turn, random = Math.random }: XdsServerEnvironment) {
+export function xdsServer({ streams, turn, keptBundle: kept, random = Math.random }: XdsServerEnvironment) {
   return fromCallback<{ type: never }, { socket: string }>(({ input, sendBack }) => {
     let server: GrpcSocketServer | undefined;
     let isStopped = false;
@@ -41,7 +45,11 @@ export function xdsServer({ streams, turn, random = Math.random }: XdsServerEnvi
       (listening) => {
         server = listening;
         if (isStopped) listening.close();
-        else report({ type: 'socket.listening', socket: input.socket });
+        else {
+          const bundle = keptBundle(kept?.());
+          if (bundle !== undefined) report({ type: 'trust-bundle.received', ...bundle });
+          report({ type: 'socket.listening', socket: input.socket });
+        }
       },
       (error: unknown) => report({ type: 'socket.failed', reason: explainInOneLine(error) }),
     );
