@@ -341,4 +341,23 @@ describe('a kind that the server does not know', () => {
     expect(world.names(routes)).toEqual([]);
     expect(world.recordOf(routes).handed).toBe('absence');
   });
+
+  it('for a moment, after a set that was not handled to its end, is not emptied either', async () => {
+    await given({
+      before: (made) => {
+        made.handling = new Promise(() => {});
+        made.server.put(routes, 'r');
+      },
+    });
+    expect(world.stateOf(routes)).toBe('asking.streaming.handing over');
+    world.server.forgetsKinds = true;
+    world.server.kill();
+    world.server.start();
+    await world.pass(500);
+    world.server.forgetsKinds = false;
+    world.handling = undefined;
+    await world.pass(3_000);
+    expect(world.changesOf(routes)).toEqual(['add r']);
+    expect(world.stateOf(routes)).toBe(watching);
+  });
 });

@@ -126,11 +126,6 @@ describe.skipIf(isQuick)('it is caught that an informer', () => {
       },
       /has/,
     ],
-    [
-      'asks for lists that are not older than one of before the restore, and for nothing else',
-      withInformer(informerMachine.provide({ guards: { isOtherwiseToBeHad: () => false, isEarlier: () => false } })),
-      /backing off|has/,
-    ],
   ])(
     '%s',
     async (_, options, expected) => {

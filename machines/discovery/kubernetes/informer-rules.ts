@@ -16,7 +16,7 @@ export interface InformerRecord {
   /** What is in the store was taken as a whole and handled, and a watch can go on from its version. */
   isWhole: boolean;
   basis: Basis;
-  /** Whoever reads the store was handed this last. */
+  /** What is in the store, which whoever reads it has handled, or is about to. */
   handed: 'nothing' | 'objects' | 'absence';
   /** The server sends lists as streams, as far as is known. */
   streams: boolean;
@@ -81,8 +81,8 @@ export const mayStream = ({ streams, throttledStreams }: InformerRecord): boolea
   streams && throttledStreams < throttledStreamsTried;
 
 /** What there was is gone for certain; where there was nothing, at once. */
-export const isAbsenceBelieved = ({ objects, absences }: InformerRecord): boolean =>
-  objects === 0 || absences + 1 >= absencesBelieved;
+export const isAbsenceBelieved = ({ handed, absences }: InformerRecord): boolean =>
+  handed !== 'objects' || absences + 1 >= absencesBelieved;
 
 /** Of one kind in one server's history, which count upwards. What a restored server has is told so. */
 export function isEarlier(one: ResourceVersion, other: ResourceVersion): boolean {

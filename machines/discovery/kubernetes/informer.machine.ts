@@ -106,9 +106,11 @@ export const informerMachine = setup({
     })),
     forgetMostFailures: assign({ failures: ({ context }) => rules.fewFailures(context), retryAfterMs: 0 }),
     noteVersion: assign((_, { version }: { version: ResourceVersion }) => ({ version })),
+    /** It is in the store from now on, whether or not everybody comes to handle it. */
+    noteSet: assign((_, { version }: { version: ResourceVersion }) => ({ version, handed: 'objects' as const })),
     noteObjects: assign((_, { objects }: { objects: number }) => ({ objects })),
     noteWhole: assign((_, { objects }: { objects: number }) => ({
-      ...{ objects, handed: 'objects' as const, isWhole: true, basis: 'not older' as const },
+      ...{ objects, isWhole: true, basis: 'not older' as const },
       ...{ throttledStreams: 0, absences: 0, retryAfterMs: 0 },
     })),
     noteAbsence: assign({ objects: 0, handed: 'absence', version: '', basis: 'newest' }),
@@ -299,7 +301,7 @@ export const informerMachine = setup({
               },
               on: {
                 'initial.progressed': { target: 'collecting', reenter: true },
-                'initial.ended': { target: 'handing over', actions: { type: 'noteVersion', params: versionOf } },
+                'initial.ended': { target: 'handing over', actions: { type: 'noteSet', params: versionOf } },
                 'watch.ended': {
                   description: 'Its buffer was full, or it is stopping.',
                   target: '#informer.backing off',
@@ -384,7 +386,7 @@ export const informerMachine = setup({
               },
               on: {
                 'page.taken': { target: 'taking', reenter: true },
-                'list.ended': { target: 'handing over', actions: { type: 'noteVersion', params: versionOf } },
+                'list.ended': { target: 'handing over', actions: { type: 'noteSet', params: versionOf } },
               },
             },
             'handing over': {

@@ -1,0 +1,102 @@
+/**
+ * Every state of a kind that is followed on an API server, within bounds that are stated in cluster-exploration.ts: nothing is handed over
+ * that is not whole, nothing is emptied or goes back, nothing is asked for in a loop, and in the end there is what the server has. And
+ * the other way round: what is broken on purpose is caught.
+ */
+import { describe, expect, test } from 'vitest';
+import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { informerMachine } from '../../machines/discovery/kubernetes/informer.machine.ts';
+import { explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
+import { type ClusterBounds, type ClusterCharts, ClusterExploration } from '../simulation/cluster-exploration.ts';
+import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
+
+const bounds = (changes: number, faults: number, more: Partial<ClusterBounds> = {}): ClusterBounds => ({
+  ...{ changes, faults, streams: 'known' },
+  ...more,
+});
+const beginning =
+  (within: ClusterBounds, charts: Partial<ClusterCharts> = {}) =>
+  () =>
+    new ClusterExploration(within, charts);
+
+describe('a kind on an API server', () => {
+  test.each(
+    sized<readonly ClusterBounds[]>({
+      quick: [bounds(0, 0)],
+      short: [bounds(0, 1), bounds(0, 0, { streams: 'endless' }), bounds(0, 0, { hasty: true })],
+      full: [
+        ...[bounds(1, 1), bounds(1, 1, { streams: 'endless' }), bounds(0, 1, { streams: 'unknown' })],
+        bounds(0, 0, { hasty: true }),
+      ],
+    }),
+  )(
+    'is followed without a fault of ours within %o',
+    (within) => {
+      const result = explore(beginning(within));
+      console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
+      expect(result.found).toBeUndefined();
+      expect(result.outcome).toBe('complete');
+      expect(result.states).toBeGreaterThan(100);
+    },
+    3_600_000,
+  );
+});
+
+type Broken = readonly [string, Partial<ClusterCharts>, ClusterBounds, string];
+
+const fromTheFuture: Broken = [
+  'a watch goes on from the future of a server that was restored',
+  { informer: informerMachine.provide({ guards: { isEarlier: () => false } }) },
+  bounds(1, 2),
+  whatIsWantedIsReached,
+];
+
+describe.skipIf(isQuick)('it is caught that', () => {
+  test.each<Broken>([
+    [
+      'the end of a streamed list is waited for without a limit',
+      { informer: informerMachine.provide({ delays: { endLimit: 1e12 } }) },
+      bounds(0, 0, { streams: 'endless' }),
+      whatIsWantedIsReached,
+    ],
+    [
+      'forgotten history is taken for a kind that is gone',
+      {
+        informer: informerMachine.provide({
+          guards: { isWatchGone: () => false, isKindAbsent: (_, { failure }) => failure.code === 410 },
+        }),
+      },
+      bounds(0, 1),
+      'what was handed over is not emptied',
+    ],
+    [
+      'one answer that there is no such kind is believed',
+      { informer: informerMachine.provide({ guards: { isKindAbsent: (_, { failure }) => failure.code === 404 } }) },
+      bounds(0, 1),
+      'what was handed over is not emptied',
+    ],
+    [
+      'a kind that missed the server is forgotten',
+      { server: apiServerMachine.provide({ guards: { hasWaiting: () => false } }) },
+      bounds(0, 1),
+      whatIsWantedIsReached,
+    ],
+    ...sized<readonly Broken[]>({ short: [], full: [fromTheFuture] }),
+  ])(
+    '%s',
+    (_, charts, within, invariant) => {
+      const begin = beginning(within, charts);
+      const { found } = invariant === whatIsWantedIsReached ? explore(begin) : findShortest(begin);
+      expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
+      if (invariant !== whatIsWantedIsReached) expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
+    },
+    300_000,
+  );
+
+  test('a world that is brought back in place is as one that is replayed', () => {
+    const begin = beginning(bounds(0, 0));
+    const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
+    expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
+  }, 300_000);
+});

@@ -1,0 +1,325 @@
+/**
+ * One kind on one API server, for the explorer: both charts as they are, with scripted effects, and a server of which only versions are
+ * known. What is not determined is a choice: a change (`change`), what the server answers (`answer:stream`; `refuse:list:429` is a
+ * fault), the end of a process and its beginning (`kill`, `start`), a connection that is dead and nobody says so (`silence`), history
+ * that is forgotten (`compact`), data put back (`restore`), and which deadline is next (`tick:informer-1.retryDelay`).
+ *
+ * Bounds: so many changes and faults. A server is restored to its first state; it changes again when that was seen, as it is away
+ * for longer than it takes it to come as far again. Fewer faults than a kind's absence is believed after.
+ */
+import type { AnyActorRef } from 'xstate';
+import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { informerMachine, type SetOrder } from '../../machines/discovery/kubernetes/informer.machine.ts';
+import type { RequestFailure, ResourceName } from '../../machines/discovery/kubernetes/kubernetes-protocol.ts';
+import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+
+export interface ClusterBounds {
+  readonly changes: number;
+  readonly faults: number;
+  /** The server sends lists as streams; without the end of one; or does not know them. */
+  readonly streams: 'known' | 'endless' | 'unknown';
+  /** It ends watches as soon as they are open, at any time. */
+  readonly hasty?: boolean;
+}
+
+export interface ClusterCharts {
+  readonly server: typeof apiServerMachine;
+  readonly informer: typeof informerMachine;
+}
+
+type RequestName = 'stream' | 'list' | 'check' | 'ping' | 'hand';
+
+interface Request {
+  readonly actor: AnyActorRef;
+  readonly order?: SetOrder;
+  /** How it goes on: answered, never, or with a failure. */
+  readonly way: 'live' | 'dead' | 'unreachable' | 'closed';
+  /** Of a watch that is open: up to where it was told. */
+  readonly sent?: number;
+}
+
+interface State {
+  readonly changes: number;
+  readonly faults: number;
+  readonly isUp: boolean;
+  readonly connection: 'none' | 'live' | 'dead';
+  readonly version: number;
+  readonly wasRestored: boolean;
+  readonly compacted: number;
+  /** What is in the store: the server's state of that name; empty: nothing was handed over. */
+  readonly held: string;
+  readonly apart: string;
+  /** Requests since the last pause. */
+  readonly burst: number;
+  readonly requests: Readonly<Partial<Record<RequestName, Request>>>;
+  readonly violations: readonly Violation[];
+}
+
+const first = 1;
+/** All that can be asked for at once, when one thing after the other turns out not to be had. */
+const mostInABurst = 10;
+const isPause = /\.(retryDelay|absentDelay|probePause|pingInterval|pingLimit|endLimit|answerLimit|shortWatch)$/;
+const refusals = [410, 429, 500, 401, 404] as const;
+
+export class ClusterExploration implements World {
+  readonly spawned = 0;
+  readonly ending = false;
+  readonly #bounds: ClusterBounds;
+  readonly #system = new SymbolicSystem();
+  #state: State;
+
+  constructor(bounds: ClusterBounds, charts: Partial<ClusterCharts> = {}) {
+    this.#bounds = bounds;
+    this.#state = {
+      ...{ changes: bounds.changes, faults: bounds.faults, isUp: true, connection: 'none', version: first },
+      ...{ wasRestored: false, compacted: 0, held: '', apart: '', burst: 0, requests: {}, violations: [] },
+    };
+    this.#system.start(this.#machine(charts), {
+      id: 'api-server',
+      input: { server: 'cluster', resources: ['v1/services'] },
+    });
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  get reached(): boolean {
+    return this.#state.isUp && this.#state.held === this.#there;
+  }
+
+  choices(): readonly Choice[] {
+    const { changes, faults, isUp, connection, version, wasRestored, compacted, held, violations } = this.#state;
+    if (violations.length > 0) return [];
+    const isFault = faults > 0;
+    const mayChange = changes > 0 && (!wasRestored || held === this.#there);
+    const names: [name: string, free: boolean, isPossible: boolean][] = [
+      ['change', false, isUp && mayChange],
+      ['kill', false, isUp && isFault],
+      ['start', true, !isUp],
+      ['silence', false, isUp && isFault && connection === 'live'],
+      ['compact', false, isUp && isFault && compacted < version],
+      ['restore', false, !isUp && isFault && version > first],
+      ...Object.entries(this.#state.requests).flatMap(([name, request]): [string, boolean, boolean][] => [
+        [`answer:${name}`, true, this.#isAnswerable(name as RequestName, request)],
+        [`fail:${name}`, true, request.way === 'unreachable' || request.way === 'closed'],
+        [`end:${name}`, true, name === 'stream' && request.sent !== undefined && this.#bounds.hasty === true],
+        ...refusals.map((code): [string, boolean, boolean] => [
+          `refuse:${name}:${code}`,
+          false,
+          isFault && ['stream', 'list', 'check'].includes(name) && request.way === 'live' && request.sent === undefined,
+        ]),
+      ]),
+      ...this.#system.zone.firable().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
+    ];
+    // Who would be answered may be late, and is not so for ever.
+    const isLate = (name: string): boolean => name.endsWith('.pingLimit') && this.#state.requests.ping?.way === 'live';
+    return names.flatMap(([name, free, isPossible]) =>
+      isPossible ? [{ name, free, ...(isLate(name) && { fair: false }) }] : [],
+    );
+  }
+
+  apply(choice: string): void {
+    const [kind = '', subject = '', code = ''] = choice.split(':');
+    const { version, changes, faults } = this.#state;
+    if (['kill', 'silence', 'compact', 'restore', 'refuse'].includes(kind)) this.#set({ faults: faults - 1 });
+    switch (kind) {
+      case 'change':
+        this.#set({ version: version + 1, changes: changes - 1 });
+        break;
+      case 'kill':
+        this.#set({ isUp: false });
+        if (this.#state.connection !== 'dead') this.#redirect('closed');
+        break;
+      case 'start':
+        this.#set({ isUp: true });
+        break;
+      case 'silence':
+        this.#redirect('dead');
+        break;
+      case 'compact':
+        this.#set({ compacted: version });
+        break;
+      case 'restore':
+        this.#set({ version: first, compacted: first, wasRestored: true });
+        break;
+      case 'answer':
+        this.#answer(subject as RequestName);
+        break;
+      case 'fail':
+        this.#fail(subject as RequestName);
+        break;
+      case 'refuse':
+        this.#refuse(subject as RequestName, { kind: 'status', code: Number(code), message: code });
+        break;
+      case 'end':
+        report(this.#take('stream').actor, { type: 'watch.ended' });
+        break;
+      default:
+        if (isPause.test(subject)) this.#set({ burst: 0 });
+        this.#system.fire(subject);
+    }
+    this.#system.elapse();
+    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+  }
+
+  key(): string {
+    const { requests, ...state } = this.#state;
+    const known = Object.entries(requests).map(([name, { actor: _, ...rest }]) => [name, rest]);
+    let key = JSON.stringify([state, known.sort()]) + this.#system.zone.orderKey();
+    for (const actor of this.#system.actors()) {
+      const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
+      if (value !== undefined) key += `${actor.id} ${JSON.stringify([value, context])}\n`;
+    }
+    return key;
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    const restore = this.#system.save();
+    return () => {
+      this.#state = state;
+      restore();
+    };
+  }
+
+  // ---- the server
+
+  /** Of what there is now; the first state is the same before and after a restore. */
+  get #there(): string {
+    const { version, wasRestored } = this.#state;
+    return version === first ? 'first' : `${wasRestored ? 'restored' : 'old'} ${version}`;
+  }
+
+  #isAnswerable(name: RequestName, { way, order, sent }: Request): boolean {
+    if (name === 'hand') return true;
+    if (way !== 'live') return false;
+    if (name === 'stream' && sent !== undefined) return sent < this.#state.version;
+    // What it will never end, it does not begin either: nothing that a chart could tell.
+    return !(name === 'stream' && order?.initial === true && this.#bounds.streams === 'endless');
+  }
+
+  #answer(name: RequestName): void {
+    const { actor, order, sent } = this.#state.requests[name]!;
+    const { version, compacted } = this.#state;
+    const now = String(version);
+    if (name === 'ping' || name === 'hand') {
+      this.#take(name);
+      settle(actor, { value: name === 'hand' ? { objects: 1 } : { outcome: 'answered' } });
+    } else if (name === 'check') {
+      this.#take(name);
+      report(actor, { type: 'history.seen', version: now });
+    } else if (sent !== undefined) {
+      this.#change('stream', { sent: version });
+      this.#set({ held: this.#there });
+      report(actor, { type: 'objects.changed', version: now, objects: 1 });
+    } else if (name === 'stream' && order?.initial === false) {
+      if (Number(order.version) + 1 < compacted) this.#refuse(name, { kind: 'status', code: 410, message: 'gone' });
+      else this.#change(name, { sent: Number(order.version) });
+    } else if (order?.basis === 'not older' && Number(order.version) > version) {
+      this.#refuse(name, { kind: 'status', code: 504, message: 'too large', causes: ['ResourceVersionTooLarge'] });
+    } else if (name === 'stream' && this.#bounds.streams === 'unknown') {
+      this.#refuse(name, { kind: 'status', code: 422, message: 'invalid' });
+    } else {
+      this.#set({ apart: this.#there });
+      if (name === 'stream') this.#change(name, { sent: version });
+      else this.#take(name);
+      report(actor, { type: name === 'stream' ? 'initial.ended' : 'list.ended', version: now });
+    }
+  }
+
+  #fail(name: RequestName): void {
+    const { actor, way } = this.#take(name);
+    const failure: RequestFailure = { kind: way === 'closed' ? 'closed' : 'unreachable', message: way };
+    if (name === 'ping') settle(actor, { value: { outcome: 'failed', reason: way, draw: 0.5 } satisfies PingAnswer });
+    else report(actor, { type: 'request.failed', failure, draw: 0.5 });
+  }
+
+  #refuse(name: RequestName, failure: RequestFailure): void {
+    report(this.#take(name).actor, { type: 'request.failed', failure, draw: 0.5 });
+  }
+
+  /** Whatever runs over the connection. */
+  #redirect(way: 'dead' | 'closed'): void {
+    const requests = Object.entries(this.#state.requests).map(([name, request]) => [
+      name,
+      request.way === 'live' && name !== 'hand' ? { ...request, way } : request,
+    ]);
+    this.#set({ requests: Object.fromEntries(requests), connection: way === 'dead' ? 'dead' : 'none' });
+  }
+
+  // ---- the charts
+
+  #machine({ server = apiServerMachine, informer = informerMachine }: Partial<ClusterCharts>): typeof apiServerMachine {
+    const asked = (name: RequestName) => ({
+      start: ({ self, input }: { self: AnyActorRef; input: unknown }) => this.#begin(name, self, input as SetOrder),
+      stop: ({ self }: { self: AnyActorRef }) => this.#forget(name, self),
+    });
+    const call = asked('ping');
+    const handing = asked('hand');
+    return server.provide({
+      actors: {
+        informer: informer.provide({
+          actors: {
+            watchKind: scriptedCallback<{ type: never }, SetOrder>(asked('stream')),
+            listKind: scriptedCallback<{ type: never }, SetOrder>(asked('list')),
+            checkHistory: scriptedCallback<{ type: never }, { resource: ResourceName }>(asked('check')),
+            handOver: scriptedPromise<{ objects: number }, { resource: ResourceName; absent: boolean }>((running) => {
+              this.#handOver(running.input.absent);
+              handing.start(running);
+            }, handing.stop),
+          },
+        }),
+        ping: scriptedPromise<PingAnswer, undefined>(call.start, call.stop),
+        watchDefinitions: scriptedCallback<{ type: never }, { resources: ResourceName[] }>({ start: () => {} }),
+      },
+      actions: { reconnect: () => this.#set({ connection: 'none' }) },
+    });
+  }
+
+  #begin(name: RequestName, actor: AnyActorRef, order: SetOrder): void {
+    const { isUp, connection, requests, burst } = this.#state;
+    const way = connection === 'dead' ? 'dead' : isUp ? 'live' : 'unreachable';
+    if (name !== 'hand' && way === 'live') this.#set({ connection: 'live' });
+    const isAsked = name === 'stream' || name === 'list' || name === 'check';
+    if (isAsked) this.#set({ burst: burst + 1 });
+    if (burst >= mostInABurst) this.#violate('nothing is asked for without a pause', `${name} after ${burst} others`);
+    this.#set({ requests: { ...requests, [name]: { actor, way, ...(order !== undefined && { order }) } } });
+  }
+
+  #handOver(absent: boolean): void {
+    const { held, apart } = this.#state;
+    if (absent && held !== '' && held !== 'nothing')
+      this.#violate('what was handed over is not emptied', `${held} is gone`);
+    if (!absent && apart === '') this.#violate('what is handed over is whole', 'nothing was taken');
+    const isOld = (name: string): boolean => name.startsWith('old');
+    if (!absent && held !== apart && isOld(held) && isOld(apart) && held > apart)
+      this.#violate('nothing goes back', `${apart} after ${held}`);
+    this.#set({ held: absent ? 'nothing' : apart, apart: '' });
+  }
+
+  #take(name: RequestName): Request {
+    const { [name]: request, ...rest } = this.#state.requests;
+    this.#set({ requests: rest });
+    return request!;
+  }
+
+  #forget(name: RequestName, actor: AnyActorRef): void {
+    if (this.#state.requests[name]?.actor === actor) this.#take(name);
+  }
+
+  #change(name: RequestName, change: Partial<Request>): void {
+    const { requests } = this.#state;
+    this.#set({ requests: { ...requests, [name]: { ...requests[name]!, ...change } } });
+  }
+
+  #violate(invariant: string, detail: string): void {
+    this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
