@@ -161,6 +161,19 @@ describe('the only Envoy', () => {
 });
 
 describe('a crash while the parent drains', () => {
+  test('and a parent that cannot be killed and has the only base id ends the agent while it waits for a start', async () => {
+    const world = await AgentWorld.serving({ starts: { burst: 2, refillMs: 3_600_000 } }, [7]);
+    await world.certificate('digest-1');
+    await goesLive(world);
+    await ends(world, world.newest(), crashed);
+    expect(world.supervisorIs()).toEqual(['waiting for a start']);
+    await world.pass(600_000);
+    expect(world.output()).toMatchObject({
+      exitCode: 1,
+      trouble: expect.arrayContaining([expect.stringMatching(/^epoch-0: SIGKILL/)]),
+    });
+  });
+
   test('starts the same number again at once, the first time', async () => {
     const world = await handedOver();
     await world.pass(30_000);
