@@ -168,6 +168,21 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'x']);
   });
 
+  it('that lags behind what was seen is asked for what is true now, at once', async () => {
+    await given();
+    world.server.put(services, 'c');
+    await world.pass(10);
+    // Its history says nothing, and a list that is not older cannot be had: as of a replica that was restored apart from the others.
+    const actor = world.informer(services);
+    forget();
+    const failure = { kind: 'status', code: 504, message: 'too large', causes: ['ResourceVersionTooLarge'] };
+    actor.send({ type: 'request.failed', failure, draw: 0.5 });
+    expect(world.recordOf(services)).toMatchObject({ isWhole: false, basis: 'newest' });
+    await world.pass(100);
+    expect(asked('watch')).toMatchObject([{ initial: true, version: undefined }]);
+    expect(world.names(services)).toEqual(['a', 'b', 'c']);
+  });
+
   it('that was away for long is asked for everything: it may have been restored, and have come as far as it was', async () => {
     await given();
     world.server.backUp();
