@@ -42,8 +42,6 @@ export interface AgentInput {
   settings: AgentSettings;
 }
 
-type DueOrder = 'SIGHUP' | 'SIGUSR1';
-
 interface AgentContext extends AgentInput {
   /** The one that Envoys begin with, then the one to fall back to, where there is one. */
   baseIds: number[];
@@ -51,8 +49,6 @@ interface AgentContext extends AgentInput {
   adoption: Adoption | undefined;
   /** Somebody has asked for the end while Envoys were being taken over: they are to be drained first. */
   endIsDue: boolean;
-  /** What was ordered while Envoys were being taken over, or were another agent's: it is done afterwards. */
-  ordersDue: DueOrder[];
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
   /** Another agent goes on with what runs here when this one ends: an older one that waits, or a newer one. */
@@ -69,9 +65,6 @@ export interface AgentOutput {
 /** The exit code of an agent that has ended before or after another one's time (EX_TEMPFAIL): that one goes on, or the launcher starts one. */
 export const gaveWay = 75;
 
-const dueOrders: readonly DueOrder[] = ['SIGHUP', 'SIGUSR1'];
-const dueOrderIn = (event: { type: string; signal?: Signal }): DueOrder | undefined =>
-  event.type === 'signal.received' ? dueOrders.find((one) => one === event.signal) : undefined;
 const endingSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
 /** A sweep waits for the Envoys of dead agents. */
@@ -217,8 +210,6 @@ export const agentMachine = setup({
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     /** What is told to end once more ends at once. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
-    /** An order about Envoys that may run: they are being taken over, or are another agent's at the moment. */
-    isForLater: ({ context, event }) => context.settings.liveRestore && dueOrderIn(event) !== undefined,
     areThere: (_, { adoption }: ClaimedIds) => adoption !== undefined,
     findsEnvoys: ({ context }) => context.adoption !== undefined,
     mayFindEnvoys: ({ context }) => context.settings.liveRestore && !context.endIsDue,
@@ -255,17 +246,6 @@ export const agentMachine = setup({
     }),
     noteGivenWay: assign({ isAnothers: true }),
     rememberClaim: assign((_, { baseIds, adoption }: ClaimedIds) => ({ baseIds, adoption })),
-    noteOrder: assign({
-      ordersDue: ({ context: { ordersDue }, event }) => {
-        const order = dueOrderIn(event);
-        return order === undefined ? ordersDue : [...ordersDue.filter((one) => one !== order), order];
-      },
-    }),
-    doWhatIsDue: enqueueActions(({ context: { ordersDue }, enqueue }) => {
-      if (ordersDue.includes('SIGUSR1')) enqueue.sendTo('supervisor', { type: 'logs.reopen' });
-      if (ordersDue.includes('SIGHUP')) enqueue.sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' });
-      enqueue.assign({ ordersDue: [] });
-    }),
     noteEnd: assign({ endIsDue: true }),
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
     addTrouble: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
@@ -316,13 +296,12 @@ export const agentMachine = setup({
     trouble: [],
     adoption: undefined,
     endIsDue: false,
-    ordersDue: [],
     isAnothers: input.settings.succeeds,
   }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
-    // Ignored where no state has a use for them: SIGHUP where no Envoy can be there yet, SIGUSR2, a signal when everything is over.
-    'signal.received': { guard: 'isForLater', actions: 'noteOrder' },
+    // Ignored where no state has a use for them: SIGHUP before Envoy was started, SIGUSR2, a signal when everything is over.
+    'signal.received': {},
     'status.failed': {},
     'quit.requested': {},
     'upgrade.requested': {},
@@ -585,7 +564,7 @@ export const agentMachine = setup({
                   actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
                 },
               },
-              entry: ['tellComplete', 'startWatcher', 'doWhatIsDue', 'watchBinary', 'spawnPredecessor'],
+              entry: ['tellComplete', 'startWatcher', 'watchBinary', 'spawnPredecessor'],
               exit: 'leaveBinary',
               on: {
                 'upgrade.requested': { actions: 'lookAtBinary' },

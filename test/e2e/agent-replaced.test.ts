@@ -40,9 +40,15 @@ async function replaced(
   return nodesIn(agent)[0]!;
 }
 
+/** An agent that gives way, or takes back, hears of no order meanwhile (docs/hot-restart.md): then it is given again. */
 async function restartHot(agent: Awaited<ReturnType<typeof readyAgent>>): Promise<void> {
-  agent.container.signal('SIGHUP');
-  await agent.container.program.line(/epoch-1 is live/);
+  const { program } = agent.container;
+  const ordered = (): boolean => {
+    const isLive = program.lines.some((line) => /epoch-1 is live/.test(line));
+    if (!isLive) agent.container.signal('SIGHUP');
+    return isLive;
+  };
+  await eventually('a hot restart', ordered, { everyMs: 2_000 });
 }
 
 test(`${times} newer agents take the place of the one before under load, and restart Envoy hot: no request fails`, async () => {
@@ -104,6 +110,8 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
     everyMs: 1,
   });
+  agent.container.signal('SIGUSR2');
+  await agent.container.program.line(/an agent is being replaced.*not now/);
   const trace = join(agent.container.cwd, 'agent.trace');
   await eventually('it is there', () => timesIn(trace, 'successor.ready') > 0, { everyMs: 1 });
   process.kill(newer!, 'SIGSTOP');
@@ -115,32 +123,6 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   await restartHot(agent);
   agent.container.signal('SIGTERM');
   expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
-});
-
-test('what is ordered while an agent gives way is done afterwards: a hot restart, and another replacement', async () => {
-  const agent = await readyAgent([], { env });
-  const trace = join(agent.container.cwd, 'agent.trace');
-  const [older] = nodesIn(agent);
-  agent.container.signal('SIGUSR2');
-  const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
-    everyMs: 1,
-  });
-  agent.container.signal('SIGUSR2');
-  await agent.container.program.line(/the next one is started afterwards/);
-  await eventually('it gives way', () => timesIn(trace, 'succession.begin') > 0, { everyMs: 1 });
-  agent.container.signal('SIGHUP');
-  await agent.container.program.line(/epoch-1 is live/);
-  await eventually(
-    'the next one is alone',
-    () => nodesIn(agent).length === 1 && ![older, newer].includes(nodesIn(agent)[0]!),
-  );
-  await eventually('it is ready', agent.ready);
-  agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
-  const { cwd } = agent.container;
-  const traces = readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
-  const { code, output } = await checkTraces(traces.map((name) => join(cwd, name)));
-  expect(code, output).toBe(0);
 });
 
 test('where the control plane patches the bootstrap a newer agent refuses with a word, and the older one runs on', async () => {

@@ -28,8 +28,6 @@ export interface SuccessionBounds {
   readonly ends: number;
   /** News for the supervisor, which the record has to have. */
   readonly news: number;
-  /** Orders to restart Envoy hot, once one runs. */
-  readonly restarts?: number;
 }
 
 export interface SuccessionMachines {
@@ -43,8 +41,6 @@ export interface SuccessionMachines {
   readonly writesNothing?: boolean;
   /** A newer agent takes its silence for the older one's word. */
   readonly takesAtOnce?: boolean;
-  /** The launcher passes on what is ordered, and keeps no copy. */
-  readonly keepsNoCopy?: boolean;
   /** A newer agent that has not taken over in time is left alone, and goes on when it can. */
   readonly sparesTheNewer?: boolean;
 }
@@ -62,8 +58,6 @@ interface Process {
   readonly root: AnyActorRef | undefined;
   /** Told to end before it could hear. */
   readonly endIsDue: boolean;
-  /** Told to restart Envoy before it could hear. */
-  readonly restartIsDue: boolean;
   /** What waits for an answer of the world, by its name. */
   readonly calls: ReadonlyMap<string, AnyActorRef>;
   /** What it thinks is so. */
@@ -79,7 +73,7 @@ interface Link {
   readonly toNewer: readonly string[];
 }
 
-interface State extends Required<SuccessionBounds> {
+interface State extends SuccessionBounds {
   readonly agent: number;
   readonly newcomer: number | undefined;
   readonly processes: readonly Process[];
@@ -91,12 +85,6 @@ interface State extends Required<SuccessionBounds> {
   readonly diskIsFull: boolean;
   /** The newest that any supervisor learned. */
   readonly truth: number;
-  /** A restart was ordered that nobody has begun. */
-  readonly owed: boolean;
-  /** The launcher has a copy of that order. */
-  readonly copied: boolean;
-  /** It came when no agent was there. */
-  readonly kept: boolean;
   /** Somebody has decided before. */
   readonly hasBegun: boolean;
   readonly violations: readonly Violation[];
@@ -130,7 +118,6 @@ export class SuccessionWorld implements World {
     this.#state = {
       ...bounds,
       ...{ agent: 0, newcomer: undefined, processes: [], link: undefined, holder: undefined, record: undefined },
-      ...{ owed: false, copied: false, kept: false, restarts: bounds.restarts ?? 0 },
       ...{ diskIsFull: false, truth: 0, hasBegun: false, violations: [] },
     };
     this.#launcher = this.#system.start(this.#launcherLogic(), { id: 'launcher', input: undefined });
@@ -149,21 +136,19 @@ export class SuccessionWorld implements World {
   get reached(): boolean {
     const living = this.#state.processes.filter(({ life }) => life !== 'reaped');
     if (this.#isOver) return living.length === 0;
-    if (this.#state.owed && !this.ending) return false;
     return (
       living.some((process) => this.#decides(process)) && living.filter(({ life }) => life !== 'hung').length === 1
     );
   }
 
   choices(): readonly Choice[] {
-    const { orders, faults, ends, news, restarts, processes, link, diskIsFull, violations } = this.#state;
+    const { orders, faults, ends, news, processes, link, diskIsFull, violations } = this.#state;
     if (violations.length > 0 || this.#isOver) return [];
     const free = (name: string): Choice => ({ name, free: true });
     const bounded = (name: string): Choice => ({ name, free: false });
     const choices: Choice[] = [];
     if (orders > 0) choices.push(bounded('replace'));
     if (ends > 0) choices.push(bounded('end'));
-    if (restarts > 0 && this.#state.hasBegun && !this.#state.owed) choices.push(bounded('restart'));
     if (faults > 0 && !diskIsFull) choices.push(bounded('full'));
     for (const process of processes) {
       const { number, life, calls } = process;
@@ -195,10 +180,6 @@ export class SuccessionWorld implements World {
       case 'end':
         this.#set({ ends: this.#state.ends - 1 });
         this.#launcher.send({ type: 'end.order' });
-        break;
-      case 'restart':
-        this.#set({ restarts: this.#state.restarts - 1, owed: true });
-        this.#launcher.send({ type: 'signal.order' });
         break;
       case 'full':
         this.#spendFault();
@@ -243,8 +224,8 @@ export class SuccessionWorld implements World {
     let key = JSON.stringify([state, known]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: Record<string, unknown> };
-      const { endIsDue, isAnothers, trouble, endAsked, nextAsked, ordersDue } = context ?? {};
-      const known = [endIsDue, isAnothers, (trouble as [] | undefined)?.length, endAsked, nextAsked, ordersDue];
+      const { endIsDue, isAnothers, trouble, endAsked } = context ?? {};
+      const known = [endIsDue, isAnothers, (trouble as [] | undefined)?.length, endAsked];
       if (value !== undefined) key += `${actor.id} ${JSON.stringify(value)} ${JSON.stringify(known)}\n`;
     }
     return key;
@@ -303,19 +284,9 @@ export class SuccessionWorld implements World {
       actions: {
         startAgent: () => this.#set({ agent: this.#startProcess(false) }),
         startNewcomer: () => this.#set({ newcomer: this.#startProcess(true) }),
-        takeNewcomer: () => {
-          const { kept, newcomer } = this.#state;
-          this.#set({ agent: newcomer!, newcomer: undefined, kept: false });
-          if (kept) this.#pass(newcomer!);
-        },
+        takeNewcomer: () => this.#set({ agent: this.#state.newcomer!, newcomer: undefined }),
         endNewcomer: () => this.#kill(this.#state.newcomer!),
         tellEnd: () => this.#tellEnd(this.#state.agent),
-        pass: () => this.#pass(this.#state.agent),
-        keepCopy: () => this.#set({ copied: this.#machines.keepsNoCopy !== true }),
-        passCopies: () => {
-          if (this.#state.copied) this.#pass(this.#state.agent);
-          this.#set({ copied: false });
-        },
       },
     });
   }
@@ -325,22 +296,20 @@ export class SuccessionWorld implements World {
     const number = processes.length + 1;
     const process: Process = {
       ...{ number, succeeds, life: 'booting', how: 'in order', root: undefined, endIsDue: false },
-      restartIsDue: this.#state.kept && !succeeds,
       ...{ calls: new Map(), known: -1 },
     };
-    this.#set({ processes: [...processes, process], kept: succeeds ? this.#state.kept : false });
+    this.#set({ processes: [...processes, process] });
     return number;
   }
 
   #boot(number: number): void {
     this.#change(number, { life: 'running' });
-    const { succeeds, endIsDue, restartIsDue } = this.#process(number);
+    const { succeeds, endIsDue } = this.#process(number);
     const root = this.#system.start(this.#agentLogic(number), {
       id: 'agent',
       input: { settings: { ...settings, succeeds } },
       created: (made) => this.#change(number, { root: made }),
     });
-    if (restartIsDue) this.#signal(root, 'SIGHUP');
     if (endIsDue) this.#signal(root);
   }
 
@@ -350,16 +319,9 @@ export class SuccessionWorld implements World {
     else this.#change(number, { endIsDue: true });
   }
 
-  #pass(number: number): void {
-    const { life, root } = this.#process(number);
-    if (life === 'running') this.#signal(root!, 'SIGHUP');
-    else if (life === 'booting') this.#change(number, { restartIsDue: true });
-    else this.#set({ kept: true });
-  }
-
-  #signal(root: AnyActorRef, signal: 'SIGTERM' | 'SIGHUP' = 'SIGTERM'): void {
+  #signal(root: AnyActorRef): void {
     const { signals } = (root.getSnapshot() as { children: Record<string, AnyActorRef> }).children;
-    if (signals !== undefined) report(signals, { type: 'signal.received', signal });
+    if (signals !== undefined) report(signals, { type: 'signal.received', signal: 'SIGTERM' });
   }
 
   #kill(number: number): void {
@@ -367,8 +329,6 @@ export class SuccessionWorld implements World {
     if (life === 'ended' || life === 'reaped') return;
     this.#freeze(number, 'ended');
     this.#change(number, { how: 'killed' });
-    // What it was told dies with it, unless the launcher knows that as well.
-    if (!this.#state.copied && !this.#state.kept) this.#set({ owed: false });
     this.#free(number);
   }
 
@@ -570,10 +530,7 @@ export class SuccessionWorld implements World {
             claim: waiting<ClaimedIds, undefined>('claim'),
           },
         }),
-        supervisor: standIn.provide({
-          actors: { adopt: waiting<void, undefined>('adopt') },
-          actions: { noteRestart: () => this.#set({ owed: false }) },
-        }) as never,
+        supervisor: standIn.provide({ actors: { adopt: waiting<void, undefined>('adopt') } }) as never,
         certWatcher: stillWatcher as never,
       },
     });
@@ -641,7 +598,6 @@ const standIn = setup({
   actors: { adopt: promiseEffect<void, undefined>('adopt') },
   guards: { adopts: ({ context }) => context.adopts },
   actions: {
-    noteRestart: () => {},
     tellAdopted: sendParent({ type: 'epochs.adopted', names: [] }),
     noteBegun: assign({ adopts: false }),
   },
@@ -653,11 +609,8 @@ const standIn = setup({
   states: {
     idle: { on: { 'supervisor.start': [{ guard: 'adopts', target: 'adopting' }, { target: 'beginning' }] } },
     adopting: { invoke: { src: 'adopt', onDone: { target: 'at work', actions: ['noteBegun', 'tellAdopted'] } } },
-    beginning: {
-      invoke: { src: 'adopt', onDone: 'at work' },
-      on: { 'supervisor.stop': 'over', 'supervisor.restart': { actions: 'noteRestart' } },
-    },
-    'at work': { on: { 'supervisor.stop': 'over', 'supervisor.restart': { actions: 'noteRestart' } } },
+    beginning: { invoke: { src: 'adopt', onDone: 'at work' }, on: { 'supervisor.stop': 'over' } },
+    'at work': { on: { 'supervisor.stop': 'over' } },
     over: { type: 'final' },
   },
 });
