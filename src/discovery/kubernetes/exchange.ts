@@ -98,7 +98,7 @@ export function exchange(
       clearTimeout(idle);
       if (errorBody !== undefined) {
         errorBody.bytes += chunk.length;
-        if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(chunk);
+        if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(Buffer.from(chunk));
         else ended = true;
       } else {
         try {

@@ -155,7 +155,7 @@ export class Http2ApiServer implements ApiServer {
       data(chunk) {
         length += chunk.length;
         if (length > maxObjectBytes) throw invalid(`the answer is longer than ${maxObjectBytes} bytes`);
-        chunks.push(chunk);
+        chunks.push(Buffer.from(chunk));
       },
     };
     try {

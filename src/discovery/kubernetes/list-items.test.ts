@@ -42,6 +42,25 @@ describe('the items of a list', () => {
   });
 });
 
+describe('a chunk', () => {
+  it('is not read once it was handed over: its memory may be another’s then', () => {
+    const got: unknown[] = [];
+    const lines = new JsonLines((line) => got.push(line));
+    const list = new ListItems((item) => got.push(item));
+    for (const [reader, text] of [
+      [lines, '{"a": "a long text"}\n'],
+      [list, '{"items": [{"b": "another long text"}]}'],
+    ] as const) {
+      for (let at = 0; at < text.length; at += 7) {
+        const chunk = Buffer.from(text.slice(at, at + 7));
+        reader.push(chunk);
+        chunk.fill(0);
+      }
+    }
+    expect(got).toEqual([{ a: 'a long text' }, { b: 'another long text' }]);
+  });
+});
+
 describe('the lines of a watch', () => {
   it('are each one value, cut anywhere; the last one without its end is none', () => {
     fc.assert(

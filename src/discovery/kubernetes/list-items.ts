@@ -77,7 +77,8 @@ export class ListItems {
     }
     const rest = chunk.subarray(from);
     if (!this.#inItems) this.#keepFrame(rest);
-    else if (this.#depth > 2) this.#keepItem(rest);
+    // A copy, as of lines: a chunk is not ours once its event is past.
+    else if (this.#depth > 2) this.#keepItem(Buffer.from(rest));
   }
 
   /** @returns the list without its items. @throws ApiError `invalid`: it is no JSON, or ended too soon */
