@@ -103,7 +103,7 @@ describe('with the real Envoy, and with a stand-in what that does not do on dema
         real: supervisorDriver(realHost, withoutProcess),
         standIn: supervisorDriver(standInHost, withoutProcess),
       },
-      { real: 20, standIn: 0, either: 22 },
+      { real: 19, standIn: 0, either: 19 },
     ));
 
   test('a restart does what its generated tests expect', () =>

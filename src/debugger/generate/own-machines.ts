@@ -1,6 +1,8 @@
 /** The machines that chartpilot itself is made of, by their names, with samples of what happens to them. */
+
 import type { AnyStateMachine } from 'xstate';
 import type { Adoption } from '../../../machines/agent/envoy/adoption.ts';
+import type { EpochOver } from '../../../machines/agent/envoy/supervisor-context.ts';
 import { type HeldSecret, isTaken } from '../../../machines/agent/secrets/held-secrets.ts';
 import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import type { Payload, SampledState, Samples } from './samples.ts';
@@ -47,6 +49,17 @@ const supervisorInput = (change: Partial<typeof settings>) => ({
   settings: { ...settings, retry: { ...settings.retry, budget: 1 }, ...change },
 });
 
+/** What the supervisor says to itself about an end comes of that end, and from nobody else. */
+const saidToItself: Record<EpochOver['type'], readonly Payload[]> = {
+  'serving.failed': [],
+  'serving.doomed': [],
+  'newcomer.failed': [],
+  'newcomer.gone': [],
+  'newcomer.orphaned': [],
+  'base-id.blocked': [],
+  'epoch.gone': [],
+};
+
 const supervisorSamples: Samples = {
   inputs: [
     supervisorInput({}),
@@ -55,6 +68,7 @@ const supervisorSamples: Samples = {
     supervisorInput({ exitOnZeroActiveConnections: true }),
   ],
   events: {
+    ...saidToItself,
     'config.changed': ({ context }) => {
       // What it runs already, and something else: more bring nothing new.
       const now = (context.desired as Desired).digest;
