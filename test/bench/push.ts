@@ -54,9 +54,9 @@ everything, and from the change of a file until the last one has acknowledged it
   --streams N      sidecars, default 500
   --rounds N       each with new processes, default 5; figures are medians
   --only PARTS     of ${parts.slice(0, 4).join(',')} (default), scaling, cores (what a second core gains), namespaces
-                   (meshes as varied as real ones, one round unless --rounds says more; what is private or restricted by
+                   (meshes as varied as real ones, three rounds unless --rounds says else; what is private or restricted by
                    Sidecar objects in 300 namespaces is the part scopes), scopes (${size(scopesGoalSize)},
-                   one VirtualService or DestinationRule changes at a time, one round too: all is public, one service is
+                   one VirtualService or DestinationRule changes at a time, one round: all is public, one service is
                    private, a Sidecar in each namespace; judged as multiples of the first in any size), connections (one
                    server with a tenth, a fifth, half and all of --streams, and how all of them come back), loop (how late
                    the server's event loop is with 5,000 services in 300 namespaces)
@@ -112,7 +112,7 @@ function readSettings(): Settings | undefined {
   return {
     services: wholeNumber('services', values.services, values.quick ? 100 : goalSize.services),
     sidecars: wholeNumber('streams', values.streams, values.quick ? 20 : goalSize.sidecars),
-    rounds: wholeNumber('rounds', values.rounds, oneRound(named) ? 1 : values.quick ? 2 : 5),
+    rounds: wholeNumber('rounds', values.rounds, usualRounds(named, values.quick)),
     parts: [...named.map((part) => oneOf('only', parts, part)), ...(values.scaling ? (['scaling'] as const) : [])],
     rows: rowsOf(values.rows),
     scopes: {
@@ -129,8 +129,11 @@ function readSettings(): Settings | undefined {
 }
 
 /** Parts of which a round takes minutes, and has many changes. */
-function oneRound(named: readonly string[]): boolean {
-  return named.every((part) => part === 'namespaces' || part === 'scopes');
+/** Of varied meshes fewer: a round has ten of them, or meshes of 5,000 services. */
+function usualRounds(named: readonly string[], quick: boolean): number {
+  if (named.every((part) => part === 'namespaces' || part === 'scopes'))
+    return named.includes('scopes') || quick ? 1 : 3;
+  return quick ? 2 : 5;
 }
 
 /** In the order of the table, whatever the order that they were named in. */
