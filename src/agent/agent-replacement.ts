@@ -8,7 +8,7 @@ import { predecessorMachine } from '../../machines/agent/replacement/predecessor
 import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { isOn } from '../model/fields/switches.ts';
 import { inOneLine } from '../runtime/errors.ts';
-import type { Turn } from '../runtime/turn.ts';
+import type { Ownership } from '../runtime/ownership.ts';
 import type { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { type AgentRecord, type FoundRecord, restoreBinaries } from './envoy/agent-record.ts';
 import type { BaseIdTable } from './envoy/base-id-table.ts';
@@ -27,7 +27,7 @@ export interface Inheritance {
   readonly admins: AdminInterfaces;
   readonly runDir: string;
   /** Names of sockets and ports. */
-  readonly turn: Turn;
+  readonly ownership: Ownership;
   readonly told: ToldFiles;
 }
 
@@ -86,21 +86,21 @@ async function takeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds> {
 
 /** @param found undefined: nothing of it can be believed, and none of it runs any more */
 async function goOnWith(
-  { record, binaries, admins, turn }: Inheritance,
+  { record, binaries, admins, ownership }: Inheritance,
   claimed: Omit<ClaimedIds, 'adoption'>,
   found: FoundRecord | undefined,
 ): Promise<ClaimedIds> {
   admins.spareIs(claimed.baseIds[1]);
   if (found?.spareAdminPort != null) admins.spareHas(found.spareAdminPort);
   const adoption = found && restoreBinaries(binaries, found);
-  await turn.take();
+  await ownership.take();
   record.keep(claimed.baseIds, { binaries, sparePort: () => admins.sparePort });
   return { ...claimed, ...(adoption && { adoption }) };
 }
 
 /** Both sides of an agent's replacement by a newer one. */
 export function succession(inheritance: Inheritance) {
-  const { record, table, baseIds, turn, told } = inheritance;
+  const { record, table, baseIds, ownership, told } = inheritance;
   const server = new SuccessionServer(record.directory, () => table.keep());
   return {
     predecessor: predecessorMachine.provide({
@@ -113,7 +113,7 @@ export function succession(inheritance: Inheritance) {
         }),
         giveUp: fromPromise<void, undefined>(async () => {
           record.require();
-          turn.giveUp();
+          ownership.giveUp();
           baseIds.letGoAll();
         }),
         takeBack: fromPromise<ClaimedIds, undefined>(async () => {

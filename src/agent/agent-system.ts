@@ -25,11 +25,11 @@ import { inOneLine, messageOf } from '../runtime/errors.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { Logger } from '../runtime/output/log.ts';
+import { Ownership } from '../runtime/ownership.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import { redactor } from '../runtime/trace/redact.ts';
 import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
-import { Turn } from '../runtime/turn.ts';
 import { Ending } from '../runtime/verdicts/ending.ts';
 import { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { drainListeners } from './admin/drain-listeners.ts';
@@ -283,11 +283,11 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const verdict = prepared && isFirst ? new FirstVerdict(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
   const { table, baseIds, binaries, record } = net;
-  const turn = new Turn(program.succeeds !== true);
+  const ownership = new Ownership(program.succeeds !== true);
   const kept = record && new ToldFiles(record.directory);
-  const inheritance = record && kept && { table, baseIds, binaries, record, runDir, admins, turn, told: kept };
+  const inheritance = record && kept && { table, baseIds, binaries, record, runDir, admins, ownership, told: kept };
   await beginWithNames(names, kept);
-  const shared = givesWay(options) ? { turn } : {};
+  const shared = givesWay(options) ? { ownership } : {};
   const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
@@ -308,7 +308,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
         if (input.keeps) {
           net.baseIds.letGoAll();
-          await turn.leave();
+          await ownership.leave();
           return;
         }
         await net.table.endAll();
@@ -424,12 +424,17 @@ function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationPr
 
 function dnsWithEffects(
   options: DnsOptions,
-  { tables, metrics, turn }: { tables: DnsTables; metrics: AgentMetrics; turn?: Turn },
+  { tables, metrics, ownership }: { tables: DnsTables; metrics: AgentMetrics; ownership?: Ownership },
 ) {
   const counts = new DnsCounts();
   metrics.withDns(counts);
   // A control plane that sends no names is no reason to answer none: until a table comes, others are asked for all of them.
-  const environment = { options: { ...options, forwardBeforeTable: true }, tables, counts, ...(turn && { turn }) };
+  const environment = {
+    options: { ...options, forwardBeforeTable: true },
+    tables,
+    counts,
+    ...(ownership && { ownership }),
+  };
   return dnsMachine.provide({ actors: { server: dnsServer(environment) } });
 }
 
@@ -468,21 +473,21 @@ function xdsProxyWithEffects(
     names,
     told,
     way,
-    turn,
+    ownership,
     kept,
   }: {
     activity: XdsActivity;
     names: DnsTables | undefined;
     told: ToldRoots;
     way: WayToControlPlane;
-    turn?: Turn;
+    ownership?: Ownership;
     kept?: ToldFiles;
   },
 ) {
   const { env, identity } = options;
   return workloadXds({
     ...way,
-    ...(turn && { turn }),
+    ...(ownership && { ownership }),
     activity,
     log: log.scope('xds'),
     toldRoots: told,

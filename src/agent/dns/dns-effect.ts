@@ -2,7 +2,7 @@
 import { fromCallback } from 'xstate';
 import type { DnsPortFailed, DnsPortListening, NameTableReceived } from '../../../machines/agent/dns-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import type { Turn } from '../../runtime/turn.ts';
+import type { Ownership } from '../../runtime/ownership.ts';
 import type { DnsCounts } from './dns-counts.ts';
 import type { DnsOptions } from './dns-options.ts';
 import { DnsServer } from './dns-server.ts';
@@ -13,8 +13,8 @@ export interface DnsEnvironment {
   readonly options: DnsOptions;
   readonly tables: DnsTables;
   readonly counts: DnsCounts;
-  /** Another agent may have the port before or after this one: it is opened at this one's turn, and said to be open before. */
-  readonly turn?: Turn;
+  /** Another agent may have the port before or after this one: it is opened when this one owns it, and said to be open before. */
+  readonly ownership?: Ownership;
 }
 
 /** Most names are answered by others in some milliseconds. */
@@ -22,7 +22,7 @@ const leaveLimitMs = 300;
 
 type Report = DnsPortListening | DnsPortFailed | NameTableReceived;
 
-export function dnsServer({ options, tables, counts, turn }: DnsEnvironment) {
+export function dnsServer({ options, tables, counts, ownership }: DnsEnvironment) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isOpen = true;
     const report = (event: Report): void => {
@@ -46,14 +46,14 @@ export function dnsServer({ options, tables, counts, turn }: DnsEnvironment) {
         counts,
         failed,
       });
-    const server = made(turn !== undefined);
+    const server = made(ownership !== undefined);
     const unfollow = tables.follow(({ size, skipped }) =>
       report({ type: 'name-table.received', names: size, skipped }),
     );
     const listening = (port: number): void => report({ type: 'dns-port.listening', addresses: [...addresses], port });
-    const isFirst = turn?.isOurs !== false;
+    const isFirst = ownership?.isOurs !== false;
     const open = async (): Promise<void> => {
-      if (isFirst && turn !== undefined) await findFree(made(false));
+      if (isFirst && ownership !== undefined) await findFree(made(false));
       const port = await server.open();
       if (!isOpen) server.close();
       else if (isFirst) listening(port);
@@ -64,14 +64,14 @@ export function dnsServer({ options, tables, counts, turn }: DnsEnvironment) {
       isDue = false;
       await open().catch(failed);
     };
-    if (turn === undefined) void begin();
+    if (ownership === undefined) void begin();
     // In a turn of its own, as when a port is opened: what is said of names is taken before.
     else if (!isFirst) setImmediate(() => listening(options.port));
-    const leaveTurn = turn?.whenOurs(begin);
-    const stay = turn?.whenLeft(() => server.leave(leaveLimitMs));
+    const leaveOwnership = ownership?.whenOurs(begin);
+    const stay = ownership?.whenLeft(() => server.leave(leaveLimitMs));
     return () => {
       isOpen = false;
-      leaveTurn?.();
+      leaveOwnership?.();
       stay?.();
       unfollow();
       upstream.close();

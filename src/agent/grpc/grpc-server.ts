@@ -1,7 +1,7 @@
 /**
  * A gRPC server on a Unix socket that nobody but this user may open: one at a path, streams with a bound. Where two programs may follow each
- * other, the socket has a name of its own, `PATH.PID`, and at its turn the path is another name of it, put in the place of the other one's: there
- * is no moment in which nobody listens at the path, and none ends what is another's.
+ * other, each socket has a name of its own, `PATH.PID`, and the path becomes another name of the owner's, in the place of the one before: there is no
+ * moment in which nobody listens at the path, and none ends what is another's.
  */
 import { once } from 'node:events';
 import { linkSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ import {
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import type { Turn } from '../../runtime/turn.ts';
+import type { Ownership } from '../../runtime/ownership.ts';
 import { type GrpcCode, trailersOf } from './call-status.ts';
 
 /** Takes each call of one method; it must not throw. */
@@ -45,7 +45,7 @@ export interface GrpcServerOptions {
   readonly methods: ReadonlyMap<string, GrpcMethod>;
   readonly limits?: Partial<GrpcServerLimits>;
   /** Another program may listen at the path before or after this one. Absent: it is this one's alone. */
-  readonly turn?: Turn;
+  readonly ownership?: Ownership;
 }
 
 /** What the kernel takes for the name of a socket, its end included (unix(7)). */
@@ -117,13 +117,13 @@ export class GrpcSocketServer {
   readonly #server: Http2Server;
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #path: string;
-  readonly #turn: Turn | undefined;
-  #forgetTurn: (() => void) | undefined;
+  readonly #ownership: Ownership | undefined;
+  #forgetOwnership: (() => void) | undefined;
 
-  private constructor(path: string, { methods, limits, turn }: GrpcServerOptions) {
+  private constructor(path: string, { methods, limits, ownership }: GrpcServerOptions) {
     const { connections, streams, windowBytes, lingerMs } = { ...defaultServerLimits, ...limits };
     this.#path = path;
-    this.#turn = turn;
+    this.#ownership = ownership;
     this.#server = createServer({
       maxSessionInvalidFrames: mostInvalid,
       maxSessionRejectedStreams: mostInvalid,
@@ -148,24 +148,24 @@ export class GrpcSocketServer {
   }
 
   /**
-   * Opens the socket, in place of one that nobody serves any more; where it is not our turn yet, of one that somebody does.
+   * Opens the socket, in place of one that nobody serves any more; where it is not ours yet, beside one that somebody does.
    *
    * @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED
    */
   static async listen(path: string, options: GrpcServerOptions): Promise<GrpcSocketServer> {
-    const own = ownNameOf(path, options.turn);
+    const own = ownNameOf(path, options.ownership);
     if (Buffer.byteLength(own) >= mostPathBytes) {
       const hint = 'Choose a shorter --configPath.';
       throw new ChartpilotError('LISTEN_FAILED', `the socket ${own} has more than ${mostPathBytes - 1} bytes`, {
         hint,
       });
     }
-    if (options.turn?.isOurs !== false) await removeStale(path);
-    if (options.turn !== undefined) await removeOwnNames(path);
+    if (options.ownership?.isOurs !== false) await removeStale(path);
+    if (options.ownership !== undefined) await removeOwnNames(path);
     const made = new GrpcSocketServer(path, options);
     try {
       await made.#listen(own);
-      made.#forgetTurn = options.turn?.whenOurs(() => putInPlace(own, path));
+      made.#forgetOwnership = options.ownership?.whenOurs(() => putInPlace(own, path));
     } catch (error) {
       made.close();
       throw new ChartpilotError('LISTEN_FAILED', `the socket ${path}: ${messageOf(error)}`, { cause: error });
@@ -187,16 +187,16 @@ export class GrpcSocketServer {
 
   /** Ends every connection; the socket is gone, but for one that another program has put in its place. */
   close(): void {
-    this.#forgetTurn?.();
-    const own = ownNameOf(this.#path, this.#turn);
-    if (this.#turn?.isOurs === true && isSame(own, this.#path)) rmSync(this.#path, { force: true });
+    this.#forgetOwnership?.();
+    const own = ownNameOf(this.#path, this.#ownership);
+    if (this.#ownership?.isOurs === true && isSame(own, this.#path)) rmSync(this.#path, { force: true });
     this.#server.close();
     for (const session of this.#sessions) session.destroy();
   }
 }
 
-function ownNameOf(path: string, turn: Turn | undefined): string {
-  return turn === undefined ? path : `${path}.${process.pid}`;
+function ownNameOf(path: string, ownership: Ownership | undefined): string {
+  return ownership === undefined ? path : `${path}.${process.pid}`;
 }
 
 /** Another name of the same socket. A second time changes nothing, but `rename` then leaves the first of two names. */

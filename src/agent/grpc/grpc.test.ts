@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { frame } from '../../../test/harness/raw-http2.ts';
-import { Turn } from '../../runtime/turn.ts';
+import { Ownership } from '../../runtime/ownership.ts';
 import { defaultGrpcLimits, GrpcConnection, unary } from './grpc-client.ts';
 import { FrameReader } from './grpc-frames.ts';
 import { type GrpcMethod, GrpcSocketServer } from './grpc-server.ts';
@@ -208,11 +208,11 @@ test('a server must have the name and the root that are asked for', async () => 
 });
 
 /** Two programs at one path: in one process, so one of them has a name of another's. */
-async function serveInTurn(turn: Turn, word: string, pid: number): Promise<GrpcSocketServer> {
+async function serveOwned(ownership: Ownership, word: string, pid: number): Promise<GrpcSocketServer> {
   const own = Object.getOwnPropertyDescriptor(process, 'pid')!;
   Object.defineProperty(process, 'pid', { ...own, value: pid });
   try {
-    return await serve({ turn, methods: new Map([['/a.A/Who', (call) => call.end('NOT_FOUND', word)]]) });
+    return await serve({ ownership, methods: new Map([['/a.A/Who', (call) => call.end('NOT_FOUND', word)]]) });
   } finally {
     Object.defineProperty(process, 'pid', own);
   }
@@ -220,10 +220,10 @@ async function serveInTurn(turn: Turn, word: string, pid: number): Promise<GrpcS
 
 const whoAnswers = async (): Promise<unknown> => call(await open(), 'Who').catch(({ details }) => details);
 
-test('a program that waits for its turn takes the place of another one at a socket, and leaves what is another one’s', async () => {
-  const [older, newer] = [new Turn(true), new Turn(false)];
-  const first = await serveInTurn(older, 'older', process.pid);
-  const second = await serveInTurn(newer, 'newer', 1);
+test('a program that waits for ownership takes the place of another one at a socket, and leaves what is another one’s', async () => {
+  const [older, newer] = [new Ownership(true), new Ownership(false)];
+  const first = await serveOwned(older, 'older', process.pid);
+  const second = await serveOwned(newer, 'newer', 1);
   expect(await whoAnswers()).toBe('older');
   older.giveUp();
   await newer.take();
@@ -235,9 +235,9 @@ test('a program that waits for its turn takes the place of another one at a sock
 });
 
 test('a socket that was given up is taken back from a program that has ended, at once and as often as one likes', async () => {
-  const [older, newer] = [new Turn(true), new Turn(false)];
-  const first = await serveInTurn(older, 'older', process.pid);
-  const second = await serveInTurn(newer, 'newer', 1);
+  const [older, newer] = [new Ownership(true), new Ownership(false)];
+  const first = await serveOwned(older, 'older', process.pid);
+  const second = await serveOwned(newer, 'newer', 1);
   older.giveUp();
   await newer.take();
   newer.giveUp();
@@ -262,13 +262,13 @@ test('names that a killed program has left are removed by the next one, and thos
   await once(living, 'listening');
   ends.push(() => living.close());
   writeFileSync(join(directory, 'XDS.txt'), '');
-  await serveInTurn(new Turn(true), 'next', process.pid);
+  await serveOwned(new Ownership(true), 'next', process.pid);
   expect(readdirSync(directory).sort()).toEqual(['XDS', 'XDS.7', `XDS.${process.pid}`, 'XDS.txt'].sort());
   expect(await whoAnswers()).toBe('next');
 });
 
-test('a program whose turn it is does not take a socket that somebody serves', async () => {
-  await serveInTurn(new Turn(true), 'first', process.pid);
-  await expect(serveInTurn(new Turn(true), 'second', 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+test('a program that owns a path does not take a socket that somebody serves', async () => {
+  await serveOwned(new Ownership(true), 'first', process.pid);
+  await expect(serveOwned(new Ownership(true), 'second', 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
   expect(await whoAnswers()).toBe('first');
 });

@@ -1,20 +1,20 @@
 /** Whether somebody serves this workload its secrets already (spec/agent.md §7.1): a workload API of the host, or another agent. */
 import { fromPromise } from 'xstate';
 import type { ServerFound } from '../../../machines/agent/secrets/secrets.machine.ts';
-import type { Turn } from '../../runtime/turn.ts';
+import type { Ownership } from '../../runtime/ownership.ts';
 import { GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { agentMethod } from './secret-server.ts';
 
 const limits = { dialMs: 1_000, keepAliveMs: 30_000, keepAliveAnswerMs: 10_000, windowBytes: 65_536 };
 
-/** @param turn of an agent that is to take the place of another one, which answers until then: that is as good as nobody */
-export function lookForServer(turn?: Turn) {
+/** @param ownership of an agent that is to take the place of another one, which answers until then: that is as good as nobody */
+export function lookForServer(ownership?: Ownership) {
   return fromPromise<ServerFound, { socket: string }>(async ({ input, signal }) => {
     try {
       const connection = await GrpcConnection.open({ address: { path: input.socket } }, limits, signal);
       try {
         if (!(await isAgent(connection))) return 'a server';
-        return turn?.isOurs === false ? 'nobody' : 'another agent';
+        return ownership?.isOurs === false ? 'nobody' : 'another agent';
       } finally {
         connection.close();
       }

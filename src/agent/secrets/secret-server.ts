@@ -10,7 +10,7 @@ import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import type { Turn } from '../../runtime/turn.ts';
+import type { Ownership } from '../../runtime/ownership.ts';
 import { GrpcError } from '../grpc/call-status.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { GrpcSocketServer, type ServerCall } from '../grpc/grpc-server.ts';
@@ -29,7 +29,7 @@ const mostRequestBytes = 1024 * 1024;
 export interface SecretServerMeans {
   readonly vault: SecretVault;
   /** Another agent may have the socket before or after this one. */
-  readonly turn?: Turn;
+  readonly ownership?: Ownership;
   readonly log: Logger;
 }
 
@@ -73,9 +73,9 @@ export class SecretServer {
       this.#socket?.close();
       makeFolder(dirname(path), 0o700);
       const unimplemented = (call: ServerCall): void => call.end('UNIMPLEMENTED', 'ask by StreamSecrets');
-      const { turn } = this.#means;
+      const { ownership } = this.#means;
       const socket = await GrpcSocketServer.listen(path, {
-        ...(turn && { turn }),
+        ...(ownership && { ownership }),
         methods: new Map([
           [`${service}/StreamSecrets`, (call) => this.#begin(call)],
           [`${service}/DeltaSecrets`, unimplemented],

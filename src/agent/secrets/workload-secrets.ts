@@ -4,7 +4,7 @@ import { directoryWatchMachine } from '../../../machines/agent/files/directory-w
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
 import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import type { Turn } from '../../runtime/turn.ts';
+import type { Ownership } from '../../runtime/ownership.ts';
 import { watchDirectory } from '../certificates/certificate-watch.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
@@ -28,7 +28,7 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   /** What the control plane is known by, beside a file. */
   readonly told?: ToldRoots;
   /** Another agent may serve them before or after this one. */
-  readonly turn?: Turn;
+  readonly ownership?: Ownership;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   /** From 0 to 1. */
@@ -45,7 +45,7 @@ export function workloadSecrets({
   vault = new SecretVault(),
   counts,
   told,
-  turn,
+  ownership,
   now = Date.now,
   draw = Math.random,
 }: WorkloadSecretsOptions) {
@@ -53,8 +53,8 @@ export function workloadSecrets({
   const issue = issueCertificate({ vault, ...(told && { told }), identity, config, env, nodeId, now });
   return secretsMachine.provide({
     actors: {
-      lookForServer: lookForServer(turn),
-      serveSecrets: serveSecrets({ vault, log, ...(turn && { turn }) }),
+      lookForServer: lookForServer(ownership),
+      serveSecrets: serveSecrets({ vault, log, ...(ownership && { ownership }) }),
       writeOutput: writeOutput({ vault, directory: outputDirectory, env }),
       secret: secretMachine.provide({
         actors: {

@@ -7,15 +7,15 @@ import { type XdsServerEnvironment, xdsServer } from './xds-server.ts';
 import { XdsStreams } from './xds-streams.ts';
 
 export function workloadXds({
-  turn,
+  ownership,
   keptBundle,
   ...environment
-}: Omit<UpstreamEnvironment, 'streams'> & Pick<XdsServerEnvironment, 'turn' | 'keptBundle'>) {
+}: Omit<UpstreamEnvironment, 'streams'> & Pick<XdsServerEnvironment, 'ownership' | 'keptBundle'>) {
   const streams = new XdsStreams();
   const { activity } = environment;
   return xdsProxyMachine.provide({
     actors: {
-      server: xdsServer({ streams, ...(turn && { turn }), ...(keptBundle && { keptBundle }) }),
+      server: xdsServer({ streams, ...(ownership && { ownership }), ...(keptBundle && { keptBundle }) }),
       stream: xdsStreamMachine.provide({
         actors: {
           downstream: downstream({ streams, activity }),

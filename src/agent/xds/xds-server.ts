@@ -3,7 +3,7 @@ import { fromCallback } from 'xstate';
 import type { TrustBundleReceived } from '../../../machines/agent/secrets-protocol.ts';
 import type { DownstreamOpened, SocketFailed, SocketListening } from '../../../machines/agent/xds-protocol.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
-import type { Turn } from '../../runtime/turn.ts';
+import type { Ownership } from '../../runtime/ownership.ts';
 import { type GrpcMethod, GrpcSocketServer } from '../grpc/grpc-server.ts';
 import { methods, type Protocol } from './discovery-wire.ts';
 import { keptBundle } from './told-bundle.ts';
@@ -16,7 +16,7 @@ const longestName = 64;
 export interface XdsServerEnvironment {
   readonly streams: XdsStreams;
   /** Another agent may have the socket before or after this one. */
-  readonly turn?: Turn;
+  readonly ownership?: Ownership;
   /** Roots to trust that an agent before this one was told. */
   readonly keptBundle?: () => Uint8Array | undefined;
   /** From 0 to 1. */
@@ -25,7 +25,7 @@ export interface XdsServerEnvironment {
 
 type Report = SocketListening | SocketFailed | DownstreamOpened | TrustBundleReceived;
 
-export function xdsServer({ streams, turn, keptBundle: kept, random = Math.random }: XdsServerEnvironment) {
+export function xdsServer({ streams, ownership, keptBundle: kept, random = Math.random }: XdsServerEnvironment) {
   return fromCallback<{ type: never }, { socket: string }>(({ input, sendBack }) => {
     let server: GrpcSocketServer | undefined;
     let isStopped = false;
@@ -41,7 +41,7 @@ export function xdsServer({ streams, turn, keptBundle: kept, random = Math.rando
     const taken = new Map(
       (Object.entries(methods) as [Protocol, string][]).map(([protocol, method]) => [method, take(protocol)]),
     );
-    GrpcSocketServer.listen(input.socket, { methods: taken, ...(turn && { turn }) }).then(
+    GrpcSocketServer.listen(input.socket, { methods: taken, ...(ownership && { ownership }) }).then(
       (listening) => {
         server = listening;
         if (isStopped) listening.close();

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { Turn } from './turn.ts';
+import { Ownership } from './ownership.ts';
 
-test('what is taken at our turn is taken at once where it is ours, and else as soon as it is', async () => {
+test('what is owned is taken at once where it is ours, and else as soon as it is', async () => {
   const taken: string[] = [];
-  const first = new Turn(true);
+  const first = new Ownership(true);
   first.whenOurs(() => void taken.push('first'));
-  const later = new Turn(false);
+  const later = new Ownership(false);
   later.whenOurs(() => void taken.push('later'));
   expect(taken).toEqual(['first']);
   await later.take();
@@ -14,26 +14,26 @@ test('what is taken at our turn is taken at once where it is ours, and else as s
 
 test('what was given up is taken once more when it is taken back, unless nobody wants it any more', async () => {
   const taken: string[] = [];
-  const turn = new Turn(true);
-  turn.whenOurs(() => void taken.push('kept'));
-  const forget = turn.whenOurs(() => void taken.push('forgotten'));
-  turn.giveUp();
-  expect(turn.isOurs).toBe(false);
+  const ownership = new Ownership(true);
+  ownership.whenOurs(() => void taken.push('kept'));
+  const forget = ownership.whenOurs(() => void taken.push('forgotten'));
+  ownership.giveUp();
+  expect(ownership.isOurs).toBe(false);
   forget();
-  await turn.take();
+  await ownership.take();
   expect(taken).toEqual(['kept', 'forgotten', 'kept']);
 });
 
-test('a turn is taken when all is taken, and fails with what cannot be', async () => {
-  const turn = new Turn(false);
+test('ownership is taken when all is taken, and fails with what cannot be', async () => {
+  const ownership = new Ownership(false);
   let isOpen = false;
-  turn.whenOurs(async () => {
+  ownership.whenOurs(async () => {
     await Promise.resolve();
     isOpen = true;
   });
-  await turn.take();
+  await ownership.take();
   expect(isOpen).toBe(true);
-  const other = new Turn(false);
+  const other = new Ownership(false);
   other.whenOurs(() => {
     throw new Error('no room');
   });

@@ -2,11 +2,10 @@
 type Take = () => void | Promise<void>;
 
 /**
- * Whose turn it is, of two programs of which one takes the place of the other: names of sockets and ports that both need are those of the
- * one that has the right to decide. A registry beside the charts, as the base ids are, which are that right: taken and given up together
- * with them.
+ * Which of two programs, one of which takes the place of the other, owns the names of sockets and the ports that both need: the one that
+ * has the right to decide. A registry beside the charts, as the base ids are, which are that right: taken and given up together with them.
  */
-export class Turn {
+export class Ownership {
   readonly #takers = new Set<Take>();
   readonly #leavers = new Set<() => Promise<void>>();
   #isOurs: boolean;
@@ -19,7 +18,7 @@ export class Turn {
     return this.#isOurs;
   }
 
-  /** Called at once if it is this program's turn, and whenever it becomes that, perhaps once more. @returns undoes it */
+  /** Called at once if this program owns them, and whenever it comes to, perhaps once more. @returns undoes it */
   whenOurs(take: Take): () => void {
     if (this.#isOurs) void take();
     this.#takers.add(take);
