@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 
 /** Milliseconds since its start in which the main thread of a process was ready to run, and did not. */
-function queuedMs(pid: number): number {
+export function queuedMs(pid: number): number {
   try {
     // Nanoseconds on a processor, nanoseconds in the queue for one, turns.
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
