@@ -11,7 +11,7 @@ import {
 } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { type ApiServerLimits, Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
-import { type ApiServerAddress, compact } from './api-server-process.ts';
+import { type ApiServerAddress, compact, type RunningApiServer, startApiServer } from './api-server-process.ts';
 import type { ClusterAnswer } from './global-setup.ts';
 
 const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', namespaced: false } as const;
@@ -49,6 +49,33 @@ export function givenCluster(): Cluster {
   beforeAll(() => cluster.begin(), 1_800_000);
   afterAll(() => cluster.end());
   return cluster;
+}
+
+/** The file's own API server, which may be killed, with a namespace in it. Call it at the top of a file, too. */
+export interface OwnServer {
+  readonly cluster: Cluster;
+  /** Once the file's tests run. */
+  readonly server: RunningApiServer;
+}
+
+/** @param options for the server, beside the usual ones */
+export function givenOwnServer(options: readonly string[] = []): OwnServer {
+  const cluster = new Cluster();
+  let server: RunningApiServer;
+  beforeAll(async () => {
+    server = await startApiServer((line) => console.error(line), options);
+    await cluster.begin(server);
+  }, 1_800_000);
+  afterAll(async () => {
+    cluster.end();
+    await server.stop();
+  });
+  return {
+    cluster,
+    get server() {
+      return server;
+    },
+  };
 }
 
 export class Cluster {

@@ -4,7 +4,7 @@
  */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { ApiServer, WatchEvent } from '../../src/discovery/kubernetes/api-server.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
@@ -13,26 +13,15 @@ import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { failureOf } from '../fixtures/failure-of.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';
-import { type RunningApiServer, startApiServer } from './api-server-process.ts';
-import { Cluster } from './given-cluster.ts';
+import { givenOwnServer } from './given-cluster.ts';
 
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const virtualServices = resourceOf('VirtualService');
 /** They have no watch cache: a watch of them asks the store. */
 const limitRanges: Resource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
-const cluster = new Cluster();
-let server: RunningApiServer;
-
-beforeAll(async () => {
-  server = await startApiServer((line) => console.error(line));
-  await cluster.begin(server);
-}, 1_800_000);
-
-afterAll(async () => {
-  cluster.end();
-  await server.stop();
-});
+const own = givenOwnServer();
+const { cluster } = own;
 
 const content = { data: { a: 'b' } };
 const make = (name: string) => cluster.create(configMaps, { metadata: { name }, ...content });
@@ -41,7 +30,7 @@ const makeRange = (name: string) =>
 
 /** Follows the file's namespace through a proxy, for as long as the test runs. */
 async function following(...resources: Resource[]) {
-  const proxy = await faultyProxy(new URL(server.url));
+  const proxy = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
   const lost: (string | undefined)[] = [];
   const told: string[] = [];
@@ -66,7 +55,7 @@ async function following(...resources: Resource[]) {
   }
   const actor = startRoot(effects.machine(), {
     id: 'api-server',
-    input: { server: server.url, resources: effects.resources },
+    input: { server: own.server.url, resources: effects.resources },
     onError: (error) => {
       throw error;
     },
@@ -122,10 +111,10 @@ it('all that there is comes as a stream, and then what becomes of it', async () 
 
 it('a server that is killed and comes back is followed on, with what happened meanwhile', async () => {
   const one = await following(configMaps);
-  await server.kill();
+  await own.server.kill();
   await eventually('that was noticed', () => one.lost.length > 0);
   const before = known(one);
-  await server.start();
+  await own.server.start();
   await make('killed');
   // Within five seconds; as many again for a machine that does ten other things.
   expect(await converges(one)).toBeLessThan(10_000);
@@ -220,18 +209,18 @@ it('a kind that nobody has defined is empty, and followed as soon as it is defin
 });
 
 it('a store that is restored to an earlier version is believed', async () => {
-  await server.kill();
-  const backup = join(server.folder, 'backup');
-  cpSync(join(server.folder, 'etcd'), backup, { recursive: true });
-  await server.start();
+  await own.server.kill();
+  const backup = join(own.server.folder, 'backup');
+  cpSync(join(own.server.folder, 'etcd'), backup, { recursive: true });
+  await own.server.start();
   const one = await following(configMaps);
   const before = known(one);
   for (const name of ['x', 'y', 'z']) await make(name);
   await eventually('they are told', () => known(one).length === before.length + 3);
-  await server.kill();
-  rmSync(join(server.folder, 'etcd'), { recursive: true });
-  cpSync(backup, join(server.folder, 'etcd'), { recursive: true });
-  await server.start();
+  await own.server.kill();
+  rmSync(join(own.server.folder, 'etcd'), { recursive: true });
+  cpSync(backup, join(own.server.folder, 'etcd'), { recursive: true });
+  await own.server.start();
   await converges(one);
   expect(known(one)).toEqual(before);
   await make('after');

@@ -1,30 +1,19 @@
 /** An API server that is killed, comes back, and is ended: what the transport says of it. A server of the file's own. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
 import { failureOf } from '../fixtures/failure-of.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';
-import { type RunningApiServer, startApiServer } from './api-server-process.ts';
-import { Cluster } from './given-cluster.ts';
+import { givenOwnServer } from './given-cluster.ts';
 
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
-const cluster = new Cluster();
-let server: RunningApiServer;
-
-beforeAll(async () => {
-  // The most that it takes: it ends one connection of fifty requests.
-  server = await startApiServer((line) => console.error(line), ['--goaway-chance=0.02']);
-  await cluster.begin(server);
-}, 1_800_000);
-
-afterAll(async () => {
-  cluster.end();
-  await server.stop();
-});
+// The most that it takes: it ends one connection of fifty requests.
+const own = givenOwnServer(['--goaway-chance=0.02']);
+const { cluster } = own;
 
 /** A watch that has had its first list. */
 async function watching(client: Http2ApiServer) {
@@ -45,7 +34,7 @@ async function watching(client: Http2ApiServer) {
 }
 
 it('that says GOAWAY now and then costs no request, and no watch', async () => {
-  const { url, connections } = await faultyProxy(new URL(server.url));
+  const { url, connections } = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url });
   onTestFinished(() => client.close());
   const { end, names } = await watching(client);
@@ -67,11 +56,11 @@ it('that is killed cuts its watches, is unreachable, and has everything when it 
   await cluster.create(configMaps, { metadata: { name: 'kept' } });
   const client = cluster.client();
   const { end } = await watching(client);
-  await server.kill();
+  await own.server.kill();
   expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
   expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'unreachable' });
   expect(await failureOf(client.list(configMaps, {}, never))).toMatchObject({ kind: 'unreachable' });
-  await server.start();
+  await own.server.start();
   // The same client: nothing of the connection that is gone stays.
   expect(await client.ping(never)).toBeGreaterThan(0);
   expect((await watching(client)).names).toEqual(['kept']);
@@ -83,23 +72,23 @@ const unanswered = { kind: expect.stringMatching(/^(timeout|closed)$/) };
 it('that is stopped in the middle (SIGSTOP) is noticed by a ping, and a new connection serves when it goes on', async () => {
   const client = cluster.client(undefined, { pingMs: 300, connectMs: 300 });
   const { end } = await watching(client);
-  process.kill(server.pid, 'SIGSTOP');
+  process.kill(own.server.pid, 'SIGSTOP');
   try {
-    await eventually('it stands still', () => standsStill(server.pid));
+    await eventually('it stands still', () => standsStill(own.server.pid));
     expect(await failureOf(client.ping(never))).toMatchObject(unanswered);
     client.reconnect();
     expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
     // The kernel takes the connection, and nobody speaks.
     expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
   } finally {
-    process.kill(server.pid, 'SIGCONT');
+    process.kill(own.server.pid, 'SIGCONT');
   }
   await eventually('it answers again', () => client.ping(never));
   expect((await watching(client)).names).toContain('kept');
 });
 
 it('whose bytes a proxy swallows is noticed by a ping, though the connection looks open', async () => {
-  const { url, swallow } = await faultyProxy(new URL(server.url));
+  const { url, swallow } = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url }, { pingMs: 300 });
   onTestFinished(() => client.close());
   const { end } = await watching(client);
@@ -119,14 +108,14 @@ it('that is being ended (SIGTERM) takes no new requests, while its watches go on
     .finally(() => {
       isOver = true;
     });
-  process.kill(server.pid, 'SIGTERM');
+  process.kill(own.server.pid, 'SIGTERM');
   // It says GOAWAY: another request has a connection of its own, which nobody takes.
   await eventually(
     'it takes no request',
     async () => (await failureOf(client.list(configMaps, {}, never))).kind === 'unreachable',
   );
   expect(isOver).toBe(false);
-  await server.stop();
+  await own.server.stop();
   expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
 });
 

@@ -143,7 +143,7 @@ export class ConnectionPool {
   }
 }
 
-/** Who waited has set a time ({@link AbortSignal.timeout}), and it is over. */
+/** The time that was set for waiting ({@link AbortSignal.timeout}) is over. */
 function isTimeUp({ reason }: AbortSignal): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError';
 }

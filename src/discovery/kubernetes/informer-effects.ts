@@ -55,6 +55,8 @@ const progressMs = 250;
 /** A server ends a watch after five to ten minutes: not all at once, and none grows old. */
 const shortestWatchSeconds = 300;
 
+type TellFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;
+
 interface Followed extends FollowedKind {
   readonly name: ResourceName;
   readonly store: ObjectStore;
@@ -123,32 +125,28 @@ export class InformerEffects {
 
   #watch({ resource: name, initial, basis, version }: SetOrder, tell: (report: StreamReport) => void): () => void {
     const kind = this.#kindOf(name);
-    const abort = new AbortController();
-    const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
-      if (abort.signal.aborted) return;
-      if (changes.length > 0) for (const reader of kind.readers) void this.#tellReader(reader, changes);
-      tell(report);
-    });
     const options = {
       ...kind.selection,
       timeoutSeconds: Math.round(shortestWatchSeconds * (1 + this.#options.draw())),
       ...(initial && { sendInitialEvents: true }),
       ...((!initial || basis === 'not older') && { resourceVersion: version }),
     };
-    void this.#told(abort.signal, tell, async () => {
-      await this.#options.server.watch(kind.resource, options, reading.take, abort.signal);
+    return this.#begin(tell, async (signal) => {
+      const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
+        if (signal.aborted) return;
+        if (changes.length > 0) for (const reader of kind.readers) void this.#tellReader(reader, changes);
+        tell(report);
+      });
+      await this.#options.server.watch(kind.resource, options, reading.take, signal);
       reading.flush();
       if (reading.failure !== undefined) throw new ApiError(reading.failure);
-      if (!abort.signal.aborted) tell({ type: 'watch.ended' });
+      if (!signal.aborted) tell({ type: 'watch.ended' });
     });
-    return () => abort.abort();
   }
 
   #list({ resource: name, basis, version }: SetOrder, tell: (report: ListReport) => void): () => void {
     const { resource, selection, store } = this.#kindOf(name);
-    const abort = new AbortController();
-    const { signal } = abort;
-    void this.#told(signal, tell, async () => {
+    return this.#begin(tell, async (signal) => {
       store.beginSet();
       const options = {
         ...selection,
@@ -170,18 +168,15 @@ export class InformerEffects {
         if (next === undefined) return tell({ type: 'list.ended', version: page.resourceVersion });
       }
     });
-    return () => abort.abort();
   }
 
   #check(name: ResourceName, tell: (report: CheckReport) => void): () => void {
     const { resource, selection } = this.#kindOf(name);
-    const abort = new AbortController();
-    void this.#told(abort.signal, tell, async () => {
+    return this.#begin(tell, async (signal) => {
       const options = { ...selection, metadataOnly: true, limit: 1 };
-      const { resourceVersion } = await this.#options.server.list(resource, options, abort.signal);
-      if (!abort.signal.aborted) tell({ type: 'history.seen', version: resourceVersion });
+      const { resourceVersion } = await this.#options.server.list(resource, options, signal);
+      if (!signal.aborted) tell({ type: 'history.seen', version: resourceVersion });
     });
-    return () => abort.abort();
   }
 
   async #handOver(name: ResourceName, absent: boolean): Promise<{ objects: number }> {
@@ -222,14 +217,20 @@ export class InformerEffects {
     }
   }
 
-  /** Whatever goes wrong is told, unless nobody wants to know any more. */
-  async #told(
+  /** What goes wrong is told, unless nobody wants to know any more. @returns ends it */
+  #begin(tell: TellFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
+    const abort = new AbortController();
+    void this.#tellFailure(abort.signal, tell, work);
+    return () => abort.abort();
+  }
+
+  async #tellFailure(
     signal: AbortSignal,
-    tell: (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void,
-    work: () => Promise<void>,
+    tell: TellFailure,
+    work: (signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
     try {
-      await work();
+      await work(signal);
     } catch (error) {
       if (signal.aborted) return;
       const failure: RequestFailure =

@@ -202,6 +202,7 @@ spec:
     ['a mistake', 'a: ['],
     ['a key behind an item', 'a:\n- {}b: 1\n'],
     ['a number too large', 'a: 1e999'],
+    ["an empty line behind a line's end that is escaped", 'a: "x\\\n \n  y"\n'],
   ])('leaves to the other: %s', (_, text) => {
     expect(parsePlainDocument(text)).toBeUndefined();
   });

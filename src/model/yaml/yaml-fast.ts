@@ -36,8 +36,11 @@ export type NotPlain =
 /** Lists and maps in one another. Envoy reads no message that has more than 100 in one another either. */
 export const deepestNesting = 100;
 
-/** A byte order mark, a document's end in so many dots, and numbers that no number can hold. */
-const oddText = /\uFEFF|^\.\.\.|\d[eE]\+?\d{3}|\d{300}/m;
+/**
+ * A byte order mark, a document's end in so many dots, numbers that no number can hold, and an empty line behind a line's end
+ * that is escaped: parsers differ in what it means (YAML 1.2.2, 7.3.1: a line feed).
+ */
+const oddText = /\uFEFF|^\.\.\.|\d[eE]\+?\d{3}|\d{300}|\\\r?\n[ \t]*\r?\n/m;
 
 /** Reads one document; undefined when it is no map, odd or no YAML. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
@@ -79,7 +82,7 @@ export function readEvents(text: string, takesTabs = false): PlainDocument | Not
     return { why: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
   };
   if (!takesTabs && text.includes('\t')) return odd('a tab');
-  if (oddText.test(text)) return odd('a byte order mark, "..." or a giant number');
+  if (oddText.test(text)) return odd('a byte order mark, "...", a giant number or an empty line behind "\\"');
   if (events[1]?.type !== EVENT_ID.MAPPING) return odd('no map');
   try {
     const value = new PlainReader(text, events).read();

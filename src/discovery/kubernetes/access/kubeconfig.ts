@@ -15,7 +15,7 @@ export interface KubeconfigOptions {
   /** By default its `current-context`. */
   readonly context?: string;
   /**
-   * Whoever wrote it may name files and programs of this machine, and switch the checks of TLS off: right for a file that the operator
+   * Its author may name files and programs of this machine, and switch the checks of TLS off: right for a file that the operator
    * named, wrong for a Secret of a remote cluster.
    */
   readonly isTrusted: boolean;

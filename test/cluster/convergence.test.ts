@@ -2,7 +2,7 @@
  * The charts that follow a cluster, over the real transport, in front of a real API server that is killed, cut off and compacted: what
  * is known is in the end what is there, and was told step by step. A server of the file's own.
  */
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
@@ -10,8 +10,7 @@ import { InformerEffects } from '../../src/discovery/kubernetes/informer-effects
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';
-import { type RunningApiServer, startApiServer } from './api-server-process.ts';
-import { Cluster } from './given-cluster.ts';
+import { givenOwnServer } from './given-cluster.ts';
 
 const never = new AbortController().signal;
 const services = resourceOf('Service');
@@ -25,22 +24,12 @@ const routes: Resource = {
   namespaced: true,
 };
 const resources = [services, configMaps, limitRanges, routes, customResourceDefinitions];
-const cluster = new Cluster();
-let server: RunningApiServer;
-
-beforeAll(async () => {
-  server = await startApiServer((line) => console.error(line), ['--goaway-chance=0.02']);
-  await cluster.begin(server);
-}, 1_800_000);
-
-afterAll(async () => {
-  cluster.end();
-  await server.stop();
-});
+const own = givenOwnServer(['--goaway-chance=0.02']);
+const { cluster } = own;
 
 /** Follows the cluster through a proxy for as long as the test runs. */
 async function following() {
-  const proxy = await faultyProxy(new URL(server.url));
+  const proxy = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
   const lost: (string | undefined)[] = [];
   const faults: unknown[] = [];
@@ -67,7 +56,7 @@ async function following() {
     });
   }
   const actor = startRoot(effects.machine(), {
-    ...{ id: 'api-server', input: { server: server.url, resources: effects.resources } },
+    ...{ id: 'api-server', input: { server: own.server.url, resources: effects.resources } },
     onError: (error) => void faults.push(error),
   });
   onTestFinished(() => {
@@ -125,10 +114,10 @@ it('a server that is killed loses nothing, and what was known stays in force mea
   const { effects, lost, converged } = await following();
   await converged();
   const known = effects.storeOf(services).size;
-  await server.kill();
+  await own.server.kill();
   await eventually('it is missed', () => lost.length > 0);
   expect(effects.storeOf(services).size).toBe(known);
-  await server.start();
+  await own.server.start();
   await cluster.create(services, { metadata: { name: 'after-the-kill' }, spec: { ports } });
   await cluster.delete(services, 'first');
   await converged();
