@@ -210,6 +210,7 @@ export const agentMachine = setup({
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     /** What is told to end once more ends at once. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
+    areAnothers: (_, { isAnothers }: ClaimedIds) => isAnothers === true,
     areThere: (_, { adoption }: ClaimedIds) => adoption !== undefined,
     findsEnvoys: ({ context }) => context.adoption !== undefined,
     mayFindEnvoys: ({ context }) => context.settings.liveRestore && !context.endIsDue,
@@ -334,6 +335,11 @@ export const agentMachine = setup({
         src: 'claimBaseIds',
         input: ({ context }) => ({ succeeds: context.settings.succeeds }),
         onDone: [
+          {
+            guard: { type: 'areAnothers', params: ({ event }) => event.output },
+            target: 'ended',
+            actions: 'noteGivenWay',
+          },
           {
             guard: { type: 'endIsDueAtOnce', params: ({ event }) => event.output },
             target: 'releasing the base ids',

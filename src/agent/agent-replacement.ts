@@ -11,6 +11,7 @@ import { inOneLine } from '../runtime/errors.ts';
 import type { Ownership } from '../runtime/ownership.ts';
 import type { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { type AgentRecord, type FoundRecord, restoreBinaries } from './envoy/agent-record.ts';
+import { areHeldBySibling } from './envoy/base-id-holder.ts';
 import type { BaseIdTable } from './envoy/base-id-table.ts';
 import type { EnvoyBinaries } from './envoy/envoy-binaries.ts';
 import type { ProcessTable } from './envoy/process-table.ts';
@@ -54,18 +55,24 @@ export function whyNotReplaced(options: WhatIsReplaced): string | undefined {
 
 export const givesWay = (options: WhatIsReplaced): boolean => whyNotReplaced(options) === undefined;
 
-/** What an agent of this container has left that was killed; undefined: nothing, or nothing that one could go on with. */
+/**
+ * What an agent of this container has left that was killed; undefined: nothing, or nothing that one could go on with, and then it is ended.
+ * The base ids first: a newer agent that was started beside this one may have taken over already, and then nothing is touched.
+ */
 export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
-  const { record, baseIds, runDir } = inheritance;
-  if (!record.isThere) return undefined;
-  const found = await record.read();
-  if (found === undefined) return undefined;
-  const claimed = await baseIds.resume({ runDir }, found.baseIds);
-  if (claimed === undefined) {
-    record.endAll();
-    return undefined;
+  const { record, baseIds, table, runDir } = inheritance;
+  const recorded = record.baseIds;
+  const isAnothers = (): boolean => areHeldBySibling(recorded);
+  const claimed = recorded && (await baseIds.resume({ runDir, isAnothers }, recorded));
+  if (claimed === undefined && isAnothers()) {
+    table.letGo();
+    return { baseIds: [], sweptFiles: [], isAnothers: true };
   }
-  return goOnWith(inheritance, claimed, found);
+  const found = claimed && (await record.read());
+  if (claimed !== undefined && found !== undefined) return goOnWith(inheritance, claimed, found);
+  if (record.isThere) record.endAll();
+  if (claimed !== undefined) await baseIds.releaseWhenFree(claimed.baseIds);
+  return undefined;
 }
 
 /**

@@ -125,6 +125,27 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
 });
 
+test('a newer agent that is quicker than the one that comes after a killed one goes on with what runs, alone', async () => {
+  const agent = await readyAgent([], { env });
+  const envoys = envoysIn(agent);
+  const [killed] = nodesIn(agent);
+  process.kill(killed!, 'SIGKILL');
+  const slow = await eventually('the next one is started', () => nodesIn(agent).find((pid) => pid !== killed), {
+    everyMs: 1,
+  });
+  process.kill(slow!, 'SIGSTOP');
+  agent.container.signal('SIGUSR2');
+  await agent.container.program.line(/took over the Envoys/);
+  process.kill(slow!, 'SIGCONT');
+  await eventually('the newer one is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== slow);
+  await eventually('it is ready', agent.ready);
+  expect(envoysIn(agent)).toEqual(envoys);
+  await restartHot(agent);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(envoysIn(agent)).toEqual([]);
+});
+
 test('where the control plane patches the bootstrap a newer agent refuses with a word, and the older one runs on', async () => {
   const agent = await startAgent(
     [

@@ -67,6 +67,12 @@ describe('an agent that is replaced', () => {
       bounds(1, 1, 0, 0),
       'never two that decide',
     ],
+    [
+      'comes after one that was killed, and begins anew beside a newer one that was quicker',
+      { beginsAnew: true },
+      bounds(1, 1, 0, 0),
+      'who decides has the base ids',
+    ],
   ])('that %s is caught', (_, machines, within, invariant) => {
     const begin = beginning(within, machines);
     const { found } = invariant === whatIsWantedIsReached ? explore(begin) : findShortest(begin);

@@ -43,6 +43,8 @@ export interface SuccessionMachines {
   readonly takesAtOnce?: boolean;
   /** A newer agent that has not taken over in time is left alone, and goes on when it can. */
   readonly sparesTheNewer?: boolean;
+  /** One that comes after an agent that was killed, and cannot have what that one had, takes other base ids. */
+  readonly beginsAnew?: boolean;
 }
 
 const ours: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
@@ -259,6 +261,7 @@ export class SuccessionWorld implements World {
       const mostMs = this.#system.zone.atMostSinceMs(nobody);
       if (mostMs > longestWithoutMs) this.#violate('never 2 s without one that decides', `${mostMs} ms`);
     }
+    if (this.#isOver && !this.ending) this.#violate('it ends by order only', 'nobody has ordered an end');
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
   }
 
@@ -476,7 +479,22 @@ export class SuccessionWorld implements World {
         settle(call, { value: undefined });
         break;
       default:
-        settleWith(this.#take(number, undefined));
+        this.#claim(number, call);
+    }
+  }
+
+  /** One that is to succeed another takes what that one's record names; one that comes after it may find that a newer one was quicker. */
+  #claim(number: number, call: AnyActorRef): void {
+    const { holder, record } = this.#state;
+    const { succeeds } = this.#process(number);
+    const isAnothers = holder !== undefined && holder !== number;
+    if (succeeds && record === undefined) settle(call, { error: new Error('the older agent has left no record') });
+    else if (!succeeds && isAnothers && this.#machines.beginsAnew === true)
+      settle(call, { value: { baseIds: [8], sweptFiles: [] } });
+    else if (!succeeds && isAnothers) settle(call, { value: { baseIds: [], sweptFiles: [], isAnothers: true } });
+    else {
+      const claimed = this.#take(number, undefined);
+      settle(call, claimed ? { value: claimed } : { error: new Error('another agent has the base ids') });
     }
   }
 

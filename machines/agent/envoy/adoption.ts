@@ -31,11 +31,15 @@ export interface Adoption extends Omit<KeptKnowledge, 'epochs' | 'desired'> {
   epochs: AdoptedEpoch[];
 }
 
-/** The base ids of an agent. `adoption`: Envoys that an agent before this one has started, and that outlived it, under these. */
+/**
+ * The base ids of an agent. `adoption`: Envoys that an agent before this one has started, and that outlived it, under these. `isAnothers`: it
+ * has none, as another agent of this container was quicker, and goes on with what runs.
+ */
 export interface ClaimedIds {
   baseIds: number[];
   sweptFiles: string[];
   adoption?: Adoption;
+  isAnothers?: true;
 }
 
 type Knowing = Omit<KeptKnowledge, 'restart'> & { restart: KeptKnowledge['restart'] | undefined };

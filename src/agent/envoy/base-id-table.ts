@@ -2,7 +2,7 @@
  * The base ids that this process has: outside the charts, as the process table is, so that whatever ends the agent gives them
  * back. A chart says which to give back, by their numbers.
  */
-import { type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
+import { areFree, type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
 
 export class BaseIdTable {
   readonly #claims = new Set<ClaimedBaseIds>();
@@ -30,6 +30,12 @@ export class BaseIdTable {
   /** Gives back what was claimed together with any of these. Never throws. */
   release(baseIds: readonly number[]): void {
     for (const claim of this.#claims) if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#end(claim);
+  }
+
+  /** Likewise, once no Envoy lives under them any more, or seems never to end. */
+  async releaseWhenFree(baseIds: readonly number[]): Promise<void> {
+    await areFree(baseIds);
+    this.release(baseIds);
   }
 
   /** For another agent to take, with what runs under them. Never throws. */

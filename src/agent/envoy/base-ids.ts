@@ -25,6 +25,8 @@ export interface BaseIdOptions {
   readonly sharedMemoryDir?: string;
   /** How long to wait for ids that another agent is about to leave. */
   readonly resumeLimitMs?: number;
+  /** Another agent has taken such ids for good: they are not waited for. */
+  readonly isAnothers?: () => boolean;
 }
 
 export interface ClaimedBaseId {
@@ -50,6 +52,7 @@ interface Owner {
 const lastBaseId = 65_535;
 const sharedMemoryDirDefault = '/dev/shm';
 const sweepPollMs = 25;
+const usualSweepLimitMs = 3_000;
 
 /**
  * Sweeps what dead agents left behind, then takes a base id that nobody on this host uses.
@@ -111,17 +114,20 @@ const usualResumeLimitMs = 5_000;
 
 /**
  * Takes the base ids of an agent that was killed, with what runs under them. Undefined when another agent has one of them: then nothing was taken.
- *
- * @throws ChartpilotError FILE_UNWRITABLE
  */
 export async function resumeBaseIds(
-  { runDir, sharedMemoryDir = sharedMemoryDirDefault, resumeLimitMs = usualResumeLimitMs }: BaseIdOptions,
+  {
+    runDir,
+    sharedMemoryDir = sharedMemoryDirDefault,
+    resumeLimitMs = usualResumeLimitMs,
+    isAnothers = () => false,
+  }: BaseIdOptions,
   baseIds: readonly number[],
 ): Promise<ClaimedBaseIds | undefined> {
   const deadline = performance.now() + resumeLimitMs;
   const holds: Server[] = [];
   for (const baseId of baseIds) {
-    const hold = await holdSocketUntil(baseId, deadline);
+    const hold = await holdSocketUntil(baseId, () => performance.now() > deadline || isAnothers());
     if (hold === undefined) {
       for (const held of holds) held.close();
       return undefined;
@@ -149,10 +155,10 @@ export async function resumeBaseIds(
   };
 }
 
-async function holdSocketUntil(baseId: number, deadline: number): Promise<Server | undefined> {
+async function holdSocketUntil(baseId: number, isOver: () => boolean): Promise<Server | undefined> {
   for (;;) {
     const hold = await holdSocket(baseId);
-    if (hold !== undefined || performance.now() > deadline) return hold;
+    if (hold !== undefined || isOver()) return hold;
     await sleep(sweepPollMs);
   }
 }
@@ -210,7 +216,11 @@ function removeQuietly(file: string): void {
 }
 
 /** Removes the lock and the shared memory of every agent that is dead, once its Envoys are gone. */
-async function sweep({ runDir, sweepLimitMs = 3_000, sharedMemoryDir = sharedMemoryDirDefault }: BaseIdOptions) {
+async function sweep({
+  runDir,
+  sweepLimitMs = usualSweepLimitMs,
+  sharedMemoryDir = sharedMemoryDirDefault,
+}: BaseIdOptions) {
   const swept = await Promise.all(
     lockedBaseIds(runDir).map(async (baseId) => {
       const lock = lockFile(runDir, baseId);
@@ -229,6 +239,12 @@ async function sweep({ runDir, sweepLimitMs = 3_000, sharedMemoryDir = sharedMem
     }),
   );
   return swept.flat();
+}
+
+/** Whether no Envoy lives under them any more, within a limit. */
+export async function areFree(baseIds: readonly number[], limitMs = usualSweepLimitMs): Promise<boolean> {
+  const free = await Promise.all(baseIds.map((baseId) => becomesFree(baseId, limitMs)));
+  return free.every((isFree) => isFree);
 }
 
 async function becomesFree(baseId: number, limitMs: number): Promise<boolean> {
@@ -289,10 +305,14 @@ function writeLock(lock: string): boolean {
   }
 }
 
-/** From an owner that is dead. */
+/** From an owner that is dead. The socket is the right to the id: where the disk is full, what runs under it is taken over all the same. */
 function takeLock(lock: string): void {
   removeQuietly(lock);
-  writeLock(lock);
+  try {
+    writeLock(lock);
+  } catch {
+    // What this agent leaves, if it is killed, the next one knows by the record.
+  }
 }
 
 /** Undefined for a lock that is gone or that nobody can have written. */

@@ -5,7 +5,7 @@
  * - newer: `ready {"pid", "startTime", "format"}`; later `hold`;
  * - older: `granted`, or `refused` with a reason.
  */
-import { readFileSync, renameSync } from 'node:fs';
+import { renameSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,6 +19,7 @@ import type {
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { recordFormat } from './agent-record.ts';
+import { parentOf } from './base-id-holder.ts';
 import { startTimeOf } from './base-ids.ts';
 import { isAlive, type ProcessIdentity } from './held-envoy.ts';
 
@@ -61,14 +62,6 @@ function newcomerOf(line: string): ProcessIdentity | { refused: string } {
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function parentOf(pid: number): number | undefined {
-  try {
-    return Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
   } catch {
     return undefined;
   }

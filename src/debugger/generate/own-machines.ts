@@ -388,7 +388,10 @@ const agentSamples: Samples = {
     claim: ({ context }) => [
       { output: { baseIds: [7, 8], sweptFiles: [] } },
       ...((context.settings as AgentSettings).liveRestore
-        ? [{ output: { baseIds: [7, 8], sweptFiles: [], adoption } }]
+        ? [
+            { output: { baseIds: [7, 8], sweptFiles: [], adoption } },
+            { output: { baseIds: [], sweptFiles: [], isAnothers: true } },
+          ]
         : []),
       { error: 'no base id is free' },
     ],
