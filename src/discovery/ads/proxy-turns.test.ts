@@ -31,7 +31,7 @@ describe('the turns of proxies', () => {
     turns.take(order([3], 'v2', ['b']));
     expect(told).toEqual([]);
     await turn();
-    expect(told).toEqual(['2 v1 a', '1 v1 a', 'served 2,1', '3 v2 b', 'served 3']);
+    await eventuallyHolds(() => expect(told).toEqual(['2 v1 a', '1 v1 a', 'served 2,1', '3 v2 b', 'served 3']));
   });
 
   test('of one order bring the very same change, so that what it means is worked out once', async () => {

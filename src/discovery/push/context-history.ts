@@ -3,7 +3,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { PublishedContext } from './mesh-state.ts';
 
 export interface ChangesBetween {
-  /** Everything may differ. */
+  /** Everything may differ, whatever the keys are. */
   readonly forced: boolean;
   /** Keys of what differs. */
   readonly changed: ReadonlySet<string>;

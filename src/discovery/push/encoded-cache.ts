@@ -413,11 +413,13 @@ export class EncodedCache {
     if (begun !== undefined) return begun;
     const { base } = set;
     const ofShape = this.#setKey(typeUrl, shape, undefined);
+    const since = base === undefined ? undefined : this.#history.since(set.baseOf, context);
     const affected =
-      base === undefined
+      // Of a base that is further behind than what is remembered nobody knows what is another.
+      since === undefined || since.forced
         ? wanted.names
         : affectedNames(
-            this.#history.since(set.baseOf, context)!.changed,
+            since.changed,
             wanted,
             { typeUrl, nodeType: shape.type, reachChanged: set.reachChanged },
             generator,

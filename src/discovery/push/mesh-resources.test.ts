@@ -113,6 +113,31 @@ describe('MeshResources', () => {
     expect(node.typesToPush(change, [clusterType, endpointType, listenerType])).toEqual([]);
   });
 
+  // A client that does not answer for a while misses any number of contexts, and not every one of them is remembered.
+  it.each([
+    [0, 100],
+    [5, 255],
+    [100, 200],
+    [120, 140],
+    [200, 240],
+    [0, 300],
+  ])('has for a node what is in force: served after %i contexts, and again %i later', (first, behind) => {
+    const publish = (cart: string, user: string): ResourceChange =>
+      mesh.apply(service('cart', [cart]), service('user', [user]));
+    for (let i = 0; i < first; i++) publish('10.1.1.1', `10.3.${1 + (i % 9)}.1`);
+    const node = mesh.connect();
+    const names = [clusterOf('cart'), clusterOf('user')];
+    const before = node.get(endpointType, names)!.resources.get(clusterOf('cart'));
+    publish('10.1.1.2', '10.2.1.1');
+    for (let i = 2; i < behind; i++) publish('10.1.1.2', `10.2.${1 + (i % 9)}.1`);
+    node.typesToPush(publish('10.1.1.2', '10.2.77.1'), [clusterType, endpointType]);
+    const fresh = new Mesh();
+    fresh.apply(service('cart', ['10.1.1.2']), service('user', ['10.2.77.1']));
+    const [now, right] = [node, fresh.connect()].map((one) => one.get(endpointType, names)!.resources);
+    for (const name of names) expect(now!.get(name)!.version).toBe(right!.get(name)!.version);
+    expect(now!.get(clusterOf('cart'))!.version).not.toBe(before!.version);
+  });
+
   it('forgets a node whose stream is gone', () => {
     const node = mesh.connect();
     expect(mesh.resources.nodesOf(node.proxy.id)).toEqual([node]);
