@@ -49,7 +49,10 @@ export const discoveryMachine = discoverySetup.createMachine({
       initial: 'operating',
       states: {
         operating: {
-          description: 'The sources are there, and being read in their order or watched.',
+          description:
+            'The sources are there, and being read in their order or watched; a cluster is followed from the first moment.',
+          entry: 'followCluster',
+          exit: 'leaveCluster',
           invoke: [
             {
               id: 'push',
@@ -113,6 +116,7 @@ export const discoveryMachine = discoverySetup.createMachine({
           ],
           on: {
             'signal.received': 'draining',
+            'xstate.error.actor.api-server': brokenDown('cluster'),
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },

@@ -1,4 +1,4 @@
-import { assign, sendTo, setup } from 'xstate';
+import { assign, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
 import { authorityMachine } from './authority/authority.machine.ts';
 import { serverCertificateMachine } from './authority/server-certificate.machine.ts';
@@ -6,6 +6,7 @@ import { trustBundlesMachine } from './bundles/trust-bundles.machine.ts';
 import { configControllerMachine } from './config/config-controller.machine.ts';
 import { meshConfigMachine } from './config/mesh-config.machine.ts';
 import { jwksMachine } from './jwks/jwks.machine.ts';
+import { apiServerMachine } from './kubernetes/api-server.machine.ts';
 import type { AdsListen, AdsOrder, HttpOrder, PreparedStage, SignalReceived, StageReport } from './protocol.ts';
 import { pushMachine } from './push/push.machine.ts';
 import { pushQueueMachine } from './push/push-queue.machine.ts';
@@ -49,6 +50,7 @@ export const discoverySetup = setup({
       'server-certificates': 'prepare';
       authenticators: 'prepare';
       http: 'http';
+      'api-server': 'apiServer';
       'ads-server': 'adsServer';
       'push-queue': 'pushQueue';
       'mesh-config': 'meshConfig';
@@ -71,6 +73,7 @@ export const discoverySetup = setup({
     http: callbackEffect<HttpOrder, undefined>('http'),
     /** Serves xDS. Its connections are actors of their own (ads-connection). Stopped: every stream is cut. */
     adsServer: callbackEffect<AdsOrder, undefined>('adsServer'),
+    apiServer: apiServerMachine,
     meshConfig: meshConfigMachine,
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
@@ -96,6 +99,10 @@ export const discoverySetup = setup({
         `${params.stage}: ${params.reason}`,
       ],
     }),
+    followCluster: enqueueActions(({ context: { settings }, enqueue }) => {
+      if (settings.cluster !== null) enqueue.spawnChild('apiServer', { id: 'api-server', input: settings.cluster });
+    }),
+    leaveCluster: stopChild('api-server'),
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),
     openHttp: sendTo('http', { type: 'http.open' }),

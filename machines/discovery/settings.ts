@@ -3,12 +3,15 @@ import type { ServerCertificateInput } from './authority/server-certificate.mach
 import type { ConfigControllerInput } from './config/config-controller.machine.ts';
 import type { MeshConfigInput } from './config/mesh-config.machine.ts';
 import type { JwksInput } from './jwks/jwks.machine.ts';
+import type { ApiServerInput } from './kubernetes/api-server.machine.ts';
 import type { PushInput } from './push/push.machine.ts';
 import type { PushQueueInput } from './push/push-queue.machine.ts';
 import type { ServiceRegistryInput } from './registry/service-registry.machine.ts';
 
 /** What a person can set, as far as decisions depend on it. Times in milliseconds. */
 export interface DiscoverySettings {
+  /** The API server of the cluster that is followed; null: none is. */
+  cluster: ApiServerInput | null;
   mesh: Omit<MeshConfigInput, 'what'>;
   networks: Omit<MeshConfigInput, 'what'>;
   configs: ConfigControllerInput;

@@ -49,12 +49,13 @@ import type { AuthoritySettings } from './authority/authority-settings.ts';
 import { Signing } from './authority/signing.ts';
 import type { BundleEndpoints } from './bundles/bundle-endpoints.ts';
 import type { SourceAdapters } from './config/config-source.ts';
-import { configSources } from './config/config-sources.ts';
+import { type AskedSources, configSources } from './config/config-sources.ts';
 import { watchFile } from './config/file-watch.ts';
 import { MeshConfigs } from './config/mesh-configs.ts';
 import { SettingsFiles } from './config/settings-files.ts';
 import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
+import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { callerNamespace } from './monitor/debug/known-caller.ts';
@@ -100,7 +101,11 @@ const longestTarget = 200;
 export class ControlPlane {
   readonly metrics: DiscoveryMetrics;
   readonly progress = new StartProgress();
+  /** The cluster that is followed; undefined: none is, or there is none as it was asked for. */
+  readonly cluster: FollowedCluster | undefined;
   readonly #program: DiscoveryProgram;
+  /** Why there is no cluster as it was asked for. */
+  #clusterMistake: unknown;
   readonly #configs: MeshConfigs;
   readonly #keySets = new KeySets();
   readonly #state: MeshState;
@@ -122,7 +127,9 @@ export class ControlPlane {
     const { options } = program;
     // What strangers say goes into lines here and there.
     const log = boundedLogger(program.log);
-    this.#program = { ...program, log };
+    this.cluster = this.#follow(options, log);
+    const sources = { ...(this.cluster && { k8s: this.cluster.open }), ...program.sources };
+    this.#program = { ...program, log, sources };
     const settings = new SettingsFiles(
       (problem) => log.scope('mesh-config').warn(problemText(problem)),
       options.configLimits,
@@ -132,7 +139,7 @@ export class ControlPlane {
       mesh: () => settings.mesh,
       domain,
       limits: options.configLimits,
-      ...(program.sources && { adapters: program.sources }),
+      adapters: sources,
     });
     this.#state = new MeshState({
       settings,
@@ -187,6 +194,16 @@ export class ControlPlane {
     });
   }
 
+  #follow(options: DiscoveryOptions, log: Logger): FollowedCluster | undefined {
+    try {
+      return followedCluster(options, log.scope('cluster'));
+    } catch (error) {
+      // Said by the stage of the start that is about it.
+      this.#clusterMistake = error;
+      return undefined;
+    }
+  }
+
   #makeSigning(settings: AuthoritySettings): Signing {
     const signing = new Signing({
       settings,
@@ -237,6 +254,7 @@ export class ControlPlane {
     });
     return discoveryMachine.provide({
       actors: {
+        ...(this.cluster && { apiServer: this.cluster.machine() }),
         ...(this.#signing && { authority: this.#signing.machine() }),
         ...(this.#portCertificate && { serverCertificate: this.#certificateMachine(this.#portCertificate) }),
         signals: signalEffect(this.#program.signals ?? process),
@@ -333,9 +351,12 @@ export class ControlPlane {
   #stages(): StartStages {
     const { options, log } = this.#program;
     return {
-      environment: () => prepareEnvironment(options, log),
+      environment: () => {
+        if (this.#clusterMistake !== undefined) throw this.#clusterMistake;
+        prepareEnvironment(options, this.cluster?.url, log);
+      },
       'config-sources': () => {
-        configSources(options, this.#state.mesh, this.#program.sources);
+        configSources(this.#askedSources, this.#state.mesh, this.#program.sources);
       },
       registries: () => {
         supportedRegistries(options.registries);
@@ -350,10 +371,14 @@ export class ControlPlane {
     };
   }
 
+  get #askedSources(): AskedSources {
+    return { ...this.#program.options, cluster: [...(this.cluster?.sources.keys() ?? [])] };
+  }
+
   #listSources(): SourcesListed | SourcesRefused {
-    const { options, log, sources: adapters } = this.#program;
+    const { log, sources: adapters } = this.#program;
     try {
-      const { sources, warnings } = configSources(options, this.#state.mesh, adapters);
+      const { sources, warnings } = configSources(this.#askedSources, this.#state.mesh, adapters);
       for (const warning of warnings) if (!this.#passedOver.has(warning)) log.warn(warning);
       this.#passedOver = new Set(warnings);
       return { type: 'sources.listed', sources: [...sources] };
@@ -385,7 +410,7 @@ export class ControlPlane {
         this.#orders = orders;
       },
       profile: options.profile,
-      waitsFor: () => this.progress.text,
+      waitsFor: () => this.progress.textWith(this.cluster?.awaited ?? ''),
       unreadable: () => this.#configs.unreadable,
       ...(trace !== undefined && { trace }),
     });

@@ -58,6 +58,10 @@ export interface DiscoveryOptions {
   readonly clusterRegistriesNamespace: string;
   /** Empty: none was named. */
   readonly kubeconfig: string;
+  /** Where the API server of our pod's cluster is, as the kubelet says it; empty: this is no pod. */
+  readonly pod: Readonly<Record<string, string>>;
+  /** REVISION: objects of Istio's that are labelled for another one are not there. Empty: the default one. */
+  readonly revision: string;
   /** Empty: no directory. */
   readonly configDir: string;
   readonly meshConfigFile: string;
@@ -174,6 +178,8 @@ export function resolveDiscoveryOptions(
     namespace,
     clusterRegistriesNamespace: flags.clusterRegistriesNamespace || namespace,
     kubeconfig: flags.kubeconfig ?? '',
+    pod: podOf(env),
+    revision: from.text('REVISION', ''),
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
     networksConfigFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
@@ -216,6 +222,10 @@ export function resolveDiscoveryOptions(
     notes,
     warnings,
   };
+}
+
+function podOf({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port }: NodeJS.ProcessEnv) {
+  return host && port ? { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } : {};
 }
 
 /** What is kept of encoded resources, and how much of it. */

@@ -79,7 +79,7 @@ async function troubleOf(...how: Parameters<typeof ControlPlane.starting>) {
 
 describe('the start', () => {
   it.each<[string, () => DiscoveryFlags, RegExp]>([
-    ['environment', () => ({ kubeconfig: '/kube' }), /^environment: .*--kubeconfig \/kube/],
+    ['environment', () => ({ kubeconfig: '/kube' }), /^environment: .*--kubeconfig: \/kube/],
     ['HTTP server', () => ({ httpAddr: taken }), /^HTTP server: a port is in use: /],
     ['HTTP server, monitoring', () => ({ monitoringAddr: taken }), /^HTTP server: a port is in use: /],
     ['configuration sources', () => ({ registries: 'Kubernetes', configDir: '' }), /^configuration sources: .*cluster/],

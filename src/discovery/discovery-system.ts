@@ -31,7 +31,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
   try {
     const actor = startRoot(plane.machine(), {
       id: 'discovery',
-      input: { settings: settingsOf(options) },
+      input: { settings: settingsOf(options, plane) },
       recorder,
       onError: () => {},
     });
@@ -43,6 +43,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
     return output;
   } finally {
     for (const stop of stops) stop();
+    plane.cluster?.close();
   }
 }
 
@@ -67,8 +68,9 @@ function lastFence(
   return { atStart: promise, stop };
 }
 
-function settingsOf(options: DiscoveryOptions): DiscoverySettings {
+function settingsOf(options: DiscoveryOptions, { cluster }: ControlPlane): DiscoverySettings {
   return {
+    cluster: cluster?.input ?? null,
     mesh: { file: options.meshConfigFile, settleMs: 100 },
     networks: { file: options.networksConfigFile, settleMs: 100 },
     configs: { quietMs: 5, coalesceMs: 20 },

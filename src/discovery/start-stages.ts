@@ -5,7 +5,7 @@ import type { Preparation } from '../../machines/discovery/discovery.machine.ts'
 import type { PreparedStage } from '../../machines/discovery/protocol.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
-import { ChartpilotError, explainInOneLine } from '../runtime/errors.ts';
+import { explainInOneLine } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import { type Authenticator, clientCertificate } from './ads/authentication.ts';
 import { bearerToken } from './authentication/bearer-token.ts';
@@ -31,19 +31,15 @@ export function prepareEffect(stages: StartStages) {
 }
 
 /**
- * The first stage: who this control plane is, and whether what it was asked for can be had.
+ * The first stage: who this control plane is.
  *
- * @throws ChartpilotError FLAG_INVALID
+ * @param cluster the address of the API server of the one that is followed
  */
-export function prepareEnvironment(options: DiscoveryOptions, log: Logger): void {
-  const { kubeconfig, registries, configDir, namespace, clusterId, domain } = options;
-  if (kubeconfig !== '') {
-    throw new ChartpilotError('FLAG_INVALID', `--kubeconfig ${kubeconfig}: a cluster cannot be read yet`, {
-      hint: 'leave it out, and give the mesh as a directory: --configDir DIR',
-    });
-  }
+export function prepareEnvironment(options: DiscoveryOptions, cluster: string | undefined, log: Logger): void {
+  const { registries, configDir, namespace, clusterId, domain } = options;
   log.info('this control plane', { cluster: clusterId, namespace, domain });
-  if (registries.includes('Kubernetes') && configDir !== '') {
+  if (cluster !== undefined) log.info('the cluster is read', { server: cluster });
+  else if (registries.includes('Kubernetes') && configDir !== '') {
     log.info('no cluster is contacted: the Kubernetes objects in --configDir count', { configDir });
   }
   if (registries.includes('MCP')) log.warn('--registries MCP: nothing is received over MCP; ServiceEntries count');

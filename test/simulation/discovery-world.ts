@@ -59,6 +59,7 @@ import { VirtualClock } from './virtual-clock.ts';
 type Send = (event: AnyEventObject) => void;
 
 export const scriptedSettings: DiscoverySettings = {
+  cluster: null,
   mesh: { file: 'mesh', settleMs: 100 },
   networks: { file: 'meshNetworks', settleMs: 100 },
   configs: { quietMs: 5, coalesceMs: 20 },

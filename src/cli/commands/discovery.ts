@@ -35,14 +35,14 @@ const flagsWithoutEffect = [
   '--discoveryCache [on]',
 ].map((flag) => new Option(flag).hideHelp());
 
-/** Of clusters, which cannot be read yet: --kubeconfig is refused, the namespace is for what comes with them. */
-const flagsOfClusters = ['--kubeconfig <file>', '--clusterRegistriesNamespace <namespace>'];
+/** Of remote clusters, which are not read yet. */
+const flagsOfClusters = ['--clusterRegistriesNamespace <namespace>'];
 
 export function discoveryCommand(): Command {
   const command = new Command('discovery')
     .summary('serve the mesh until told to end')
     .description(
-      'Reads mesh configuration and routing rules from files and serves them to Envoys over xDS. Changed files take ' +
+      'Reads mesh configuration and routing rules from files and from a cluster, and serves them to Envoys over xDS. What changes takes ' +
         'effect at once; a bad one is reported and leaves the last good state in force. SIGTERM or SIGINT: drain, then ' +
         'end; a second one: at once.',
     )
@@ -51,9 +51,13 @@ export function discoveryCommand(): Command {
   command.optionsGroup('Where the mesh is described:');
   command
     .option('--configDir <dir>', 'YAML files of Istio and Kubernetes objects, at any depth')
+    .option('--kubeconfig <file>', 'the cluster to read, default that of our pod, where no --configDir is given')
     .option('--meshConfig <file>', 'mesh configuration, default ./etc/istio/config/mesh')
     .option('--networksConfig <file>', 'mesh networks, default ./etc/istio/config/meshNetworks')
-    .option('--registries <names>', 'Kubernetes (default: its objects in --configDir), Memory, Mock; empty for none')
+    .option(
+      '--registries <names>',
+      'Kubernetes (default; of a cluster, or of --configDir), Memory, Mock; empty for none',
+    )
     .option('-n, --namespace <namespace>', 'its own, default $POD_NAMESPACE, else istio-system')
     .option('--domain <suffix>', 'of host names, default cluster.local')
     .option('--clusterID <id>', 'default $CLUSTER_ID, else Kubernetes')

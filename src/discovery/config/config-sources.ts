@@ -15,19 +15,27 @@ export interface AskedSources {
   readonly configDir: string;
   /** `--registries`. */
   readonly registries: readonly string[];
+  /** What of a cluster is followed: {@link clusterConfig}, {@link clusterServices}; absent or empty: there is none. */
+  readonly cluster?: readonly string[];
 }
 
+/** The address of a cluster's configuration, in `configSources` of the mesh as well. */
+export const clusterConfig = 'k8s://';
+/** That of the objects of its registry, whatever configuration is read. */
+export const clusterServices = 'k8s://services';
+
 /** Sources of the reference that cannot be read here. */
-const notYet: ReadonlySet<string> = new Set(['k8s', 'xds', 'mcp', 'mcps']);
+const notYet: ReadonlySet<string> = new Set(['xds', 'mcp', 'mcps']);
 
 /**
- * The sources to read: the flag's directory, then the mesh's.
+ * The sources to read: the flag's directory, then the mesh's, or the cluster's where the mesh names none; then what the registry of
+ * the cluster is made of.
  *
  * @param adapters of which schemes sources can be made
  * @throws ChartpilotError FLAG_INVALID when nothing can be read of what was asked for, CONFIG_INVALID for a bad address
  */
 export function configSources(
-  { configDir, registries }: AskedSources,
+  { configDir, registries, cluster = [] }: AskedSources,
   { configSources: asked }: Pick<MeshConfig, 'configSources'>,
   adapters: SourceAdapters = {},
 ): ConfigSources {
@@ -39,20 +47,28 @@ export function configSources(
   for (const { address } of asked) {
     const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/i.exec(address) ?? [];
     if (scheme === undefined) throw badSource(address, 'is no URL such as fs:///etc/mesh');
-    if (scheme !== 'fs' && Object.hasOwn(adapters, scheme)) add(address);
+    if (scheme === 'k8s') {
+      if (rest !== '') throw badSource(address, `names what nobody knows: the cluster is ${clusterConfig}`);
+      if (!cluster.includes(clusterConfig)) throw badSource(address, noCluster);
+      add(clusterConfig);
+    } else if (scheme !== 'fs' && Object.hasOwn(adapters, scheme)) add(address);
     else if (notYet.has(scheme))
       warnings.push(`configSources: ${address} is passed over: ${scheme}:// is not supported yet`);
     else if (scheme !== 'fs') warnings.push(`configSources: ${address} is passed over: nobody knows ${scheme}://`);
     else if (rest === '') throw badSource(address, 'names no directory');
     else add(address);
   }
+  for (const address of cluster) if (address !== clusterConfig || asked.length === 0) add(address);
   if (sources.length === 0 && registries.includes('Kubernetes')) {
-    throw new ChartpilotError('FLAG_INVALID', '--registries is Kubernetes, and a cluster cannot be read yet', {
-      hint: 'give the mesh as a directory (--configDir DIR), or say that there is no registry (--registries=)',
+    throw new ChartpilotError('FLAG_INVALID', `--registries is Kubernetes, and there is no cluster: ${whyNoCluster}`, {
+      hint: 'name one (--kubeconfig FILE), give the mesh as a directory (--configDir DIR), or say that there is no registry (--registries=)',
     });
   }
   return { sources, warnings };
 }
+
+const whyNoCluster = 'this is no pod (KUBERNETES_SERVICE_HOST is not set), and --kubeconfig names none';
+const noCluster = `is a cluster, and none is followed: give --kubeconfig FILE, or run in a pod without --configDir`;
 
 function badSource(address: string, what: string): ChartpilotError {
   return new ChartpilotError('CONFIG_INVALID', `configSources: ${address} ${what}`);

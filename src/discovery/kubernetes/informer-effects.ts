@@ -20,6 +20,17 @@ export interface FollowedKind {
   readonly resource: Resource;
   /** Absent: all. */
   readonly selection?: Selection;
+  /** Absent: that of the resource. A resource that is followed twice, as by two names, has two. */
+  readonly name?: ResourceName;
+  /** Others in which a server may have the kind, all of the same meaning: they are asked for where it does not know one. */
+  readonly otherVersions?: readonly string[];
+}
+
+/** A kind that was not handed over yet. */
+export interface AwaitedKind {
+  readonly name: ResourceName;
+  /** Why it was refused last; absent: it was not. */
+  readonly reason?: string;
 }
 
 /**
@@ -57,10 +68,18 @@ const shortestWatchSeconds = 300;
 
 type TellFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;
 
-interface Followed extends FollowedKind {
+interface Followed {
   readonly name: ResourceName;
+  /** In each version, of which the first is asked for. */
+  resources: readonly Resource[];
+  readonly selection: Selection;
   readonly store: ObjectStore;
   readonly readers: StoreReader[];
+  /** Settles when the first whole set was handed over. */
+  readonly firstSet: PromiseWithResolvers<void>;
+  isHandedOver: boolean;
+  /** Of the last request, if it was refused. */
+  reason: string | undefined;
 }
 
 export class InformerEffects {
@@ -69,11 +88,7 @@ export class InformerEffects {
 
   constructor(options: InformerEffectsOptions) {
     this.#options = options;
-    const kinds = options.kinds.map((kind): [ResourceName, Followed] => {
-      const name = nameOf(kind.resource);
-      return [name, { ...kind, name, store: new ObjectStore(), readers: [] }];
-    });
-    this.#kinds = new Map(kinds);
+    this.#kinds = new Map(options.kinds.map(followed).map((kind) => [kind.name, kind]));
   }
 
   /** Input of the chart. */
@@ -81,14 +96,25 @@ export class InformerEffects {
     return [...this.#kinds.keys()];
   }
 
-  /** What is known of a kind: empty until it was handed over. */
-  storeOf(resource: Resource): ObjectStore {
+  /** What is known of a kind, which goes by its resource or its name: empty until it was handed over. */
+  storeOf(resource: Resource | ResourceName): ObjectStore {
     return this.#kindOf(nameOf(resource)).store;
   }
 
   /** Added before the chart is started, so that it is told everything. Called one after the other, as they were added. */
-  addReader(resource: Resource, reader: StoreReader): void {
+  addReader(resource: Resource | ResourceName, reader: StoreReader): void {
     this.#kindOf(nameOf(resource)).readers.push(reader);
+  }
+
+  /** Settles when all that there is of the kind was handed over for the first time. */
+  firstSet(resource: Resource | ResourceName): Promise<void> {
+    return this.#kindOf(nameOf(resource)).firstSet.promise;
+  }
+
+  /** Kinds that have never been handed over. */
+  get awaited(): readonly AwaitedKind[] {
+    const kinds = [...this.#kinds.values()].filter(({ isHandedOver }) => !isHandedOver);
+    return kinds.map(({ name, reason }) => ({ name, ...(reason !== undefined && { reason }) }));
   }
 
   /** The chart of the server, with these effects. */
@@ -131,13 +157,13 @@ export class InformerEffects {
       ...(initial && { sendInitialEvents: true }),
       ...((!initial || basis === 'not older') && { resourceVersion: version }),
     };
-    return this.#begin(tell, async (signal) => {
+    return this.#begin(kind, tell, async (signal) => {
       const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
         if (signal.aborted) return;
         if (changes.length > 0) for (const reader of kind.readers) void this.#tellReader(reader, changes);
         tell(report);
       });
-      await this.#options.server.watch(kind.resource, options, reading.take, signal);
+      await inItsVersion(kind, (resource) => this.#options.server.watch(resource, options, reading.take, signal));
       reading.flush();
       if (reading.failure !== undefined) throw new ApiError(reading.failure);
       if (!signal.aborted) tell({ type: 'watch.ended' });
@@ -145,8 +171,9 @@ export class InformerEffects {
   }
 
   #list({ resource: name, basis, version }: SetOrder, tell: (report: ListReport) => void): () => void {
-    const { resource, selection, store } = this.#kindOf(name);
-    return this.#begin(tell, async (signal) => {
+    const kind = this.#kindOf(name);
+    const { selection, store } = kind;
+    return this.#begin(kind, tell, async (signal) => {
       store.beginSet();
       const options = {
         ...selection,
@@ -155,11 +182,8 @@ export class InformerEffects {
       };
       let next: string | undefined;
       for (;;) {
-        const page = await this.#options.server.list(
-          resource,
-          { ...options, ...(next !== undefined && { continue: next }) },
-          signal,
-        );
+        const pageOptions = { ...options, ...(next !== undefined && { continue: next }) };
+        const page = await inItsVersion(kind, (resource) => this.#options.server.list(resource, pageOptions, signal));
         if (signal.aborted) return;
         let objects = 0;
         for (const item of page.items) objects = store.holdApart(item);
@@ -171,19 +195,25 @@ export class InformerEffects {
   }
 
   #check(name: ResourceName, tell: (report: CheckReport) => void): () => void {
-    const { resource, selection } = this.#kindOf(name);
-    return this.#begin(tell, async (signal) => {
-      const options = { ...selection, metadataOnly: true, limit: 1 };
-      const { resourceVersion } = await this.#options.server.list(resource, options, signal);
+    const kind = this.#kindOf(name);
+    return this.#begin(kind, tell, async (signal) => {
+      const options = { ...kind.selection, metadataOnly: true, limit: 1 };
+      const { resourceVersion } = await inItsVersion(kind, (resource) =>
+        this.#options.server.list(resource, options, signal),
+      );
       if (!signal.aborted) tell({ type: 'history.seen', version: resourceVersion });
     });
   }
 
   async #handOver(name: ResourceName, absent: boolean): Promise<{ objects: number }> {
-    const { store, readers } = this.#kindOf(name);
+    const kind = this.#kindOf(name);
+    const { store, readers } = kind;
     const changes = absent ? store.clear() : store.replace();
     // All of them in this turn: what comes over the watch meanwhile is told after it.
     await Promise.all(readers.map((reader) => this.#tellReader(reader, changes)));
+    kind.isHandedOver = true;
+    kind.reason = undefined;
+    kind.firstSet.resolve();
     return { objects: store.size };
   }
 
@@ -200,7 +230,8 @@ export class InformerEffects {
   #watchDefinitions(tell: (resource: ResourceName, defined: boolean) => void): () => void {
     const definitions = this.#kinds.get(nameOf(customResourceDefinitions));
     const reader: StoreReader = (changes) => {
-      for (const { name, resource } of this.#kinds.values()) {
+      for (const { name, resources } of this.#kinds.values()) {
+        const [resource] = resources as [Resource];
         const last = changes.findLast(({ key }) => key === `/${resource.plural}.${resource.group}`);
         if (last !== undefined) tell(name, last.event !== 'delete');
       }
@@ -218,13 +249,14 @@ export class InformerEffects {
   }
 
   /** What goes wrong is told, unless nobody wants to know any more. @returns ends it */
-  #begin(tell: TellFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
+  #begin(kind: Followed, tell: TellFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
     const abort = new AbortController();
-    void this.#tellFailure(abort.signal, tell, work);
+    void this.#tellFailure(kind, abort.signal, tell, work);
     return () => abort.abort();
   }
 
   async #tellFailure(
+    kind: Followed,
     signal: AbortSignal,
     tell: TellFailure,
     work: (signal: AbortSignal) => Promise<void>,
@@ -235,6 +267,7 @@ export class InformerEffects {
       if (signal.aborted) return;
       const failure: RequestFailure =
         error instanceof ApiError ? { ...error.failure } : { kind: 'invalid', message: messageOf(error) };
+      kind.reason = failure.message;
       tell({ type: 'request.failed', failure, draw: this.#options.draw() });
     }
   }
@@ -323,7 +356,30 @@ class WatchReading {
   }
 }
 
+function followed({ resource, selection = {}, name = nameOf(resource), otherVersions = [] }: FollowedKind): Followed {
+  return {
+    ...{ name, selection, store: new ObjectStore(), readers: [], isHandedOver: false, reason: undefined },
+    resources: [resource, ...otherVersions.map((version) => ({ ...resource, version }))],
+    firstSet: Promise.withResolvers(),
+  };
+}
+
+/** Asks in the version that was known last, and in each of the others where the server does not know that one. */
+async function inItsVersion<Answer>(kind: Followed, ask: (resource: Resource) => Promise<Answer>): Promise<Answer> {
+  for (let left = kind.resources.length; ; ) {
+    const [resource, ...others] = kind.resources as [Resource, ...Resource[]];
+    try {
+      return await ask(resource);
+    } catch (error) {
+      const isUnknown = error instanceof ApiError && error.failure.kind === 'status' && error.failure.code === 404;
+      if (!isUnknown) throw error;
+      kind.resources = [...others, resource];
+      if (--left === 0) throw error;
+    }
+  }
+}
+
 /** `v1/pods`, `networking.istio.io/v1/virtualservices`. */
-export function nameOf(resource: Resource): ResourceName {
-  return `${apiVersionOf(resource)}/${resource.plural}`;
+export function nameOf(resource: Resource | ResourceName): ResourceName {
+  return typeof resource === 'string' ? resource : `${apiVersionOf(resource)}/${resource.plural}`;
 }

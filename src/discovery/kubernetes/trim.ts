@@ -10,8 +10,9 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Written by kubectl: the whole object once more, as text. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** What a credential may be of, by `src/model/kinds/kubernetes/credential.ts`, and a remote cluster's Secret by its own keys. */
 const keptOfKind = new Map<string, (object: Fields, shared: SharedTexts) => Fields>([
+  ['Secret', secretFields],
+  ['ConfigMap', configMapFields],
   ['Pod', podFields],
   ['Node', ({ status }) => ({ status: picked(status, ['addresses']) })],
   ['Namespace', () => ({})],
@@ -100,6 +101,25 @@ function sharedEntries(entries: Fields, shared: SharedTexts): Record<string, str
       .filter(([key, value]) => key !== lastApplied && typeof value === 'string')
       .map(([key, value]) => [shared.of(key), shared.of(value as string)]),
   );
+}
+
+/** What a credential may be of (`src/model/kinds/kubernetes/credential.ts`): no password of anybody else's is kept. */
+const credentialKeys = ['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'ca.crl'];
+/** And what the mesh configuration is under. */
+const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks'];
+
+function secretFields({ type, data }: Fields, shared: SharedTexts): Fields {
+  return {
+    ...(typeof type === 'string' && { type: shared.of(type) }),
+    ...(isRecord(data) && { data: picked(data, credentialKeys) }),
+  };
+}
+
+function configMapFields({ data, binaryData }: Fields): Fields {
+  return {
+    ...(isRecord(data) && { data: picked(data, configMapKeys) }),
+    ...(isRecord(binaryData) && { binaryData: picked(binaryData, configMapKeys) }),
+  };
 }
 
 function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {

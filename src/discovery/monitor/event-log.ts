@@ -66,15 +66,24 @@ const logLines: Readonly<Record<string, Tell>> = {
  */
 export function logEvents(recorder: Recorder, log: Logger): () => void {
   const failures = new RepeatedLines(log.scope('gateway-names'), () => performance.now());
+  const refusals = new RepeatedLines(log.scope('cluster'), () => performance.now());
   const forget = recorder.observe((record) => {
     if (record.kind !== 'event') return;
     if (record.event.type === 'gateway-name.failed') tellUnresolved(record.event, failures);
+    if (record.event.type === 'kind.failed') tellRefused(record.event, refusals);
     logLines[record.event.type]?.(record.event, log.scope(record.from));
   });
   return () => {
     failures.end();
+    refusals.end();
     forget();
   };
+}
+
+/** A kind that may not be read is asked for again and again. */
+function tellRefused({ resource, reason }: TracedEvent, refusals: RepeatedLines): void {
+  const meanwhile = 'what is known of the kind stays in force, and it is asked for again';
+  refusals.warn(String(resource), `${resource} cannot be had (${meanwhile})`, { reason });
 }
 
 /** Names are many where DNS is down, and each is asked for again and again. */
@@ -84,10 +93,16 @@ function tellUnresolved({ hostname, addresses, reason }: TracedEvent, failures: 
   failures.warn(String(hostname), `the name of gateways ${hostname} does not resolve (${meanwhile})`, { reason });
 }
 
+/** Of requests to a cluster that fail people are told by {@link tellRefused}: each is made again, and there are many kinds. */
+const ofInformers = ['request.failed', 'kind.failed'];
+
 const rejections = ['configs.rejected', 'settings.rejected'];
 
 /** That something was found wrong, for the log of what the charts do: how much of it was refused, and how much is in force. */
 export function rejectionLine(record: TraceRecord): LogLine | undefined {
+  if (record.kind === 'event' && ofInformers.includes(record.event.type)) {
+    return { level: 'debug', line: `${record.from}: ${record.event.type}`, fields: {} };
+  }
   if (record.kind !== 'event' || !rejections.includes(record.event.type)) return undefined;
   const problems = (record.event.problems ?? []) as ConfigProblem[];
   const errors = problems.filter(({ severity }) => severity === 'error').length;

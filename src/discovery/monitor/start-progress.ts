@@ -14,6 +14,11 @@ export class StartProgress {
     return `not ready: ${this.#state}${this.#awaited}\n`;
   }
 
+  /** @param awaited of the cluster, where one is followed: what of it has not come yet; empty: all of it has */
+  textWith(awaited: string): string {
+    return awaited === '' ? this.text : this.text.replace(/\n$/, ` (of the cluster: ${awaited})\n`);
+  }
+
   /** @returns how to stop */
   observe(recorder: Recorder): () => void {
     return recorder.observe((record) => this.#note(record));

@@ -70,6 +70,34 @@ export function* readingConfigFile(file: string, text: string, options: ReadOpti
   return { configs, problems, standIns, documents };
 }
 
+/**
+ * One object that came as a value, as from a cluster: its problems have no line, and it is of no file.
+ *
+ * @param place where people find it: `k8s://`
+ */
+export function readConfigObject(
+  place: string,
+  value: unknown,
+  options: Pick<ReadOptions, 'creationTimestamp'>,
+): ReadObject {
+  const document: YamlDocument = { value, errors: [], positionOf: () => ({ line: 0, column: 0 }) };
+  const reader = new DocumentReader(place, document, options);
+  reader.readObject(value, '');
+  const { problems, standIns } = reader;
+  const [config] = reader.configs;
+  if (config === undefined) return { config, problems, standIns };
+  const { source: _, ...written } = config;
+  return { config: Object.freeze(written), problems, standIns };
+}
+
+/** What one object gave. */
+export interface ReadObject {
+  /** Undefined: it is refused, or no object of ours. */
+  readonly config: Config | undefined;
+  readonly problems: readonly Problem[];
+  readonly standIns: readonly Config[];
+}
+
 /** The same document at another line. Specs keep their identity, and everything does when the line is the same. */
 function moved(result: DocumentResult, line: number): DocumentResult {
   const by = line - result.line;
@@ -135,7 +163,7 @@ class DocumentReader {
     } else this.readObject(value, path);
   }
 
-  private readObject(value: unknown, path: string): void {
+  readObject(value: unknown, path: string): void {
     const envelope = readEnvelope(value);
     const before = this.problems.length;
     if (envelope._tag === 'skipped') this.reportAt(envelope.severity, path, 'kind', envelope.reason);

@@ -14,7 +14,7 @@ export interface RecordLogOptions {
 
 /** One line of the log. */
 export interface LogLine {
-  readonly level: 'info' | 'warn';
+  readonly level: 'debug' | 'info' | 'warn';
   readonly line: string;
   readonly fields: object;
 }

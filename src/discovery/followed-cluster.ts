@@ -1,0 +1,144 @@
+/** One cluster as the control plane follows it: its API server, the kinds that are followed there, and who reads them. */
+import type { ApiServerInput } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { type KindName, kinds } from '../model/kinds/index.ts';
+import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import { faultLog } from '../runtime/fences/uncaught.ts';
+import type { Logger } from '../runtime/output/log.ts';
+import type { ConfigSource } from './config/config-source.ts';
+import { clusterConfig, clusterServices } from './config/config-sources.ts';
+import type { DiscoveryOptions } from './discovery-options.ts';
+import type { ClusterAccess } from './kubernetes/access/cluster-access.ts';
+import { inClusterAccess, isInCluster } from './kubernetes/access/in-cluster.ts';
+import { kubeconfigFile } from './kubernetes/access/kubeconfig.ts';
+import { customResourceDefinitions, resourceOf } from './kubernetes/api-resource.ts';
+import { ClusterSource } from './kubernetes/cluster-source.ts';
+import { Http2ApiServer } from './kubernetes/http2-api-server.ts';
+import { type FollowedKind, InformerEffects } from './kubernetes/informer-effects.ts';
+import { usualSelection } from './kubernetes/usual-selection.ts';
+
+type AskedCluster = Pick<DiscoveryOptions, 'kubeconfig' | 'registries' | 'configDir' | 'pod' | 'revision'>;
+
+/**
+ * The cluster that flags and surroundings name. Without a kubeconfig it is that of our pod, unless a directory is what counts.
+ *
+ * @throws ChartpilotError FLAG_INVALID for a kubeconfig that cannot be used
+ */
+export function followedCluster(options: AskedCluster, log: Logger): FollowedCluster | undefined {
+  const access = accessOf(options);
+  const { registries, revision } = options;
+  return access && new FollowedCluster({ access, isRegistry: registries.includes('Kubernetes'), revision, log });
+}
+
+function accessOf({ kubeconfig, registries, configDir, pod }: AskedCluster): ClusterAccess | undefined {
+  if (kubeconfig === '') {
+    return registries.includes('Kubernetes') && configDir === '' && isInCluster(pod) ? inClusterAccess(pod) : undefined;
+  }
+  try {
+    return kubeconfigFile(kubeconfig);
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--kubeconfig: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+export interface FollowedClusterOptions {
+  readonly access: ClusterAccess;
+  /** Services and pods of the cluster are those of a registry. */
+  readonly isRegistry: boolean;
+  /** Of this control plane; empty: the default one. */
+  readonly revision: string;
+  readonly log: Logger;
+}
+
+/** Kinds that the registry of the cluster is made of. Endpoints are not: Kubernetes mirrors them as slices. */
+const registryKinds: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod', 'Node', 'Namespace'];
+const configKinds = (Object.keys(kinds) as KindName[]).filter(
+  (kind) => kind !== 'Endpoints' && !registryKinds.includes(kind),
+);
+
+/** So many kinds are named of those that are missing. */
+const mostNamed = 4;
+
+export class FollowedCluster {
+  readonly server: Http2ApiServer;
+  /** By address. */
+  readonly sources: ReadonlyMap<string, ClusterSource>;
+  readonly #informers: InformerEffects;
+  readonly url: string;
+  /** Why it does not answer; undefined: it does, or was not asked yet. */
+  #lost: string | undefined;
+
+  constructor({ access, isRegistry, revision, log }: FollowedClusterOptions) {
+    this.url = access.server.href;
+    this.server = new Http2ApiServer(access);
+    const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
+    this.#informers = new InformerEffects({
+      server: this.server,
+      kinds: [
+        { resource: customResourceDefinitions, selection: usualSelection(customResourceDefinitions) },
+        ...[...own, ...(isRegistry ? registryKinds : [])].map(followedKind),
+      ],
+      draw: Math.random,
+      now: () => performance.now(),
+      lost: (reason) => this.#tellLost(reason, log),
+      fault: faultOf(log),
+    });
+    const source = (address: string, of: readonly KindName[]): [string, ClusterSource] => [
+      address,
+      new ClusterSource({ address, informers: this.#informers, kinds: of, revision }),
+    ];
+    this.sources = new Map([
+      source(clusterConfig, own),
+      ...(isRegistry ? [source(clusterServices, registryKinds)] : []),
+    ]);
+  }
+
+  /** Of {@link sources}. */
+  readonly open = (address: string): ConfigSource => {
+    const source = this.sources.get(address);
+    if (source === undefined) throw new Error(`nothing of the cluster is ${address}`);
+    return source;
+  };
+
+  /** For the chart `api-server`. */
+  get input(): ApiServerInput {
+    return { server: this.url, resources: this.#informers.resources };
+  }
+
+  machine() {
+    return this.#informers.machine();
+  }
+
+  /** What has not come yet, for people; empty: all of it has. */
+  get awaited(): string {
+    if (this.#lost !== undefined) return `the API server ${this.url} does not answer: ${this.#lost}`;
+    const awaited = this.#informers.awaited;
+    const named = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
+    const texts = named
+      .slice(0, mostNamed)
+      .map(({ name, reason }) => (reason === undefined ? name : `${name} (${reason})`));
+    const more = awaited.length - texts.length;
+    return [...texts, ...(more > 0 ? [`${more} other kinds`] : [])].join(', ');
+  }
+
+  /** Nothing is asked any more. */
+  close(): void {
+    this.server.close();
+  }
+
+  #tellLost(reason: string | undefined, log: Logger): void {
+    const wasLost = this.#lost !== undefined;
+    this.#lost = reason;
+    if (reason === undefined) log.info(`the API server ${this.url} answers again`);
+    else if (!wasLost) log.warn(`the API server ${this.url} does not answer, what is known stays in force: ${reason}`);
+  }
+}
+
+function followedKind(kind: KindName): FollowedKind {
+  const resource = resourceOf(kind);
+  return { resource, selection: usualSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
+}
+
+function faultOf(log: Logger): (error: unknown) => void {
+  const report = faultLog(log);
+  return (error) => report('a change of the cluster could not be handled', error);
+}

@@ -1,0 +1,208 @@
+/**
+ * Objects of a cluster as a source of configuration: what informers know is decoded as files are. A change costs the objects that
+ * changed, however many of a kind there are.
+ */
+import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { readConfigObject } from '../../model/config/config-file.ts';
+import type { Problem } from '../../model/config/problem.ts';
+import { type KindName, kinds } from '../../model/kinds/index.ts';
+import { Turns } from '../../runtime/turns.ts';
+import { ConfigSnapshot } from '../config/config-snapshot.ts';
+import type { ConfigSource, SourceReading } from '../config/config-source.ts';
+import type { StopWatching, WatchHandlers } from '../config/file-watch.ts';
+import { resourceOf } from './api-resource.ts';
+import type { KubernetesObject } from './api-server.ts';
+import type { InformerEffects } from './informer-effects.ts';
+import type { ObjectChange, ObjectKey } from './object-store.ts';
+
+export interface ClusterSourceOptions {
+  /** `k8s://`. */
+  readonly address: string;
+  /** Where they are followed. */
+  readonly informers: InformerEffects;
+  readonly kinds: readonly KindName[];
+  /** Of this control plane: objects of Istio's that are labelled for another one are not there. Empty: `default`. */
+  readonly revision: string;
+}
+
+/** Of one object. */
+interface Held {
+  /** In force: the object itself, its last good version, or what stands in for it. */
+  readonly inForce: readonly Config[];
+  readonly problems: readonly ConfigProblem[];
+}
+
+const revisionLabel = 'istio.io/rev';
+const nothing: Held = { inForce: [], problems: [] };
+
+export class ClusterSource implements ConfigSource {
+  readonly #options: ClusterSourceOptions;
+  /** What has to be read: keys of objects, by kind. */
+  #unread = new Map<KindName, Set<ObjectKey>>();
+  readonly #held = new Map<KindName, Map<ObjectKey, Held>>();
+  readonly #synced: Promise<unknown>;
+  #snapshot = ConfigSnapshot.empty;
+  #problemCount = 0;
+  #changed: ((kind: string) => void) | undefined;
+
+  constructor(options: ClusterSourceOptions) {
+    this.#options = options;
+    const { informers } = options;
+    for (const kind of options.kinds) {
+      this.#held.set(kind, new Map());
+      informers.addReader(resourceOf(kind), (changes) => this.#note(kind, changes));
+    }
+    this.#synced = Promise.all(options.kinds.map((kind) => informers.firstSet(resourceOf(kind))));
+  }
+
+  get snapshot(): ConfigSnapshot {
+    return this.#snapshot;
+  }
+
+  get problemCount(): number {
+    return this.#problemCount;
+  }
+
+  /** Where it changes is the kind: which objects of it, is noted here. */
+  watch({ changed }: WatchHandlers): StopWatching {
+    this.#changed = changed;
+    for (const kind of this.#unread.keys()) changed(kind);
+    return () => {
+      this.#changed = undefined;
+    };
+  }
+
+  async read(): Promise<SourceReading> {
+    await this.#synced;
+    const unread = this.#unread;
+    this.#unread = new Map();
+    try {
+      return await this.#read(unread);
+    } catch (error) {
+      for (const [kind, keys] of unread) for (const key of keys) this.#unreadOf(kind).add(key);
+      throw error;
+    }
+  }
+
+  async #read(unread: ReadonlyMap<KindName, ReadonlySet<ObjectKey>>): Promise<SourceReading> {
+    const turns = new Turns();
+    const edits = new Map<string, Config | undefined>();
+    const problems: ConfigProblem[] = [];
+    const recovered: string[] = [];
+    const now: [Map<ObjectKey, Held>, ObjectKey, Held][] = [];
+    for (const [kind, keys] of unread) {
+      const held = this.#held.get(kind)!;
+      const store = this.#options.informers.storeOf(resourceOf(kind));
+      for (const key of keys) {
+        const before = held.get(key) ?? nothing;
+        const object = store.get(key);
+        const after = object === undefined ? nothing : this.#decoded(kind, object, before);
+        if (after !== before) now.push([held, key, after]);
+        note(edits, before, after);
+        if (after.problems.length > 0) problems.push(...after.problems);
+        else if (before.problems.length > 0) recovered.push(`${this.#options.address}: ${before.problems[0]!.object}`);
+        await turns.rest();
+      }
+    }
+    this.#snapshot = await turns.through(this.#snapshot.editing(edits));
+    for (const [held, key, after] of now) {
+      this.#problemCount += after.problems.length - (held.get(key)?.problems.length ?? 0);
+      if (after === nothing) held.delete(key);
+      else held.set(key, after);
+    }
+    return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
+  }
+
+  #decoded(kind: KindName, object: KubernetesObject, before: Held): Held {
+    const { address, revision } = this.#options;
+    if (kinds[kind].group.endsWith('istio.io') && !isOfRevision(object, revision)) return nothing;
+    const read = readConfigObject(address, object, { creationTimestamp: 0 });
+    const problems = read.problems
+      .filter(isWorthTelling(kind))
+      .map((problem) => problemOf(problem, read.standIns, address));
+    if (read.config === undefined) {
+      const lastGood = before.inForce.filter(({ standsFor }) => standsFor === undefined);
+      // What is wrong leaves the last good one in force; without one, what restricts is closed.
+      return { inForce: lastGood.length > 0 ? lastGood : read.standIns, problems: withoutEffect(problems, lastGood) };
+    }
+    const [known] = before.inForce;
+    const isSame = known !== undefined && isEqual(known, read.config);
+    if (isSame && problems.length + before.problems.length === 0) return before;
+    return { inForce: [isSame ? known : read.config], problems };
+  }
+
+  #note(kind: KindName, changes: readonly ObjectChange[]): void {
+    let isNews = false;
+    for (const change of changes) {
+      if (change.event === 'update' && isOfStatusOnly(kind, change.previous, change.object)) continue;
+      this.#unreadOf(kind).add(change.key);
+      isNews = true;
+    }
+    if (isNews) this.#changed?.(kind);
+  }
+
+  #unreadOf(kind: KindName): Set<ObjectKey> {
+    const known = this.#unread.get(kind);
+    if (known !== undefined) return known;
+    const made = new Set<ObjectKey>();
+    this.#unread.set(kind, made);
+    return made;
+  }
+}
+
+/** What a change of one object means to the objects in force. */
+function note(edits: Map<string, Config | undefined>, before: Held, after: Held): void {
+  if (before.inForce === after.inForce) return;
+  const gone = before.inForce.filter((config) => !after.inForce.includes(config));
+  const come = after.inForce.filter((config) => !before.inForce.includes(config));
+  for (const config of gone) edits.set(configKeyText(configKeyOf(config)), undefined);
+  for (const config of come) edits.set(configKeyText(configKeyOf(config)), config);
+}
+
+/**
+ * Controllers write status all the time, and nothing is made of it: only the API server raises a generation, when something else is
+ * another. A WorkloadEntry's health is in its status; Kubernetes' own kinds have in it what services are made of.
+ */
+function isOfStatusOnly(
+  kind: KindName,
+  { metadata: before }: KubernetesObject,
+  { metadata: now }: KubernetesObject,
+): boolean {
+  if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return false;
+  if (now.generation === undefined || now.generation !== before.generation) return false;
+  return isSameText(before.labels, now.labels) && isSameText(before.annotations, now.annotations);
+}
+
+function isSameText(one: unknown, other: unknown): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** A cluster has many objects that nobody wrote for the mesh: only Istio's and the Gateway API's are spoken of in warnings. */
+function isWorthTelling(kind: KindName): (problem: Problem) => boolean {
+  return ({ severity }) => severity === 'error' || kinds[kind].body === 'spec';
+}
+
+function isOfRevision({ metadata: { labels } }: KubernetesObject, revision: string): boolean {
+  const wanted = labels?.[revisionLabel];
+  return wanted === undefined || (wanted || 'default') === (revision || 'default');
+}
+
+/** Nothing that anybody could notice differs. */
+function isEqual(one: Config, other: Config): boolean {
+  return one.resourceVersion === other.resourceVersion && one.creationTimestamp === other.creationTimestamp;
+}
+
+function problemOf(
+  { severity, object = '', field = '', message, standIn = '' }: Problem,
+  standIns: readonly Config[],
+  source: string,
+): ConfigProblem {
+  const closed = standIns.find((config) => configKeyText(configKeyOf(config)) === standIn)?.standsFor?.effect;
+  return { severity, place: { source }, object, field, message, ...(closed !== undefined && { closed }) };
+}
+
+/** Where the last good one is in force nothing is closed. */
+function withoutEffect(problems: readonly ConfigProblem[], lastGood: readonly Config[]): readonly ConfigProblem[] {
+  return lastGood.length === 0 ? problems : problems.map(({ closed: _, ...problem }) => problem);
+}

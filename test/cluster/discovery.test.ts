@@ -1,0 +1,224 @@
+/** The control plane reads a cluster: what is written there by API is what proxies get. A server of the file's own, which is killed. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fromBinary } from '@bufbuild/protobuf';
+import { afterEach, beforeAll, expect, it } from 'vitest';
+import { customResourceDefinitions } from '../../src/discovery/kubernetes/api-resource.ts';
+import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { RouteConfigurationSchema } from '../../src/gen/envoy/config/route/v3/route_pb.ts';
+import { typeUrls } from '../ads-client.ts';
+import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import { givenOwnServer } from './given-cluster.ts';
+import {
+  customKinds,
+  defineKinds,
+  definitionOf,
+  of,
+  writeKubeconfig,
+  writeRoute,
+  writeService,
+  writeSlice,
+} from './mesh-objects.ts';
+
+const own = givenOwnServer();
+const { cluster } = own;
+const folder = mkdtempSync(join(tmpdir(), 'cp-kubeconfig-'));
+const kubeconfig = join(folder, 'config');
+
+beforeAll(async () => {
+  writeKubeconfig(kubeconfig, cluster);
+  // One is defined later.
+  await defineKinds(
+    cluster,
+    customKinds.filter((kind) => kind !== 'ServiceEntry'),
+  );
+  await writeService(cluster, 'web', ['10.1.0.1']);
+  await writeService(cluster, 'other', ['10.1.0.2']);
+  return () => rmSync(folder, { recursive: true, force: true });
+}, 300_000);
+afterEach(stopControlPlanes);
+
+const hostOf = (service: string): string => `${service}.${cluster.namespace}.svc.cluster.local`;
+const clusterOf = (service: string, port = 80): string => `outbound|${port}||${hostOf(service)}`;
+
+async function following(flags = {}, files = {}): Promise<ControlPlane> {
+  const plane = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig, ...flags }, files);
+  await plane.ready();
+  return plane;
+}
+
+const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
+
+async function endpointsOf(plane: ControlPlane, name: string): Promise<string[]> {
+  const stream = plane.client('ads.listening').sotw();
+  stream.send({ node: sidecar, typeUrl: typeUrls.EDS, resourceNames: [name] });
+  const { resources } = await stream.next();
+  stream.cancel();
+  return resources.flatMap(({ value }) =>
+    fromBinary(ClusterLoadAssignmentSchema, value).endpoints.flatMap(({ lbEndpoints }) =>
+      lbEndpoints.map(({ hostIdentifier }) => {
+        const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined;
+        return address?.case === 'socketAddress' ? address.value.address : '?';
+      }),
+    ),
+  );
+}
+
+/** Clusters that requests for the host go to. */
+async function routedTo(plane: ControlPlane, host: string): Promise<string> {
+  const stream = plane.client('ads.listening').sotw();
+  stream.send({ node: sidecar, typeUrl: typeUrls.RDS, resourceNames: ['80'] });
+  const { resources } = await stream.next();
+  stream.cancel();
+  const hosts = resources.flatMap(({ value }) => fromBinary(RouteConfigurationSchema, value).virtualHosts);
+  return JSON.stringify(
+    hosts
+      .find(({ domains }) => domains.includes(host))
+      ?.routes.map(({ action }) => action.case === 'route' && action.value.clusterSpecifier.value),
+  );
+}
+
+it('services, endpoints and routes of the cluster are served, and what becomes of them', async () => {
+  await writeRoute(cluster, hostOf('web'), hostOf('other'), 'moves');
+  const plane = await following();
+  expect(await clustersOf(plane)).toEqual(expect.arrayContaining([clusterOf('web'), clusterOf('other')]));
+  expect(await endpointsOf(plane, clusterOf('web'))).toEqual(['10.1.0.1']);
+  expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('other'));
+  await writeRoute(cluster, hostOf('web'), hostOf('web'), 'moves');
+  await eventually('the route is another', async () =>
+    (await routedTo(plane, hostOf('web'))).includes(clusterOf('web')),
+  );
+  await writeSlice(cluster, 'web', ['10.1.0.1', '10.1.0.9']);
+  await eventually('there is another endpoint', async () =>
+    (await endpointsOf(plane, clusterOf('web'))).includes('10.1.0.9'),
+  );
+  await writeSlice(cluster, 'web', ['10.1.0.1']);
+  await cluster.delete(of.virtualServices, 'moves');
+  expect(plane.departures()).toEqual([]);
+  expect(plane.troubles()).toEqual([]);
+});
+
+it('what is wrong leaves the last good version in force, a restriction that never was good is closed, and both are told with their place', async () => {
+  await writeRoute(cluster, hostOf('web'), hostOf('other'), 'mended');
+  const plane = await following();
+  const http = [{ timeout: 'soon', route: [{ destination: { host: hostOf('web') } }] }];
+  await cluster.apply(of.virtualServices, { metadata: { name: 'mended' }, spec: { hosts: [hostOf('web')], http } });
+  const told = new RegExp(`k8s://: VirtualService ${cluster.namespace}/mended: spec\\.http\\[0\\]\\.timeout: `);
+  await eventually('it is told', () => plane.troubles().some((line) => told.test(line)));
+  expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('other'));
+  await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'PERMIT' } });
+  const closed = async (): Promise<boolean> =>
+    /closed[^\n]*is refused/.test((await plane.get('/debug/push_status')).text);
+  await eventually('nobody is let in', closed);
+  await writeRoute(cluster, hostOf('web'), hostOf('web'), 'mended');
+  await eventually('it is in force', async () => (await routedTo(plane, hostOf('web'))).includes(clusterOf('web')));
+  await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'ALLOW' } });
+  await eventually(
+    'they are in order',
+    async () => !(await closed()) && plane.lines.some((line) => /in order again: k8s:.*mended/.test(line)),
+  );
+  await cluster.delete(of.policies, 'closed');
+  await cluster.delete(of.virtualServices, 'mended');
+  expect(plane.departures()).toEqual([]);
+});
+
+it('a kind that is defined later is read from then on, in whichever of its versions the server has', async () => {
+  const plane = await following();
+  await cluster.apply(customResourceDefinitions, definitionOf('ServiceEntry', ['v1beta1']));
+  const older = { ...of.virtualServices, version: 'v1beta1', plural: 'serviceentries', kind: 'ServiceEntry' };
+  const spec = {
+    hosts: ['late.example.com'],
+    resolution: 'STATIC',
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+  };
+  await eventually('one is written', () => cluster.apply(older, { metadata: { name: 'late' }, spec }));
+  await eventually('it is served', async () => (await clustersOf(plane)).includes('outbound|80||late.example.com'));
+  expect(plane.departures()).toEqual([]);
+});
+
+it('objects of another revision are not there, whichever this one is', async () => {
+  const object = (revision: string) => ({
+    metadata: { name: 'revised', labels: { 'istio.io/rev': revision } },
+    spec: { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf('other') } }] }] },
+  });
+  await cluster.apply(of.virtualServices, object('canary'));
+  const plane = await following();
+  expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('web'));
+  const canary = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig }, {}, undefined, {
+    REVISION: 'canary',
+  });
+  await canary.ready();
+  expect(await routedTo(canary, hostOf('web'))).toContain(clusterOf('other'));
+  await cluster.apply(of.virtualServices, object('default'));
+  await eventually('it is of this one', async () =>
+    (await routedTo(plane, hostOf('web'))).includes(clusterOf('other')),
+  );
+  await eventually('and not of that one', async () =>
+    (await routedTo(canary, hostOf('web'))).includes(clusterOf('web')),
+  );
+  await cluster.delete(of.virtualServices, 'revised');
+});
+
+it('directories count beside the cluster, and before it', async () => {
+  const configDir = mkdtempSync(join(folder, 'config-'));
+  writeFileSync(join(configDir, 'cart.yaml'), serviceEntry());
+  const route = { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf('other') } }] }] };
+  const file = {
+    apiVersion: 'networking.istio.io/v1',
+    kind: 'VirtualService',
+    metadata: { name: 'both', namespace: cluster.namespace },
+    spec: route,
+  };
+  await writeRoute(cluster, hostOf('web'), hostOf('web'), 'both');
+  const plane = await following({ configDir });
+  expect(await clustersOf(plane)).toEqual(expect.arrayContaining([clusterOf('web'), 'outbound|80||cart.example.com']));
+  expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('web'));
+  writeFileSync(join(configDir, 'both.yaml'), JSON.stringify(file));
+  await eventually('the file counts', async () => (await routedTo(plane, hostOf('web'))).includes(clusterOf('other')));
+  rmSync(join(configDir, 'both.yaml'));
+  await eventually("the cluster's counts again", async () =>
+    (await routedTo(plane, hostOf('web'))).includes(clusterOf('web')),
+  );
+  await cluster.delete(of.virtualServices, 'both');
+  expect(plane.departures()).toEqual([]);
+});
+
+it('who may not read a kind is told which, by /ready', async () => {
+  const account = await cluster.account({
+    cluster: [{ apiGroups: ['networking.istio.io'], resources: ['*'], verbs: ['list', 'watch'] }],
+  });
+  const limited = join(folder, 'limited');
+  writeKubeconfig(limited, cluster, await cluster.token(account));
+  const plane = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig: limited }, {});
+  const text = async (): Promise<string> => (await plane.get('/ready').catch(() => ({ text: '' }))).text;
+  await eventually('it is named', async () =>
+    /syncing configuration.*k8s:\/\/.*of the cluster: .* is forbidden/.test(await text()),
+  );
+  expect(plane.departures()).toEqual([]);
+});
+
+it('a server that is killed takes nothing from anybody, and what happened meanwhile is there when it is back', async () => {
+  const plane = await following();
+  const before = await clustersOf(plane);
+  await own.server.kill();
+  await eventually('it is told', () =>
+    plane.troubles().some((line) => /does not answer, what is known stays in force/.test(line)),
+  );
+  expect(await clustersOf(plane)).toEqual(before);
+  const late = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig }, {});
+  await eventually('another one waits for it', async () =>
+    /not ready: .*the API server https:.* does not answer/.test(
+      (await late.get('/ready').catch(() => ({ text: '' }))).text,
+    ),
+  );
+  await own.server.start();
+  await writeSlice(cluster, 'web', ['10.1.0.77']);
+  await eventually('there is another endpoint', async () =>
+    (await endpointsOf(plane, clusterOf('web'))).includes('10.1.0.77'),
+  );
+  await late.ready();
+  expect((await clustersOf(late)).sort()).toEqual(before.toSorted());
+  expect([...plane.departures(), ...late.departures()]).toEqual([]);
+});

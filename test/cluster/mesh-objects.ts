@@ -1,0 +1,100 @@
+/** What a mesh in a cluster consists of: definitions of the kinds, and objects as people, controllers and kubelets write them. */
+import { writeFileSync } from 'node:fs';
+import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type KindName, kinds } from '../../src/model/kinds/index.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { Cluster } from './given-cluster.ts';
+
+const never = new AbortController().signal;
+
+/** Kinds that a server does not have by itself. */
+export const customKinds = (Object.keys(kinds) as KindName[]).filter((kind) =>
+  /istio\.io$|^gateway\./.test(kinds[kind].group),
+);
+
+/** Defines kinds without a schema: whatever is written is taken. Answers when the server serves them. */
+export async function defineKinds(cluster: Cluster, of: readonly KindName[] = customKinds): Promise<void> {
+  await Promise.all(of.map((kind) => cluster.apply(customResourceDefinitions, definitionOf(kind))));
+  await eventually('all kinds are served', async () => {
+    await Promise.all(of.map((kind) => cluster.admin.list(resourceOf(kind), { limit: 1 }, never)));
+    return true;
+  });
+}
+
+export function definitionOf(kind: KindName, versions = kinds[kind].versions) {
+  const { group, plural, scope, kind: name, writtenAs = name } = kinds[kind];
+  const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  return {
+    metadata: {
+      name: `${plural}.${group}`,
+      annotations: { 'api-approved.kubernetes.io': 'unapproved, of a test' },
+    },
+    spec: {
+      ...{ group, scope, names: { plural, singular: writtenAs.toLowerCase(), kind: writtenAs } },
+      versions: versions.map((version, index) => ({
+        ...{ name: version, served: true, storage: index === 0, subresources: { status: {} } },
+        schema: { openAPIV3Schema: { ...open, properties: { spec: open, status: open } } },
+      })),
+    },
+  };
+}
+
+/** A kubeconfig of the cluster; its administrator's unless another token is given. */
+export function writeKubeconfig(
+  path: string,
+  { address }: Cluster,
+  token = address.adminToken,
+  server = address.url,
+): void {
+  const ca = Buffer.from(address.ca).toString('base64');
+  const config = {
+    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test' },
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority-data': ca } }],
+    users: [{ name: 'test', user: { token } }],
+  };
+  writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
+}
+
+export const of = {
+  services: resourceOf('Service'),
+  slices: resourceOf('EndpointSlice'),
+  pods: resourceOf('Pod'),
+  virtualServices: resourceOf('VirtualService'),
+  policies: resourceOf('AuthorizationPolicy'),
+  configMaps: resourceOf('ConfigMap'),
+} satisfies Record<string, Resource>;
+
+/** A service with one slice of these addresses, all of them ready. */
+export async function writeService(
+  cluster: Cluster,
+  name: string,
+  addresses: readonly string[],
+  port = 80,
+): Promise<void> {
+  const ports = [{ name: 'http', port, protocol: 'TCP' }];
+  await cluster.apply(of.services, { metadata: { name }, spec: { selector: { app: name }, ports } });
+  await writeSlice(cluster, name, addresses, port);
+}
+
+export async function writeSlice(
+  cluster: Cluster,
+  service: string,
+  addresses: readonly string[],
+  port = 80,
+  { ready = true, name = `${service}-1` } = {},
+): Promise<void> {
+  await cluster.apply(of.slices, {
+    metadata: { name, labels: { 'kubernetes.io/service-name': service } },
+    ...{ addressType: 'IPv4', ports: [{ name: 'http', port, protocol: 'TCP' }] },
+    endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready } })),
+  });
+}
+
+/** Everything of a host goes to another service. */
+export async function writeRoute(cluster: Cluster, host: string, to: string, name = host): Promise<void> {
+  await cluster.apply(of.virtualServices, {
+    metadata: { name },
+    spec: { hosts: [host], http: [{ route: [{ destination: { host: to } }] }] },
+  });
+}
