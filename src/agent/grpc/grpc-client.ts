@@ -216,8 +216,8 @@ export function whenEnded(
       if (status !== undefined) {
         tell(status.of);
         stream.close(constants.NGHTTP2_NO_ERROR);
-        // Node waits until what was written is out, which never happens once the server has left.
-      } else if (stream.aborted) stream.destroy();
+        // Node waits until what was written is out, which never happens once the server has left. Nothing follows an end without a status.
+      } else stream.destroy();
     }),
   );
   stream.once('close', () => {

@@ -44,23 +44,29 @@ test('a stream that its client has reset is answered nothing, throws nothing, an
   await vi.waitUntil(() => answered!.stream.destroyed);
 });
 
-test('a stream that the server leaves without a word has ended, also when nobody has read what was said', async () => {
-  const server = createServer({ settings: { initialWindowSize: 1_000 } });
-  server.on('stream', (stream) => {
-    stream.on('error', () => {});
-    stream.once('data', () => stream.close(constants.NGHTTP2_NO_ERROR));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  ends.push(() => server.close());
-  const connection = await GrpcConnection.open({
-    address: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
-  });
-  ends.push(() => connection.close());
-  const stream = connection.start('/a/b', {});
-  stream.resume();
-  const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();
-  whenEnded(stream, connection, resolve);
-  stream.write(Buffer.alloc(100_000));
-  expect(await promise).toMatchObject({ code: 'UNAVAILABLE' });
-});
+test.each([
+  ['what was said', 'write'],
+  ['the last word', 'end'],
+] as const)(
+  'a stream that the server leaves without a word has ended, also when nobody has read %s',
+  async (_, say) => {
+    const server = createServer({ settings: { initialWindowSize: 1_000 } });
+    server.on('stream', (stream) => {
+      stream.on('error', () => {});
+      stream.once('data', () => stream.close(constants.NGHTTP2_NO_ERROR));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    ends.push(() => server.close());
+    const connection = await GrpcConnection.open({
+      address: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
+    });
+    ends.push(() => connection.close());
+    const stream = connection.start('/a/b', {});
+    stream.resume();
+    const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();
+    whenEnded(stream, connection, resolve);
+    stream[say](Buffer.alloc(100_000));
+    expect(await promise).toMatchObject({ code: 'UNAVAILABLE' });
+  },
+);
