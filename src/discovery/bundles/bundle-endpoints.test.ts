@@ -1,6 +1,6 @@
 /** Bundles of endpoints that serve what they should, and of such as mean harm: over real TLS. */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -270,6 +270,21 @@ describe('what was fetched', () => {
     expect(await given.endpoints.fetch(input!, stay)).toMatchObject({
       reason: 'the mesh configuration names it no more',
     });
+  });
+
+  it('is what is in force, and not an older one that was kept, when its roots are to count for others', async () => {
+    let named: readonly MeshRoots[] = [own()];
+    const given = endpointsOf(() => named);
+    await fetched(given);
+    // From now on nothing can be kept: what is on the disk stays the first one.
+    mkdirSync(join(directory, `${readdirSync(directory)[0]}.new`));
+    answer = (response) => response.end(bundleOf(two));
+    await fetched(given);
+    named = [{ spiffeBundleUrl: url, trustDomains: ['old.test'] }];
+    const [input] = given.endpoints.find();
+    const recalled = await given.endpoints.recall(input!);
+    given.endpoints.adopt(input!.endpoint, (recalled as { version: string }).version);
+    expect(rootsOf(given)).toEqual(['CN=two']);
   });
 
   it('is in force also where it cannot be kept, and that is told', async () => {

@@ -16,6 +16,7 @@ import { writePrivateFile } from '../../runtime/files/private-file.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import { endpointProblem, fetchBundle, mostBundleBytes } from './fetch-bundle.ts';
+import { HeldBundles } from './held-bundles.ts';
 
 export interface BundleEndpointsOptions {
   /** Of the mesh, now. */
@@ -50,9 +51,7 @@ const keptFile = /^bundle-[0-9a-f]{16}\.json$/;
 export class BundleEndpoints {
   readonly #options: BundleEndpointsOptions;
   readonly #urls = new Map<string, { readonly url: string; readonly trustDomains: readonly string[] }>();
-  /** What came last of an endpoint, in force or not yet. */
-  readonly #candidates = new Map<string, Bundle>();
-  readonly #inForce = new Map<string, Bundle>();
+  #held = new HeldBundles<Bundle>();
 
   constructor(options: BundleEndpointsOptions) {
     this.#options = options;
@@ -60,12 +59,12 @@ export class BundleEndpoints {
 
   /** Of an address in the mesh configuration; none as long as nothing good has come from it. */
   rootsOf(url: string): readonly Certificate[] {
-    return this.#inForce.get(nameOf(url))?.roots ?? [];
+    return this.#held.inForce(nameOf(url))?.roots ?? [];
   }
 
   describe(): BundleStatus[] {
     return [...this.#urls].map(([endpoint, { trustDomains }]) => {
-      const { version = '', roots = [] } = this.#inForce.get(endpoint) ?? {};
+      const { version = '', roots = [] } = this.#held.inForce(endpoint) ?? {};
       return { endpoint, trustDomains, version, roots: roots.length };
     });
   }
@@ -85,19 +84,22 @@ export class BundleEndpoints {
     }
     this.#urls.clear();
     for (const [name, endpoint] of found) this.#urls.set(name, endpoint);
-    for (const known of [this.#candidates, this.#inForce]) {
-      for (const name of known.keys()) if (!found.has(name)) known.delete(name);
-    }
+    this.#held = this.#held.following(found.keys());
     this.#forgetFiles();
     return [...found].map(([endpoint, { trustDomains }]) => ({ endpoint, trustDomains }));
   }
 
-  /** What was kept of an endpoint, by another life of this program. */
+  /**
+   * What is in force, where the endpoint is to count for other trust domains; else what was kept by another life of this program. A disk that
+   * was full has an older one.
+   */
   async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleAnswer> {
     const { directory } = this.#options;
-    if (directory === '') return { outcome: 'failed', reason: 'nothing is kept' };
+    const inForce = this.#held.inForce(endpoint)?.text;
+    if (inForce === undefined && directory === '') return { outcome: 'failed', reason: 'nothing is kept' };
     try {
-      return this.#taken(endpoint, trustDomains, readBoundedText(this.#fileOf(endpoint), mostBundleBytes));
+      const text = inForce ?? readBoundedText(this.#fileOf(endpoint), mostBundleBytes);
+      return this.#taken(endpoint, trustDomains, text);
     } catch (error) {
       return { outcome: 'failed', reason: messageOf(error) };
     }
@@ -117,9 +119,9 @@ export class BundleEndpoints {
 
   adopt(endpoint: string, version: string): void {
     const { directory, logger } = this.#options;
-    const bundle = this.#candidates.get(endpoint);
-    if (bundle?.version !== version || !this.#urls.has(endpoint)) return;
-    this.#inForce.set(endpoint, bundle);
+    const bundle = this.#held.candidate(endpoint);
+    if (bundle?.version !== version) return;
+    this.#held = this.#held.adopted(endpoint, version);
     if (directory === '') return;
     const file = this.#fileOf(endpoint);
     try {
@@ -141,10 +143,10 @@ export class BundleEndpoints {
         .sort()
         .join(),
     );
-    if (this.#candidates.get(endpoint)?.version !== version) {
+    if (this.#held.candidate(endpoint)?.version !== version) {
       for (const reason of passedOver) logger.warn(`a root of ${endpoint} is not trusted: ${reason}`);
     }
-    this.#candidates.set(endpoint, { version, text, roots });
+    this.#held = this.#held.offered(endpoint, { version, text, roots });
     const refreshMs = refreshHintSeconds === undefined ? null : refreshHintSeconds * 1_000;
     return { outcome: 'fetched', version, sequence: sequence ?? null, refreshMs };
   }

@@ -1,0 +1,120 @@
+/**
+ * Every state of the roots that the mesh configuration names by an address, within bounds that are stated in bundles-world.ts: an endpoint
+ * that fails costs nobody what was fetched, nothing goes back, nobody is asked before it is time, and in the end what publishers have is
+ * in force, and told. And the other way round: what is broken on purpose is caught.
+ */
+import { describe, expect, test } from 'vitest';
+import { assign } from 'xstate';
+import { trustBundleMachine } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
+import { explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
+import { type BundlesBounds, type BundlesParts, BundlesWorld } from '../simulation/bundles-world.ts';
+import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
+
+const bounds = (endpoints: number, changes: number, faults: number, hintMs?: number): BundlesBounds => ({
+  ...{ endpoints, changes, faults },
+  ...(hintMs !== undefined && { hintMs }),
+});
+const beginning =
+  (within: BundlesBounds, parts: Partial<BundlesParts> = {}) =>
+  () =>
+    new BundlesWorld(within, parts);
+
+describe('the roots of bundle endpoints', () => {
+  test.each(
+    sized<readonly BundlesBounds[]>({
+      quick: [bounds(1, 1, 1)],
+      short: [bounds(1, 2, 2), bounds(2, 1, 1)],
+      // A hint that is too short, and one that is too long.
+      full: [bounds(2, 2, 2), bounds(1, 4, 3), bounds(1, 3, 3, 1_000), bounds(1, 3, 3, 86_400_000)],
+    }),
+  )(
+    'break no invariant and come to be those that publishers have within %o',
+    (within) => {
+      const result = explore(beginning(within));
+      console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
+      expect(result.found).toBeUndefined();
+      expect(result.outcome).toBe('complete');
+      expect(result.states).toBeGreaterThan(100);
+    },
+    3_600_000,
+  );
+});
+
+describe.skipIf(isQuick)('it is caught that', () => {
+  test.each<[string, Partial<BundlesParts>, BundlesBounds, string]>([
+    [
+      'a bundle that cannot be fetched drops the roots that there were',
+      { failed: (held, endpoint) => held.following([]).following([endpoint]) },
+      bounds(1, 0, 1),
+      'roots in force stay until there are others',
+    ],
+    [
+      'the endpoint is asked again without a pause',
+      { bundle: trustBundleMachine.provide({ delays: { rest: 0 } }) },
+      bounds(1, 0, 1),
+      'nobody is asked before it is time',
+    ],
+    [
+      'pauses do not grow',
+      { bundle: trustBundleMachine.provide({ actions: { countFailure: assign({ failures: 1 }) } }) },
+      bounds(1, 0, 2),
+      'nobody is asked before it is time',
+    ],
+    [
+      'an endpoint with a bundle is asked as often as one without',
+      { bundle: trustBundleMachine.provide({ delays: { rest: 5_000 } }) },
+      bounds(1, 0, 1),
+      'nobody is asked before it is time',
+    ],
+    [
+      'the publisher may have itself asked all the time',
+      { bundle: trustBundleMachine.provide({ delays: { refreshInterval: 1_000 } }) },
+      bounds(1, 0, 0, 1_000),
+      'nobody is asked before it is time',
+    ],
+    [
+      'an older bundle is taken',
+      { bundle: trustBundleMachine.provide({ guards: { isOlder: () => false } }) },
+      bounds(1, 1, 1),
+      'nothing goes back',
+    ],
+    [
+      'what was kept does not count after a restart',
+      {
+        bundle: trustBundleMachine.provide({
+          guards: { isFetched: ({ event }) => !event.type.endsWith('.recalling') },
+        }),
+      },
+      bounds(1, 0, 1),
+      'a restart costs nobody the roots that were kept',
+    ],
+    [
+      'agents are not told',
+      { bundle: trustBundleMachine.provide({ actions: { reportFetched: () => {} } }) },
+      bounds(1, 0, 0),
+      whatIsWantedIsReached,
+    ],
+    [
+      'other roots are taken for the same ones',
+      { bundle: trustBundleMachine.provide({ guards: { isNew: ({ context }) => context.version === '' } }) },
+      bounds(1, 1, 0),
+      whatIsWantedIsReached,
+    ],
+  ])(
+    '%s',
+    (_, parts, within, invariant) => {
+      const begin = beginning(within, parts);
+      const { found } = invariant === whatIsWantedIsReached ? explore(begin) : findShortest(begin);
+      expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
+      if (invariant !== whatIsWantedIsReached) expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
+    },
+    60_000,
+  );
+
+  test('a world that is brought back in place is as one that is replayed', () => {
+    const begin = beginning(bounds(1, 1, 1));
+    const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
+    expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
+  }, 60_000);
+});

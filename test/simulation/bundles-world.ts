@@ -1,0 +1,432 @@
+/**
+ * Roots that the mesh configuration names by an address, for the explorer: the charts `trust-bundles` and `trust-bundle` as they are, with
+ * the record of what is in force that the program has, scripted effects, and publishers of which only versions are known. What is not
+ * determined is a choice: a publisher's next root (`publish:0`), the mesh configuration (`name:0`, `unname:0`; `domains:0`: its roots are
+ * to count for others), a look at it (`look`), what the disk has (`recall:0`, `lost:0`; `full`: from now on it keeps nothing), what an
+ * endpoint answers (`answer:0`, `fail:0`, `throw:0`; `stale:0` is the answer before the last), the control plane killed and started again
+ * (`kill`, `start`), and which deadline is next (`tick:trust-bundle-1.rest`).
+ *
+ * Bounds: so many endpoints, changes and faults; the look at the mesh configuration has no fault and takes a second at most.
+ */
+import { type AnyActorRef, setup, spawnChild, stopChild } from 'xstate';
+import {
+  type BundleAnswer,
+  type TrustBundleInput,
+  trustBundleMachine,
+} from '../../machines/discovery/bundles/trust-bundle.machine.ts';
+import { trustBundlesMachine } from '../../machines/discovery/bundles/trust-bundles.machine.ts';
+import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import { HeldBundles } from '../../src/discovery/bundles/held-bundles.ts';
+
+export interface BundlesBounds {
+  readonly endpoints: number;
+  readonly changes: number;
+  readonly faults: number;
+  /** How often publishers would be asked; absent: they do not say. */
+  readonly hintMs?: number;
+}
+
+interface Bundle {
+  readonly version: string;
+}
+
+export interface BundlesParts {
+  readonly bundles: typeof trustBundlesMachine;
+  readonly bundle: typeof trustBundleMachine;
+  /** What the effect makes of an answer that is no bundle: nothing. */
+  readonly failed: (held: HeldBundles<Bundle>, endpoint: string) => HeldBundles<Bundle>;
+}
+
+const ours: BundlesParts = { bundles: trustBundlesMachine, bundle: trustBundleMachine, failed: (held) => held };
+
+interface Call {
+  readonly actor: AnyActorRef;
+  readonly kind: 'recall' | 'fetch';
+}
+
+interface Endpoint {
+  readonly isNamed: boolean;
+  /** How often it was said for whom its roots count, or that they do again. */
+  readonly revision: number;
+  /** By which of them it is asked: who is named anew is asked at once. */
+  readonly askedBy: number;
+  /** How many roots its publisher has had: the number of its bundle. */
+  readonly published: number;
+  /** On the disk; 0: nothing. */
+  readonly kept: number;
+  readonly isLost: boolean;
+  /** Since it is named, or this life began: the latest that was in force. */
+  readonly latest: number;
+  /** What agents were told of it. */
+  readonly told: number;
+  /** Questions in a row that brought nothing. */
+  readonly failures: number;
+  readonly call: Call | undefined;
+}
+
+interface State {
+  readonly changes: number;
+  readonly faults: number;
+  readonly isUp: boolean;
+  readonly isFull: boolean;
+  readonly held: HeldBundles<Bundle>;
+  readonly look: { readonly actor: AnyActorRef; readonly found: TrustBundleInput[] } | undefined;
+  readonly endpoints: readonly Endpoint[];
+  readonly violations: readonly Violation[];
+}
+
+/** As docs/identity.md has it, and not as the chart does. */
+const [least, usual, most, firstPauseMs] = [30_000, 300_000, 3_600_000, 5_000];
+const faults = new Set(['kill', 'full', 'lost', 'fail', 'throw', 'stale']);
+const changes = new Set(['publish', 'name', 'unname', 'domains']);
+/** Nothing of it is waited for. */
+const mostLookMs = 1_000;
+const nameOf = (index: number): string => `https://${index}/`;
+/** Pauses grow no longer after so many. */
+const mostFailures = 7;
+const withBounds = (name: string, value: unknown): unknown =>
+  name === 'failures' ? Math.min(value as number, mostFailures) : value;
+const indexOf = (endpoint: string): number => Number(/\d+/.exec(endpoint)![0]);
+
+export class BundlesWorld implements World {
+  readonly spawned = 0;
+  readonly ending = false;
+  readonly #bounds: BundlesBounds;
+  readonly #parts: BundlesParts;
+  readonly #system = new SymbolicSystem();
+  readonly #control: AnyActorRef;
+  #state: State;
+
+  constructor(bounds: BundlesBounds, parts: Partial<BundlesParts> = {}) {
+    this.#bounds = bounds;
+    this.#parts = { ...ours, ...parts };
+    const endpoint: Endpoint = {
+      ...{
+        isNamed: true,
+        revision: 0,
+        askedBy: -1,
+        published: 1,
+        kept: 0,
+        isLost: false,
+        latest: 0,
+        told: 0,
+        failures: 0,
+      },
+      call: undefined,
+    };
+    this.#state = {
+      ...{ changes: bounds.changes, faults: bounds.faults, isUp: false, isFull: false, held: new HeldBundles() },
+      ...{ look: undefined, violations: [] },
+      endpoints: Array.from({ length: bounds.endpoints }, () => endpoint),
+    };
+    this.#control = this.#system.start(this.#controlPlane(), { id: 'discovery', input: undefined });
+    this.apply('start');
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  /** What each publisher has is in force, and told; of whom nobody has named nothing is left. */
+  get reached(): boolean {
+    const { isUp, held, endpoints } = this.#state;
+    const isDone = ({ isNamed, published, told }: Endpoint, index: number): boolean =>
+      isNamed
+        ? told === published && held.inForce(nameOf(index))?.version === `${published}`
+        : !held.isFollowed(nameOf(index));
+    return isUp && endpoints.every(isDone);
+  }
+
+  choices(): readonly Choice[] {
+    const { isUp, isFull, look, held, endpoints, violations } = this.#state;
+    if (violations.length > 0) return [];
+    const names: [name: string, isPossible: boolean][] = [
+      ['kill', isUp],
+      ['start', !isUp],
+      ['full', !isFull],
+      ['look', look !== undefined],
+      ...endpoints.flatMap(({ isNamed, published, kept, call }, index): [string, boolean][] => [
+        [`publish:${index}`, true],
+        [`name:${index}`, !isNamed],
+        [`unname:${index}`, isNamed],
+        [`domains:${index}`, isNamed],
+        [`recall:${index}`, call?.kind === 'recall'],
+        [`lost:${index}`, call?.kind === 'recall' && kept > 0 && held.inForce(nameOf(index)) === undefined],
+        [`answer:${index}`, call?.kind === 'fetch'],
+        [`stale:${index}`, call?.kind === 'fetch' && published > 1],
+        [`fail:${index}`, call?.kind === 'fetch'],
+        [`throw:${index}`, call?.kind === 'fetch'],
+      ]),
+      ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
+    ];
+    return names.flatMap(([name, isPossible]) => {
+      const kind = name.split(':')[0]!;
+      const isLimited = faults.has(kind) || changes.has(kind);
+      const isLeft = (faults.has(kind) ? this.#state.faults : this.#state.changes) > 0;
+      return isPossible && (isLeft || !isLimited) ? [{ name, free: !isLimited }] : [];
+    });
+  }
+
+  apply(choice: string): void {
+    const [kind = '', subject = ''] = choice.split(':');
+    const index = Number(subject);
+    if (faults.has(kind)) this.#set({ faults: this.#state.faults - 1 });
+    if (changes.has(kind)) this.#set({ changes: this.#state.changes - 1 });
+    switch (kind) {
+      case 'start':
+        this.#set({ isUp: true });
+        this.#control.send({ type: 'up' });
+        this.#bundles()?.send({ type: 'bundles.load' });
+        break;
+      case 'kill':
+        this.#kill();
+        break;
+      case 'full':
+        this.#set({ isFull: true });
+        break;
+      case 'look': {
+        const { actor, found } = this.#state.look!;
+        this.#set({ look: undefined });
+        this.#system.disarm('look');
+        settle(actor, { value: found });
+        break;
+      }
+      case 'publish':
+        this.#change(index, { published: this.#state.endpoints[index]!.published + 1 });
+        break;
+      case 'name':
+      case 'unname':
+      case 'domains':
+        this.#configure(index, kind !== 'unname');
+        break;
+      case 'recall':
+        this.#recall(index);
+        break;
+      case 'lost':
+        this.#change(index, { isLost: true });
+        this.#settle(index, { outcome: 'failed', reason: 'unreadable' });
+        break;
+      case 'answer':
+      case 'stale':
+        this.#answer(index, this.#state.endpoints[index]!.published - (kind === 'stale' ? 1 : 0));
+        break;
+      case 'fail':
+      case 'throw':
+        this.#fail(index, kind);
+        break;
+      default:
+        this.#system.fire(subject);
+    }
+    this.#system.elapse();
+    this.#judge();
+  }
+
+  key(): string {
+    const { endpoints, held, look, ...state } = this.#state;
+    const known = endpoints.map(({ call, ...rest }, index) => [rest, call?.kind, this.#heldOf(held, index)]);
+    let key = JSON.stringify([state, known, look?.found]) + this.#system.zone.orderKey();
+    for (const actor of this.#system.actors()) {
+      const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
+      if (value !== undefined) key += `${actor.id} ${JSON.stringify([value, context], withBounds)}\n`;
+    }
+    return key;
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    const restore = this.#system.save();
+    return () => {
+      this.#state = state;
+      restore();
+    };
+  }
+
+  // ---- what must never be
+
+  #judge(): void {
+    const { endpoints, held } = this.#state;
+    for (const [index, { latest }] of endpoints.entries()) {
+      const inForce = Number(held.inForce(nameOf(index))?.version ?? 0);
+      if (!held.isFollowed(nameOf(index))) this.#change(index, { latest: 0 });
+      else if (latest > 0 && inForce === 0)
+        this.#violate('roots in force stay until there are others', `${index} has none after ${latest}`);
+      else if (inForce < latest) this.#violate('nothing goes back', `${index} has ${inForce} after ${latest}`);
+      else if (inForce > latest) this.#change(index, { latest: inForce });
+    }
+    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+  }
+
+  #judgeQuestion(index: number): void {
+    const { kept, isLost } = this.#state.endpoints[index]!;
+    const { held } = this.#state;
+    const pause = `pause:${index}`;
+    if (this.#system.zone.has(pause) && !this.#system.zone.hasPassed(pause)) {
+      const earlyMs = -this.#system.zone.sinceMs(pause);
+      this.#violate('nobody is asked before it is time', `${index} is asked ${earlyMs} ms too early`);
+    }
+    this.#system.disarm(pause);
+    if (kept > 0 && !isLost && held.inForce(nameOf(index)) === undefined)
+      this.#violate('a restart costs nobody the roots that were kept', `${index} had ${kept}`);
+  }
+
+  #violate(invariant: string, detail: string): void {
+    this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
+  }
+
+  // ---- the mesh configuration, the disk, the publishers
+
+  #configure(index: number, isNamed: boolean): void {
+    this.#change(index, { isNamed, revision: this.#state.endpoints[index]!.revision + 1 });
+    this.#bundles()?.send({ type: 'mesh.changed', resource: 'fs://config' });
+    // Agents are told of roots that go with the mesh configuration itself.
+    if (!isNamed) this.#change(index, { told: 0 });
+  }
+
+  #kill(): void {
+    this.#control.send({ type: 'down' });
+    this.#set({ isUp: false, held: new HeldBundles() });
+    for (const index of this.#state.endpoints.keys()) {
+      this.#system.disarm(`pause:${index}`);
+      this.#change(index, { isLost: false, askedBy: -1, latest: 0, told: 0, failures: 0, call: undefined });
+    }
+  }
+
+  #recall(index: number): void {
+    const inForce = Number(this.#state.held.inForce(nameOf(index))?.version ?? 0);
+    const kept = inForce || this.#state.endpoints[index]!.kept;
+    if (kept === 0) this.#settle(index, { outcome: 'failed', reason: 'nothing is kept' });
+    else this.#settle(index, this.#offer(index, kept));
+  }
+
+  #answer(index: number, number: number): void {
+    this.#settle(index, this.#offer(index, number));
+    const isNothing = this.#state.held.inForce(nameOf(index)) === undefined;
+    this.#rest(index, isNothing ? this.#state.endpoints[index]!.failures + 1 : 0);
+  }
+
+  #fail(index: number, kind: 'fail' | 'throw'): void {
+    this.#set({ held: this.#parts.failed(this.#state.held, nameOf(index)) });
+    if (kind === 'fail') this.#settle(index, { outcome: 'failed', reason: 'away' });
+    else settle(this.#taken(index), { error: new Error('a bug') });
+    this.#rest(index, this.#state.endpoints[index]!.failures + 1);
+  }
+
+  /** From here on until then it is left alone. */
+  #rest(index: number, failures: number): void {
+    this.#change(index, { failures });
+    const has = this.#state.held.inForce(nameOf(index)) !== undefined;
+    const interval = Math.min(Math.max(this.#bounds.hintMs ?? usual, least), most);
+    const ms = has ? interval : Math.min(firstPauseMs * 2 ** (failures - 1), usual);
+    this.#system.arm(`pause:${index}`, ms, 'mark');
+  }
+
+  #offer(index: number, number: number): BundleAnswer {
+    this.#set({ held: this.#state.held.offered(nameOf(index), { version: `${number}` }) });
+    return { outcome: 'fetched', version: `${number}`, sequence: number, refreshMs: this.#bounds.hintMs ?? null };
+  }
+
+  #settle(index: number, value: BundleAnswer): void {
+    settle(this.#taken(index), { value });
+  }
+
+  #taken(index: number): AnyActorRef {
+    const { actor } = this.#state.endpoints[index]!.call!;
+    this.#change(index, { call: undefined });
+    return actor;
+  }
+
+  // ---- the control plane
+
+  #controlPlane() {
+    const asked = (kind: Call['kind']) =>
+      scriptedPromise<BundleAnswer, TrustBundleInput>(
+        ({ self, input }) => {
+          const index = indexOf(input.endpoint);
+          // The effect asks nobody who is not named any more.
+          if (kind === 'fetch' && !this.#state.held.isFollowed(input.endpoint))
+            return settle(self, { value: { outcome: 'failed', reason: 'the mesh configuration names it no more' } });
+          if (kind === 'fetch') this.#judgeQuestion(index);
+          if (kind === 'recall') this.#begin(index, Number.parseInt(input.trustDomains[0]!, 10));
+          this.#change(index, { call: { actor: self, kind } });
+        },
+        ({ self, input }) => {
+          const index = indexOf(input.endpoint);
+          if (this.#state.endpoints[index]!.call?.actor === self) this.#change(index, { call: undefined });
+        },
+      );
+    const scripted = this.#parts.bundles.provide({
+      actors: {
+        findEndpoints: scriptedPromise<TrustBundleInput[], undefined>(
+          ({ self }) => this.#find(self),
+          ({ self }) => {
+            if (this.#state.look?.actor !== self) return;
+            this.#set({ look: undefined });
+            this.#system.disarm('look');
+          },
+        ),
+        trustBundle: this.#parts.bundle.provide({
+          actors: { recallBundle: asked('recall'), fetchBundle: asked('fetch') },
+          actions: { adopt: ({ context }, { version }) => this.#adopt(indexOf(context.endpoint), version) },
+        }),
+      },
+      actions: {
+        publishRoots: () => {
+          for (const [index, { isNamed }] of this.#state.endpoints.entries())
+            if (isNamed) this.#change(index, { told: Number(this.#state.held.inForce(nameOf(index))?.version ?? 0) });
+        },
+      },
+    });
+    return setup({ actors: { bundles: scripted } }).createMachine({
+      id: 'discovery',
+      on: {
+        up: { actions: spawnChild('bundles', { id: 'trust-bundles' }) },
+        down: { actions: stopChild('trust-bundles') },
+        '*': {},
+      },
+    });
+  }
+
+  #bundles(): AnyActorRef | undefined {
+    return (this.#control.getSnapshot() as { children: Record<string, AnyActorRef> }).children['trust-bundles'];
+  }
+
+  #begin(index: number, revision: number): void {
+    if (this.#state.endpoints[index]!.askedBy === revision) return;
+    this.#change(index, { askedBy: revision, failures: 0 });
+    this.#system.disarm(`pause:${index}`);
+  }
+
+  #find(actor: AnyActorRef): void {
+    const found = this.#state.endpoints.flatMap(({ isNamed, revision }, index) =>
+      isNamed ? [{ endpoint: nameOf(index), trustDomains: [`${revision}.test`] }] : [],
+    );
+    this.#system.disarm('look');
+    this.#system.arm('look', mostLookMs, 'within');
+    this.#set({ look: { actor, found }, held: this.#state.held.following(found.map(({ endpoint }) => endpoint)) });
+    for (const [index, { isNamed }] of this.#state.endpoints.entries()) if (!isNamed) this.#change(index, { kept: 0 });
+  }
+
+  #adopt(index: number, version: string): void {
+    const { held, isFull } = this.#state;
+    if (held.candidate(nameOf(index))?.version === version && !isFull) this.#change(index, { kept: Number(version) });
+    this.#set({ held: held.adopted(nameOf(index), version) });
+  }
+
+  #heldOf(held: HeldBundles<Bundle>, index: number): unknown {
+    const name = nameOf(index);
+    return [held.isFollowed(name), held.candidate(name)?.version, held.inForce(name)?.version];
+  }
+
+  // ---- the state
+
+  #change(index: number, change: Partial<Endpoint>): void {
+    const { endpoints } = this.#state;
+    this.#set({ endpoints: endpoints.with(index, { ...endpoints[index]!, ...change }) });
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
