@@ -178,8 +178,8 @@ export type EpochAbort = { type: 'epoch.abort' };
 
 // ---- epoch-N → supervisor: `name` is the actor's, `epoch` is Envoy's --restart-epoch
 
-/** The process exists. */
-export type EpochStarted = { type: 'epoch.started'; name: string; epoch: number; pid: number };
+/** The process exists. `adminPort`: where its admin interface is, or will be. */
+export type EpochStarted = { type: 'epoch.started'; name: string; epoch: number; pid: number; adminPort: number };
 /** This epoch serves. `timeToLiveMs` counts from the start of the process. */
 export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeToLiveMs: number };
 /** The answer to `epoch.look` of an epoch that is not live. */
@@ -253,8 +253,8 @@ export type ChildAbort = {
 
 // ---- supervisor ↔ shutdown: the end of every Envoy
 
-/** supervisor → shutdown. Others are left than before: `baseId` is that of the Envoy whose requests count. */
-export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; baseId: number };
+/** supervisor → shutdown. Others are left than before: `adminPort` is that of the Envoy whose requests count. */
+export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; adminPort: number };
 /** supervisor → shutdown. No more waiting for requests. */
 export type StopHurry = { type: 'stop.now' };
 /** shutdown → supervisor. What serves is to let its requests finish, what is not live yet is to go. */
@@ -266,8 +266,15 @@ export type EpochsKill = { type: 'epochs.kill' };
 
 // ---- supervisor → status
 
-/** An epoch serves; its admin interface is that of its base id. */
-export type ServingBegan = { type: 'serving.began'; name: string; epoch: number; baseId: number };
+/** An epoch serves: this process, whose admin interface is at this port. */
+export type ServingBegan = {
+  type: 'serving.began';
+  name: string;
+  epoch: number;
+  baseId: number;
+  adminPort: number;
+  pid: number;
+};
 /** No epoch serves. */
 export type ServingEnded = { type: 'serving.ended'; reason: string };
 /**
@@ -358,7 +365,7 @@ export type HttpFailed = { type: 'http.failed'; reason: string };
  * status → status/http. The Envoy that counts from now on, for readiness and metrics: the serving epoch's. What was asked of the
  * one before it is answered no more.
  */
-export type AdminUse = { type: 'admin.use'; epoch: number; baseId: number };
+export type AdminUse = { type: 'admin.use'; epoch: number; baseId: number; adminPort: number; pid: number };
 /** status/http → status. Somebody on this host orders /drain: Envoy is to let its connections go, and the agent stays. */
 export type DrainRequested = { type: 'drain.requested' };
 /** status → status/http. Have the Envoy that serves drain, and live on. */

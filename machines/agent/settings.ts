@@ -1,5 +1,9 @@
 /** What the agent's machines are told once, at start. All times in milliseconds. */
 export interface AgentSettings {
+  /** Of Envoy's admin interface. All epochs of one base id share it: a child takes it over from its parent. */
+  adminPort: number;
+  /** Of that of an Envoy under the spare base id: two base ids cannot share one. 0: a free one, chosen when it is needed. */
+  spareAdminPort: number;
   /** Envoy's --drain-time-s: how long a superseded or stopping Envoy lets its connections go. */
   drainMs: number;
   /** Envoy's --parent-shutdown-time-s: how long after its child is live a parent is ended. */
@@ -94,6 +98,8 @@ export function provesIdentity({ source }: Pick<IdentitySettings, 'source'>): bo
 
 /** The reference's figures (spec/agent.md §1.5, §2, §3). */
 export const defaultSettings: AgentSettings = {
+  adminPort: 15_000,
+  spareAdminPort: 0,
   drainMs: 45_000,
   parentShutdownMs: 60_000,
   terminationDrainMs: 5_000,

@@ -9,7 +9,6 @@ import { successorMachine } from '../../machines/agent/replacement/successor.mac
 import { isOn } from '../model/fields/switches.ts';
 import { inOneLine } from '../runtime/errors.ts';
 import type { Ownership } from '../runtime/ownership.ts';
-import type { AdminInterfaces } from './admin/admin-interfaces.ts';
 import { type AgentRecord, type FoundRecord, restoreBinaries } from './envoy/agent-record.ts';
 import { areHeldBySibling } from './envoy/base-id-holder.ts';
 import type { BaseIdTable } from './envoy/base-id-table.ts';
@@ -25,7 +24,6 @@ export interface Inheritance {
   readonly baseIds: BaseIdTable;
   readonly binaries: EnvoyBinaries;
   readonly record: AgentRecord;
-  readonly admins: AdminInterfaces;
   readonly runDir: string;
   /** Names of sockets and ports. */
   readonly ownership: Ownership;
@@ -93,15 +91,13 @@ async function takeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds> {
 
 /** @param found undefined: nothing of it can be believed, and none of it runs any more */
 async function goOnWith(
-  { record, binaries, admins, ownership }: Inheritance,
+  { record, binaries, ownership }: Inheritance,
   claimed: Omit<ClaimedIds, 'adoption'>,
   found: FoundRecord | undefined,
 ): Promise<ClaimedIds> {
-  admins.spareIs(claimed.baseIds[1]);
-  if (found?.spareAdminPort != null) admins.spareHas(found.spareAdminPort);
   const adoption = found && restoreBinaries(binaries, found);
   await ownership.take();
-  record.keep(claimed.baseIds, { binaries, sparePort: () => admins.sparePort });
+  record.keep(claimed.baseIds, { binaries });
   return { ...claimed, ...(adoption && { adoption }) };
 }
 

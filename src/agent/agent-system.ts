@@ -31,7 +31,7 @@ import { redactor } from '../runtime/trace/redact.ts';
 import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
 import { Ending } from '../runtime/verdicts/ending.ts';
-import { AdminInterfaces } from './admin/admin-interfaces.ts';
+import { adminsAt } from './admin/admin-client.ts';
 import { drainListeners } from './admin/drain-listeners.ts';
 import { liveProbe } from './admin/live-probe.ts';
 import { countRequests } from './admin/requests-in-flight.ts';
@@ -49,7 +49,7 @@ import { checkBinary } from './bootstrap/check-binary.ts';
 import { controlPlaneTls } from './bootstrap/control-plane-tls.ts';
 import { FirstVerdict, firstRun } from './bootstrap/first-verdict.ts';
 import { nodeIdOf } from './bootstrap/node-metadata.ts';
-import { type EnvoyRun, judgeBootstrap, type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
+import { judgeBootstrap, type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
 import { watchDirectory } from './certificates/certificate-watch.ts';
@@ -67,7 +67,7 @@ import { outOfMemoryCounter } from './envoy/out-of-memory.ts';
 import { parentDeathGuard, usualGuard } from './envoy/parent-death.ts';
 import { ProcessTable } from './envoy/process-table.ts';
 import type { ScratchParent } from './envoy/scratch-folder.ts';
-import type { ServingPorts } from './envoy/serving-envoy.ts';
+import type { EnvoyRun, ServingPorts } from './envoy/serving-envoy.ts';
 import { repairSharedMemory } from './envoy/shared-memory.ts';
 import { ToldFiles } from './envoy/told-files.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
@@ -82,6 +82,7 @@ import { workloadSecrets } from './secrets/workload-secrets.ts';
 import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
 import { ApplicationProber } from './status/application-prober.ts';
+import { LivingEpochs } from './status/living-epochs.ts';
 import { restartLogLine } from './status/restart-log.ts';
 import { statusServer } from './status/status-server.ts';
 import type { UpstreamEnvironment } from './xds/upstream.ts';
@@ -138,10 +139,12 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     tell: restartLogLine,
   });
   recorder.observe((record) => metrics.observe(record));
+  const living = new LivingEpochs();
+  recorder.observe((record) => living.observe(record));
   const ending = new Ending('agent');
   const stopFollowing = recorder.observe((record) => ending.take(record));
   try {
-    const { machine, verdict } = await agentWithEffects(program, net, metrics, xds);
+    const { machine, verdict } = await agentWithEffects(program, net, { metrics, xds, living });
     const actor = startRoot(machine, {
       id: 'agent',
       input: { settings: agentSettings(program) },
@@ -248,14 +251,14 @@ class SafetyNet {
 /** For an Envoy that was left over to end of a SIGKILL. */
 const lastLimitMs = 2_000;
 
-async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics, xds: XdsActivity) {
+async function agentWithEffects(
+  program: AgentProgram,
+  net: SafetyNet,
+  { metrics, xds, living }: { metrics: AgentMetrics; xds: XdsActivity; living: LivingEpochs },
+) {
   const { options, log, trace } = program;
   const { config } = options;
-  const admins = new AdminInterfaces({
-    host: localAddresses(options.addresses).localhost,
-    port: config.proxyAdminPort,
-    sparePort: options.spareAdminPort,
-  });
+  const admin = adminOf(options);
   const runDir = chooseRunDir(options.runDir);
   const probing = parentDeathGuard();
   const hasCredentialServer = await credentialServerAnswers();
@@ -269,7 +272,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const way = wayToControlPlane(program, vault, told);
   const prepared = options.runsEnvoy
     ? preparationOf(program, net, {
-        admins,
+        admin,
         guard: usualGuard,
         turns,
         scratch: scratchFolders(runDir, config),
@@ -285,7 +288,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const { table, baseIds, binaries, record } = net;
   const ownership = new Ownership(program.succeeds !== true);
   const kept = record && new ToldFiles(record.directory);
-  const inheritance = record && kept && { table, baseIds, binaries, record, runDir, admins, ownership, told: kept };
+  const inheritance = record && kept && { table, baseIds, binaries, record, runDir, ownership, told: kept };
   await beginWithNames(names, kept);
   const shared = givesWay(options) ? { ownership } : {};
   const machine = agentMachine.provide({
@@ -300,8 +303,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
           if (!runsEnvoy) return { baseIds: [], sweptFiles: [] };
           const withSpare = hotRestart && !config.customConfigFile;
           const claimed = await net.baseIds.claim({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
-          admins.spareIs(claimed.baseIds[1]);
-          net.record?.keep(claimed.baseIds, { binaries: net.binaries, sparePort: () => admins.sparePort });
+          net.record?.keep(claimed.baseIds, { binaries: net.binaries });
           return claimed;
         }),
       ),
@@ -318,11 +320,12 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       status: statusMachine.provide({
         actors: {
           http: statusServer({
-            admins,
+            adminAt: adminsAt(admin.host),
+            adminPort: admin.port,
             runsEnvoy: options.runsEnvoy,
             metrics,
-            ports: servingPorts(options, net.table),
-            table: net.table,
+            ports: servingPorts(options),
+            newest: () => living.newest,
             prober: applicationProber(options, log),
             applicationMetrics: options.status.applicationMetrics,
             drain: options.role === 'sidecar' ? 'inboundonly' : 'all',
@@ -367,7 +370,7 @@ function supervision(
   }: { preparation: PrepareEnvironment; verdict: FirstVerdict | undefined; xds: XdsActivity },
 ) {
   const { options, log } = program;
-  const { admins, guard, turns } = preparation;
+  const { admin, guard, turns } = preparation;
   const { envoyStatusPort, envoyPrometheusPort } = options;
   const { envoySecureMetricsPort, envoySecureMergedMetricsPort } = options;
   const ownPorts = [envoyStatusPort, envoyPrometheusPort, envoySecureMetricsPort, envoySecureMergedMetricsPort];
@@ -387,7 +390,7 @@ function supervision(
         epoch: epochWithEffects(program, net, { ...preparation, verdict }, xds),
         repair: repairSharedMemory(newest),
         shutdown: shutdownMachine.provide({
-          actors: { countRequests: countRequests({ admins, ownPorts }) },
+          actors: { countRequests: countRequests({ adminAt: adminsAt(admin.host), ownPorts }) },
         }),
       },
     }),
@@ -457,10 +460,10 @@ function wayToControlPlane({ options, log }: AgentProgram, vault: SecretVault, t
 }
 
 function patchesWithEffects(
-  { source, admins }: PrepareEnvironment,
+  { source, admin }: PrepareEnvironment,
   { way, patches, log }: { way: WayToControlPlane; patches: BootstrapPatches; log: Logger },
 ) {
-  const bootstrap = () => ('bootstrap' in source ? source.bootstrap(admins.first.port, firstRun) : {});
+  const bootstrap = () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
   const ask = askForPatches({ ...way, patches, bootstrap, log: log.scope('bootstrap') });
   return bootstrapPatchesMachine.provide({ actors: { ask } });
 }
@@ -514,12 +517,16 @@ function asksForRoots(said: string | undefined, source: IdentitySettings['source
   return said ? isOn(said) : source === 'authority';
 }
 
+function adminOf({ addresses, config }: ProxyOptions): PrepareEnvironment['admin'] {
+  return { host: localAddresses(addresses).localhost, port: config.proxyAdminPort };
+}
+
 /** A bootstrap of the user's own may have any ports, or none. */
-function servingPorts({ config, addresses, ...options }: ProxyOptions, table: ProcessTable): ServingPorts {
+function servingPorts({ config, addresses, ...options }: ProxyOptions): ServingPorts {
   const { envoyStatusPort, envoyPrometheusPort } = options;
   const own = config.statusPort === 0 ? [envoyPrometheusPort] : [envoyStatusPort, envoyPrometheusPort];
   const port = config.customConfigFile ? undefined : own.find((one) => one !== 0);
-  return { host: localAddresses(addresses).localhost, port, table };
+  return { host: localAddresses(addresses).localhost, port };
 }
 
 function preparationOf(
@@ -529,7 +536,7 @@ function preparationOf(
     hasCredentialServer,
     patches,
     ...tools
-  }: Pick<PrepareEnvironment, 'admins' | 'guard' | 'turns' | 'scratch'> & {
+  }: Pick<PrepareEnvironment, 'admin' | 'guard' | 'turns' | 'scratch'> & {
     hasCredentialServer: boolean;
     patches: BootstrapPatches;
   },
@@ -554,21 +561,23 @@ function epochWithEffects(
   preparation: PrepareEnvironment & { readonly verdict: FirstVerdict | undefined },
   xds: XdsActivity,
 ) {
-  const { admins, discoveryAddress, source } = preparation;
+  const { admin, discoveryAddress, source } = preparation;
+  const adminAt = adminsAt(admin.host);
   return epochMachine.provide({
     actors: {
       // What was judged beforehand is what the control plane had not patched yet.
       prepare: prepareEpoch(preparation, patchesBootstrap(options) ? undefined : preparation.verdict),
       process: envoyProcess({
         ...preparation,
+        adminAt,
         table,
         ...(record && { held: record }),
         recorder,
         log: log.scope('envoy'),
         outOfMemoryKills: outOfMemoryCounter(),
       }),
-      probe: liveProbe({ admins, discoveryAddress, xds, startOf: (run) => table.startOf(run) }),
-      drainListeners: drainListeners({ admins, role: options.role }),
+      probe: liveProbe({ adminAt, discoveryAddress, xds }),
+      drainListeners: drainListeners({ adminAt, role: options.role }),
     },
     actions: {
       removeConfigFile: ({ context }) => {
@@ -637,6 +646,8 @@ function agentSettings({
   const { restartPolicy, hotRestart, exitOnZeroActiveConnections, minimumDrainMs } = options;
   return {
     ...defaultSettings,
+    adminPort: config.proxyAdminPort,
+    spareAdminPort: options.spareAdminPort,
     restartPolicy,
     hotRestart,
     exitOnZeroActiveConnections,

@@ -35,6 +35,7 @@ export function epochDriver(
         const epochInput = {
           ...(input as object),
           baseId: host.baseIds[0],
+          adminPort: host.adminPorts.adminPort,
           validate: refused,
           certificates: host.certificates,
         };

@@ -2,6 +2,7 @@
 import type { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
+import type { AgentSettings } from '../../machines/agent/settings.ts';
 import { NotShown } from './driver.ts';
 import { foundWithin, type Limit } from './limit.ts';
 
@@ -37,6 +38,8 @@ export interface HostPlan {
 export interface Host {
   /** The first, and the spare one. */
   readonly baseIds: readonly number[];
+  /** Of those. */
+  readonly adminPorts: Pick<AgentSettings, 'adminPort' | 'spareAdminPort'>;
   /** What the certificates were when they were found good; null where there are none. */
   readonly certificates: string | null;
   readonly epochEffects: EpochEffects;

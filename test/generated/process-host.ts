@@ -19,7 +19,7 @@ import { ProcessTable } from '../../src/agent/envoy/process-table.ts';
 import { repairSharedMemory } from '../../src/agent/envoy/shared-memory.ts';
 import { XdsActivity } from '../../src/agent/xds/xds-activity.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
-import { adminInterfaces, envoyBinary, temporaryScratch, testFlags } from '../fixtures/real-envoy.ts';
+import { adminAt, envoyBinary, temporaryScratch, testFlags } from '../fixtures/real-envoy.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { Control, type StandInProcess, standInBinary } from '../stand-in/control.ts';
@@ -57,6 +57,7 @@ function hostKind(kind: Kind): HostKind {
 
 class ProcessHost implements Host {
   readonly baseIds: readonly number[];
+  readonly adminPorts: Host['adminPorts'];
   readonly certificates: string | null;
   readonly epochEffects: Host['epochEffects'];
   readonly supervisorEffects: Host['supervisorEffects'];
@@ -129,8 +130,7 @@ class ProcessHost implements Host {
         return plan.bootstrap === 'good' ? {} : { exit: { code: 1, lastWords: 'no such field: bogus' } };
       };
     }
-    const admins = adminInterfaces(has.adminPort, has.sparePort);
-    admins.spareIs(this.baseIds[1]);
+    this.adminPorts = { adminPort: has.adminPort, spareAdminPort: has.sparePort };
     const binary = kind.binary();
     const common = { guard: [], flags: this.#flags, scratch: temporaryScratch() };
     this.epochEffects = {
@@ -138,7 +138,7 @@ class ProcessHost implements Host {
         ...common,
         // A bootstrap is checked by a process of its own: only where that is to find something.
         binaries: { pathOf: () => (plan.bootstrap === 'good' ? '/bin/true' : binary) },
-        admins,
+        admin: { host: '127.0.0.1', port: has.adminPort },
         // A folder cannot be made where a device is: for root neither.
         configPath: plan.bootstrap === 'unwritable' ? '/dev/null/etc' : join(has.folder, 'etc'),
         source: { bootstrap: (port) => this.#bootstrap(port) },
@@ -150,22 +150,21 @@ class ProcessHost implements Host {
         ...common,
         binaries: { pathOf: () => (plan.spawns ? binary : join(has.folder, 'no-envoy')) },
         table: this.#table,
-        admins,
+        adminAt,
         log: silentLogger,
         outOfMemoryKills: outOfMemoryCounter(),
       }),
       probe: liveProbe({
-        admins,
+        adminAt,
         discoveryAddress: undefined,
         xds: new XdsActivity(),
-        startOf: (run) => this.#table.startOf(run),
       }),
-      drainListeners: drainListeners({ admins, role: 'sidecar' }),
+      drainListeners: drainListeners({ adminAt, role: 'sidecar' }),
     };
     this.supervisorEffects = {
       repair: repairSharedMemory({ binary }),
     };
-    this.shutdownEffects = { countRequests: countRequests({ admins, ownPorts: [] }) };
+    this.shutdownEffects = { countRequests: countRequests({ adminAt, ownPorts: [] }) };
   }
 
   prepare(): void {

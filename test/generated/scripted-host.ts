@@ -1,6 +1,12 @@
 /** Envoys that are nothing but what a test says of them. */
 import { type AnyActorRef, fromPromise } from 'xstate';
-import type { Prepared, PrepareOrder, StartOrder } from '../../machines/agent/envoy/epoch.machine.ts';
+import type {
+  DrainOrder,
+  Prepared,
+  PrepareOrder,
+  ProbeOrder,
+  StartOrder,
+} from '../../machines/agent/envoy/epoch.machine.ts';
 import type { ProbeExplain, ProbeLook, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { NotShown } from './driver.ts';
@@ -59,7 +65,7 @@ function open(plan: HostPlan): Host {
       );
     },
   });
-  const probing = scriptedCallback<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>({
+  const probing = scriptedCallback<ProbeLook | ProbeExplain, ProbeOrder>({
     start: ({ input, self }: Running<EpochRun>) => void probes.set(epochName(input, baseIds), self),
     // As an admin interface does: not in the same turn.
     receive: ({ self }, { type }) => {
@@ -69,19 +75,20 @@ function open(plan: HostPlan): Host {
   });
   return {
     baseIds,
+    adminPorts: { adminPort: 15_000, spareAdminPort: 15_001 },
     certificates: null,
     epochEffects: {
       process,
       probe: probing,
-      prepare: fromPromise<Prepared, PrepareOrder>(async () => {
+      prepare: fromPromise<Prepared, PrepareOrder>(async ({ input: { adminPort } }) => {
         await mayPrepare;
         if (plan.bootstrap === 'refused') throw new Error('no such field: bogus');
         if (plan.bootstrap === 'outdated') return { outdated: 'other certificates' };
         if (plan.bootstrap === 'unwritable') return { unwritable: 'read-only file system' };
         if (plan.bootstrap === 'unreachable') return { unreachable: 'nobody listens' };
-        return { configFile: 'envoy-rev0.json' };
+        return { configFile: 'envoy-rev0.json', adminPort };
       }),
-      drainListeners: fromPromise<void, EpochRun & { replaced: boolean }>(async () => {
+      drainListeners: fromPromise<void, DrainOrder>(async () => {
         if (drains === 'nobody') await new Promise(() => {});
         if (drains === 'a refusal') throw new Error('500');
       }),
@@ -92,7 +99,7 @@ function open(plan: HostPlan): Host {
       }),
     },
     shutdownEffects: {
-      countRequests: fromPromise<number, { baseId: number }>(async () => {
+      countRequests: fromPromise<number, { adminPort: number }>(async () => {
         if (inFlight === undefined) throw new Error('no answer');
         return inFlight;
       }),

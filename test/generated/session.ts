@@ -144,7 +144,7 @@ const decisive: Readonly<Record<string, readonly string[]>> = {
   'child.abort': ['why'],
   'epoch.failed': ['refusedByParent'],
   'wanted.changed': ['isOutdated'],
-  'epochs.changed': ['nothingToDrain', 'baseId'],
+  'epochs.changed': ['nothingToDrain', 'adminPort'],
 };
 
 /** Where a bootstrap lies is another place each time; that there is one, or what there is instead, is the answer. */

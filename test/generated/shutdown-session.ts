@@ -2,12 +2,12 @@
 import type { ShutdownInput } from '../../machines/agent/envoy/shutdown.machine.ts';
 import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
-import type { HostKind } from './host.ts';
+import type { Host, HostKind } from './host.ts';
 import { sessionOf, type Ways } from './session.ts';
 import { Supervised } from './supervised.ts';
 
-/** The first base id and the other one, as samples have them. */
-const sampledBaseIds = [7, 8];
+/** Admin ports of the first base id and of the other one, as samples have them. */
+const sampledAdminPorts = [15_000, 15_001];
 
 export function shutdownDriver(kind: HostKind): Driver {
   return {
@@ -23,7 +23,7 @@ export function shutdownDriver(kind: HostKind): Driver {
         await beginEnd(supervised, test, wanted);
         const ways = { ...waysOf(supervised), limit: kind.limit, end: () => host.close() };
         const session = sessionOf(company, test, ways);
-        return { ...session, take: (step) => session.take(withBaseIds(step, host.baseIds)) };
+        return { ...session, take: (step) => session.take(withAdminPort(step, host.adminPorts)) };
       });
     },
   };
@@ -36,9 +36,10 @@ function impossible({ steps }: GeneratedTest): string | undefined {
   return 'with nobody to drain all are killed at once, and gone or given up before that';
 }
 
-function withBaseIds(step: Step, baseIds: readonly number[]): Step {
-  if (step.kind !== 'event' || typeof step.event.baseId !== 'number') return step;
-  return { ...step, event: { ...step.event, baseId: baseIds[sampledBaseIds.indexOf(step.event.baseId)] } };
+function withAdminPort(step: Step, { adminPort, spareAdminPort }: Host['adminPorts']): Step {
+  if (step.kind !== 'event' || typeof step.event.adminPort !== 'number') return step;
+  const place = sampledAdminPorts.indexOf(step.event.adminPort);
+  return { ...step, event: { ...step.event, adminPort: [adminPort, spareAdminPort][place] } };
 }
 
 const isCount = (step: Step): boolean => 'effect' in step && step.effect === 'count';
@@ -52,7 +53,7 @@ async function beginEnd(
   { now, nothingToDrain }: ShutdownInput,
 ): Promise<void> {
   const { company, host } = supervised;
-  const changes = steps.map((each) => each.do).filter((step) => step.kind === 'event' && 'baseId' in step.event);
+  const changes = steps.map((each) => each.do).filter((step) => step.kind === 'event' && 'adminPort' in step.event);
   if (nothingToDrain) {
     host.holdBack();
     supervised.begin();

@@ -95,7 +95,7 @@ test.each([
 test('an end whose requests are not counted as they are is not shown', async () => {
   const open = async (plan: HostPlan): Promise<Host> => ({
     ...(await scriptedHost.open(plan)),
-    shutdownEffects: { countRequests: fromPromise<number, { baseId: number }>(async () => 0) },
+    shutdownEffects: { countRequests: fromPromise<number, { adminPort: number }>(async () => 0) },
   });
   const { notShown } = await runSuite(await suiteOf('shutdown'), shutdownDriver({ ...scriptedHost, open }));
   expect(notShown.get('count is done comes for another reason')).toHaveLength(1);

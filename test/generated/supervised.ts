@@ -43,7 +43,10 @@ export class Supervised {
     const plan = { bootstrap: 'good', spawns: true, live: true, takesRequests: true } as const;
     return beginOn(kind, plan, async (host) => {
       await host.prepare();
-      const input: SupervisorInput = { baseIds: [...host.baseIds], settings: { ...defaultSettings, ...settings } };
+      const input: SupervisorInput = {
+        baseIds: [...host.baseIds],
+        settings: { ...defaultSettings, ...host.adminPorts, ...settings },
+      };
       const company = new Company(supervisorWith(host), 'supervisor', input, ['status']);
       return begin(new Supervised(company, host, kind.limit));
     });

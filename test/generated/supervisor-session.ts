@@ -20,7 +20,8 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
     begin: (test, input) =>
       beginOn(kind, { bootstrap: 'good', spawns: true, live: true }, async (host) => {
         await host.prepare();
-        const supervisorInput = { ...(input as SupervisorInput), baseIds: [...host.baseIds] };
+        const { settings } = input as SupervisorInput;
+        const supervisorInput = { settings: { ...settings, ...host.adminPorts }, baseIds: [...host.baseIds] };
         const company = new Company(supervisorWith(host), 'supervisor', supervisorInput, ['status']);
         return sessionOf(company, test, {
           ...waysOf(company, host, kind.limit),

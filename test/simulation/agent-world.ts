@@ -8,9 +8,11 @@ import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machi
 import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns/dns.machine.ts';
 import {
+  type DrainOrder,
   epochMachine,
   type Prepared,
   type PrepareOrder,
+  type ProbeOrder,
   type StartOrder,
 } from '../../machines/agent/envoy/epoch.machine.ts';
 import { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
@@ -104,6 +106,10 @@ export class AgentWorld {
   readonly binaryChecks: string[] = [];
   /** Calls of `drainListeners`. */
   readonly drained: { epoch: number; baseId: number; replaced: boolean }[] = [];
+  /** And at which admin port. */
+  readonly drainedAt: number[] = [];
+  /** For the admin interface of the next Envoy that has none named for it. */
+  nextFreePort = 16_000;
   /** The next process effect fails as none may: a bug. */
   breakNextProcess = false;
   /** A child is not started with other files than those that it was ordered for. */
@@ -165,7 +171,7 @@ export class AgentWorld {
   readonly repaired: number[] = [];
   /** What Envoy says of its requests in flight; undefined when it does not answer. */
   requestsInFlight: number | undefined = 0;
-  /** Base ids of the Envoys whose requests in flight were counted. */
+  /** Admin ports of the Envoys whose requests in flight were counted. */
   readonly counted: number[] = [];
   /** Base ids that were given back. */
   released: number[] | undefined;
@@ -423,23 +429,21 @@ export class AgentWorld {
       this.alive.add(scripted);
       sendBack({ type: 'process.spawned', pid: 1000 + this.started.length });
     });
-    const probe = fromCallback<ProbeLook | ProbeExplain, EpochRun & { listeners: boolean }>(
-      ({ input, sendBack, receive }) => {
-        this.#probes.set(keyOf(input), sendBack);
-        receive(async (order) => {
-          if (order.type === 'probe.look') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
-          // No probe answers in the turn in which it is asked.
-          await Promise.resolve();
-          if (order.type === 'probe.explain') {
-            sendBack({ type: 'probe.waiting', reason: this.waitsFor });
-            return;
-          }
-          if (this.onLook === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300 });
-          if (this.onLook === 'not live') sendBack({ type: 'probe.failed', reason: '503 INITIALIZING' });
-        });
-        return () => this.#probes.delete(keyOf(input));
-      },
-    );
+    const probe = fromCallback<ProbeLook | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
+      this.#probes.set(keyOf(input), sendBack);
+      receive(async (order) => {
+        if (order.type === 'probe.look') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
+        // No probe answers in the turn in which it is asked.
+        await Promise.resolve();
+        if (order.type === 'probe.explain') {
+          sendBack({ type: 'probe.waiting', reason: this.waitsFor });
+          return;
+        }
+        if (this.onLook === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300 });
+        if (this.onLook === 'not live') sendBack({ type: 'probe.failed', reason: '503 INITIALIZING' });
+      });
+      return () => this.#probes.delete(keyOf(input));
+    });
     const epoch = epochMachine.provide({
       actions: {
         removeConfigFile: ({ context }) => {
@@ -451,7 +455,7 @@ export class AgentWorld {
         process,
         probe,
         prepare: fromPromise<Prepared, PrepareOrder>(async ({ input }) => {
-          const { certificates, controlPlaneLimitMs, binary, ...rest } = input;
+          const { certificates, controlPlaneLimitMs, binary, adminPort, ...rest } = input;
           this.binaries.push(binary);
           this.prepared.push(rest);
           if (this.preparationHangs) await new Promise(() => {});
@@ -462,10 +466,11 @@ export class AgentWorld {
           if (this.outdated !== undefined) return { outdated: this.outdated };
           if (this.unwritable !== undefined) return { unwritable: this.unwritable };
           if (this.unreachable !== undefined && controlPlaneLimitMs !== null) return { unreachable: this.unreachable };
-          return { configFile: `envoy-rev${input.epoch}.json` };
+          return { configFile: `envoy-rev${input.epoch}.json`, adminPort: adminPort || this.nextFreePort++ };
         }),
-        drainListeners: fromPromise<void, EpochRun & { replaced: boolean }>(async ({ input }) => {
-          this.drained.push(input);
+        drainListeners: fromPromise<void, DrainOrder>(async ({ input: { adminPort, ...order } }) => {
+          this.drained.push(order);
+          this.drainedAt.push(adminPort);
           if (this.drainAnswer !== undefined) throw new Error(this.drainAnswer);
         }),
       },
@@ -608,8 +613,8 @@ export class AgentWorld {
             }),
             shutdown: shutdownMachine.provide({
               actors: {
-                countRequests: fromPromise<number, { baseId: number }>(async ({ input }) => {
-                  this.counted.push(input.baseId);
+                countRequests: fromPromise<number, { adminPort: number }>(async ({ input }) => {
+                  this.counted.push(input.adminPort);
                   if (this.requestsInFlight === undefined) throw new Error('connection refused');
                   return this.requestsInFlight;
                 }),

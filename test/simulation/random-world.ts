@@ -402,14 +402,14 @@ export class RandomWorld implements RandomEffectWorld {
 
   // ---- how it goes on
 
-  #bootstrap({ validate }: PrepareOrder): { value: Prepared } | { error: Error } {
+  #bootstrap({ validate, adminPort }: PrepareOrder): { value: Prepared } | { error: Error } {
     // The Envoy that checks needs a pipe, too.
     const unwritable = this.#whyNoRoom(...(validate ? (['no room for pipes'] as const) : []));
     if (unwritable !== undefined) {
       this.ledger.expectTold(unwritable);
       return { value: { unwritable } };
     }
-    if (this.refusals === 0) return { value: { configFile: 'envoy.json' } };
+    if (this.refusals === 0) return { value: { configFile: 'envoy.json', adminPort } };
     this.refusals--;
     return { error: new Error('no such field: bogus') };
   }

@@ -5,6 +5,10 @@ export interface EpochRecord {
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
+  /** Where its admin interface is; 0: a free port, which is chosen when it is prepared. */
+  adminPort: number;
+  /** Of its process; 0: it has none yet. */
+  pid: number;
   /** Digest of the configuration that it runs. */
   digest: string;
   /** Which Envoy it is: see `binary.changed`. */
@@ -71,6 +75,20 @@ export function nextEpoch(
   const baseId = baseIdOfNext(epochs, baseIds, replacing) ?? baseIds[0] ?? 0;
   const epoch = (epochs.findLast((e) => e.baseId === baseId)?.epoch ?? -1) + 1;
   return { name: `epoch-${epoch}${baseId === baseIds[0] ? '' : 'b'}`, epoch, baseId };
+}
+
+/**
+ * Where the next epoch of a base id has its admin interface: where its parent has it. The first of a base id has the one that was
+ * configured; 0: a free one, for somebody may have taken the one of an earlier time.
+ */
+export function adminPortOfNext(
+  epochs: Epochs,
+  baseIds: BaseIds,
+  baseId: number,
+  { adminPort, spareAdminPort }: { readonly adminPort: number; readonly spareAdminPort: number },
+): number {
+  const first = baseId === (baseIds[0] ?? 0) ? adminPort : spareAdminPort;
+  return epochs.findLast((e) => e.baseId === baseId)?.adminPort ?? first;
 }
 
 /** Undefined when each of them is in use by an Envoy that takes no child, or that cannot be killed. */

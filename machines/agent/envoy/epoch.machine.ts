@@ -22,6 +22,8 @@ export interface EpochInput {
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
+  /** Of its admin interface: that of its parent, or the one that was configured; 0: a free one is chosen when it is prepared. */
+  adminPort: number;
   /** Which Envoy: see `binary.changed`. */
   binary: string;
   /** Let Envoy check its bootstrap before it is started for real (`--mode validate`). */
@@ -62,13 +64,13 @@ export type PrepareOrder = EpochRun &
   };
 
 /**
- * What became of the preparation: a bootstrap file; or why there is none, in words: it is not the bootstrap's fault.
+ * What became of the preparation: a bootstrap file, and the port of the admin interface that it names; or why there is none, in words: it is not the bootstrap's fault.
  * `outdated`: the certificates are not those that were found good. `unwritable`: there is no room for files. `unreachable`:
  * as the child of an Envoy that serves it would never be live, because it needs the control plane.
  */
 /** `node`: the id by which the control plane knows this Envoy, where the bootstrap is ours. */
 export type Prepared =
-  | { configFile: string; node?: string }
+  | { configFile: string; adminPort: number; node?: string }
   | { outdated: string }
   | { unwritable: string }
   | { unreachable: string };
@@ -79,11 +81,11 @@ export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { c
 /** The Envoy that the probe asks. `listeners`: with all those that it was sent. */
 export type ProbeOrder = EpochRun & Pick<EpochInput, 'adopted'> & { listeners: boolean };
 
-/** Which Envoy an effect is about. */
-interface EpochRun {
-  epoch: number;
-  baseId: number;
-}
+/** The Envoy that is to let its requests finish. `replaced`: and to close all of its listeners at once. */
+export type DrainOrder = EpochRun & { replaced: boolean };
+
+/** Which Envoy an effect is about, and where it is asked. */
+type EpochRun = Pick<EpochInput, 'epoch' | 'baseId' | 'adminPort'>;
 
 /**
  * A parent's exit is on time when it comes this much before its parent-shutdown time, as we see it: we poll, Envoy does not,
@@ -96,7 +98,8 @@ const earlyToleranceMs = ({ parentShutdownMs }: EpochInput): number => Math.max(
  * it is not started without one. An epoch that needs nobody waits for it as long as it takes.
  */
 const controlPlaneLimitMs = 2_000;
-const controlPlaneLimitOf = ({ epoch }: EpochRun): number | null => (epoch > 0 ? controlPlaneLimitMs : null);
+const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | null =>
+  epoch > 0 ? controlPlaneLimitMs : null;
 
 /** The check of the bootstrap has 30 s, the control plane 2 s; a file system that hangs does not answer at all. */
 const prepareLimitMs = 40_000;
@@ -110,7 +113,7 @@ const noticeMs = 30_000;
  */
 const holdBackMs = 25_000;
 /** A child has taken its parent's place when it is live, and is reported as it is. */
-const needsItsListeners = ({ epoch }: EpochRun): boolean => epoch === 0;
+const needsItsListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
 /** How long the kernel may take to end a process that was killed. */
 const reapLimitMs = 10_000;
@@ -146,8 +149,8 @@ export const epochMachine = setup({
     process: callbackEffect<ProcessSignal, StartOrder>('process'),
     /** Asks the admin interface until this epoch is live; one that was seen to be live when it was adopted is not asked. */
     probe: callbackEffect<ProbeLook | ProbeExplain, ProbeOrder>('probe'),
-    /** Orders Envoy to fail its health check and to drain its listeners; `replaced`: to close all of them at once. */
-    drainListeners: promiseEffect<void, EpochRun & { replaced: boolean }>('drainListeners'),
+    /** Orders Envoy to fail its health check and to drain its listeners. */
+    drainListeners: promiseEffect<void, DrainOrder>('drainListeners'),
   },
   delays: {
     parentDue: ({ context }) => Math.max(0, context.parentShutdownMs - earlyToleranceMs(context)),
@@ -169,7 +172,9 @@ export const epochMachine = setup({
     wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
   },
   actions: {
-    rememberConfigFile: assign({ configFile: (_, params: { configFile: string }) => params.configFile }),
+    rememberPrepared: assign((_, prepared: Prepared) =>
+      'configFile' in prepared ? { configFile: prepared.configFile, adminPort: prepared.adminPort } : {},
+    ),
     rememberRetirement: assign(({ event }) =>
       event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
     ),
@@ -183,6 +188,7 @@ export const epochMachine = setup({
       type: 'epoch.started',
       ...idOf(context),
       pid: params.pid,
+      adminPort: context.adminPort,
     })),
     reportLive: sendParent(({ context }, params: { timeToLiveMs: number }) => ({
       type: 'epoch.live',
@@ -277,10 +283,7 @@ export const epochMachine = setup({
           },
           {
             target: 'running',
-            actions: {
-              type: 'rememberConfigFile',
-              params: ({ event }) => ({ configFile: configFileOf(event.output) }),
-            },
+            actions: { type: 'rememberPrepared', params: ({ event }) => event.output },
           },
         ],
         onError: {
@@ -578,11 +581,9 @@ export const epochMachine = setup({
 });
 
 const idOf = ({ name, epoch }: EpochContext): { name: string; epoch: number } => ({ name, epoch });
-const runOf = ({ epoch, baseId }: EpochRun): EpochRun => ({ epoch, baseId });
+const runOf = ({ epoch, baseId, adminPort }: EpochRun): EpochRun => ({ epoch, baseId, adminPort });
 const adoptedOf = ({ adopted }: Pick<EpochInput, 'adopted'>): Pick<EpochInput, 'adopted'> =>
   adopted ? { adopted } : {};
-
-const configFileOf = (prepared: Prepared): string => ('configFile' in prepared ? prepared.configFile : '');
 
 type Failure = Omit<EpochFailed, 'type' | 'name' | 'epoch'>;
 

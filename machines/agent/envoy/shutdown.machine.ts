@@ -8,8 +8,8 @@ export interface ShutdownInput {
   now: boolean;
   /** No epoch has requests that would be cut off. */
   nothingToDrain: boolean;
-  /** Of the Envoy whose requests count. */
-  baseId: number;
+  /** Of the admin interface of the Envoy whose requests count. */
+  adminPort: number;
   /** Requests in flight decide how long it takes, instead of a fixed time. */
   waitsForRequests: boolean;
   terminationDrainMs: number;
@@ -39,8 +39,8 @@ export const shutdownMachine = setup({
     events: {} as EpochsChanged | StopHurry,
   },
   actors: {
-    /** Counts the requests in flight of the Envoy with that base id; -1 where Envoy does not say. Rejects without an answer. */
-    countRequests: promiseEffect<number, { baseId: number }>('countRequests'),
+    /** Counts the requests in flight of the Envoy whose admin interface is there; -1 where it does not say. Rejects without an answer. */
+    countRequests: promiseEffect<number, { adminPort: number }>('countRequests'),
   },
   delays: {
     terminationDrain: ({ context }) => context.terminationDrainMs,
@@ -58,7 +58,7 @@ export const shutdownMachine = setup({
   },
   actions: {
     note: assign(({ event }) =>
-      event.type === 'epochs.changed' ? { nothingToDrain: event.nothingToDrain, baseId: event.baseId } : {},
+      event.type === 'epochs.changed' ? { nothingToDrain: event.nothingToDrain, adminPort: event.adminPort } : {},
     ),
     orderDrain: sendParent({ type: 'epochs.drain' }),
     orderEnd: sendParent({ type: 'epochs.end' }),
@@ -99,7 +99,7 @@ export const shutdownMachine = setup({
           invoke: {
             id: 'count',
             src: 'countRequests',
-            input: ({ context }) => ({ baseId: context.baseId }),
+            input: ({ context }) => ({ adminPort: context.adminPort }),
             onDone: [
               {
                 guard: { type: 'nothingInFlight', params: ({ event }) => ({ requests: event.output }) },

@@ -160,10 +160,10 @@ export const restartInputOf = (context: SupervisorContext): RestartInput => {
   };
 };
 
-export const leftOf = ({ epochs }: SupervisorContext): Pick<ShutdownInput, 'nothingToDrain' | 'baseId'> => ({
+export const leftOf = ({ epochs }: SupervisorContext): Pick<ShutdownInput, 'nothingToDrain' | 'adminPort'> => ({
   nothingToDrain: epochs.filter(isOfUse).every((e) => e.phase === 'starting'),
   // A child that was killed when the drain began may not be gone yet.
-  baseId: (servingOf(epochs) ?? newestOf(epochs))?.baseId ?? 0,
+  adminPort: (servingOf(epochs) ?? newestOf(epochs))?.adminPort ?? 0,
 });
 
 export const shutdownInputOf = (context: SupervisorContext, now: boolean): ShutdownInput => {

@@ -140,7 +140,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       ],
       after: { adoptionLimit: { target: 'failed', actions: 'noteUnadopted' } },
       on: {
-        'epoch.started': {},
+        'epoch.started': { actions: 'noteProcess' },
         'epoch.live': { actions: 'takeOver' },
         // Told for people.
         'epoch.drained': {},
@@ -314,8 +314,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'supervisor.restart': { actions: ['demandRestart', 'tellWhatIsWanted'] },
             'child.look': { actions: 'lookOnceMore' },
             'child.abort': { actions: ['reportRestart', 'withdrawBinary', 'countAbort', 'abortChild'] },
+            'epoch.started': { actions: 'noteProcess' },
             // Told for people: they are in the trace, and so in the log.
-            'epoch.started': {},
             'epoch.waiting': {},
             'epoch.not-live': [{ guard: 'ofAwaited', actions: tellRestart('child.not-live') }, {}],
             'epoch.live': [

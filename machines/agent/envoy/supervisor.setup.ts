@@ -4,7 +4,16 @@ import { peer } from '../peers.ts';
 import type { RestartEnded, RestartFact, ServingReport } from '../protocol.ts';
 import { type AdoptedEpoch, newcomerAmong, parentShutdownLeft, recordOf } from './adoption.ts';
 import { type EpochInput, epochMachine } from './epoch.machine.ts';
-import { isBlocked, isOfUse, newestOf, nextEpoch, servingOf, without, withPhase } from './epoch-record.ts';
+import {
+  adminPortOfNext,
+  isBlocked,
+  isOfUse,
+  newestOf,
+  nextEpoch,
+  servingOf,
+  without,
+  withPhase,
+} from './epoch-record.ts';
 import { type RestartOutput, restartMachine } from './restart.machine.ts';
 import {
   attemptOf,
@@ -67,12 +76,12 @@ const repairLimitMs = 20_000;
 
 /** It is not prepared, and not told to start: it runs. */
 function adoptedInput(adopted: AdoptedEpoch, { adopted: all, settings }: SupervisorContext): EpochInput {
-  const { name, epoch, baseId, binary, configFile, phase } = adopted;
+  const { name, epoch, baseId, adminPort, binary, configFile, phase } = adopted;
   const { parentGraceMs, healthyMs } = settings;
   const parentShutdownMs = parentShutdownLeft(adopted, all, settings.parentShutdownMs);
   const live = phase !== 'starting';
   return {
-    ...{ name, epoch, baseId, binary, parentShutdownMs, parentGraceMs, healthyMs },
+    ...{ name, epoch, baseId, adminPort, binary, parentShutdownMs, parentGraceMs, healthyMs },
     ...{ validate: false, certificates: null, adopted: { configFile, live } },
   };
 }
@@ -299,7 +308,8 @@ export const supervisorSetup = setup({
     }),
     startEpoch: enqueueActions(({ context, enqueue }) => {
       const { baseIds, settings, desired, epochs, failures, reason } = context;
-      const next = nextEpoch(epochs, baseIds, mustBeReplaced(context));
+      const which = nextEpoch(epochs, baseIds, mustBeReplaced(context));
+      const next = { ...which, adminPort: adminPortOfNext(epochs, baseIds, which.baseId, settings) };
       const serving = servingOf(epochs);
       const attaches = serving?.baseId === next.baseId;
       const binary = binaryOfNext(context);
@@ -323,7 +333,7 @@ export const supervisorSetup = setup({
       const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
       enqueue.assign({
         restart,
-        epochs: [...epochs, { ...next, ...desired, binary, phase: 'starting', doomed: false }],
+        epochs: [...epochs, { ...next, ...desired, pid: 0, binary, phase: 'starting', doomed: false }],
       });
       enqueue.sendParent({ type: 'restart.decided', ...restart });
     }),
@@ -339,6 +349,13 @@ export const supervisorSetup = setup({
       };
       enqueue.assign({ restart: undefined });
       enqueue.sendParent(ended);
+    }),
+    noteProcess: assign({
+      epochs: ({ context, event }) => {
+        if (event.type !== 'epoch.started') return context.epochs;
+        const { name, pid, adminPort } = event;
+        return context.epochs.map((e) => (e.name === name ? { ...e, pid, adminPort } : e));
+      },
     }),
     markLive: assign({
       recovery: 'none',
@@ -421,8 +438,8 @@ export const supervisorSetup = setup({
       for (const { name } of context.epochs) enqueue.sendTo(name, { type: 'logs.reopen' });
     }),
     tellServing: sendTo(peer('status'), ({ context }): ServingReport => {
-      const { name = '', epoch = 0, baseId = 0 } = servingOf(context.epochs) ?? {};
-      return { type: 'serving.began', name, epoch, baseId };
+      const { name = '', epoch = 0, baseId = 0, adminPort = 0, pid = 0 } = servingOf(context.epochs) ?? {};
+      return { type: 'serving.began', name, epoch, baseId, adminPort, pid };
     }),
     tellNotServing: sendTo(
       peer('status'),

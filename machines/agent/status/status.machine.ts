@@ -145,7 +145,12 @@ const statusSetup = setup({
     noteApplication: assign({ listeners: ({ context }, params: EnvoyAnswered) => atAnswer(context.listeners, params) }),
     drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
     outdateAnswer: sendTo('http', { type: 'readiness.outdated' }),
-    useAdmin: sendTo('http', (_, { epoch, baseId }: ServingBegan): HttpOrder => ({ type: 'admin.use', epoch, baseId })),
+    useAdmin: sendTo(
+      'http',
+      (_, { epoch, baseId, adminPort, pid }: ServingBegan): HttpOrder => ({
+        ...{ type: 'admin.use', epoch, baseId, adminPort, pid },
+      }),
+    ),
     askEnvoy: sendTo(
       'http',
       (_, { request, at }: Omit<EnvoyAsk, 'type'>): HttpOrder => ({ type: 'envoy.ask', request, at }),

@@ -42,6 +42,15 @@ const defaultLimitMs = 5_000;
 /** The statistics of a mesh of 100,000 clusters are smaller; a stranger at this port may never end. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
+/** Whose admin interface it is follows from its port, which comes with the order to ask it. */
+export type AdminConnector = (port: number) => AdminClient;
+
+/** Of this host's Envoys. */
+export const adminsAt =
+  (host: string): AdminConnector =>
+  (port) =>
+    createAdminClient(host, port);
+
 /** A connection is used once: a hot restart moves the port to another process. */
 export function createAdminClient(host: string, port: number): AdminClient {
   const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

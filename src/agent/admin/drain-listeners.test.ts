@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
-import { adminInterfaces } from '../../../test/fixtures/real-envoy.ts';
+import { adminAt } from '../../../test/fixtures/real-envoy.ts';
 import { drainListeners } from './drain-listeners.ts';
 
 /** @returns what an admin interface was told to do */
@@ -16,8 +16,9 @@ async function orders(role: 'sidecar' | 'router', replaced: boolean, status = 20
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  const logic = drainListeners({ admins: adminInterfaces((server.address() as AddressInfo).port), role });
-  await toPromise(createActor(logic, { input: { epoch: 0, baseId: 1, replaced } }).start());
+  const { port: adminPort } = server.address() as AddressInfo;
+  const logic = drainListeners({ adminAt, role });
+  await toPromise(createActor(logic, { input: { epoch: 0, baseId: 1, adminPort, replaced } }).start());
   return told;
 }
 

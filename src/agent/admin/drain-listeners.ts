@@ -1,17 +1,11 @@
 /** The drain effect of an epoch (spec/agent.md §4.4, spec/envoy-hot-restart.md §4 "Graceful stop"). */
 import { fromPromise } from 'xstate';
-import type { AdminDirectory } from './admin-interfaces.ts';
+import type { DrainOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
+import type { AdminConnector } from './admin-client.ts';
 
 export interface DrainEnvironment {
-  readonly admins: AdminDirectory;
+  readonly adminAt: AdminConnector;
   readonly role: 'sidecar' | 'router';
-}
-
-export interface DrainInput {
-  readonly epoch: number;
-  readonly baseId: number;
-  /** Another Envoy, of the other base id, serves the same ports. */
-  readonly replaced: boolean;
 }
 
 /**
@@ -21,9 +15,9 @@ export interface DrainInput {
  * Who is replaced closes all of its listeners first: as long as they are open the kernel gives it a share of the new
  * connections.
  */
-export function drainListeners({ admins, role }: DrainEnvironment) {
-  return fromPromise<void, DrainInput>(async ({ input }) => {
-    const admin = admins.of(input.baseId);
+export function drainListeners({ adminAt, role }: DrainEnvironment) {
+  return fromPromise<void, DrainOrder>(async ({ input }) => {
+    const admin = adminAt(input.adminPort);
     const gracefully = role === 'sidecar' ? '/drain_listeners?inboundonly&graceful' : '/drain_listeners?graceful';
     const orders = input.replaced ? ['/drain_listeners', '/healthcheck/fail'] : ['/healthcheck/fail', gracefully];
     for (const order of orders) await admin.post(order);

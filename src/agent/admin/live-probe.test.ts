@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
-import { adminInterfaces, freePort } from '../../../test/fixtures/real-envoy.ts';
+import { adminAt, freePort } from '../../../test/fixtures/real-envoy.ts';
 import { bestOf } from '../../../test/harness/best-of.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
@@ -51,14 +51,13 @@ function probing(
 } {
   const events: (EventObject & Record<string, unknown>)[] = [];
   const probe = liveProbe({
-    admins: adminInterfaces(port),
+    adminAt,
     discoveryAddress: undefined,
     xds: new XdsActivity(),
-    startOf: () => performance.now(),
     ...options,
   });
   const parent = setup({ actors: { probe } }).createMachine({
-    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1, listeners: epoch === 0 } },
+    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0 } },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
   const actor = createActor(parent).start();

@@ -16,24 +16,16 @@ import type {
 } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { XdsActivity } from '../xds/xds-activity.ts';
-import type { AdminClient } from './admin-client.ts';
-import type { AdminDirectory } from './admin-interfaces.ts';
+import type { AdminClient, AdminConnector } from './admin-client.ts';
 import { askRefusedListeners } from './refused-listeners.ts';
 import { whyUnreachable } from './why-unreachable.ts';
 
 export interface ProbeEnvironment {
-  readonly admins: AdminDirectory;
+  readonly adminAt: AdminConnector;
   /** Undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
   /** What goes through the agent's xDS proxy. */
   readonly xds: Pick<XdsActivity, 'trouble' | 'responses'>;
-  /** When the epoch's process was started, by `performance.now()`. */
-  readonly startOf: (run: EpochRun) => number | undefined;
-}
-
-interface EpochRun {
-  readonly epoch: number;
-  readonly baseId: number;
 }
 
 /** Most become live in this time (spec/envoy-hot-restart.md §1), and are looked at often: who is live unseen is taken for one that is not. */
@@ -70,14 +62,14 @@ class Probe {
   readonly #environment: ProbeEnvironment;
   readonly #input: ProbeOrder;
   readonly #admin: AdminClient;
-  readonly #startedAt: number;
+  /** It is asked as soon as there is a process. */
+  readonly #startedAt = performance.now();
   readonly #report: (event: Report) => void;
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {
     this.#environment = environment;
     this.#input = input;
-    this.#admin = environment.admins.of(input.baseId);
-    this.#startedAt = environment.startOf(input) ?? performance.now();
+    this.#admin = environment.adminAt(input.adminPort);
     this.#report = report;
   }
 
@@ -137,7 +129,7 @@ class Probe {
  * the child answers the next question: the admin port may have come to it in between. Who it is and whether it is live
  * has to be one answer, which is asked for only then: it is long.
  */
-async function look(admin: AdminClient, { epoch }: EpochRun): Promise<Finding> {
+async function look(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch'>): Promise<Finding> {
   const state = await admin.state();
   if (!state.live) return state;
   try {

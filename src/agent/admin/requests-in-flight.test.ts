@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
-import { adminInterfaces, envoyBinary, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { adminAt, envoyBinary, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { createAdminClient } from './admin-client.ts';
 import { countRequests, requestsInFlight } from './requests-in-flight.ts';
 
@@ -87,8 +87,8 @@ describe('S17: what is in flight', () => {
 });
 
 function count(port: number, own: readonly number[] = []): Promise<number> {
-  const logic = countRequests({ admins: adminInterfaces(port), ownPorts: own });
-  return toPromise(createActor(logic, { input: { baseId: 1 } }).start());
+  const logic = countRequests({ adminAt, ownPorts: own });
+  return toPromise(createActor(logic, { input: { adminPort: port } }).start());
 }
 
 test('nobody at the admin port is an error, not a number', async () => {

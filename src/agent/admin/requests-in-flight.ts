@@ -1,9 +1,9 @@
 /** How much is in flight in one Envoy: what a stop that loses nothing waits for (spec/agent.md §2.5). */
 import { fromPromise } from 'xstate';
-import type { AdminDirectory } from './admin-interfaces.ts';
+import type { AdminConnector } from './admin-client.ts';
 
 export interface CountEnvironment {
-  readonly admins: AdminDirectory;
+  readonly adminAt: AdminConnector;
   /** Ports of Envoy's own listeners, which serve probes and scrapes; 0: no such listener. */
   readonly ownPorts: readonly number[];
 }
@@ -14,13 +14,13 @@ const statsPath = `/stats?usedonly&filter=${encodeURIComponent('downstream_(rq|c
 const answerLimitMs = 2_000;
 
 /**
- * The count effect of the supervisor.
+ * The count effect of the shutdown chart.
  *
  * Resolves with -1 where Envoy has no such statistics; rejects when it does not answer in 2 s.
  */
-export function countRequests({ admins, ownPorts }: CountEnvironment) {
-  return fromPromise<number, { baseId: number }>(async ({ input }) => {
-    const { status, body } = await admins.of(input.baseId).get(statsPath, answerLimitMs);
+export function countRequests({ adminAt, ownPorts }: CountEnvironment) {
+  return fromPromise<number, { adminPort: number }>(async ({ input }) => {
+    const { status, body } = await adminAt(input.adminPort).get(statsPath, answerLimitMs);
     if (status !== 200) throw new Error(`the admin interface answers ${statsPath} with ${status}`);
     return requestsInFlight(body, ownPorts);
   });

@@ -4,6 +4,7 @@
  */
 import { provesIdentity } from '../../../machines/agent/settings.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
+import type { EnvoyRun } from '../envoy/serving-envoy.ts';
 import { controlPlaneName } from '../identity/control-plane-roots.ts';
 import { localAddresses } from '../options/addresses.ts';
 import type { ProxyOptions } from '../options/options.ts';
@@ -12,7 +13,6 @@ import { xdsSocketPath } from '../xds/xds-streams.ts';
 import { buildBootstrap } from './bootstrap.ts';
 import { telemetryWarnings } from './bootstrap-telemetry.ts';
 import { buildNode } from './node-metadata.ts';
-import type { EnvoyRun } from './prepare-epoch.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
 
 export interface BootstrapOrder {

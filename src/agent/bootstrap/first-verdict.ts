@@ -8,13 +8,14 @@ import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { envoyArguments } from '../envoy/envoy-args.ts';
 import { firstBinary } from '../envoy/envoy-binaries.ts';
 import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
+import type { EnvoyRun } from '../envoy/serving-envoy.ts';
 import { requireFlags } from '../options/requirements.ts';
-import { bootstrapText, type EnvoyRun, type PrepareEnvironment } from './prepare-epoch.ts';
+import { bootstrapText, type EarlierVerdict, type PrepareEnvironment } from './prepare-epoch.ts';
 
 /** How the first Envoy is started. */
 export const firstRun: EnvoyRun = { epoch: 0, baseId: 0 };
 
-export class FirstVerdict {
+export class FirstVerdict implements EarlierVerdict {
   readonly #environment: PrepareEnvironment;
   readonly #stopped = new AbortController();
   /** Whether Envoy took it; rejects when it refuses its flags. */
@@ -34,8 +35,9 @@ export class FirstVerdict {
    *
    * @throws ChartpilotError FLAG_INVALID
    */
-  async holdsFor({ epoch, baseId, binary }: EnvoyRun & { readonly binary: string }): Promise<boolean> {
-    const isFirst = this.#isOpen && epoch === 0 && binary === firstBinary && !this.#environment.admins.isSpare(baseId);
+  async holdsFor({ epoch, adminPort, binary }: Parameters<EarlierVerdict['holdsFor']>[0]): Promise<boolean> {
+    const isSame = epoch === 0 && adminPort === this.#environment.admin.port && binary === firstBinary;
+    const isFirst = this.#isOpen && isSame;
     this.#isOpen = false;
     return isFirst && (await this.#isTaken);
   }
@@ -60,14 +62,14 @@ export class FirstVerdict {
 
   /** What cannot be asked now is asked in its turn, and told then. */
   async #judge(binary: string): Promise<boolean> {
-    const { guard, flags, scratch, configPath, source, admins } = this.#environment;
+    const { guard, flags, scratch, configPath, source, admin } = this.#environment;
     const own = 'customConfigFile' in source ? undefined : resolve(join(configPath, 'envoy-first.json'));
     try {
       const configFile = 'customConfigFile' in source ? resolve(source.customConfigFile) : own!;
       let namesStandardError = true;
       if ('bootstrap' in source) {
         makeFolder(resolve(configPath), 0o700);
-        const text = bootstrapText(source.bootstrap(admins.first.port, firstRun));
+        const text = bootstrapText(source.bootstrap(admin.port, firstRun));
         namesStandardError = `${text}${flags.configOverride}`.includes('/dev/std');
         await writeFile(configFile, text, { mode: 0o600 });
       }

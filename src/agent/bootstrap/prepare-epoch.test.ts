@@ -6,7 +6,6 @@ import { createActor, toPromise } from 'xstate';
 import type { Prepared } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import {
-  adminInterfaces,
   envoyBinary,
   freePort,
   temporaryFolder,
@@ -30,6 +29,7 @@ function prepare(
   input: {
     epoch: number;
     baseId?: number;
+    adminPort?: number;
     validate: boolean;
     certificates?: string;
     controlPlaneLimitMs?: number | null;
@@ -41,7 +41,7 @@ function prepare(
     flags: testFlags,
     configPath: folder(),
     scratch: temporaryScratch(),
-    admins: adminInterfaces(15_000),
+    admin: { host: '127.0.0.1', port: 15_000 },
     source: { bootstrap: () => ({}) },
     discoveryAddress: undefined,
     certificates: [],
@@ -50,7 +50,7 @@ function prepare(
   });
   return toPromise(
     createActor(logic, {
-      input: { baseId: 1, binary: 'first', certificates: null, controlPlaneLimitMs: null, ...input },
+      input: { baseId: 1, adminPort: 15_000, binary: 'first', certificates: null, controlPlaneLimitMs: null, ...input },
     }).start(),
   );
 }
@@ -72,16 +72,23 @@ test('the bootstrap of each epoch has a file of its own, in a directory for this
 
 test('epochs of the spare base id have files and an admin port of their own', async () => {
   const configPath = folder();
-  const admins = adminInterfaces(15_000, 15_005);
-  admins.spareIs(9);
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
-  const written = async (epoch: number, baseId: number): Promise<[string, unknown]> => {
-    const configFile = await fileOf({ configPath, admins, source }, { epoch, baseId, validate: false });
+  const written = async (epoch: number, adminPort: number): Promise<[string, unknown]> => {
+    const configFile = await fileOf({ configPath, source }, { epoch, adminPort, validate: false });
     return [basename(configFile), JSON.parse(readFileSync(configFile, 'utf8'))];
   };
-  expect(await written(0, 8)).toEqual(['envoy-rev0.json', { adminPort: 15_000 }]);
-  expect(await written(0, 9)).toEqual(['envoy-rev0b.json', { adminPort: 15_005 }]);
-  expect(await written(1, 9)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
+  expect(await written(0, 15_000)).toEqual(['envoy-rev0.json', { adminPort: 15_000 }]);
+  expect(await written(0, 15_005)).toEqual(['envoy-rev0b.json', { adminPort: 15_005 }]);
+  expect(await written(1, 15_005)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
+});
+
+test('where no port was named for the spare base id a free one is chosen, and told', async () => {
+  const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
+  const prepared = await prepare({ source }, { epoch: 0, adminPort: 0, validate: false });
+  const { configFile, adminPort } = prepared as { configFile: string; adminPort: number };
+  expect(adminPort).toBeGreaterThanOrEqual(16_000);
+  expect(basename(configFile)).toBe('envoy-rev0b.json');
+  expect(JSON.parse(readFileSync(configFile, 'utf8'))).toEqual({ adminPort });
 });
 
 test('a bootstrap that Envoy takes is accepted, also one that names /dev/stdout and /dev/stderr', async () => {
@@ -107,7 +114,7 @@ test('a bootstrap that Envoy refuses is refused with the file and the reason, an
 test('a file of the user’s own is used as it is', async () => {
   const customConfigFile = writeAdminOnlyBootstrap(folder(), 0);
   const prepared = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
-  expect(prepared).toEqual({ configFile: customConfigFile });
+  expect(prepared).toEqual({ configFile: customConfigFile, adminPort: 15_000 });
 });
 
 test('a directory that cannot be written is told with its name', async () => {

@@ -6,7 +6,7 @@ import { fromPromise } from 'xstate';
 import type { Prepared, PrepareOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
-import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
+import { freeAdminPort } from '../admin/free-admin-port.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { digestDirectories } from '../certificates/certificate-files.ts';
 import type { FileTurns } from '../certificates/file-turns.ts';
@@ -14,12 +14,7 @@ import { type EnvoyFlags, validationArguments } from '../envoy/envoy-args.ts';
 import type { BinaryPaths } from '../envoy/envoy-binaries.ts';
 import { type Verdict, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import { type ScratchParent, unwritable } from '../envoy/scratch-folder.ts';
-
-/** Which of the Envoys that may live at the same time. */
-export interface EnvoyRun {
-  readonly epoch: number;
-  readonly baseId: number;
-}
+import type { EnvoyRun } from '../envoy/serving-envoy.ts';
 
 export interface PrepareEnvironment {
   readonly binaries: BinaryPaths;
@@ -29,7 +24,8 @@ export interface PrepareEnvironment {
   readonly configPath: string;
   /** Where the pipe to a checking Envoy has a name for a moment. */
   readonly scratch: readonly ScratchParent[];
-  readonly admins: AdminInterfaces;
+  /** Where admin interfaces are. `port`: that of every Envoy under the first base id. */
+  readonly admin: { readonly host: string; readonly port: number };
   /** The content of a bootstrap, or a file of the user's that is used as it is. */
   readonly source:
     | { readonly bootstrap: (adminPort: number, run: EnvoyRun) => object }
@@ -45,21 +41,22 @@ export interface PrepareEnvironment {
 /** What was judged before an order to prepare it came. */
 export interface EarlierVerdict {
   /** Whether Envoy has taken what this run would be started with; false: it has to be asked. */
-  holdsFor(run: EnvoyRun & { readonly binary: string }): Promise<boolean>;
+  holdsFor(run: Pick<PrepareOrder, 'epoch' | 'adminPort' | 'binary'>): Promise<boolean>;
 }
 
 export function prepareEpoch(environment: PrepareEnvironment, earlier?: EarlierVerdict) {
   return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
     // It runs already.
-    if (input.adopted !== undefined) return { configFile: input.adopted.configFile };
+    if (input.adopted !== undefined) return { configFile: input.adopted.configFile, adminPort: input.adminPort };
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
     try {
-      const { configFile, node } = await writeBootstrap(environment, input);
+      const written = await writeBootstrap(environment, input);
+      const { configFile } = written;
       const isTaken = input.validate && ((await earlier?.holdsFor(input)) ?? false);
       if (input.validate && !isTaken) await validateBootstrap(environment, input.binary, configFile, signal);
       const unreachable = await whyNotStarted(environment, input);
-      return unreachable === undefined ? { configFile, ...(node !== undefined && { node }) } : { unreachable };
+      return unreachable === undefined ? written : { unreachable };
     } catch (error) {
       if (error instanceof ChartpilotError && error.code === 'FILE_UNWRITABLE') return { unwritable: error.message };
       throw error;
@@ -86,13 +83,14 @@ async function whyOutdated(
 
 /** Whole or not at all: another Envoy may read the file of the same name at this moment. */
 async function writeBootstrap(
-  { source, configPath, admins }: PrepareEnvironment,
-  run: EnvoyRun,
-): Promise<{ configFile: string; node?: string }> {
-  if ('customConfigFile' in source) return { configFile: resolve(source.customConfigFile) };
+  { source, configPath, admin }: PrepareEnvironment,
+  { adminPort: wanted, ...run }: PrepareOrder,
+): Promise<{ configFile: string; adminPort: number; node?: string }> {
+  if ('customConfigFile' in source) return { configFile: resolve(source.customConfigFile), adminPort: wanted };
+  const adminPort = wanted === 0 ? await freeAdminPort(admin.host, admin.port) : wanted;
   // Two epochs of one number may live at the same time: one of each base id.
-  const file = resolve(join(configPath, `envoy-rev${run.epoch}${admins.isSpare(run.baseId) ? 'b' : ''}.json`));
-  const made = source.bootstrap(await admins.portFor(run), run) as { readonly node?: { readonly id?: string } };
+  const file = resolve(join(configPath, `envoy-rev${run.epoch}${adminPort === admin.port ? '' : 'b'}.json`));
+  const made = source.bootstrap(adminPort, run) as { readonly node?: { readonly id?: string } };
   try {
     makeFolder(resolve(configPath), 0o700);
     await writeFile(`${file}.new`, bootstrapText(made), { mode: 0o600 });
@@ -103,7 +101,7 @@ async function writeBootstrap(
     throw unwritable(file, error, '--configPath');
   }
   const node = made.node?.id;
-  return { configFile: file, ...(node !== undefined && { node }) };
+  return { configFile: file, adminPort, ...(node !== undefined && { node }) };
 }
 
 /**
@@ -116,13 +114,13 @@ export async function judgeBootstrap(
   binary: string,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const { source, configPath, admins } = environment;
+  const { source, configPath, admin } = environment;
   if ('customConfigFile' in source) return validate(environment, binary, resolve(source.customConfigFile), signal);
   const run = { epoch: 0, baseId: 0 };
   const file = resolve(join(configPath, 'envoy-judged.json'));
   try {
     makeFolder(resolve(configPath), 0o700);
-    await writeFile(file, JSON.stringify(source.bootstrap(admins.first.port, run)), { mode: 0o600 });
+    await writeFile(file, JSON.stringify(source.bootstrap(admin.port, run)), { mode: 0o600 });
     return await validate(environment, binary, file, signal);
   } finally {
     await rm(file, { force: true }).catch(() => {});

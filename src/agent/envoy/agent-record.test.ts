@@ -12,7 +12,7 @@ import { HeldEnvoy, withdrawStart } from './held-envoy.ts';
 import { openHeldChannels } from './output-channels.ts';
 
 const live: EpochRecord = {
-  ...{ name: 'epoch-0', epoch: 0, baseId: 7, digest: 'd', binary: 'first', orders: 0 },
+  ...{ name: 'epoch-0', epoch: 0, baseId: 7, adminPort: 15_000, pid: 100, digest: 'd', binary: 'first', orders: 0 },
   ...{ phase: 'live', doomed: false },
 };
 
@@ -21,7 +21,7 @@ const knows = (...epochs: EpochRecord[]): KeptKnowledge => ({
   ...{ provenDigest: 'd', provenBinary: 'first' },
 });
 
-const sources = { binaries: { describe: () => [] }, sparePort: () => undefined };
+const sources = { binaries: { describe: () => [] } };
 
 function runDirectory(): string {
   const folder = temporaryFolder();
@@ -41,7 +41,7 @@ async function agentWithProcess(): Promise<{
   record.keep([7, 8], sources);
   record.supervisorKnows(knows({ ...live, phase: 'starting' }));
   const channels = openHeldChannels(temporaryScratch(), false)!;
-  const held = HeldEnvoy.start(record.processStarts(live, 'envoy.json'), ['sleep', '60'], channels);
+  const held = HeldEnvoy.start(record.processStarts({ ...live, configFile: 'envoy.json' }), ['sleep', '60'], channels);
   channels.release();
   onTestFinished(async () => {
     // Its shell writes how it ended: only then is its folder to be removed.
@@ -58,7 +58,7 @@ describe('what a killed agent leaves', () => {
   test('is found whole by the next one, with what runs and for how long', async () => {
     const { runDir, held } = await agentWithProcess();
     const found = await new AgentRecord(runDir).read();
-    expect(found).toMatchObject({ baseIds: [7, 8], spareAdminPort: null });
+    expect(found).toMatchObject({ baseIds: [7, 8] });
     expect(found?.adoption.epochs).toEqual([{ ...live, configFile: 'envoy.json', elapsedMs: expect.any(Number) }]);
     expect(found?.pidOf(live)).toBe(held.pid);
   });
@@ -94,7 +94,7 @@ describe('what a killed agent leaves', () => {
 
   test.each([
     ['cut short', (text: string) => text.slice(0, text.length / 2)],
-    ['of another format', (text: string) => text.replace('"format":1', '"format":2')],
+    ['of another format', (text: string) => text.replace('"format":2', '"format":3')],
     ['empty', () => ''],
     ['no object', () => '[]'],
     ['longer than any', (text: string) => `${text}${' '.repeat(70_000)}`],
@@ -179,6 +179,6 @@ test('a start is withdrawn as long as its shell has not begun, and not after', a
 });
 
 test('a record is whole or none', () => {
-  expect(parseRecord('{"format":1}')).toBeUndefined();
+  expect(parseRecord('{"format":2}')).toBeUndefined();
   expect(parseRecord('null')).toBeUndefined();
 });

@@ -23,7 +23,7 @@ import { unwritable } from './scratch-folder.ts';
 import type { EnvoyRun } from './serving-envoy.ts';
 
 /** Another one is not read: the agent of another version starts anew. */
-export const recordFormat = 1;
+export const recordFormat = 2;
 const mostBytes = 64 * 1024;
 const mostEpochs = 8;
 /** For a shell that was just started to say so. */
@@ -35,6 +35,7 @@ interface KeptProcess extends EnvoyRun {
   /** Its name in the directory of the record. */
   readonly folder: string;
   readonly configFile: string;
+  readonly adminPort: number;
   /** By {@link now}. */
   readonly startedAtMs: number;
 }
@@ -42,7 +43,6 @@ interface KeptProcess extends EnvoyRun {
 interface KeptRecord {
   readonly format: typeof recordFormat;
   readonly baseIds: readonly number[];
-  readonly spareAdminPort: number | null;
   readonly knowledge: KeptKnowledge;
   /** When each epoch, by its name, came into its phase. */
   readonly since: Readonly<Record<string, number>>;
@@ -56,7 +56,6 @@ const now = (): number => Number(process.hrtime.bigint() / 1_000_000n);
 /** Where what the record says comes from. */
 export interface RecordSources {
   readonly binaries: Pick<EnvoyBinaries, 'describe'>;
-  readonly sparePort: () => number | undefined;
 }
 
 export class AgentRecord {
@@ -128,8 +127,8 @@ export class AgentRecord {
     this.#adopted = new Set(kept.processes.map(({ folder }) => folder));
     this.#since = { ...kept.since };
     this.#baseIds = kept.baseIds;
-    const { baseIds, spareAdminPort, binaries } = kept;
-    return { baseIds, spareAdminPort, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
+    const { baseIds, binaries } = kept;
+    return { baseIds, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
   }
 
   /** From now on it is written whenever something changes. */
@@ -153,10 +152,15 @@ export class AgentRecord {
   }
 
   /** An Envoy is about to be started. @returns the folder that is to be its */
-  processStarts({ epoch, baseId }: EnvoyRun, configFile: string): string {
+  processStarts({
+    epoch,
+    baseId,
+    adminPort,
+    configFile,
+  }: Pick<KeptProcess, keyof EnvoyRun | 'adminPort' | 'configFile'>): string {
     const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#started++}`;
     const others = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
-    this.#processes = [...others, { epoch, baseId, folder, configFile, startedAtMs: now() }];
+    this.#processes = [...others, { epoch, baseId, folder, configFile, adminPort, startedAtMs: now() }];
     this.#write();
     return join(this.#directory, folder);
   }
@@ -230,7 +234,9 @@ export class AgentRecord {
         return undefined;
       }
       const elapsedMs = Math.max(0, now() - (since[record.name] ?? kept.startedAtMs));
-      epochs.push({ ...record, configFile: kept.configFile, elapsedMs });
+      // The port is known when its process is started, which may be before the supervisor was told of it.
+      const { configFile, adminPort } = kept;
+      epochs.push({ ...record, adminPort, configFile, elapsedMs });
     }
     const known = new Set(processes.map(({ folder }) => folder));
     const isStrange = this.#folders().some((folder) => !known.has(folder));
@@ -261,7 +267,6 @@ export class AgentRecord {
     const record: KeptRecord = {
       format: recordFormat,
       baseIds: this.#baseIds,
-      spareAdminPort: this.#sources.sparePort() ?? null,
       knowledge: this.#knowledge,
       since: this.#since,
       processes: this.#processes.filter((process) => living.has(process.folder) || process === latest),
@@ -281,7 +286,7 @@ export class AgentRecord {
   }
 }
 
-export interface FoundRecord extends Pick<KeptRecord, 'baseIds' | 'spareAdminPort' | 'binaries'> {
+export interface FoundRecord extends Pick<KeptRecord, 'baseIds' | 'binaries'> {
   readonly adoption: Adoption;
   /** Of an Envoy. */
   pidOf(run: EnvoyRun): number | undefined;
@@ -313,11 +318,10 @@ function containerIdentity(): string {
 export function parseRecord(text: string): KeptRecord | undefined {
   const record = parsed(text);
   if (!isObject(record) || record.format !== recordFormat) return undefined;
-  const { baseIds, spareAdminPort, knowledge, since, processes, binaries } = record;
+  const { baseIds, knowledge, since, processes, binaries } = record;
   const isWhole =
     isList(baseIds, isBaseId, 2) &&
     baseIds.length > 0 &&
-    (spareAdminPort === null || isCount(spareAdminPort)) &&
     isKnowledge(knowledge) &&
     isObject(since) &&
     Object.values(since).every(isCount) &&
@@ -338,6 +342,7 @@ function parsed(text: string): unknown {
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isBaseId = (value: unknown): value is number => isCount(value) && value <= 65_535;
+const isPort = (value: unknown): value is number => isCount(value) && value <= 65_535;
 const isOneOf = (value: unknown, ...allowed: readonly unknown[]): boolean => allowed.includes(value);
 
 function isList<A>(value: unknown, isItem: (item: unknown) => item is A, most: number): value is A[] {
@@ -364,12 +369,14 @@ function isKnowledge(value: unknown): value is KeptKnowledge {
 
 function isEpoch(value: unknown): value is EpochRecord {
   if (!isObject(value)) return false;
-  const { name, epoch, baseId, digest, binary, orders, phase, doomed } = value;
+  const { name, epoch, baseId, adminPort, pid, digest, binary, orders, phase, doomed } = value;
   const isNamed = isText(name) && isCount(epoch) && (name === `epoch-${epoch}` || name === `epoch-${epoch}b`);
   const isPhase = isOneOf(phase, 'starting', 'live', 'leaving', 'retiring', 'unkillable');
   return (
     isNamed &&
     isBaseId(baseId) &&
+    isPort(adminPort) &&
+    isCount(pid) &&
     isText(digest) &&
     isText(binary) &&
     isCount(orders) &&
@@ -381,9 +388,10 @@ function isEpoch(value: unknown): value is EpochRecord {
 /** A folder is one of the directory's own. */
 function isProcess(value: unknown): value is KeptProcess {
   if (!isObject(value)) return false;
-  const { epoch, baseId, folder, configFile, startedAtMs } = value;
+  const { epoch, baseId, folder, configFile, adminPort, startedAtMs } = value;
   const isFolder = isText(folder) && /^envoy-[\d-]{1,100}$/.test(folder);
-  return isFolder && isCount(epoch) && isBaseId(baseId) && isText(configFile) && isCount(startedAtMs);
+  const isRun = isCount(epoch) && isBaseId(baseId) && isPort(adminPort);
+  return isFolder && isRun && isText(configFile) && isCount(startedAtMs);
 }
 
 function isDescribedBinary(value: unknown): value is DescribedBinary {

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
 import type { ProcessExited, ProcessSignal } from '../../../machines/agent/protocol.ts';
 import {
-  adminInterfaces,
+  adminAt,
   envoyBinary,
   freePort,
   temporaryFolder,
@@ -68,7 +68,7 @@ async function run(
     binaries: { pathOf: () => options.binary ?? envoyBinary() },
     flags: testFlags,
     table,
-    admins: adminInterfaces(adminPort),
+    adminAt,
     guard: options.guard ?? guard,
     scratch: options.scratch ?? temporaryScratch(),
     recorder: { record: (body) => records.push(body) },
@@ -82,6 +82,7 @@ async function run(
       input: {
         epoch,
         baseId,
+        adminPort,
         binary: 'first',
         configFile: options.configFile ?? (options.bootstrap ?? writeAdminOnlyBootstrap)(folder.path, adminPort),
       },

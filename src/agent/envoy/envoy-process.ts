@@ -12,7 +12,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import { actorName } from '../../runtime/trace/known-actors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
-import type { AdminDirectory } from '../admin/admin-interfaces.ts';
+import type { AdminConnector } from '../admin/admin-client.ts';
 import type { AgentRecord } from './agent-record.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import type { BinaryPaths } from './envoy-binaries.ts';
@@ -33,7 +33,7 @@ export interface EnvoyProcessEnvironment {
   /** Where goes what Envoy writes to its standard output: ours, unless a test says otherwise. */
   readonly accessLog?: Pick<LineSink, 'write' | 'relief'>;
   readonly table: ProcessTable;
-  readonly admins: AdminDirectory;
+  readonly adminAt: AdminConnector;
   /** Envoy's own lines go into the trace; what users let it write, access logs, does not. */
   readonly recorder?: Pick<Recorder, 'record'>;
   /** From {@link parentDeathGuard}. */
@@ -78,7 +78,7 @@ function runEnvoy(
   run: StartOrder,
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void; letGo(): void } {
-  const { log, accessLog = standardOutput, table, admins, outOfMemoryKills } = environment;
+  const { log, accessLog = standardOutput, table, adminAt, outOfMemoryKills } = environment;
   const killsBefore = outOfMemoryKills();
   const started = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
   if ('problem' in started) {
@@ -88,7 +88,7 @@ function runEnvoy(
   const { child, binary } = started;
   table.add(child, run);
   const startedAt = performance.now();
-  const hadTakenOver = watchTakeOver({ admins, hadParent: run.adopted !== undefined }, run);
+  const hadTakenOver = watchTakeOver({ adminAt, hadParent: run.adopted !== undefined }, run);
   const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
     readLines(started.stderr, (line) => output.line(line)),
@@ -168,7 +168,7 @@ function startHeld(
   const channels = openHeldChannels(scratch);
   if (channels === undefined) return undefined;
   try {
-    const child = HeldEnvoy.start(held.processStarts(run, run.configFile), command, channels);
+    const child = HeldEnvoy.start(held.processStarts(run), command, channels);
     return { child, stdout: child.stdout, stderr: child.stderr };
   } finally {
     channels.release();

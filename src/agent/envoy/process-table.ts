@@ -1,14 +1,13 @@
 /**
  * Every Envoy that was started and has not been seen to exit. It lies outside the statecharts: whatever a failed chart
- * leaves behind is ended from here (design.md, "a safety net under the charts").
+ * leaves behind is ended from here (design.md, "a safety net under the charts"). The process effect alone writes it, and nothing is decided by
+ * it while the charts work: who lives they are told by events. What ends an Envoy at the agent's own exit cannot be one.
  */
 
 export interface RunningEnvoy {
   readonly pid: number;
   readonly epoch: number;
   readonly baseId: number;
-  /** Milliseconds of `performance.now()`. */
-  readonly startedAt: number;
 }
 
 /** What the table needs of a process. */
@@ -51,7 +50,7 @@ export class ProcessTable {
   add(child: Child, { epoch, baseId }: Pick<RunningEnvoy, 'epoch' | 'baseId'>): void {
     if (child.pid === undefined) return;
     // Of one that is not our own child it is known a moment later.
-    const running = { epoch, baseId, startedAt: performance.now(), pid: child.pid };
+    const running = { epoch, baseId, pid: child.pid };
     this.#running.set(child, running);
     child.once('spawn', () => {
       running.pid = child.pid ?? running.pid;
@@ -62,11 +61,6 @@ export class ProcessTable {
 
   list(): RunningEnvoy[] {
     return [...this.#running.values()];
-  }
-
-  /** When the process of an epoch was started; undefined when none runs. */
-  startOf(run: Pick<RunningEnvoy, 'epoch' | 'baseId'>): number | undefined {
-    return this.list().find(({ epoch, baseId }) => epoch === run.epoch && baseId === run.baseId)?.startedAt;
   }
 
   /** For the moment in which the agent itself ends: nothing can be waited for any more. */

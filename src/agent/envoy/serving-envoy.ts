@@ -2,18 +2,33 @@
 import { get } from 'node:http';
 import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/protocol.ts';
 import { type AdminClient, connectionProblem } from '../admin/admin-client.ts';
-import type { ProcessTable } from './process-table.ts';
+import { startTimeOf } from './base-ids.ts';
 
 export interface ServingPorts {
   readonly host: string;
   /** Of a listener of Envoy's that forwards one path only; undefined: none is known. */
   readonly port: number | undefined;
-  readonly table: Pick<ProcessTable, 'startOf'>;
 }
 
 export interface EnvoyRun {
   readonly epoch: number;
   readonly baseId: number;
+}
+
+/** The process of the Envoy that serves, as it was when it began to: its number may be another one's later. */
+export class ServingProcess {
+  readonly #pid: number;
+  readonly #startTime: string | undefined;
+
+  constructor(pid: number) {
+    this.#pid = pid;
+    this.#startTime = startTimeOf(pid);
+  }
+
+  /** The kernel knows of its end before the charts do. */
+  get lives(): boolean {
+    return this.#startTime !== undefined && startTimeOf(this.#pid) === this.#startTime;
+  }
 }
 
 type Word = Pick<EnvoyAnswered, 'by' | 'live' | 'detail'>;
@@ -27,18 +42,21 @@ const portLimitMs = 1_000;
 export async function askServingEnvoy(
   at: EnvoyAsk['at'],
   admin: AdminClient,
-  run: EnvoyRun,
+  process: Pick<ServingProcess, 'lives'> | undefined,
   ports: ServingPorts,
 ): Promise<Word> {
-  if (at === 'port') return askPort(run, ports);
+  if (at === 'port') return askPort(process, ports);
   if (at === 'admin') return { by: 'admin', ...(await admin.state(adminLimitMs)) };
-  const [state, port] = await Promise.all([admin.state(doubtfulAdminLimitMs), askPort(run, ports)]);
+  const [state, port] = await Promise.all([admin.state(doubtfulAdminLimitMs), askPort(process, ports)]);
   return state.answered ? { by: 'admin', ...state } : port;
 }
 
 /** A worker answers a path that it has no route for, whatever the main thread does. Without a port its process has to do. */
-async function askPort(run: EnvoyRun, { host, port, table }: ServingPorts): Promise<Word> {
-  if (table.startOf(run) === undefined) return { by: 'port', live: false, detail: 'its process has ended' };
+async function askPort(
+  process: Pick<ServingProcess, 'lives'> | undefined,
+  { host, port }: ServingPorts,
+): Promise<Word> {
+  if (process?.lives !== true) return { by: 'port', live: false, detail: 'its process has ended' };
   if (port === undefined) return { by: 'port', live: true, detail: 'its process lives' };
   const problem = await whyNoAnswer(host, port);
   return { by: 'port', live: problem === undefined, detail: problem ?? `port ${port} answers` };

@@ -2,11 +2,11 @@
  * Whether a child that is gone had taken over from its parent. A probe looks every now and then: a child that becomes live
  * and dies between two looks leaves a parent that has closed its listeners, and nobody knows that nobody serves.
  */
-import type { AdminDirectory } from '../admin/admin-interfaces.ts';
+import type { AdminConnector } from '../admin/admin-client.ts';
 import { isMarkedInitializing } from './shared-memory.ts';
 
 export interface TakeOverEnvironment {
-  readonly admins: AdminDirectory;
+  readonly adminAt: AdminConnector;
   readonly sharedMemoryDir?: string;
   /** Its parent answered before, as an agent knows that came later and cannot ask any more. */
   readonly hadParent?: boolean;
@@ -25,11 +25,11 @@ const askLimitMs = 500;
  * moment of being live, spec/envoy-hot-restart.md facts 1 and 2). False where nobody can tell.
  */
 export function watchTakeOver(
-  { admins, sharedMemoryDir, hadParent = false }: TakeOverEnvironment,
-  { epoch, baseId }: { readonly epoch: number; readonly baseId: number },
+  { adminAt, sharedMemoryDir, hadParent = false }: TakeOverEnvironment,
+  { epoch, baseId, adminPort }: { readonly epoch: number; readonly baseId: number; readonly adminPort: number },
 ): () => Promise<boolean> {
   if (epoch === 0) return () => Promise.resolve(false);
-  const admin = admins.of(baseId);
+  const admin = adminAt(adminPort);
   const before = admin.state(askFirstLimitMs);
   return async () => {
     if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(hadParent || (await before).answered))

@@ -23,7 +23,14 @@ function metrics(): {
   };
 }
 
-const began = (name: string): ServingReport => ({ type: 'serving.began', name, epoch: 0, baseId: 1 });
+const began = (name: string): ServingReport => ({
+  type: 'serving.began',
+  name,
+  epoch: 0,
+  baseId: 1,
+  adminPort: 15_000,
+  pid: 7,
+});
 const ended: ServingReport = { type: 'serving.ended', reason: 'Envoy ended' };
 
 test('§6.5: each start is counted by why, how, and what came of it', async () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import { createServer as createHttpServer, request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -9,17 +9,15 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
 import type { EnvoyAsk, HttpOrder, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
 import { header } from '../../../test/fixtures/random-records.ts';
-import { adminInterfaces, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { adminAt, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { createLogger, silentLogger } from '../../runtime/output/log.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
-import type { AdminDirectory } from '../admin/admin-interfaces.ts';
 import type { ApplicationPorts } from '../admin/application-listeners.ts';
 import { DnsNames } from '../dns/dns-names.ts';
 import type { NameInfo } from '../dns/name-table.ts';
-import { ProcessTable } from '../envoy/process-table.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import { ApplicationProber } from './application-prober.ts';
 import type { ApplicationProbes } from './application-probes.ts';
@@ -33,9 +31,9 @@ async function serving(options: {
   answer?: (event: Told) => EnvoyAsk | ReadinessAnswer;
   port?: number;
   host?: string;
-  admins?: AdminDirectory;
+  adminPort?: number;
   trace?: TraceEndpoint;
-  table?: ProcessTable;
+  newest?: () => string | undefined;
   metrics?: AgentMetrics;
   probes?: ApplicationProbes;
   applicationMetrics?: readonly MetricsTarget[];
@@ -53,13 +51,13 @@ async function serving(options: {
 }> {
   const told: Told[] = [];
   const log: string[] = [];
-  const { table = new ProcessTable() } = options;
   const http = statusServer({
-    admins: options.admins ?? adminInterfaces(await freePort()),
+    adminAt,
+    adminPort: options.adminPort ?? (await freePort()),
     runsEnvoy: options.runsEnvoy ?? true,
     metrics: options.metrics ?? new AgentMetrics(),
-    ports: { host: '127.0.0.1', port: undefined, table },
-    table,
+    ports: { host: '127.0.0.1', port: undefined },
+    newest: options.newest ?? (() => undefined),
     applicationMetrics: options.applicationMetrics ?? [],
     drain: 'inboundonly',
     profiling: options.profiling ?? true,
@@ -155,16 +153,14 @@ test('§6.3: an answer holds without an event, while Envoy says the same when it
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
   let heldMs = 60_000;
-  const table = new ProcessTable();
   const child = spawn('sleep', ['60']);
   onTestFinished(() => void child.kill('SIGKILL'));
-  table.add(child as never, { epoch: 0, baseId: 1 });
+  const { port: adminPort } = envoy.address() as { port: number };
   const { url, told, order } = await serving({
-    table,
-    admins: adminInterfaces((envoy.address() as { port: number }).port),
+    adminPort,
     answer: onReadiness((event) => ({ ...ready(event), ready: state === 'LIVE', heldMs })),
   });
-  order({ type: 'admin.use', epoch: 0, baseId: 1 });
+  order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: child.pid! });
   const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
   const questions = (): number => told.filter(({ type }) => type === 'readiness.asked').length;
   for (let i = 0; i < 5; i++) expect(await status()).toBe(200);
@@ -203,11 +199,12 @@ test('an answer that is outdated while Envoy is asked whether it holds is put to
   envoy.listen(0, '127.0.0.1');
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
+  const { port: adminPort } = envoy.address() as { port: number };
   const { url, told, order } = await serving({
-    admins: adminInterfaces((envoy.address() as { port: number }).port),
+    adminPort,
     answer: onReadiness((event) => ({ ...ready(event), ready: event.request === 1, heldMs: 1 })),
   });
-  order({ type: 'admin.use', epoch: 0, baseId: 1 });
+  order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
   const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
   expect(await status()).toBe(200);
   await sleep(5);
@@ -231,16 +228,15 @@ test('§6.3: the admin interface that counts is the first one’s until another 
       return (server.address() as { port: number }).port;
     }),
   );
-  const admins = adminInterfaces(envoys[0]!, envoys[1]);
-  admins.spareIs(2);
-  await admins.portFor({ epoch: 0, baseId: 2 });
-  const { url, order, log } = await serving({ admins });
+  const [first, spare] = envoys as [number, number];
+  const { url, order, log } = await serving({ adminPort: first });
+  const { pid } = process;
   const envoy = async (): Promise<string | undefined> =>
     /envoy_of_(\w+)/.exec(await (await fetch(`${url}/stats/prometheus`)).text())?.[1];
   expect(await envoy()).toBe('first');
-  order({ type: 'admin.use', epoch: 0, baseId: 2 });
+  order({ type: 'admin.use', epoch: 0, baseId: 2, adminPort: spare, pid });
   expect(await envoy()).toBe('spare');
-  for (const epoch of [0, 1]) order({ type: 'admin.use', epoch, baseId: 1 });
+  for (const epoch of [0, 1]) order({ type: 'admin.use', epoch, baseId: 1, adminPort: first, pid });
   expect(await envoy()).toBe('first');
   // Each move is told once.
   expect(log.flatMap((line) => /interface is at 127\.0\.0\.1:(\d+) now/.exec(line)?.[1] ?? [])).toEqual(
@@ -263,21 +259,19 @@ test('what was asked of an Envoy that serves no more is not reported: who serves
     }),
   );
   const held: (() => void)[] = [];
-  const admins = adminInterfaces(former!, latter);
-  admins.spareIs(2);
-  await admins.portFor({ epoch: 0, baseId: 2 });
+  const { pid } = process;
   const { url, order, told } = await serving({
-    admins,
+    adminPort: former!,
     answer: (event) => {
       if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: 1, at: 'admin' };
       if (event.type !== 'envoy.answered') return undefined as never;
       return { ...ready(event), ready: event.live as boolean, reason: event.detail as string };
     },
   });
-  order({ type: 'admin.use', epoch: 1, baseId: 1 });
+  order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort: former!, pid });
   const answer = fetch(`${url}/healthz/ready`);
   await eventually('the one that serves is asked', () => held.length === 1);
-  order({ type: 'admin.use', epoch: 0, baseId: 2 });
+  order({ type: 'admin.use', epoch: 0, baseId: 2, adminPort: latter!, pid });
   held[0]!();
   order({ type: 'envoy.ask', request: 1, at: 'admin' });
   expect((await answer).status).toBe(200);
@@ -296,9 +290,10 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   envoy.listen(0, '127.0.0.1');
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
+  const { port: adminPort } = envoy.address() as { port: number };
   let held = { heldMs: 0, listenersHeldMs: 0 };
   const { url, told, order } = await serving({
-    admins: adminInterfaces((envoy.address() as { port: number }).port),
+    adminPort,
     answer: (event) => {
       if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number, at };
       if (event.type !== 'envoy.answered') return undefined as never;
@@ -313,7 +308,7 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   const listeners = (): unknown[] =>
     told.flatMap((event) => (event.type === 'listeners.refused' ? [event.listeners] : []));
   const tls = { name: 'tls', why: 'no certificate' };
-  order({ type: 'admin.use', epoch: 0, baseId: 1 });
+  order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
   // Its child has the admin port already, and nobody has asked before.
   expect(await ask()).toEqual(['readiness.asked', 'listeners.refused', 'envoy.answered']);
   at = 'admin';
@@ -339,7 +334,7 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   expect(await ask()).toEqual(['listeners.refused', 'readiness.asked', 'envoy.answered']);
   expect(listeners()).toEqual([[tls], [], [tls]]);
   // Of another Envoy it is told anew.
-  order({ type: 'admin.use', epoch: 1, baseId: 1 });
+  order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort, pid: process.pid });
   await eventually('it is told', () => listeners().length === 4);
 });
 
@@ -373,8 +368,9 @@ test('§6.2 /drain is asked with POST, and done by the Envoy that serves, which 
   envoy.listen(0, '127.0.0.1');
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
+  const { port: adminPort } = envoy.address() as { port: number };
   const { url, told, order } = await serving({
-    admins: adminInterfaces((envoy.address() as { port: number }).port),
+    adminPort,
   });
   expect((await fetch(`${url}/drain`)).status).toBe(405);
   const response = await fetch(`${url}/drain`, { method: 'POST' });
@@ -578,7 +574,7 @@ test('§6.2 /stats/prometheus, /metrics, §6.4: metrics are asked with GET; the 
     }),
   );
   const { url } = await serving({
-    admins: adminInterfaces(envoy!),
+    adminPort: envoy!,
     applicationMetrics: [{ port: application!, path: '/metrics' }],
   });
   expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405);
@@ -606,14 +602,14 @@ test('what is no request is answered or cut off, and the port goes on', async ()
 });
 
 test('§6.3: before an Envoy has served it says whether one is on its way', async () => {
-  const table = new ProcessTable();
+  let newest: string | undefined;
   const { url, log } = await serving({
-    table,
+    newest: () => newest,
     answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no Envoy has served yet' })),
   });
   await fetch(`${url}/healthz/ready`);
   expect(log.join('')).toContain('not ready  reason="no Envoy has served yet: none runs"');
-  table.add(Object.assign(new EventEmitter(), { pid: 7, kill: () => true }) as never, { epoch: 0, baseId: 3 });
+  newest = 'epoch-0';
   await fetch(`${url}/healthz/ready`);
   expect(log.join('')).toContain('not ready  reason="no Envoy has served yet: epoch-0 is initializing"');
 });
@@ -632,7 +628,7 @@ test('§6.2: METRICS_LOCALHOST_ACCESS_ONLY keeps metrics from other hosts, and r
 });
 
 /** What Envoy says of its listeners, by path. */
-async function adminThat(says: (path: string) => unknown): Promise<AdminDirectory> {
+async function adminThat(says: (path: string) => unknown): Promise<number> {
   const server = createHttpServer((request, response) => {
     const answer = says(request.url ?? '');
     response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
@@ -640,7 +636,7 @@ async function adminThat(says: (path: string) => unknown): Promise<AdminDirector
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  return adminInterfaces((server.address() as { port: number }).port);
+  return (server.address() as { port: number }).port;
 }
 
 test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]>([
@@ -670,14 +666,14 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     true,
   ],
 ])('§6.3 --applicationPorts: %s', async (_, listeners, inbound, isReady) => {
-  const admins = await adminThat((path) => {
+  const adminPort = await adminThat((path) => {
     if (path.startsWith('/ready')) return 'LIVE';
     if (path.startsWith('/listeners')) return listeners;
     return path.includes('virtualInbound') ? inbound : {};
   });
   const application = { ports: [80, 81], addresses: ['10.0.0.1'] };
   const { url, told } = await serving({
-    admins,
+    adminPort,
     application,
     answer: (event) => {
       if (event.type === 'readiness.asked') {

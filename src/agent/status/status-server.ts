@@ -4,6 +4,7 @@ import { createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { fromCallback } from 'xstate';
 import type {
+  AdminUse,
   DrainRequested,
   EnvoyAnswered,
   EnvoyAsk,
@@ -20,28 +21,27 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { Profiler, profilingPath } from '../../runtime/profiler.ts';
 import { foreignness } from '../../runtime/trace/debugger-access.ts';
 import { type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
-import type { AdminClient } from '../admin/admin-client.ts';
-import type { AdminDirectory } from '../admin/admin-interfaces.ts';
+import type { AdminClient, AdminConnector } from '../admin/admin-client.ts';
 import { type ApplicationPorts, whyNoApplicationPort } from '../admin/application-listeners.ts';
 import { askRefusedListeners } from '../admin/refused-listeners.ts';
 import type { DnsNames } from '../dns/dns-names.ts';
-import { startTimeOf } from '../envoy/base-ids.ts';
-import type { ProcessTable } from '../envoy/process-table.ts';
-import { askServingEnvoy, type EnvoyRun, type ServingPorts } from '../envoy/serving-envoy.ts';
+import { askServingEnvoy, type ServingPorts, ServingProcess } from '../envoy/serving-envoy.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
 import type { ApplicationProber } from './application-prober.ts';
 import { MergedMetrics, type MetricsTarget } from './merged-metrics.ts';
 import { SaidLines } from './said-lines.ts';
 
 export interface StatusServerEnvironment {
-  readonly admins: AdminDirectory;
+  readonly adminAt: AdminConnector;
+  /** Where that is which counts before any Envoy has served. */
+  readonly adminPort: number;
   /** False: there is no Envoy to ask for metrics. */
   readonly runsEnvoy: boolean;
   readonly metrics: AgentMetrics;
   /** Where else than at its admin interface the serving Envoy can be asked. */
   readonly ports: ServingPorts;
-  /** The Envoys that run. */
-  readonly table: Pick<ProcessTable, 'list'>;
+  /** The newest Envoy that has a process; undefined: none has. */
+  readonly newest: () => string | undefined;
   readonly log: Logger;
   readonly prober: ApplicationProber;
   /** Where the application's own metrics are. */
@@ -112,7 +112,7 @@ class StatusEndpoint {
   readonly #profiler = new Profiler({});
   /** That of the serving epoch. */
   #admin: AdminClient;
-  #serving: EnvoyRun | undefined;
+  #serving: ServingProcess | undefined;
   /** The listeners that were told of last, as text; undefined before the first that the serving epoch has said. */
   #listenersTold: string | undefined;
   /** Over when the listeners that the serving epoch refused are told, or it does not say. */
@@ -124,7 +124,7 @@ class StatusEndpoint {
 
   constructor(environment: StatusServerEnvironment, report: (event: HttpReport) => void) {
     this.#environment = environment;
-    this.#admin = environment.admins.first;
+    this.#admin = environment.adminAt(environment.adminPort);
     this.#report = report;
     const { metrics, ports, log, applicationMetrics } = environment;
     this.#merged = new MergedMetrics({
@@ -203,10 +203,10 @@ class StatusEndpoint {
     for (const response of responses) send(response, status, '');
   }
 
-  /** Before one has served. The chart is told of an Envoy when it serves; whether one is on its way the process table knows. */
+  /** Before one has served: the chart is told of an Envoy when it serves. */
   #underWay(): string {
-    const newest = this.#environment.table.list().at(-1);
-    return newest === undefined ? 'none runs' : `epoch-${newest.epoch} is initializing`;
+    const newest = this.#environment.newest();
+    return newest === undefined ? 'none runs' : `${newest} is initializing`;
   }
 
   #sayNotReady(reason: string): void {
@@ -214,15 +214,15 @@ class StatusEndpoint {
     if (this.#said.isDue('readiness', reason)) this.#environment.log.warn('not ready', { reason });
   }
 
-  useAdmin({ epoch, baseId }: EnvoyRun): void {
+  useAdmin({ baseId, adminPort, pid }: AdminUse): void {
     if (this.#later !== undefined) this.#listen(this.#later, 'told already');
     this.#later = undefined;
-    const { admins, log } = this.#environment;
+    const { adminAt, log } = this.#environment;
     const { address } = this.#admin;
-    this.#admin = admins.of(baseId);
+    this.#admin = adminAt(adminPort);
     if (this.#admin.address !== address)
       log.info(`Envoy's admin interface is at ${this.#admin.address} now`, { baseId });
-    this.#serving = { epoch, baseId };
+    this.#serving = new ServingProcess(pid);
     this.#listenersTold = undefined;
     // Nobody may ask before its child has the admin port.
     this.#firstLook = this.#lookAtListeners();
@@ -260,8 +260,7 @@ class StatusEndpoint {
   /** Undefined: another one serves by now. */
   async #envoysWord(at: EnvoyAsk['at'], looks = true): Promise<EnvoysWord | undefined> {
     const asked = this.#serving;
-    const run = asked ?? { epoch: 0, baseId: 0 };
-    const { by, live, detail } = await askServingEnvoy(at, this.#admin, run, this.#environment.ports);
+    const { by, live, detail } = await askServingEnvoy(at, this.#admin, asked, this.#environment.ports);
     await this.#firstLook;
     if (looks && by === 'admin' && live) await this.#lookAtListeners();
     return this.#serving === asked ? { by, live, detail } : undefined;
@@ -306,21 +305,14 @@ class StatusEndpoint {
   #readiness(response: ServerResponse): void {
     const held = this.#held;
     if (this.#waiting !== undefined) this.#waiting.responses.push(response);
-    else if (held !== undefined && performance.now() < held.until && this.#lives()) send(response, 200, '');
+    else if (held !== undefined && performance.now() < held.until && this.#serving?.lives === true)
+      send(response, 200, '');
     else {
       const request = ++this.#requests;
       this.#waiting = { request, responses: [response] };
       if (held === undefined) this.#report({ type: 'readiness.asked', request });
       else void this.#confirm(held, request);
     }
-  }
-
-  /** Whether the Envoy that serves has a process: the kernel knows of its end before the charts do. */
-  #lives(): boolean {
-    const serving = this.#serving;
-    const isServing = ({ epoch, baseId }: EnvoyRun): boolean => epoch === serving?.epoch && baseId === serving.baseId;
-    const pid = this.#environment.table.list().find(isServing)?.pid;
-    return pid !== undefined && startTimeOf(pid) !== undefined;
   }
 
   /** What is found to have changed is for the status actor to say. */

@@ -21,6 +21,8 @@ interface EpochSeen {
   readonly name: string;
   readonly epoch: number;
   readonly baseId?: number;
+  readonly adminPort?: number;
+  readonly pid?: number;
   readonly digest?: string;
   readonly orders?: number;
   readonly binary?: string;
@@ -95,7 +97,7 @@ const supervisorSamples: Samples = {
       const isCurrent = epochs.at(-1)?.digest === digest && epochs.at(-1)?.orders === orders;
       return isCurrent ? [] : [{ why: 'something newer is wanted' }];
     },
-    'epoch.started': ofEachEpoch({ pid: 100 }),
+    'epoch.started': ofEachEpoch({ pid: 100, adminPort: 15_000 }),
     'epoch.live': ofEachEpoch({ timeToLiveMs: 300 }),
     'epoch.waiting': ofEachEpoch({ reason: '503 INITIALIZING' }),
     'epoch.not-live': ofEachEpoch({ reason: '503 INITIALIZING' }),
@@ -118,12 +120,14 @@ const supervisorSamples: Samples = {
   },
   // Epochs are known by their place and not by their number, configurations by whether they are the one that is wanted.
   relevant: ({ epochs, desired, failures, recovery, restart, baseIds, provenBinary }) => [
-    (epochs as readonly EpochSeen[]).map(({ name, epoch, baseId, digest, orders, binary, ...rest }) => ({
-      ...rest,
-      second: baseId === (baseIds as readonly number[])[1],
-      wanted: digest === (desired as Desired).digest && orders === (desired as Desired).orders,
-      other: binary !== (desired as Desired).binary,
-    })),
+    (epochs as readonly EpochSeen[]).map(
+      ({ name, epoch, baseId, adminPort, pid, digest, orders, binary, ...rest }) => ({
+        ...rest,
+        second: baseId === (baseIds as readonly number[])[1],
+        wanted: digest === (desired as Desired).digest && orders === (desired as Desired).orders,
+        other: binary !== (desired as Desired).binary,
+      }),
+    ),
     (desired as Desired).digest === '',
     (desired as Desired).binary === provenBinary,
     failures,
@@ -153,7 +157,7 @@ const restartSamples: Samples = {
 const shutdownInput = {
   now: false,
   nothingToDrain: false,
-  baseId: 7,
+  adminPort: 15_000,
   waitsForRequests: false,
   terminationDrainMs: 5_000,
   minimumDrainMs: 5_000,
@@ -169,8 +173,8 @@ const shutdownSamples: Samples = {
   ],
   events: {
     'epochs.changed': [
-      { nothingToDrain: false, baseId: 8 },
-      { nothingToDrain: true, baseId: 0 },
+      { nothingToDrain: false, adminPort: 15_001 },
+      { nothingToDrain: true, adminPort: 0 },
     ],
   },
   outcomes: { count: [{ output: 0 }, { output: 3 }, { error: 'the admin interface does not answer' }] },
@@ -181,6 +185,7 @@ const epochSamples: Samples = {
     epoch: 0,
     name: 'epoch-0',
     baseId: 7,
+    adminPort: 15_000,
     binary: '',
     validate: true,
     certificates: null,
@@ -214,7 +219,7 @@ const epochSamples: Samples = {
   },
   outcomes: {
     prepare: [
-      { output: { configFile: 'envoy-rev0.json' } },
+      { output: { configFile: 'envoy-rev0.json', adminPort: 15_000 } },
       { output: { outdated: 'the certificate files are not those that were found good' } },
       { output: { unwritable: '/etc/istio/proxy: EROFS: read-only file system' } },
       { output: { unreachable: '127.0.0.1:15010 (connection refused)' } },
@@ -280,7 +285,7 @@ const statusSamples: Samples = {
       { request: 1, by: 'port', live: true, detail: 'port 15021 answers', unserved: '' },
     ],
     'listeners.refused': [{ listeners: [] }, { listeners: [{ name: 'tls', why: 'no certificate' }] }],
-    'serving.began': [{ name: 'epoch-0', epoch: 0, baseId: 7 }],
+    'serving.began': [{ name: 'epoch-0', epoch: 0, baseId: 7, adminPort: 15_000, pid: 100 }],
     'serving.ended': [{ reason: 'Envoy ended' }],
     'handover.began': [{ name: 'epoch-1' }],
   },

@@ -3,6 +3,7 @@ import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import {
+  type DrainOrder,
   epochMachine,
   type Prepared,
   type PrepareOrder,
@@ -162,7 +163,7 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
           restart: machines.restart,
           shutdown: machines.shutdown.provide({
             actors: {
-              countRequests: scriptedPromise<number, { baseId: number }>((call) => settle(call.self, { value: 0 })),
+              countRequests: scriptedPromise<number, { adminPort: number }>((call) => settle(call.self, { value: 0 })),
             },
           }),
         },
@@ -279,7 +280,7 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
           order.type === 'probe.look' ? world(effect).lookNow(effect, order) : world(effect).explain(effect),
         stop: (effect) => world(effect).probing(effect, false),
       }),
-      drainListeners: scriptedPromise<void, EpochRun & { replaced: boolean }>((call) => {
+      drainListeners: scriptedPromise<void, DrainOrder>((call) => {
         const arrived = world(call).drain(call.input);
         settle(call.self, arrived ? { value: undefined } : { error: new Error('connection refused') });
       }),

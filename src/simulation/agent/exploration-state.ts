@@ -166,7 +166,17 @@ function keyOfGone({ gone }: WorldState): string {
 }
 
 /** What is constant, or says only how things came to be. */
-const settled = ['settings', 'baseIds', 'parentShutdownMs', 'parentGraceMs', 'healthyMs', 'drainMs', 'validate'];
+const settled = [
+  'settings',
+  'baseIds',
+  'adminPort',
+  'pid',
+  'parentShutdownMs',
+  'parentGraceMs',
+  'healthyMs',
+  'drainMs',
+  'validate',
+];
 const watched = [
   'directories',
   'directory',

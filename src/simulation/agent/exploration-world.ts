@@ -259,7 +259,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   preparing({ input, self }: Running<PrepareOrder>): void {
     if (input.adopted !== undefined) {
-      settle(self, { value: input.adopted });
+      settle(self, { value: { configFile: input.adopted.configFile, adminPort: input.adminPort } });
       return;
     }
     this.#oversight.judge((invariant, observed) => invariant.preparing?.(input, observed));
@@ -662,12 +662,13 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #prepared(name: string, unspawnable: boolean): void {
+    const adminPort = name.endsWith('b') ? 15_001 : 15_000;
     if (unspawnable) {
       this.#spendFault();
       this.#oversight.noteFailure();
     }
     this.#set({ unspawnable });
-    settle(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json` } });
+    settle(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json`, adminPort } });
     this.#set({ unspawnable: false });
   }
 

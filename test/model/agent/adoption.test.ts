@@ -9,7 +9,16 @@ import {
 } from '../../../machines/agent/envoy/adoption.ts';
 
 const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch => ({
-  ...{ name: `epoch-${number}`, epoch: number, baseId: 7, digest: 'd', binary: 'first', orders: 0 },
+  ...{
+    name: `epoch-${number}`,
+    epoch: number,
+    baseId: 7,
+    adminPort: 15_000,
+    pid: 100,
+    digest: 'd',
+    binary: 'first',
+    orders: 0,
+  },
   ...{ phase: 'live', doomed: false, configFile: 'envoy.json', elapsedMs: 0, ...change },
 });
 

@@ -5,6 +5,8 @@ const record = (name: string, phase: EpochRecord['phase']): EpochRecord => ({
   name,
   epoch: Number(name.match(/\d+/)![0]),
   baseId: name.endsWith('b') ? 8 : 7,
+  adminPort: name.endsWith('b') ? 16_001 : 15_000,
+  pid: 100,
   digest: 'digest',
   orders: 0,
   binary: 'first',

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createActor, setup } from 'xstate';
 import { liveProbe } from '../../../src/agent/admin/live-probe.ts';
 import { XdsActivity } from '../../../src/agent/xds/xds-activity.ts';
-import { adminInterfaces } from '../../fixtures/real-envoy.ts';
+import { adminAt } from '../../fixtures/real-envoy.ts';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
   checkEveryWorld,
@@ -233,13 +233,12 @@ test('§2.6 F13: an answer of another epoch’s on the admin port makes nobody l
   const { port } = server.address() as AddressInfo;
   const reports = new EventEmitter();
   const probe = liveProbe({
-    admins: adminInterfaces(port),
+    adminAt,
     discoveryAddress: undefined,
     xds: new XdsActivity(),
-    startOf: () => performance.now(),
   });
   const asks = setup({ actors: { probe } }).createMachine({
-    invoke: { id: 'probe', src: 'probe', input: { epoch: 1, baseId: 1, listeners: false } },
+    invoke: { id: 'probe', src: 'probe', input: { epoch: 1, baseId: 1, adminPort: port, listeners: false } },
     on: { '*': { actions: ({ event }) => void reports.emit(event.type) } },
   });
   const asking = createActor(asks).start();

@@ -46,6 +46,19 @@ describe('a parent that refuses its child', () => {
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: true }]);
   });
 
+  test('is asked at another port under the second base id, where its child is asked too', async () => {
+    const world = await replaced();
+    const ports = (): unknown[] => world.events('serving.began').map(({ adminPort }) => adminPort);
+    expect(ports()).toEqual([15_000, 16_000]);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    await world.certificate('digest-2');
+    await goesLive(world);
+    expect(world.newest().name).toBe('epoch-1b');
+    expect(ports()).toEqual([15_000, 16_000, 16_000]);
+    expect(world.drainedAt).toEqual([15_000]);
+  });
+
   test('and refuses after the repair too is replaced under the second base id', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');

@@ -292,7 +292,7 @@ test('an answer that comes when the agent stops does not count', async () => {
   expect(world.readiness).toEqual([{ ready: false, reason: 'the agent is stopping' }]);
 });
 
-test('each hand-over is told with the name of who comes, each change of who serves with its name and base id', async () => {
+test('each hand-over is told with the name of who comes, each change of who serves with its name, base id, admin port and process', async () => {
   const world = await tainted();
   await goesLive(world);
   expect(world.events('handover.began')).toEqual([
@@ -300,8 +300,8 @@ test('each hand-over is told with the name of who comes, each change of who serv
     { type: 'handover.began', name: 'epoch-0b' },
   ]);
   expect(world.events('serving.began')).toEqual([
-    { type: 'serving.began', name: 'epoch-0', epoch: 0, baseId: 7 },
-    { type: 'serving.began', name: 'epoch-0b', epoch: 0, baseId: 8 },
+    { type: 'serving.began', name: 'epoch-0', epoch: 0, baseId: 7, adminPort: 15_000, pid: 1001 },
+    { type: 'serving.began', name: 'epoch-0b', epoch: 0, baseId: 8, adminPort: 16_000, pid: 1003 },
   ]);
 });
 

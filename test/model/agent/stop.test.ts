@@ -297,7 +297,7 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.counted).toEqual([]);
     expect(world.newest().signals).toEqual([]);
     await world.pass(1);
-    expect(world.counted).toEqual([7]);
+    expect(world.counted).toEqual([15_000]);
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
@@ -361,14 +361,14 @@ describe('§2.5: until no request is in flight', () => {
     const world = await replaced({ exitOnZeroActiveConnections: true });
     world.signal('SIGTERM');
     await world.pass(5_000);
-    expect(world.counted).toEqual([8]);
+    expect(world.counted).toEqual([16_000]);
   });
 
   test('the epoch that serves is asked while the replacement that was starting is not gone yet', async () => {
     const world = await tainted({ exitOnZeroActiveConnections: true });
     world.signal('SIGTERM');
     await world.pass(5_000);
-    expect(world.counted).toEqual([7]);
+    expect(world.counted).toEqual([15_000]);
   });
 
   test('a draining parent that is alone is asked', async () => {
@@ -377,7 +377,7 @@ describe('§2.5: until no request is in flight', () => {
     await ends(world, world.newest(), crashed);
     world.signal('SIGTERM');
     await world.pass(5_000);
-    expect(world.counted).toEqual([7]);
+    expect(world.counted).toEqual([15_000]);
   });
 });
 

@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { isFree } from '../../../test/harness/free-ports.ts';
+import { freeAdminPort } from './free-admin-port.ts';
+
+const host = '127.0.0.1';
+
+async function listenAt(port: number): Promise<void> {
+  const server = createServer();
+  server.listen(port, host);
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+}
+
+/** Two neighbouring ports that are free. */
+async function freePair(): Promise<[number, number]> {
+  for (;;) {
+    const port = await freePort();
+    if (await isFree(port + 1)) return [port, port + 1];
+  }
+}
+
+test('a port is chosen that no outgoing connection gets, and that nobody is known by', async () => {
+  const chosen = await freeAdminPort(host, 15_000);
+  expect(chosen).toBeGreaterThanOrEqual(16_000);
+  expect(chosen).toBeLessThan(61_000);
+});
+
+test('a port that somebody has is not chosen, nor that of the first base id', async () => {
+  const [first, other] = await freePair();
+  const range = { first, end: first + 2 };
+  for (let i = 0; i < 10; i++) expect(await freeAdminPort(host, other, range)).toBe(first);
+  await listenAt(first);
+  expect(await freeAdminPort(host, 15_000, range)).toBe(other);
+  await expect(freeAdminPort(host, other, range)).rejects.toThrow(
+    `no free port for Envoy's admin interface from ${first} to ${other}: name one with --spareAdminPort`,
+  );
+});
