@@ -1,6 +1,7 @@
 /** `pilot-discovery`: the control plane (spec/discovery.md §1). */
 import { Command } from 'commander';
 import { completionCommand } from './commands/completion.ts';
+import { crdsCommand } from './commands/crds.ts';
 import { discoveryCommand, normalizedArguments } from './commands/discovery.ts';
 import { explainCommand } from './commands/explain.ts';
 import { requestCommand } from './commands/request.ts';
@@ -30,6 +31,7 @@ function pilotDiscovery(): Command {
         failed: 1,
       }),
     )
+    .addCommand(crdsCommand())
     .addCommand(tokenCommand())
     .addCommand(versionCommand('pilot-discovery'))
     .addCommand(completionCommand('pilot-discovery'));

@@ -6,7 +6,8 @@
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
 import { isObject } from '../../runtime/json-object.ts';
-import { durationMsOf } from './duration.ts';
+import { describedAs, type FieldDescription, inSchema } from './description.ts';
+import { aboveZero, durationMsOf, durationPattern, notBelowZero } from './duration.ts';
 import { nearestName } from './nearest-name.ts';
 import { lookAtPart, missingPart, partOf, rememberPart } from './readable-part.ts';
 
@@ -49,38 +50,53 @@ function described(value: unknown): string {
   return String(value);
 }
 
-export const text: Decoder<string> = (value, path) => {
-  if (typeof value === 'string') return E.right(value);
-  const scalar = typeof value === 'number' || typeof value === 'boolean';
-  return fail(
-    path,
-    scalar ? `must be a text, not ${value}: put it in quotes` : `must be a text, not ${described(value)}`,
-  );
-};
+export const text: Decoder<string> = describedAs(
+  (value: unknown, path: string): Decoded<string> => {
+    if (typeof value === 'string') return E.right(value);
+    const scalar = typeof value === 'number' || typeof value === 'boolean';
+    return fail(
+      path,
+      scalar ? `must be a text, not ${value}: put it in quotes` : `must be a text, not ${described(value)}`,
+    );
+  },
+  { type: 'text' },
+);
 
 /** A text that is not empty. */
-export const name: Decoder<string> = (value, path) => {
-  return value === '' ? fail(path, 'must not be empty') : text(value, path);
-};
+export const name: Decoder<string> = describedAs(
+  (value: unknown, path: string): Decoded<string> => {
+    return value === '' ? fail(path, 'must not be empty') : text(value, path);
+  },
+  { type: 'narrowed', of: text, by: { minLength: 1 } },
+);
 
-export const boolean: Decoder<boolean> = (value, path) => {
-  return typeof value === 'boolean' ? E.right(value) : fail(path, `must be true or false, not ${described(value)}`);
-};
+export const boolean: Decoder<boolean> = describedAs(
+  (value: unknown, path: string): Decoded<boolean> => {
+    return typeof value === 'boolean' ? E.right(value) : fail(path, `must be true or false, not ${described(value)}`);
+  },
+  { type: 'boolean' },
+);
 
-export const decimal: Decoder<number> = (value, path) => {
-  return typeof value === 'number' && Number.isFinite(value)
-    ? E.right(value)
-    : fail(path, `must be a number, not ${described(value)}`);
-};
+export const decimal: Decoder<number> = describedAs(
+  (value: unknown, path: string): Decoded<number> => {
+    return typeof value === 'number' && Number.isFinite(value)
+      ? E.right(value)
+      : fail(path, `must be a number, not ${described(value)}`);
+  },
+  { type: 'decimal' },
+);
 
 /** A whole number from `min` to `max`, both included. */
 export function integer(min: number, max: number): Decoder<number> {
-  return (value, path) => {
-    if (typeof value !== 'number' || !Number.isInteger(value)) {
-      return fail(path, `must be a whole number, not ${described(value)}`);
-    }
-    return value >= min && value <= max ? E.right(value) : fail(path, `must be from ${min} to ${max}, not ${value}`);
-  };
+  return describedAs(
+    (value: unknown, path: string): Decoded<number> => {
+      if (typeof value !== 'number' || !Number.isInteger(value)) {
+        return fail(path, `must be a whole number, not ${described(value)}`);
+      }
+      return value >= min && value <= max ? E.right(value) : fail(path, `must be from ${min} to ${max}, not ${value}`);
+    },
+    { type: 'integer', min, max },
+  );
 }
 
 /** A count, as the API has it: 0 to 2³¹−1. */
@@ -90,74 +106,96 @@ export const count: Decoder<number> = integer(0, 2 ** 31 - 1);
 export const port: Decoder<number> = integer(1, 65535);
 
 /** A Go-style duration (`1.5s`, `1h2m`) in milliseconds. */
-export const durationMs: Decoder<number> = (value, path) => {
-  const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
-  if (ms !== undefined) return E.right(ms);
-  return fail(path, `must be a duration such as 1.5s, 100ms or 1h2m, not ${described(value)}`);
-};
+export const durationMs: Decoder<number> = describedAs(
+  (value: unknown, path: string): Decoded<number> => {
+    const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
+    if (ms !== undefined) return E.right(ms);
+    return fail(path, `must be a duration such as 1.5s, 100ms or 1h2m, not ${described(value)}`);
+  },
+  { type: 'narrowed', of: text, by: { pattern: durationPattern } },
+);
 
 /** A duration of at least `minMs`. */
 export function durationAtLeast(minMs: number): Decoder<number> {
-  return refine(durationMs, (ms, path) => (ms >= minMs ? [] : [{ path, message: `must be at least ${minMs}ms` }]));
+  const decoder = refine(durationMs, (ms, path) =>
+    ms >= minMs ? [] : [{ path, message: `must be at least ${minMs}ms` }],
+  );
+  return inSchema(decoder, { allOf: [{ pattern: notBelowZero }, { pattern: aboveZero }] });
 }
 
 /** `0s` switches something off; any other is a millisecond at least, Envoy's shortest time. */
-export const durationOrZero: Decoder<number> = refine(durationMs, (ms, path) =>
-  ms === 0 || ms >= 1 ? [] : [{ path, message: 'must be 0s, or at least 1ms' }],
+export const durationOrZero: Decoder<number> = inSchema(
+  refine(durationMs, (ms, path) => (ms === 0 || ms >= 1 ? [] : [{ path, message: 'must be 0s, or at least 1ms' }])),
+  { allOf: [{ pattern: notBelowZero }] },
 );
 
 /** One of a few names. */
 export function oneOf<const Names extends readonly string[]>(names: Names): Decoder<Names[number]> {
-  return (value, path) => {
-    if (typeof value === 'string' && names.includes(value)) return E.right(value);
-    const near = typeof value === 'string' ? nearestName(value, names) : undefined;
-    const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
-    return fail(path, `must be one of ${names.join(', ')}, not ${described(value)}${hint}`);
-  };
+  return describedAs(
+    (value: unknown, path: string): Decoded<Names[number]> => {
+      if (typeof value === 'string' && names.includes(value)) return E.right(value);
+      const near = typeof value === 'string' ? nearestName(value, names) : undefined;
+      const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
+      return fail(path, `must be one of ${names.join(', ')}, not ${described(value)}${hint}`);
+    },
+    { type: 'narrowed', of: text, by: { enum: names } },
+  );
 }
 
 /** A list. */
 export function list<A>(item: Decoder<A>): Decoder<readonly A[]> {
-  return (value, path) => {
-    if (!Array.isArray(value)) return fail(path, `must be a list, not ${described(value)}`);
-    const errors: FieldError[] = [];
-    const items: A[] = [];
-    for (const [index, element] of value.entries()) items.push(taken(item(element, `${path}[${index}]`), errors));
-    return settled(errors, items);
-  };
+  return describedAs(
+    (value: unknown, path: string): Decoded<readonly A[]> => {
+      if (!Array.isArray(value)) return fail(path, `must be a list, not ${described(value)}`);
+      const errors: FieldError[] = [];
+      const items: A[] = [];
+      for (const [index, element] of value.entries()) items.push(taken(item(element, `${path}[${index}]`), errors));
+      return settled(errors, items);
+    },
+    { type: 'list', item },
+  );
 }
 
 /** A list with at least one element. */
 export function nonEmptyList<A>(item: Decoder<A>): Decoder<readonly A[]> {
-  return refine(list(item), (items, path) => (items.length > 0 ? [] : [{ path, message: 'must not be empty' }]));
+  return inSchema(
+    refine(list(item), (items, path) => (items.length > 0 ? [] : [{ path, message: 'must not be empty' }])),
+    { minItems: 1 },
+  );
 }
 
 /** A map from names to values. */
 export function dictionary<A>(item: Decoder<A>): Decoder<Readonly<Record<string, A>>> {
-  return (value, path) => {
-    if (!isObject(value)) return fail(path, `must be a map, not ${described(value)}`);
-    const errors: FieldError[] = [];
-    const entries: [string, A][] = [];
-    for (const [key, element] of Object.entries(value)) {
-      entries.push([key, taken(item(element, fieldPath(path, key)), errors)]);
-    }
-    // Not by assignment: a key named __proto__ must stay a key.
-    return settled(errors, Object.fromEntries(entries));
-  };
+  return describedAs(
+    (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
+      if (!isObject(value)) return fail(path, `must be a map, not ${described(value)}`);
+      const errors: FieldError[] = [];
+      const entries: [string, A][] = [];
+      for (const [key, element] of Object.entries(value)) {
+        entries.push([key, taken(item(element, fieldPath(path, key)), errors)]);
+      }
+      // Not by assignment: a key named __proto__ must stay a key.
+      return settled(errors, Object.fromEntries(entries));
+    },
+    { type: 'map', item },
+  );
 }
 
 /** Any value, as written. */
-export const anything: Decoder<unknown> = (value) => E.right(value);
+export const anything: Decoder<unknown> = describedAs((value: unknown) => E.right(value), { type: 'anything' });
 
 /** Applies a total function to what was decoded. */
 export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Decoder<B> {
-  return (value, path) => {
-    const decoded = decoder(value, path);
-    if (E.isRight(decoded)) return E.right(convert(decoded.right));
-    const part = lookAtPart(decoded.left, (read: A) => ({ converted: convert(read) }));
-    rememberPart(decoded.left, part === undefined ? missingPart : part.converted);
-    return decoded;
-  };
+  return describedAs(
+    (value: unknown, path: string): Decoded<B> => {
+      const decoded = decoder(value, path);
+      if (E.isRight(decoded)) return E.right(convert(decoded.right));
+      const part = lookAtPart(decoded.left, (read: A) => ({ converted: convert(read) }));
+      rememberPart(decoded.left, part === undefined ? missingPart : part.converted);
+      return decoded;
+    },
+    { type: 'narrowed', of: decoder, by: {} },
+  );
 }
 
 /** Whether what was decoded makes sense; every mistake that is returned fails the decoding. */
@@ -168,22 +206,25 @@ type Check<A> = (value: A, path: string) => readonly FieldError[];
  * checks of different fields as different functions.
  */
 export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): Decoder<A> {
-  return (value, path) => {
-    const decoded = decoder(value, path);
-    if (E.isRight(decoded)) {
-      return settled(
-        checks.flatMap((check) => check(decoded.right, path)),
-        decoded.right,
-      );
-    }
-    const more = checks.flatMap((check) => lookAtPart(decoded.left, (part: A) => check(part, path)) ?? []);
-    if (more.length > 0) {
-      const part = partOf(decoded.left);
-      decoded.left.push(...more);
-      rememberPart(decoded.left, part);
-    }
-    return decoded;
-  };
+  return describedAs(
+    (value: unknown, path: string): Decoded<A> => {
+      const decoded = decoder(value, path);
+      if (E.isRight(decoded)) {
+        return settled(
+          checks.flatMap((check) => check(decoded.right, path)),
+          decoded.right,
+        );
+      }
+      const more = checks.flatMap((check) => lookAtPart(decoded.left, (part: A) => check(part, path)) ?? []);
+      if (more.length > 0) {
+        const part = partOf(decoded.left);
+        decoded.left.push(...more);
+        rememberPart(decoded.left, part);
+      }
+      return decoded;
+    },
+    { type: 'narrowed', of: decoder, by: {} },
+  );
 }
 
 /** How one field is decoded, and what it is called where it was written when that is not the property's name. */
@@ -222,7 +263,7 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): Re
  */
 export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
   const decoder = field.decoder as Decoder<unknown>;
-  const strict: Decoder<unknown> = (value, path) => {
+  const strict = (value: unknown, path: string): Decoded<unknown> => {
     const decoded = decoder(value, path);
     if (E.isRight(decoded)) return decoded;
     return settled(
@@ -230,6 +271,7 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
       partOf(decoded.left),
     );
   };
+  describedAs(strict, { type: 'narrowed', of: decoder, by: {} });
   return { ...field, decoder: strict };
 }
 
@@ -266,39 +308,57 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
   const oldNames = Object.entries(aliases);
   const refusesNull = new Set(plan.filter(({ field }) => field.refusesNull).map(({ property }) => property));
   const known = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
-  return (value, path) => {
-    if (!isObject(value)) return fail(path, `must be an object, not ${described(value)}`);
-    const errors = unknownFields(value, known, path);
-    const result: Record<string, unknown> = {};
-    // Names of known fields are plain: their paths need no quotes.
-    const prefix = path === '' ? '' : `${path}.`;
-    for (const { property, name, field } of plan) {
-      const raw = value[name];
-      if (raw !== undefined && raw !== null) result[property] = taken(field.decoder(raw, prefix + name), errors);
-      else if (raw === null && field.refusesNull) {
-        errors.push({ path: prefix + name, message: noValue });
-        result[property] = missingPart;
+  return describedAs(
+    (value: unknown, path: string): Decoded<T> => {
+      if (!isObject(value)) return fail(path, `must be an object, not ${described(value)}`);
+      const errors = unknownFields(value, known, path);
+      const result: Record<string, unknown> = {};
+      // Names of known fields are plain: their paths need no quotes.
+      const prefix = path === '' ? '' : `${path}.`;
+      for (const { property, name, field } of plan) {
+        const raw = value[name];
+        if (raw !== undefined && raw !== null) result[property] = taken(field.decoder(raw, prefix + name), errors);
+        else if (raw === null && field.refusesNull) {
+          errors.push({ path: prefix + name, message: noValue });
+          result[property] = missingPart;
+        }
       }
-    }
-    for (const [oldName, [property, decoder]] of oldNames) {
-      const raw = value[oldName];
-      if (raw === null && refusesNull.has(String(property))) {
-        errors.push({ path: fieldPath(path, oldName), message: noValue });
-        result[String(property)] = missingPart;
+      for (const [oldName, [property, decoder]] of oldNames) {
+        const raw = value[oldName];
+        if (raw === null && refusesNull.has(String(property))) {
+          errors.push({ path: fieldPath(path, oldName), message: noValue });
+          result[String(property)] = missingPart;
+        }
+        if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
+        result[String(property)] = taken((decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
       }
-      if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
-      result[String(property)] = taken((decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
-    }
-    for (const { property, name, field } of plan) {
-      if (Object.hasOwn(result, property) || field.absent === 'left out') continue;
-      if (field.absent !== 'error') result[property] = field.absent.value;
-      else {
-        errors.push({ path: fieldPath(path, name), message: 'is required' });
-        result[property] = missingPart;
+      for (const { property, name, field } of plan) {
+        if (Object.hasOwn(result, property) || field.absent === 'left out') continue;
+        if (field.absent !== 'error') result[property] = field.absent.value;
+        else {
+          errors.push({ path: fieldPath(path, name), message: 'is required' });
+          result[property] = missingPart;
+        }
       }
-    }
-    return settled(errors, result as T);
-  };
+      return settled(errors, result as T);
+    },
+    { type: 'object', fields: fieldDescriptions(fields as Record<string, Field<unknown>>, aliases) },
+  );
+}
+
+function fieldDescriptions(fields: Readonly<Record<string, Field<unknown>>>, aliases: object): FieldDescription[] {
+  const own = Object.entries(fields).map(([property, { decoder, absent, from, refusesNull }]) => ({
+    ...{ property, name: from ?? property, decoder, isRequired: absent === 'error', refusesNull: refusesNull === true },
+  }));
+  const older = Object.entries(aliases as Readonly<Record<string, readonly [string, Decoder<unknown>]>>);
+  return [
+    ...own.map(({ property, ...field }) => field),
+    ...older.map(([name, [property, decoder]]) => {
+      const aliasOf = own.find((field) => field.property === property);
+      if (aliasOf === undefined) throw new TypeError(`${name} is another name of no field`);
+      return { name, decoder, isRequired: false, refusesNull: aliasOf.refusesNull, aliasOf: aliasOf.name };
+    }),
+  ];
 }
 
 /** Runs a decoder on a whole value. */

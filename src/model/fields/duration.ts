@@ -13,6 +13,13 @@ const unitMs: Readonly<Record<string, number>> = {
 
 const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
 
+/** The same for schemas: RE2, of the whole text. */
+export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`;
+
+/** Of durations those that are not below zero: `-0s` is none. */
+export const notBelowZero = '^(?:[^-].*|-[^1-9]*)$';
+export const aboveZero = '[1-9]';
+
 /** Milliseconds, or undefined when the text is no duration. */
 export function durationMsOf(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1;

@@ -14,6 +14,8 @@ import {
   struct,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema, someOf } from '../fields/description.ts';
+import { portPattern, subnetPattern } from '../fields/patterns.ts';
 import * as rules from './authorization-policy.rules.ts';
 import type {
   AuthorizationCondition,
@@ -23,80 +25,95 @@ import type {
   AuthorizationSource,
 } from './authorization-policy.ts';
 import { mistakeAt } from './field-rules.ts';
-import { scopeAliases, scopeErrors, scopeFields } from './policy-target.decode.ts';
+import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 
 /** A list of texts, none of them empty. */
-function texts(mistakeOf: (text: string) => string | undefined) {
-  return optional(
-    nonEmptyList(refine(name, (value, path) => mistakeAt(path, rules.spaceMistake(value) ?? mistakeOf(value)))),
-  );
+function texts(mistakeOf: (text: string) => string | undefined, pattern = rules.withoutSpacePattern) {
+  const item = refine(name, (value, path) => mistakeAt(path, rules.spaceMistake(value) ?? mistakeOf(value)));
+  return optional(nonEmptyList(inSchema(item, { pattern })));
 }
 
-const [anyText, subnets, ports] = [rules.wildcardMistake, rules.subnetMistake, rules.portMistake].map(texts);
+const anyText = texts(rules.wildcardMistake, rules.wildcardPattern);
+const subnets = texts(rules.subnetMistake, subnetPattern);
+const ports = texts(rules.portMistake, portPattern);
 
-const source: Decoder<AuthorizationSource> = refine(
-  struct<AuthorizationSource>(
-    restrictions({
-      principals: anyText!,
-      notPrincipals: anyText!,
-      requestPrincipals: anyText!,
-      notRequestPrincipals: anyText!,
-      namespaces: anyText!,
-      notNamespaces: anyText!,
-      serviceAccounts: texts(rules.serviceAccountMistake),
-      notServiceAccounts: texts(rules.serviceAccountMistake),
-      trustDomains: anyText!,
-      notTrustDomains: anyText!,
-      ipBlocks: subnets!,
-      notIpBlocks: subnets!,
-      remoteIpBlocks: subnets!,
-      notRemoteIpBlocks: subnets!,
-    }),
-  ),
-  (value, path) => [
-    ...notEmpty(value, path),
-    ...mistakeAt(
-      fieldPath(path, 'serviceAccounts'),
-      value.serviceAccounts && (value.principals || value.namespaces)
-        ? 'must not be given beside principals or namespaces'
-        : undefined,
+const source: Decoder<AuthorizationSource> = inSchema(
+  refine(
+    struct<AuthorizationSource>(
+      restrictions({
+        principals: anyText,
+        notPrincipals: anyText,
+        requestPrincipals: anyText,
+        notRequestPrincipals: anyText,
+        namespaces: anyText,
+        notNamespaces: anyText,
+        serviceAccounts: texts(rules.serviceAccountMistake),
+        notServiceAccounts: texts(rules.serviceAccountMistake),
+        trustDomains: anyText,
+        notTrustDomains: anyText,
+        ipBlocks: subnets,
+        notIpBlocks: subnets,
+        remoteIpBlocks: subnets,
+        notRemoteIpBlocks: subnets,
+      }),
     ),
-  ],
-);
-
-const operation: Decoder<AuthorizationOperation> = refine(
-  struct<AuthorizationOperation>(
-    restrictions({
-      hosts: anyText!,
-      notHosts: anyText!,
-      ports: ports!,
-      notPorts: ports!,
-      methods: anyText!,
-      notMethods: anyText!,
-      paths: texts(rules.pathMistake),
-      notPaths: texts(rules.pathMistake),
-    }),
+    (value, path) => [
+      ...notEmpty(value, path),
+      ...mistakeAt(
+        fieldPath(path, 'serviceAccounts'),
+        value.serviceAccounts && (value.principals || value.namespaces)
+          ? 'must not be given beside principals or namespaces'
+          : undefined,
+      ),
+    ],
   ),
-  notEmpty,
-);
-
-const condition: Decoder<AuthorizationCondition> = refine(
-  struct<AuthorizationCondition>(
-    restrictions({
-      key: required(name),
-      values: optional(nonEmptyList(name)),
-      notValues: optional(nonEmptyList(name)),
-    }),
-  ),
-  ({ key, values = [], notValues = [] }, path) => {
-    const mistakeOf = rules.conditionValues(key);
-    if (mistakeOf === undefined) return [{ path: fieldPath(path, 'key'), message: `is not a known key: ${key}` }];
-    return [
-      ...mistakeAt(path, values.length + notValues.length === 0 ? 'must have values or notValues' : undefined),
-      ...values.flatMap((value, index) => mistakeAt(`${fieldPath(path, 'values')}[${index}]`, mistakeOf(value))),
-      ...notValues.flatMap((value, index) => mistakeAt(`${fieldPath(path, 'notValues')}[${index}]`, mistakeOf(value))),
-    ];
+  {
+    minProperties: 1,
+    not: { required: ['serviceAccounts'], anyOf: [{ required: ['principals'] }, { required: ['namespaces'] }] },
   },
+);
+
+const operation: Decoder<AuthorizationOperation> = inSchema(
+  refine(
+    struct<AuthorizationOperation>(
+      restrictions({
+        hosts: anyText,
+        notHosts: anyText,
+        ports: ports,
+        notPorts: ports,
+        methods: anyText,
+        notMethods: anyText,
+        paths: texts(rules.pathMistake),
+        notPaths: texts(rules.pathMistake),
+      }),
+    ),
+    notEmpty,
+  ),
+  { minProperties: 1 },
+);
+
+const condition: Decoder<AuthorizationCondition> = inSchema(
+  refine(
+    struct<AuthorizationCondition>(
+      restrictions({
+        key: required(inSchema(name, { pattern: rules.conditionKeyPattern })),
+        values: optional(nonEmptyList(name)),
+        notValues: optional(nonEmptyList(name)),
+      }),
+    ),
+    ({ key, values = [], notValues = [] }, path) => {
+      const mistakeOf = rules.conditionValues(key);
+      if (mistakeOf === undefined) return [{ path: fieldPath(path, 'key'), message: `is not a known key: ${key}` }];
+      return [
+        ...mistakeAt(path, values.length + notValues.length === 0 ? 'must have values or notValues' : undefined),
+        ...values.flatMap((value, index) => mistakeAt(`${fieldPath(path, 'values')}[${index}]`, mistakeOf(value))),
+        ...notValues.flatMap((value, index) =>
+          mistakeAt(`${fieldPath(path, 'notValues')}[${index}]`, mistakeOf(value)),
+        ),
+      ];
+    },
+  ),
+  someOf(['values', 'notValues']),
 );
 
 const from = mapped(
@@ -118,17 +135,34 @@ const rule: Decoder<AuthorizationRule> = struct<AuthorizationRule>(
 );
 
 /** An AuthorizationPolicy's `spec`. */
-export const authorizationPolicy: Decoder<AuthorizationPolicy> = refine(
-  struct<AuthorizationPolicy>(
-    restrictions({
-      ...scopeFields,
-      action: withDefault(oneOf(['ALLOW', 'DENY', 'AUDIT', 'CUSTOM']), 'ALLOW'),
-      rules: withDefault(list(rule), []),
-      provider: optional(mapped(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
-    }),
-    scopeAliases(),
+export const authorizationPolicy: Decoder<AuthorizationPolicy> = inSchema(
+  refine(
+    struct<AuthorizationPolicy>(
+      restrictions({
+        ...scopeFields,
+        action: withDefault(oneOf(['ALLOW', 'DENY', 'AUDIT', 'CUSTOM']), 'ALLOW'),
+        rules: withDefault(list(rule), []),
+        provider: optional(mapped(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
+      }),
+      scopeAliases(),
+    ),
+    (policy, path) => [...scopeErrors(policy, path), ...actionErrors(policy, path), ...rules.customErrors(policy)],
   ),
-  (policy, path) => [...scopeErrors(policy, path), ...actionErrors(policy, path), ...rules.customErrors(policy)],
+  {
+    rules: [
+      ...scopeRules,
+      {
+        rule: "!has(self.action) || !(self.action in ['DENY', 'CUSTOM']) || (has(self.rules) && size(self.rules) > 0)",
+        message: 'is required with action DENY or CUSTOM: without rules it would have no effect',
+        fieldPath: '.rules',
+      },
+      {
+        rule: "(has(self.action) && self.action == 'CUSTOM') == has(self.provider)",
+        message: 'is required with action CUSTOM, and for no other',
+        fieldPath: '.provider',
+      },
+    ],
+  },
 );
 
 function notEmpty(value: object, path: string): FieldError[] {

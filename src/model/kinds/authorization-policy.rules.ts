@@ -8,6 +8,8 @@ export function spaceMistake(text: string): string | undefined {
   return text === text.trim() ? undefined : `must have no space around it, not ${JSON.stringify(text)}`;
 }
 
+export const withoutSpacePattern = '^\\S(?s:.*\\S)?$';
+
 export function subnetMistake(text: string): string | undefined {
   return isIpAddress(text) || isCidr(text)
     ? undefined
@@ -25,6 +27,9 @@ export function wildcardMistake(text: string): string | undefined {
   const middle = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
   return middle.includes('*') ? `must have * at one end only, not ${JSON.stringify(text)}` : undefined;
 }
+
+/** The same, as a schema can say it. */
+export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](?:[^*]*[^*\\s])?)$';
 
 /** Envoy 1.40 does not refuse a template that it cannot read: it ends. So nothing that is not sure to be read may pass. */
 export function pathMistake(text: string): string | undefined {
@@ -70,6 +75,8 @@ const conditionKeys: readonly (readonly [RegExp, ValueMistake])[] = [
   [/^connection\.sni$/, anything],
   [/^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/, anything],
 ];
+
+export const conditionKeyPattern = conditionKeys.map(([{ source }]) => source).join('|');
 
 /** How values of a key are checked; undefined when there is no such key. */
 export function conditionValues(key: string): ValueMistake | undefined {

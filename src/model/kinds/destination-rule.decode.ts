@@ -13,7 +13,9 @@ import {
   struct,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema } from '../fields/description.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
+import { hostPattern, labelPattern } from '../fields/patterns.ts';
 import type { DestinationRule, Subset } from './destination-rule.ts';
 import { exportTo, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import { trafficPolicy } from './traffic-policy.decode.ts';
@@ -22,8 +24,11 @@ import type { WorkloadSelector } from './workload-selector.ts';
 
 const subset: Decoder<Subset> = struct<Subset>({
   name: required(
-    refine(name, (value, path) =>
-      mistakeAt(path, isDnsLabel(value) ? undefined : `must be a DNS label, not ${JSON.stringify(value)}`),
+    inSchema(
+      refine(name, (value, path) =>
+        mistakeAt(path, isDnsLabel(value) ? undefined : `must be a DNS label, not ${JSON.stringify(value)}`),
+      ),
+      { pattern: labelPattern, maxLength: 63 },
     ),
   ),
   labels: optional(labels),
@@ -33,11 +38,22 @@ const subset: Decoder<Subset> = struct<Subset>({
 /** This kind alone writes its selector with `matchLabels`. */
 const selector = struct<WorkloadSelector>({ labels: withDefault(selectorLabels, {}, 'matchLabels') });
 
-const destinationRule: Decoder<DestinationRule> = refine(
+/** The bound is what the rule costs. */
+const uniqueSubsets = {
+  maxItems: 512,
+  rules: [{ rule: 'self.all(a, self.exists_one(b, b.name == a.name))', message: 'must have each name once' }],
+};
+
+export const destinationRule: Decoder<DestinationRule> = refine(
   struct<DestinationRule>({
-    host: required(refine(name, (host, path) => mistakeAt(path, anyHostMistake(host)))),
+    host: required(
+      inSchema(
+        refine(name, (host, path) => mistakeAt(path, anyHostMistake(host))),
+        { pattern: hostPattern },
+      ),
+    ),
     trafficPolicy: optional(trafficPolicy),
-    subsets: optional(list(subset)),
+    subsets: optional(inSchema(list(subset), uniqueSubsets)),
     exportTo: optional(exportTo),
     workloadSelector: restricting(optional(selector)),
   }),

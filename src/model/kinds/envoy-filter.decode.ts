@@ -1,6 +1,7 @@
 /** Decoding of EnvoyFilter. What fits together: envoy-filter.rules.ts. */
 import { isObject } from '../../runtime/json-object.ts';
 import {
+  type Decoded,
   type Decoder,
   dictionary,
   fail,
@@ -17,6 +18,7 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
+import { describedAs, inSchema } from '../fields/description.ts';
 import { re2Mistake } from '../fields/re2.ts';
 import { patchErrors } from './envoy-filter.rules.ts';
 import type * as F from './envoy-filter.ts';
@@ -83,8 +85,15 @@ const clusterMatch = struct<F.ClusterMatch>({
   portNumber,
 });
 
+const contexts = ['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'] as const;
+
+/** Patches for waypoints are passed over before ({@link anyPatch}): what schemas must take as well. */
+const context = describedAs((value: unknown, path: string) => oneOf(contexts)(value, path), {
+  ...{ type: 'narrowed', of: text, by: { enum: [...contexts, 'WAYPOINT'] } },
+});
+
 const match = struct<F.PatchMatch>({
-  context: withDefault(oneOf(['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY']), 'ANY'),
+  context: withDefault(context, 'ANY'),
   proxy: optional(
     struct<NonNullable<F.PatchMatch['proxy']>>({
       proxyVersion: optional(
@@ -98,16 +107,22 @@ const match = struct<F.PatchMatch>({
   cluster: optional(clusterMatch),
 });
 
-const json: Decoder<Readonly<Record<string, unknown>>> = (value, path) =>
-  isObject(value) ? { _tag: 'Right', right: value } : fail(path, 'must be an object');
+const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
+  (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
+    isObject(value) ? { _tag: 'Right', right: value } : fail(path, 'must be an object'),
+  { type: 'any object' },
+);
 
 type Patch = Pick<F.EnvoyPatch, 'operation' | 'value' | 'filterClass'>;
 
-const patch = struct<Patch>({
-  operation: required(oneOf(operations)),
-  value: optional(json),
-  filterClass: optional(oneOf(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'])),
-});
+const patch = inSchema(
+  struct<Patch>({
+    operation: required(oneOf(operations)),
+    value: optional(json),
+    filterClass: optional(oneOf(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'])),
+  }),
+  { anyOf: [{ properties: { operation: { enum: ['REMOVE'] } } }, { required: ['value'] }] },
+);
 
 interface WrittenPatch {
   readonly applyTo: F.PatchTarget;
@@ -139,34 +154,47 @@ const forWaypoints: F.EnvoyPatch = Object.freeze({
   operation: 'MERGE',
 });
 
-const anyPatch: Decoder<F.EnvoyPatch> = (value, path) => {
-  const isSkipped = isObject(value) && isObject(value.match) && value.match.context === 'WAYPOINT';
-  return isSkipped ? { _tag: 'Right', right: forWaypoints } : configPatch(value, path);
-};
+const anyPatch: Decoder<F.EnvoyPatch> = describedAs(
+  (value: unknown, path: string): Decoded<F.EnvoyPatch> => {
+    const isSkipped = isObject(value) && isObject(value.match) && value.match.context === 'WAYPOINT';
+    return isSkipped ? { _tag: 'Right', right: forWaypoints } : configPatch(value, path);
+  },
+  { type: 'narrowed', of: configPatch, by: {} },
+);
 
 /** An EnvoyFilter's `spec`. */
-export const envoyFilter: Decoder<F.EnvoyFilter> = refine(
-  struct<F.EnvoyFilter>(
-    {
-      workloadSelector: restricting(
-        optional(
-          mapped(
-            struct<{ labels: Readonly<Record<string, string>> }>({ labels: withDefault(selectorLabels, {}) }),
-            ({ labels }) => labels,
+export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
+  refine(
+    struct<F.EnvoyFilter>(
+      {
+        workloadSelector: restricting(
+          optional(
+            mapped(
+              struct<{ labels: Readonly<Record<string, string>> }>({ labels: withDefault(selectorLabels, {}) }),
+              ({ labels }) => labels,
+            ),
           ),
         ),
-      ),
-      targetRefs: scopeFields.targetRefs,
-      configPatches: withDefault(list(anyPatch), []),
-      priority: withDefault(integer(-(2 ** 31), 2 ** 31 - 1), 0),
-    },
-    scopeAliases() as never,
-  ),
-  ({ workloadSelector, targetRefs = [] }, path) =>
-    mistakeAt(
-      path,
-      workloadSelector !== undefined && targetRefs.length > 0
-        ? 'must have only one of workloadSelector and targetRefs'
-        : undefined,
+        targetRefs: scopeFields.targetRefs,
+        configPatches: withDefault(list(anyPatch), []),
+        priority: withDefault(integer(-(2 ** 31), 2 ** 31 - 1), 0),
+      },
+      scopeAliases() as never,
     ),
+    ({ workloadSelector, targetRefs = [] }, path) =>
+      mistakeAt(
+        path,
+        workloadSelector !== undefined && targetRefs.length > 0
+          ? 'must have only one of workloadSelector and targetRefs'
+          : undefined,
+      ),
+  ),
+  {
+    rules: [
+      {
+        rule: '!has(self.workloadSelector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
+        message: 'must have only one of workloadSelector and targetRefs',
+      },
+    ],
+  },
 );

@@ -11,7 +11,9 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema } from '../fields/description.ts';
 import { exportTargetMistake, isCidr, isIpAddress } from '../fields/names.ts';
+import { exportTargetPattern } from '../fields/patterns.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
 
 /** Envoy refuses a listener with another value of a header. */
@@ -51,31 +53,41 @@ export function repetitions<A>(
 
 export const labels: Decoder<Readonly<Record<string, string>>> = dictionary(text);
 
+const withoutWildcard = inSchema(text, { pattern: '^[^*]*$' });
+
 /** Labels of a selector: no empty key, no wildcard (§4.5). */
-export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(labels, (map, path) => {
-  return Object.entries(map).flatMap(([key, value]) => {
-    const at = fieldPath(path, key);
-    if (key === '') return [{ path: at, message: 'a label of a selector must have a key' }];
-    return `${key}${value}`.includes('*') ? [{ path: at, message: 'a selector must not have a wildcard' }] : [];
-  });
-});
+export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
+  dictionary(withoutWildcard),
+  (map, path) => {
+    return Object.entries(map).flatMap(([key, value]) => {
+      const at = fieldPath(path, key);
+      if (key === '') return [{ path: at, message: 'a label of a selector must have a key' }];
+      return `${key}${value}`.includes('*') ? [{ path: at, message: 'a selector must not have a wildcard' }] : [];
+    });
+  },
+);
 
 export const workloadSelector: Decoder<WorkloadSelector> = struct<WorkloadSelector>({
   labels: withDefault(selectorLabels, {}),
 });
 
 /** `exportTo`: known forms, none twice, `~` alone. */
-export const exportTo: Decoder<readonly string[]> = refine(list(name), (targets, path) => [
-  ...targets.flatMap((target, index) => mistakeAt(`${path}[${index}]`, exportTargetMistake(target))),
-  ...repetitions(
-    targets,
-    (target) => target,
-    (index) => `${path}[${index}]`,
-    'namespace',
-  ),
-  ...(targets.includes('~') && targets.length > 1 ? [{ path, message: '"~" (nobody) must stand alone' }] : []),
-  ...(targets.includes('*') && targets.includes('.') ? [{ path, message: '"*" includes "."; give one of them' }] : []),
-]);
+export const exportTo: Decoder<readonly string[]> = refine(
+  list(inSchema(name, { pattern: exportTargetPattern })),
+  (targets, path) => [
+    ...targets.flatMap((target, index) => mistakeAt(`${path}[${index}]`, exportTargetMistake(target))),
+    ...repetitions(
+      targets,
+      (target) => target,
+      (index) => `${path}[${index}]`,
+      'namespace',
+    ),
+    ...(targets.includes('~') && targets.length > 1 ? [{ path, message: '"~" (nobody) must stand alone' }] : []),
+    ...(targets.includes('*') && targets.includes('.')
+      ? [{ path, message: '"*" includes "."; give one of them' }]
+      : []),
+  ],
+);
 
 /** Where a server or listener binds: an IP, `unix:///path`, or `unix://@name` (a socket without a file). */
 export function bindMistake(bind: string): string | undefined {

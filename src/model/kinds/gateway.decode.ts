@@ -13,10 +13,12 @@ import {
   struct,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema } from '../fields/description.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
+import { scopedHostPattern } from '../fields/patterns.ts';
 import { bindMistake, meansUnixAddress, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
-import { portProtocol } from './port-protocol.ts';
+import { portProtocol, protocolPattern } from './port-protocol.ts';
 import { serverTls, serverTlsWarnings } from './server-tls.decode.ts';
 
 const serverPort = struct<ServerPort>({
@@ -26,16 +28,35 @@ const serverPort = struct<ServerPort>({
   targetPort: optional(count),
 });
 
-const server: Decoder<Server> = refine(
-  struct<Server>({
-    name: optional(name),
-    port: required(serverPort),
-    bind: optional(refine(name, (bind, path) => mistakeAt(path, bindMistake(bind)))),
-    hosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, gatewayHostMistake(host))))),
-    tls: restricting(optional(serverTls)),
-    defaultEndpoint: optional(name),
-  }),
-  serverErrors,
+const server: Decoder<Server> = inSchema(
+  refine(
+    struct<Server>({
+      name: optional(name),
+      port: required(serverPort),
+      bind: optional(refine(name, (bind, path) => mistakeAt(path, bindMistake(bind)))),
+      hosts: required(
+        nonEmptyList(
+          inSchema(
+            refine(name, (host, path) => mistakeAt(path, gatewayHostMistake(host))),
+            { pattern: scopedHostPattern },
+          ),
+        ),
+      ),
+      tls: restricting(optional(serverTls)),
+      defaultEndpoint: optional(name),
+    }),
+    serverErrors,
+  ),
+  {
+    anyOf: [
+      {
+        properties: {
+          port: { properties: { protocol: { pattern: protocolPattern(['HTTPS', 'TLS', 'UDP', 'HTTP_PROXY']) } } },
+        },
+      },
+      { required: ['tls'] },
+    ],
+  },
 );
 
 /** A Gateway's `spec`. */

@@ -1,5 +1,5 @@
 /** How one kind of object is recognised and decoded. */
-import type { Decoded, FieldError } from '../fields/decode.ts';
+import type { Decoded, Decoder, FieldError } from '../fields/decode.ts';
 
 export interface Kind<Name extends string, Spec> {
   readonly kind: Name;
@@ -17,6 +17,8 @@ export interface Kind<Name extends string, Spec> {
    * apiVersion, kind and metadata.
    */
   readonly body: 'spec' | 'object';
+  /** Of kinds whose resources are defined here (`src/model/schemas/`): what the schema of the body is made of. */
+  readonly spec?: Decoder<unknown>;
   /** Decodes and validates; every mistake is said, its path counted from the body. */
   decode(body: unknown, namespace: string): Decoded<Spec>;
   /** What annotations of the object say that its spec does not allow; paths counted from its metadata. */

@@ -17,6 +17,7 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema, type Rule } from '../fields/description.ts';
 import { mistakeAt, selectorLabels } from './field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 
@@ -35,10 +36,13 @@ const targetReference: Decoder<PolicyTargetReference> = refine(
   struct<PolicyTargetReference>({
     // Kubernetes' own group has no name; `core` is what people call it.
     group: withDefault(
-      mapped(text, (group) => (group === 'core' ? '' : group)),
+      inSchema(
+        mapped(text, (group) => (group === 'core' ? '' : group)),
+        { enum: ['core', ...new Set(targets.map(({ group }) => group))] },
+      ),
       '',
     ),
-    kind: required(name),
+    kind: required(inSchema(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
     name: required(name),
     namespace: optional(name),
   }),
@@ -77,6 +81,22 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   // What is an alias of a scope's field is one of every spec that has the scope's fields.
   return aliases as unknown as Aliases<T>;
 }
+
+export const scopeRules: readonly Rule[] = [
+  {
+    rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
+    message: 'must have only one of selector and targetRefs',
+  },
+  {
+    rule: '!has(self.targetRef) || !has(self.selector)',
+    message: 'must have only one of selector and targetRef',
+  },
+  {
+    rule: '!has(self.targetRef) || !has(self.targetRefs)',
+    message: 'must not be given beside targetRefs: put all into that',
+    fieldPath: '.targetRef',
+  },
+];
 
 export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
   const { selector, targetRefs = [] } = scope;

@@ -1,5 +1,6 @@
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoder, fail } from '../fields/decode.ts';
+import { type Decoded, type Decoder, fail, text } from '../fields/decode.ts';
+import { describedAs } from '../fields/description.ts';
 import type { Protocol } from '../fields/protocol.ts';
 
 const byName: Readonly<Record<string, Protocol>> = {
@@ -20,9 +21,19 @@ const byName: Readonly<Record<string, Protocol>> = {
 /** The `protocol` of a port, in any case of letters. */
 export function portProtocol(except: readonly Protocol[] = []): Decoder<Protocol> {
   const names = Object.keys(byName).filter((name) => !except.includes(byName[name]!));
-  return (value, path) => {
-    const protocol = typeof value === 'string' ? byName[value.toUpperCase()] : undefined;
-    if (protocol !== undefined && !except.includes(protocol)) return E.right(protocol);
-    return fail(path, `must be one of ${names.join(', ')}, not ${JSON.stringify(value)}`);
-  };
+  return describedAs(
+    (value: unknown, path: string): Decoded<Protocol> => {
+      const protocol = typeof value === 'string' ? byName[value.toUpperCase()] : undefined;
+      if (protocol !== undefined && !except.includes(protocol)) return E.right(protocol);
+      return fail(path, `must be one of ${names.join(', ')}, not ${JSON.stringify(value)}`);
+    },
+    { type: 'narrowed', of: text, by: { pattern: protocolPattern(except) } },
+  );
+}
+
+/** The same for schemas. */
+export function protocolPattern(except: readonly string[]): string {
+  return `^(?i:${Object.keys(byName)
+    .filter((name) => !except.includes(name))
+    .join('|')})$`;
 }

@@ -15,13 +15,18 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema, someOf } from '../fields/description.ts';
+import { headerNamePattern } from '../fields/patterns.ts';
 import { spaceMistake } from './authorization-policy.rules.ts';
 import { lineMistake, mistakeAt } from './field-rules.ts';
-import { scopeAliases, scopeErrors, scopeFields } from './policy-target.decode.ts';
+import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 import type { JwtRule, RequestAuthentication } from './request-authentication.ts';
 import { claimHeaderMistake, headerNameMistake } from './virtual-service.rules.ts';
 
-const headerName = refine(name, (header, path) => mistakeAt(path, headerNameMistake(header)));
+const headerName = inSchema(
+  refine(name, (header, path) => mistakeAt(path, headerNameMistake(header))),
+  { pattern: headerNamePattern.replace('^', '^:?') },
+);
 
 const claimHeader = refine(name, (header, path) => mistakeAt(path, claimHeaderMistake(header)));
 
@@ -51,31 +56,40 @@ export const jwtRuleFields = restrictions({
   presence: optional(oneOf(['OPTIONAL', 'REQUIRED'])),
 });
 
-const jwtRule: Decoder<JwtRule> = refine(
-  struct<JwtRule>(
-    jwtRuleFields,
-    // Both spellings of the API.
-    { jwks_uri: ['jwksUri', refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))] },
+const jwtRule: Decoder<JwtRule> = inSchema(
+  refine(
+    struct<JwtRule>(
+      jwtRuleFields,
+      // Both spellings of the API.
+      { jwks_uri: ['jwksUri', refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))] },
+    ),
+    ({ issuer, jwksUri, jwks }, path) => [
+      ...mistakeAt(
+        fieldPath(path, 'issuer'),
+        issuer === '' && jwksUri === undefined ? 'is required (or jwksUri)' : undefined,
+      ),
+      ...mistakeAt(
+        path,
+        jwks !== undefined && jwksUri !== undefined ? 'must have only one of jwks and jwksUri' : undefined,
+      ),
+    ],
   ),
-  ({ issuer, jwksUri, jwks }, path) => [
-    ...mistakeAt(
-      fieldPath(path, 'issuer'),
-      issuer === '' && jwksUri === undefined ? 'is required (or jwksUri)' : undefined,
-    ),
-    ...mistakeAt(
-      path,
-      jwks !== undefined && jwksUri !== undefined ? 'must have only one of jwks and jwksUri' : undefined,
-    ),
-  ],
+  {
+    ...someOf(['issuer', 'jwksUri', 'jwks_uri']),
+    not: { required: ['jwks'], ...someOf(['jwksUri', 'jwks_uri']) },
+  },
 );
 
 /** A RequestAuthentication's `spec`. */
-export const requestAuthentication: Decoder<RequestAuthentication> = refine(
-  struct<RequestAuthentication>(
-    restrictions({ ...scopeFields, jwtRules: withDefault(list(jwtRule), []) }),
-    scopeAliases(),
+export const requestAuthentication: Decoder<RequestAuthentication> = inSchema(
+  refine(
+    struct<RequestAuthentication>(
+      restrictions({ ...scopeFields, jwtRules: withDefault(list(jwtRule), []) }),
+      scopeAliases(),
+    ),
+    scopeErrors,
   ),
-  scopeErrors,
+  { rules: scopeRules },
 );
 
 /** What is allowed and probably not meant. */

@@ -14,6 +14,7 @@ import {
   struct,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema } from '../fields/description.ts';
 import { checksClients, clientAuthority } from './client-authority.ts';
 import { fileName, mistakeAt, repetitions } from './field-rules.ts';
 import type { ServerTlsSettings, TlsCertificate } from './gateway.ts';
@@ -26,32 +27,58 @@ const certificate = struct<TlsCertificate>({
   caCertificates: optional(fileName),
 });
 
-export const serverTls: Decoder<ServerTlsSettings> = refine(
-  struct<ServerTlsSettings>({
-    mode: withDefault(
-      oneOf(['PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL', 'OPTIONAL_MUTUAL']),
-      'PASSTHROUGH',
-    ),
-    httpsRedirect: optional(boolean),
-    serverCertificate: optional(fileName),
-    privateKey: optional(fileName),
-    caCertificates: optional(fileName),
-    caCrl: optional(fileName),
-    credentialName: optional(name),
-    credentialNames: optional(list(name)),
-    caCertCredentialName: optional(name),
-    tlsCertificates: optional(list(certificate)),
-    ...restrictions({
-      subjectAltNames: optional(list(name)),
-      verifyCertificateSpki: optional(list(refine(name, (hash, path) => mistakeAt(path, spkiMistake(hash))))),
-      verifyCertificateHash: optional(list(refine(name, (hash, path) => mistakeAt(path, hashMistake(hash))))),
+export const serverTls: Decoder<ServerTlsSettings> = inSchema(
+  refine(
+    struct<ServerTlsSettings>({
+      mode: withDefault(
+        oneOf(['PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL', 'OPTIONAL_MUTUAL']),
+        'PASSTHROUGH',
+      ),
+      httpsRedirect: optional(boolean),
+      serverCertificate: optional(fileName),
+      privateKey: optional(fileName),
+      caCertificates: optional(fileName),
+      caCrl: optional(fileName),
+      credentialName: optional(name),
+      credentialNames: optional(list(name)),
+      caCertCredentialName: optional(name),
+      tlsCertificates: optional(list(certificate)),
+      ...restrictions({
+        subjectAltNames: optional(list(name)),
+        verifyCertificateSpki: optional(
+          list(
+            inSchema(
+              refine(name, (hash, path) => mistakeAt(path, spkiMistake(hash))),
+              { pattern: '^[A-Za-z0-9+/]{43}=$' },
+            ),
+          ),
+        ),
+        verifyCertificateHash: optional(
+          list(
+            inSchema(
+              refine(name, (hash, path) => mistakeAt(path, hashMistake(hash))),
+              { pattern: '^(?i:[0-9a-f]{64}|[0-9a-f]{2}(?::[0-9a-f]{2}){31})$' },
+            ),
+          ),
+        ),
+      }),
+      minProtocolVersion: optional(oneOf(tlsVersions)),
+      maxProtocolVersion: optional(oneOf(tlsVersions)),
+      cipherSuites: optional(list(name)),
     }),
-    minProtocolVersion: optional(oneOf(tlsVersions)),
-    maxProtocolVersion: optional(oneOf(tlsVersions)),
-    cipherSuites: optional(list(name)),
-  }),
-  certificateErrors,
-  versionErrors,
+    certificateErrors,
+    versionErrors,
+  ),
+  {
+    // Without a mode it is PASSTHROUGH.
+    anyOf: [
+      { properties: { mode: { enum: ['PASSTHROUGH', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL'] } } },
+      { required: ['credentialName'] },
+      { required: ['credentialNames'] },
+      { required: ['tlsCertificates'] },
+      { required: ['serverCertificate', 'privateKey'] },
+    ],
+  },
 );
 
 /** Envoy refuses the listener for any other. */

@@ -15,8 +15,10 @@ import {
   struct,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema } from '../fields/description.ts';
 import { isWildcard } from '../fields/hostname.ts';
 import { hostMistake, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
+import { hostPattern, subnetPattern } from '../fields/patterns.ts';
 import { isHttp, isTcp, isTls, protocolOf } from '../fields/protocol.ts';
 import { exportTo, meansUnixAddress, mistakeAt, repetitions, subnetMistake, workloadSelector } from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
@@ -38,23 +40,67 @@ const servicePort = mapped(
   }),
 );
 
+/** The bound is what the rules cost; Istio has half of it. */
+const uniquePorts = {
+  maxItems: 512,
+  rules: [{ rule: 'self.all(a, self.exists_one(b, b.number == a.number))', message: 'must have each number once' }],
+};
+
 /** A ServiceEntry's `spec`. */
-export const serviceEntry: Decoder<ServiceEntry> = refine(
-  struct<ServiceEntry>({
-    hosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, serviceHostMistake(host))))),
-    addresses: optional(list(refine(name, (address, path) => mistakeAt(path, subnetMistake(address))))),
-    ports: withDefault(list(servicePort), []),
-    location: withDefault(oneOf(['MESH_EXTERNAL', 'MESH_INTERNAL']), 'MESH_EXTERNAL'),
-    resolution: withDefault(oneOf(['NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS']), 'NONE'),
-    endpoints: optional(list(workloadEntry)),
-    workloadSelector: restricting(optional(workloadSelector)),
-    exportTo: optional(exportTo),
-    subjectAltNames: optional(list(name)),
-  }),
-  repetitionErrors,
-  addressErrors,
-  resolutionErrors,
-  endpointPortErrors,
+export const serviceEntry: Decoder<ServiceEntry> = inSchema(
+  refine(
+    struct<ServiceEntry>({
+      hosts: required(
+        nonEmptyList(
+          inSchema(
+            refine(name, (host, path) => mistakeAt(path, serviceHostMistake(host))),
+            { pattern: hostPattern, not: { enum: ['*'] } },
+          ),
+        ),
+      ),
+      addresses: optional(
+        list(
+          inSchema(
+            refine(name, (address, path) => mistakeAt(path, subnetMistake(address))),
+            { pattern: subnetPattern },
+          ),
+        ),
+      ),
+      ports: withDefault(inSchema(list(servicePort), uniquePorts), []),
+      location: withDefault(oneOf(['MESH_EXTERNAL', 'MESH_INTERNAL']), 'MESH_EXTERNAL'),
+      resolution: withDefault(oneOf(['NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS']), 'NONE'),
+      endpoints: optional(list(workloadEntry)),
+      workloadSelector: restricting(optional(workloadSelector)),
+      exportTo: optional(exportTo),
+      subjectAltNames: optional(list(name)),
+    }),
+    repetitionErrors,
+    addressErrors,
+    resolutionErrors,
+    endpointPortErrors,
+  ),
+  {
+    rules: [
+      {
+        rule: '!has(self.endpoints) || size(self.endpoints) == 0 || !has(self.workloadSelector)',
+        message: 'must have only one of endpoints and workloadSelector',
+      },
+      {
+        rule: "!has(self.endpoints) || size(self.endpoints) == 0 || (has(self.resolution) && self.resolution != 'NONE')",
+        message: 'must not be given with resolution NONE',
+        fieldPath: '.endpoints',
+      },
+      {
+        rule: "!has(self.resolution) || self.resolution != 'DNS_ROUND_ROBIN' || !has(self.endpoints) || size(self.endpoints) <= 1",
+        message: 'must have at most one endpoint with DNS_ROUND_ROBIN',
+        fieldPath: '.endpoints',
+      },
+      {
+        rule: "!has(self.resolution) || self.resolution != 'DYNAMIC_DNS' || !(has(self.endpoints) || has(self.workloadSelector))",
+        message: 'endpoints and workloadSelector must not be given with DYNAMIC_DNS',
+      },
+    ],
+  },
 );
 
 function serviceHostMistake(host: string): string | undefined {

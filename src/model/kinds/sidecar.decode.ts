@@ -15,7 +15,9 @@ import {
   struct,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema } from '../fields/description.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
+import { scopedHostPattern } from '../fields/patterns.ts';
 import { isTcp, isTls, protocolOf } from '../fields/protocol.ts';
 import {
   bindMistake,
@@ -99,7 +101,14 @@ const egressListener: Decoder<EgressListener> = refine(
     port: optional(sidecarPort),
     bind,
     captureMode,
-    hosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, egressHostMistake(host))))),
+    hosts: required(
+      nonEmptyList(
+        inSchema(
+          refine(name, (host, path) => mistakeAt(path, egressHostMistake(host))),
+          { allOf: [{ pattern: scopedHostPattern }, { pattern: '/' }] },
+        ),
+      ),
+    ),
   }),
   egressErrors,
 );
@@ -124,15 +133,25 @@ const outboundTrafficPolicy: Decoder<OutboundTrafficPolicy> = refine(
 );
 
 /** A Sidecar's `spec`. */
-export const sidecar: Decoder<Sidecar> = refine(
-  struct<Sidecar>({
-    workloadSelector: restricting(optional(workloadSelector)),
-    ingress: optional(list(ingressListener)),
-    inboundConnectionPool: optional(connectionPool),
-    egress: optional(list(egressListener)),
-    outboundTrafficPolicy: optional(outboundTrafficPolicy),
-  }),
-  sidecarErrors,
+export const sidecar: Decoder<Sidecar> = inSchema(
+  refine(
+    struct<Sidecar>({
+      workloadSelector: restricting(optional(workloadSelector)),
+      ingress: optional(list(ingressListener)),
+      inboundConnectionPool: optional(connectionPool),
+      egress: optional(list(egressListener)),
+      outboundTrafficPolicy: optional(outboundTrafficPolicy),
+    }),
+    sidecarErrors,
+  ),
+  {
+    anyOf: [
+      { required: ['ingress'], properties: { ingress: { minItems: 1 } } },
+      { required: ['egress'], properties: { egress: { minItems: 1 } } },
+      { required: ['outboundTrafficPolicy'] },
+      { required: ['inboundConnectionPool'] },
+    ],
+  },
 );
 
 function defaultEndpointMistake(endpoint: string): string | undefined {

@@ -1,6 +1,17 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
-import { type Decoder, type FieldError, fail, fieldPath, optional, refine, struct, text } from '../fields/decode.ts';
+import {
+  type Decoded,
+  type Decoder,
+  type FieldError,
+  fail,
+  fieldPath,
+  optional,
+  refine,
+  struct,
+  text,
+} from '../fields/decode.ts';
+import { describedAs } from '../fields/description.ts';
 import { re2Mistake } from '../fields/re2.ts';
 import type { StringMatch, ValueMatch } from './string-match.ts';
 
@@ -27,13 +38,21 @@ function emptyPrefix(match: object, path: string): FieldError[] {
     : [];
 }
 
+/** Nothing said, or `null`, would match whatever there is. */
+const said = refine(written, (match, path) =>
+  Object.keys(match).length === 0 ? [{ path, message: 'must have exact, prefix or regex' }] : [],
+);
+
 /** `{exact}`, `{prefix}` or `{regex}`. */
-export const stringMatch: Decoder<StringMatch> = (value, path) => {
-  if (isObject(value) && Object.keys(value).length === 0) return fail(path, 'must have exact, prefix or regex');
-  // `*` alone is no expression; only headers and the like give it a meaning.
-  if (isObject(value) && value.regex === '*') return fail(fieldPath(path, 'regex'), 'must be an RE2 expression, not *');
-  return E.map((match: WrittenMatch) => match as StringMatch)(written(value, path));
-};
+export const stringMatch: Decoder<StringMatch> = describedAs(
+  (value: unknown, path: string): Decoded<StringMatch> => {
+    // `*` alone is no expression; only headers and the like give it a meaning.
+    if (isObject(value) && value.regex === '*')
+      return fail(fieldPath(path, 'regex'), 'must be an RE2 expression, not *');
+    return E.map((match: WrittenMatch) => match as StringMatch)(said(value, path));
+  },
+  { type: 'narrowed', of: written, by: { minProperties: 1, maxProperties: 1 } },
+);
 
 /** The same of what every request has: its method, its authority. */
 export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
@@ -43,8 +62,11 @@ export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, pat
 );
 
 /** A match on a header or parameter: empty, or regex `*`, asks for its presence (§8.6). */
-export const valueMatch: Decoder<ValueMatch> = (value, path) => {
-  return E.map((match: WrittenMatch): ValueMatch => {
-    return Object.keys(match).length === 0 || match.regex === '*' ? { present: true } : (match as StringMatch);
-  })(refine(written, emptyPrefix)(value, path));
-};
+export const valueMatch: Decoder<ValueMatch> = describedAs(
+  (value: unknown, path: string): Decoded<ValueMatch> => {
+    return E.map((match: WrittenMatch): ValueMatch => {
+      return Object.keys(match).length === 0 || match.regex === '*' ? { present: true } : (match as StringMatch);
+    })(refine(written, emptyPrefix)(value, path));
+  },
+  { type: 'narrowed', of: written, by: { maxProperties: 1 } },
+);

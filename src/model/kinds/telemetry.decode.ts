@@ -17,8 +17,9 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
+import { atMostOneOf, inSchema } from '../fields/description.ts';
 import { mistakeAt } from './field-rules.ts';
-import { onlyOneOf, scopeAliases, scopeErrors, scopeFields } from './policy-target.decode.ts';
+import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';
 
 const mode = optional(oneOf(['CLIENT_AND_SERVER', 'CLIENT', 'SERVER']));
@@ -35,25 +36,31 @@ const tagKinds = ['literal', 'environment', 'header', 'formatter'] as const;
 
 const named = struct<{ name: string; defaultValue?: string }>({ name: required(name), defaultValue: optional(text) });
 
-export const customTag: Decoder<CustomTag> = refine(
-  struct<CustomTag>({
-    literal: optional(struct<{ value: string }>({ value: required(name) })),
-    environment: optional(named),
-    header: optional(named),
-    formatter: optional(struct<{ value: string }>({ value: required(name) })),
-  }),
-  (tag, path) => [
-    ...onlyOneOf(tag, tagKinds, path),
-    ...mistakeAt(path, Object.keys(tag).length === 0 ? `must have one of ${tagKinds.join(', ')}` : undefined),
-  ],
+export const customTag: Decoder<CustomTag> = inSchema(
+  refine(
+    struct<CustomTag>({
+      literal: optional(struct<{ value: string }>({ value: required(name) })),
+      environment: optional(named),
+      header: optional(named),
+      formatter: optional(struct<{ value: string }>({ value: required(name) })),
+    }),
+    (tag, path) => [
+      ...onlyOneOf(tag, tagKinds, path),
+      ...mistakeAt(path, Object.keys(tag).length === 0 ? `must have one of ${tagKinds.join(', ')}` : undefined),
+    ],
+  ),
+  { minProperties: 1, maxProperties: 1 },
 );
 
 const tracing: Decoder<Tracing> = struct<Tracing>({
   match: modeMatch,
   providers,
   randomSamplingPercentage: optional(
-    refine(decimal, (value, path) =>
-      mistakeAt(path, value >= 0 && value <= 100 ? undefined : `must be from 0 to 100, not ${value}`),
+    inSchema(
+      refine(decimal, (value, path) =>
+        mistakeAt(path, value >= 0 && value <= 100 ? undefined : `must be from 0 to 100, not ${value}`),
+      ),
+      { minimum: 0, maximum: 100 },
     ),
   ),
   disableSpanReporting: flag,
@@ -80,29 +87,40 @@ const standardMetrics = [
 
 type TagOverride = { operation: 'UPSERT' | 'REMOVE'; value?: string };
 
-const tagOverride: Decoder<TagOverride> = refine(
-  struct<TagOverride>({ operation: withDefault(oneOf(['UPSERT', 'REMOVE']), 'UPSERT'), value: optional(text) }),
-  ({ operation, value = '' }, path) => [
-    ...mistakeAt(
-      fieldPath(path, 'value'),
-      operation === 'UPSERT' && value === '' ? 'is required with UPSERT' : undefined,
-    ),
-    ...mistakeAt(
-      fieldPath(path, 'value'),
-      operation === 'REMOVE' && value !== '' ? 'must not be given with REMOVE' : undefined,
-    ),
-  ],
+const tagOverride: Decoder<TagOverride> = inSchema(
+  refine(
+    struct<TagOverride>({ operation: withDefault(oneOf(['UPSERT', 'REMOVE']), 'UPSERT'), value: optional(text) }),
+    ({ operation, value = '' }, path) => [
+      ...mistakeAt(
+        fieldPath(path, 'value'),
+        operation === 'UPSERT' && value === '' ? 'is required with UPSERT' : undefined,
+      ),
+      ...mistakeAt(
+        fieldPath(path, 'value'),
+        operation === 'REMOVE' && value !== '' ? 'must not be given with REMOVE' : undefined,
+      ),
+    ],
+  ),
+  {
+    anyOf: [
+      { required: ['operation'], properties: { operation: { enum: ['REMOVE'] } } },
+      { required: ['value'], properties: { value: { minLength: 1 } } },
+    ],
+  },
 );
 
 const override: Decoder<MetricOverride> = struct<MetricOverride>({
   match: optional(
-    refine(
-      struct<NonNullable<MetricOverride['match']>>({
-        metric: optional(oneOf(standardMetrics)),
-        customMetric: optional(name),
-        mode,
-      }),
-      (match, path) => onlyOneOf(match, ['metric', 'customMetric'], path),
+    inSchema(
+      refine(
+        struct<NonNullable<MetricOverride['match']>>({
+          metric: optional(oneOf(standardMetrics)),
+          customMetric: optional(name),
+          mode,
+        }),
+        (match, path) => onlyOneOf(match, ['metric', 'customMetric'], path),
+      ),
+      atMostOneOf(['metric', 'customMetric']),
     ),
   ),
   disabled: flag,
@@ -128,15 +146,18 @@ const accessLogging = struct<AccessLogging>({
 });
 
 /** A Telemetry's `spec`. */
-export const telemetry: Decoder<Telemetry> = refine(
-  struct<Telemetry>(
-    {
-      ...scopeFields,
-      tracing: optional(list(tracing)),
-      metrics: optional(list(metrics)),
-      accessLogging: optional(list(accessLogging)),
-    },
-    scopeAliases(),
+export const telemetry: Decoder<Telemetry> = inSchema(
+  refine(
+    struct<Telemetry>(
+      {
+        ...scopeFields,
+        tracing: optional(list(tracing)),
+        metrics: optional(list(metrics)),
+        accessLogging: optional(list(accessLogging)),
+      },
+      scopeAliases(),
+    ),
+    scopeErrors,
   ),
-  scopeErrors,
+  { rules: scopeRules },
 );

@@ -6,7 +6,6 @@ import {
   decimal,
   dictionary,
   durationAtLeast,
-  durationMs,
   durationOrZero,
   type FieldError,
   fieldPath,
@@ -24,6 +23,7 @@ import {
   struct,
   text,
 } from '../fields/decode.ts';
+import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../fields/description.ts';
 import { isIpAddress } from '../fields/names.ts';
 import { fileName, mistakeAt, repetitions } from './field-rules.ts';
 import { localityErrors } from './locality-rules.ts';
@@ -36,8 +36,8 @@ const maxMaglevTableSize = 5_000_011;
 const portSelector: Decoder<PortSelector> = struct<PortSelector>({ number: required(port) });
 
 /** Whole milliseconds up to an hour (§3.3). */
-export const connectTimeoutMs: Decoder<number> = refine(durationMs, (ms, path) => {
-  const fits = ms >= 1 && ms <= 3_600_000 && Number.isInteger(ms);
+export const connectTimeoutMs: Decoder<number> = refine(durationAtLeast(1), (ms, path) => {
+  const fits = ms <= 3_600_000 && Number.isInteger(ms);
   return fits ? [] : [{ path, message: 'must be whole milliseconds from 1ms to 1h' }];
 });
 
@@ -78,9 +78,12 @@ const httpSettings: Decoder<T.HttpSettings> = refine(
       : [],
 );
 
-export const connectionPool: Decoder<T.ConnectionPoolSettings> = refine(
-  struct<T.ConnectionPoolSettings>({ tcp: optional(tcpSettings), http: optional(httpSettings) }),
-  (pool, path) => (pool.tcp || pool.http ? [] : [{ path, message: 'must have tcp or http' }]),
+export const connectionPool: Decoder<T.ConnectionPoolSettings> = inSchema(
+  refine(
+    struct<T.ConnectionPoolSettings>({ tcp: optional(tcpSettings), http: optional(httpSettings) }),
+    (pool, path) => (pool.tcp || pool.http ? [] : [{ path, message: 'must have tcp or http' }]),
+  ),
+  { minProperties: 1 },
 );
 
 const httpCookie = struct<T.HttpCookie>({
@@ -105,24 +108,27 @@ const httpCookie = struct<T.HttpCookie>({
 const hashKeys = ['httpHeaderName', 'httpCookie', 'useSourceIp', 'httpQueryParameterName'] as const;
 const ringFields = ['ringHash', 'maglev', 'minimumRingSize'] as const;
 
-const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = refine(
-  struct<T.ConsistentHashLoadBalancer>({
-    httpHeaderName: optional(name),
-    httpCookie: optional(httpCookie),
-    useSourceIp: optional(boolean),
-    httpQueryParameterName: optional(name),
-    ringHash: optional(struct<{ minimumRingSize?: number }>({ minimumRingSize: optional(count) })),
-    maglev: optional(struct<{ tableSize?: number }>({ tableSize: optional(maglevTableSize()) })),
-    minimumRingSize: optional(count),
-  }),
-  (hash, path) => {
-    const keys = hashKeys.filter((key) => hash[key] !== undefined);
-    const rings = ringFields.filter((key) => hash[key] !== undefined);
-    return [
-      ...(keys.length === 1 ? [] : [{ path, message: `must have exactly one of ${hashKeys.join(', ')}` }]),
-      ...(rings.length <= 1 ? [] : [{ path, message: `must have only one of ${ringFields.join(', ')}` }]),
-    ];
-  },
+const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
+  refine(
+    struct<T.ConsistentHashLoadBalancer>({
+      httpHeaderName: optional(name),
+      httpCookie: optional(httpCookie),
+      useSourceIp: optional(boolean),
+      httpQueryParameterName: optional(name),
+      ringHash: optional(struct<{ minimumRingSize?: number }>({ minimumRingSize: optional(count) })),
+      maglev: optional(struct<{ tableSize?: number }>({ tableSize: optional(maglevTableSize()) })),
+      minimumRingSize: optional(count),
+    }),
+    (hash, path) => {
+      const keys = hashKeys.filter((key) => hash[key] !== undefined);
+      const rings = ringFields.filter((key) => hash[key] !== undefined);
+      return [
+        ...(keys.length === 1 ? [] : [{ path, message: `must have exactly one of ${hashKeys.join(', ')}` }]),
+        ...(rings.length <= 1 ? [] : [{ path, message: `must have only one of ${ringFields.join(', ')}` }]),
+      ];
+    },
+  ),
+  { ...exactlyOneOf(hashKeys), ...atMostOneOf(ringFields) },
 );
 
 function maglevTableSize(): Decoder<number> {
@@ -180,45 +186,54 @@ const warmup = struct<T.WarmupConfiguration>({
   durationMs: required(durationAtLeast(1), 'duration'),
   minimumPercent: optional(percent()),
   aggression: optional(
-    refine(decimal, (value, path) => (value >= 1 ? [] : [{ path, message: `must be at least 1, not ${value}` }])),
+    inSchema(
+      refine(decimal, (value, path) => (value >= 1 ? [] : [{ path, message: `must be at least 1, not ${value}` }])),
+      { minimum: 1 },
+    ),
   ),
 });
 
 function percent(): Decoder<number> {
-  return refine(decimal, (value, path) => {
+  const decoder = refine(decimal, (value, path) => {
     return value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }];
   });
+  return inSchema(decoder, { minimum: 0, maximum: 100 });
 }
 
 interface WrittenLoadBalancer extends Omit<T.LoadBalancerSettings, 'simple'> {
   readonly simple?: T.SimpleLoadBalancer | 'LEAST_CONN' | 'UNSPECIFIED';
 }
 
-const loadBalancer: Decoder<T.LoadBalancerSettings> = mapped(
-  refine(
-    struct<WrittenLoadBalancer>(
-      {
-        simple: optional(oneOf(['UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST'])),
-        consistentHash: optional(consistentHash),
-        localityLbSetting: optional(localityLbSetting),
-        zoneAwareLbSetting: optional(zoneAwareLbSetting),
-        warmup: optional(warmup),
-      },
-      { warmupDurationSecs: ['warmup', mapped(durationAtLeast(1), (ms) => ({ durationMs: ms }))] },
+const loadBalancer: Decoder<T.LoadBalancerSettings> = inSchema(
+  mapped(
+    refine(
+      struct<WrittenLoadBalancer>(
+        {
+          simple: optional(
+            oneOf(['UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST']),
+          ),
+          consistentHash: optional(consistentHash),
+          localityLbSetting: optional(localityLbSetting),
+          zoneAwareLbSetting: optional(zoneAwareLbSetting),
+          warmup: optional(warmup),
+        },
+        { warmupDurationSecs: ['warmup', mapped(durationAtLeast(1), (ms) => ({ durationMs: ms }))] },
+      ),
+      (settings, path) =>
+        settings.simple !== undefined && settings.consistentHash !== undefined
+          ? [{ path, message: 'must have only one of simple and consistentHash' }]
+          : [],
+      (settings, path) =>
+        settings.localityLbSetting !== undefined && settings.zoneAwareLbSetting !== undefined
+          ? [{ path, message: 'must have only one of localityLbSetting and zoneAwareLbSetting' }]
+          : [],
     ),
-    (settings, path) =>
-      settings.simple !== undefined && settings.consistentHash !== undefined
-        ? [{ path, message: 'must have only one of simple and consistentHash' }]
-        : [],
-    (settings, path) =>
-      settings.localityLbSetting !== undefined && settings.zoneAwareLbSetting !== undefined
-        ? [{ path, message: 'must have only one of localityLbSetting and zoneAwareLbSetting' }]
-        : [],
+    ({ simple, ...rest }): T.LoadBalancerSettings => {
+      if (simple === undefined || simple === 'UNSPECIFIED') return rest;
+      return { ...rest, simple: simple === 'LEAST_CONN' ? 'LEAST_REQUEST' : simple };
+    },
   ),
-  ({ simple, ...rest }): T.LoadBalancerSettings => {
-    if (simple === undefined || simple === 'UNSPECIFIED') return rest;
-    return { ...rest, simple: simple === 'LEAST_CONN' ? 'LEAST_REQUEST' : simple };
-  },
+  { allOf: [atMostOneOf(['simple', 'consistentHash']), atMostOneOf(['localityLbSetting', 'zoneAwareLbSetting'])] },
 );
 
 const writtenOutlierDetection = struct<T.OutlierDetection>(
@@ -244,18 +259,37 @@ const outlierDetection = refine(writtenOutlierDetection, (outlier, path) =>
   ),
 );
 
-export const clientTls: Decoder<T.ClientTlsSettings> = refine(
-  struct<T.ClientTlsSettings>({
-    mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
-    clientCertificate: optional(fileName),
-    privateKey: optional(fileName),
-    ...restrictions({ caCertificates: optional(fileName), subjectAltNames: optional(list(name)) }),
-    credentialName: optional(name),
-    sni: optional(text),
-    insecureSkipVerify: optional(boolean),
-    caCrl: optional(fileName),
-  }),
-  clientTlsErrors,
+export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
+  refine(
+    struct<T.ClientTlsSettings>({
+      mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
+      clientCertificate: optional(fileName),
+      privateKey: optional(fileName),
+      ...restrictions({ caCertificates: optional(fileName), subjectAltNames: optional(list(name)) }),
+      credentialName: optional(name),
+      sni: optional(text),
+      insecureSkipVerify: optional(boolean),
+      caCrl: optional(fileName),
+    }),
+    clientTlsErrors,
+  ),
+  {
+    allOf: [
+      {
+        anyOf: [
+          { properties: { mode: { enum: ['DISABLE', 'SIMPLE', 'ISTIO_MUTUAL'] } } },
+          { required: ['credentialName'] },
+          { required: ['clientCertificate', 'privateKey'] },
+        ],
+      },
+      {
+        anyOf: [
+          { properties: { mode: { enum: ['DISABLE', 'SIMPLE', 'MUTUAL'] } } },
+          { not: someOf(['clientCertificate', 'privateKey', 'caCertificates']) },
+        ],
+      },
+    ],
+  },
 );
 
 const files = ['clientCertificate', 'privateKey', 'caCertificates'] as const;
@@ -321,21 +355,24 @@ const portPolicy: Decoder<T.PortTrafficPolicy> = struct<T.PortTrafficPolicy>({
   port: required(portSelector),
 });
 
-export const trafficPolicy: Decoder<T.TrafficPolicy> = refine(
-  struct<T.TrafficPolicy>({
-    ...portPolicyFields,
-    portLevelSettings: optional(list(portPolicy)),
-    tunnel: optional(tunnel),
-    proxyProtocol: optional(struct<{ version: 'V1' | 'V2' }>({ version: required(oneOf(['V1', 'V2'])) })),
-    retryBudget: optional(retryBudget),
-  }),
-  (policy, path) => [
-    ...mistakeAt(path, Object.keys(policy).length === 0 ? 'must have at least one field' : undefined),
-    ...repetitions(
-      policy.portLevelSettings ?? [],
-      (settings) => String(settings.port.number),
-      (index) => `${fieldPath(path, 'portLevelSettings')}[${index}]`,
-      'port',
-    ),
-  ],
+export const trafficPolicy: Decoder<T.TrafficPolicy> = inSchema(
+  refine(
+    struct<T.TrafficPolicy>({
+      ...portPolicyFields,
+      portLevelSettings: optional(list(portPolicy)),
+      tunnel: optional(tunnel),
+      proxyProtocol: optional(struct<{ version: 'V1' | 'V2' }>({ version: required(oneOf(['V1', 'V2'])) })),
+      retryBudget: optional(retryBudget),
+    }),
+    (policy, path) => [
+      ...mistakeAt(path, Object.keys(policy).length === 0 ? 'must have at least one field' : undefined),
+      ...repetitions(
+        policy.portLevelSettings ?? [],
+        (settings) => String(settings.port.number),
+        (index) => `${fieldPath(path, 'portLevelSettings')}[${index}]`,
+        'port',
+      ),
+    ],
+  ),
+  { minProperties: 1 },
 );

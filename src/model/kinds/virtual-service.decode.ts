@@ -22,7 +22,11 @@ import {
   struct,
   text,
 } from '../fields/decode.ts';
+import { atMostOneOf, exactlyOneOf, inSchema } from '../fields/description.ts';
+import { notBelowZero } from '../fields/duration.ts';
+import { grpcStatusNames } from '../fields/grpc-status.ts';
 import { hostMistake, isDnsLabel } from '../fields/names.ts';
+import { headerNamePattern, hostOrIpPattern, hostPattern, labelPattern, subnetPattern } from '../fields/patterns.ts';
 import { re2Mistake } from '../fields/re2.ts';
 import { exportTo, labels, lineMistake, mistakeAt, subnetMistake } from './field-rules.ts';
 import { headerMatch, stringMatch, valueMatch } from './string-match.decode.ts';
@@ -31,8 +35,11 @@ import type * as V from './virtual-service.ts';
 
 const percent: Decoder<V.Percent> = struct<V.Percent>({
   value: required(
-    refine(decimal, (value, path) =>
-      value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }],
+    inSchema(
+      refine(decimal, (value, path) =>
+        value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }],
+      ),
+      { minimum: 0, maximum: 100 },
     ),
   ),
 });
@@ -42,21 +49,35 @@ const wholePercent: Decoder<V.Percent> = mapped(integer(0, 100), (value) => ({ v
 
 export const destination: Decoder<V.Destination> = struct<V.Destination>({
   host: required(
-    refine(name, (host, path) => mistakeAt(path, host === '*' ? 'must name a service, not *' : hostMistake(host))),
+    inSchema(
+      refine(name, (host, path) => mistakeAt(path, host === '*' ? 'must name a service, not *' : hostMistake(host))),
+      { pattern: hostPattern, not: { enum: ['*'] } },
+    ),
   ),
   subset: optional(
-    refine(name, (subset, path) =>
-      mistakeAt(path, isDnsLabel(subset) ? undefined : `must be a DNS label, not ${JSON.stringify(subset)}`),
+    inSchema(
+      refine(name, (subset, path) =>
+        mistakeAt(path, isDnsLabel(subset) ? undefined : `must be a DNS label, not ${JSON.stringify(subset)}`),
+      ),
+      { pattern: labelPattern },
     ),
   ),
   port: optional(struct<V.PortSelector>({ number: required(port) })),
 });
 
-const regex: Decoder<string> = refine(text, (value, path) => mistakeAt(path, re2Mistake(value)));
+const regex: Decoder<string> = inSchema(
+  refine(text, (value, path) => mistakeAt(path, re2Mistake(value))),
+  { minLength: 1 },
+);
 
 const gateways = list(refine(name, (gateway, path) => mistakeAt(path, rules.gatewayNameMistake(gateway))));
 
-const headerNames = list(refine(name, (header, path) => mistakeAt(path, rules.plainHeaderNameMistake(header))));
+const headerNames = list(
+  inSchema(
+    refine(name, (header, path) => mistakeAt(path, rules.plainHeaderNameMistake(header))),
+    { pattern: headerNamePattern },
+  ),
+);
 
 const headerValues: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), rules.headerValueErrors);
 
@@ -103,17 +124,25 @@ const httpRouteDestination = struct<V.HttpRouteDestination>({
 /** A part of a header: Envoy refuses a whole configuration for one with a line break. */
 const headerText: Decoder<string> = refine(name, (value, path) => mistakeAt(path, lineMistake(value)));
 
-const redirect: Decoder<V.HttpRedirect> = refine(
-  struct<Omit<V.HttpRedirect, 'saysPort'>>({
-    uri: optional(headerText),
-    prefixRewrite: optional(headerText),
-    authority: optional(headerText),
-    port: optional(port),
-    derivePort: optional(oneOf(['FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'])),
-    scheme: optional(oneOf(['http', 'https'])),
-    redirectCode: optional(refine(integer(300, 399), (code, path) => mistakeAt(path, rules.redirectCodeMistake(code)))),
-  }),
-  rules.redirectErrors,
+const redirect: Decoder<V.HttpRedirect> = inSchema(
+  refine(
+    struct<Omit<V.HttpRedirect, 'saysPort'>>({
+      uri: optional(headerText),
+      prefixRewrite: optional(headerText),
+      authority: optional(headerText),
+      port: optional(port),
+      derivePort: optional(oneOf(['FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'])),
+      scheme: optional(oneOf(['http', 'https'])),
+      redirectCode: optional(
+        inSchema(
+          refine(integer(300, 399), (code, path) => mistakeAt(path, rules.redirectCodeMistake(code))),
+          { enum: [...rules.redirectCodes] },
+        ),
+      ),
+    }),
+    rules.redirectErrors,
+  ),
+  { minProperties: 1, allOf: [atMostOneOf(['port', 'derivePort']), atMostOneOf(['uri', 'prefixRewrite'])] },
 );
 
 interface WrittenBody {
@@ -122,7 +151,10 @@ interface WrittenBody {
 }
 
 const body: Decoder<{ readonly string: string } | { readonly bytes: string }> = mapped(
-  refine(struct<WrittenBody>({ string: optional(text), bytes: optional(text) }), rules.bodyErrors),
+  inSchema(
+    refine(struct<WrittenBody>({ string: optional(text), bytes: optional(text) }), rules.bodyErrors),
+    exactlyOneOf(['string', 'bytes']),
+  ),
   (written) => (written.bytes === undefined ? { string: written.string ?? '' } : { bytes: written.bytes }),
 );
 
@@ -130,15 +162,18 @@ const directResponse = struct<V.HttpDirectResponse>({ status: required(integer(2
 
 const delegate = struct<V.Delegate>({ name: required(name), namespace: optional(name) });
 
-const rewrite: Decoder<V.HttpRewrite> = refine(
-  struct<V.HttpRewrite>({
-    uri: optional(headerText),
-    authority: optional(headerText),
-    uriRegexRewrite: optional(
-      struct<{ match: string; rewrite: string }>({ match: required(regex), rewrite: required(text) }),
-    ),
-  }),
-  rules.rewriteErrors,
+const rewrite: Decoder<V.HttpRewrite> = inSchema(
+  refine(
+    struct<V.HttpRewrite>({
+      uri: optional(headerText),
+      authority: optional(headerText),
+      uriRegexRewrite: optional(
+        struct<{ match: string; rewrite: string }>({ match: required(regex), rewrite: required(text) }),
+      ),
+    }),
+    rules.rewriteErrors,
+  ),
+  { minProperties: 1, ...atMostOneOf(['uri', 'uriRegexRewrite']) },
 );
 
 /** Also the mesh's `defaultHttpRetryPolicy`. */
@@ -157,34 +192,48 @@ export const httpRetry: Decoder<V.HttpRetry> = refine(
 type Delay = NonNullable<V.HttpFaultInjection['delay']>;
 type Abort = NonNullable<V.HttpFaultInjection['abort']>;
 
-const fault: Decoder<V.HttpFaultInjection> = refine(
-  struct<V.HttpFaultInjection>({
-    delay: optional(
-      refine(
-        struct<Delay>(
-          {
-            fixedDelayMs: optional(durationAtLeast(1), 'fixedDelay'),
-            exponentialDelayMs: optional(durationAtLeast(1), 'exponentialDelay'),
-            percentage: optional(percent),
-          },
-          { percent: ['percentage', wholePercent] },
+const fault: Decoder<V.HttpFaultInjection> = inSchema(
+  refine(
+    struct<V.HttpFaultInjection>({
+      delay: optional(
+        inSchema(
+          refine(
+            struct<Delay>(
+              {
+                fixedDelayMs: optional(durationAtLeast(1), 'fixedDelay'),
+                exponentialDelayMs: optional(durationAtLeast(1), 'exponentialDelay'),
+                percentage: optional(percent),
+              },
+              { percent: ['percentage', wholePercent] },
+            ),
+            rules.delayErrors,
+          ),
+          exactlyOneOf(['fixedDelay', 'exponentialDelay']),
         ),
-        rules.delayErrors,
       ),
-    ),
-    abort: optional(
-      refine(
-        struct<Abort>({
-          httpStatus: optional(integer(200, 599)),
-          grpcStatus: optional(refine(name, (value, path) => mistakeAt(path, rules.grpcStatusMistake(value)))),
-          http2Error: optional(text),
-          percentage: optional(percent),
-        }),
-        rules.abortErrors,
+      abort: optional(
+        inSchema(
+          refine(
+            struct<Abort>({
+              httpStatus: optional(integer(200, 599)),
+              grpcStatus: optional(
+                inSchema(
+                  refine(name, (value, path) => mistakeAt(path, rules.grpcStatusMistake(value))),
+                  { enum: grpcStatusNames },
+                ),
+              ),
+              http2Error: optional(text),
+              percentage: optional(percent),
+            }),
+            rules.abortErrors,
+          ),
+          exactlyOneOf(['httpStatus', 'grpcStatus']),
+        ),
       ),
-    ),
-  }),
-  (value, path) => mistakeAt(path, value.delay || value.abort ? undefined : 'must have delay or abort'),
+    }),
+    (value, path) => mistakeAt(path, value.delay || value.abort ? undefined : 'must have delay or abort'),
+  ),
+  { minProperties: 1 },
 );
 
 const mirror = struct<V.HttpMirrorPolicy>({ destination: required(destination), percentage: optional(percent) });
@@ -192,12 +241,22 @@ const mirror = struct<V.HttpMirrorPolicy>({ destination: required(destination), 
 const corsPolicy = struct<V.CorsPolicy>(
   {
     allowOrigins: optional(list(refine(stringMatch, rules.originErrors))),
-    allowMethods: optional(list(refine(name, (method, path) => mistakeAt(path, rules.corsMethodMistake(method))))),
+    allowMethods: optional(
+      list(
+        inSchema(
+          refine(name, (method, path) => mistakeAt(path, rules.corsMethodMistake(method))),
+          { enum: ['*', ...rules.methods] },
+        ),
+      ),
+    ),
     allowHeaders: optional(headerNames),
     exposeHeaders: optional(headerNames),
     maxAgeMs: optional(
-      refine(durationMs, (ms, path) =>
-        mistakeAt(path, ms >= 0 && ms % 1000 === 0 ? undefined : 'must be whole seconds, 0s or more'),
+      inSchema(
+        refine(durationMs, (ms, path) =>
+          mistakeAt(path, ms >= 0 && ms % 1000 === 0 ? undefined : 'must be whole seconds, 0s or more'),
+        ),
+        { allOf: [{ pattern: notBelowZero }] },
       ),
       'maxAge',
     ),
@@ -207,31 +266,45 @@ const corsPolicy = struct<V.CorsPolicy>(
   { allowOrigin: ['allowOrigins', mapped(list(text), (origins) => origins.map((exact) => ({ exact })))] },
 );
 
-const httpRoute: Decoder<V.HttpRoute> = refine(
-  struct<Omit<V.HttpRoute, 'missingDestinationStatus'>>(
-    {
-      name: optional(name),
-      match: optional(list(httpMatch)),
-      route: optional(list(httpRouteDestination)),
-      redirect: optional(redirect),
-      directResponse: optional(directResponse),
-      delegate: optional(delegate),
-      rewrite: optional(rewrite),
-      timeoutMs: optional(durationOrZero, 'timeout'),
-      retries: optional(httpRetry),
-      fault: optional(fault),
-      mirror: optional(destination),
-      mirrorPercentage: optional(percent),
-      mirrors: optional(list(mirror)),
-      corsPolicy: optional(corsPolicy),
-      headers: optional(headers),
-    },
-    { mirrorPercent: ['mirrorPercentage', wholePercent], mirror_percent: ['mirrorPercentage', wholePercent] },
+const httpRoute: Decoder<V.HttpRoute> = inSchema(
+  refine(
+    struct<Omit<V.HttpRoute, 'missingDestinationStatus'>>(
+      {
+        name: optional(name),
+        match: optional(list(httpMatch)),
+        route: optional(list(httpRouteDestination)),
+        redirect: optional(redirect),
+        directResponse: optional(directResponse),
+        delegate: optional(delegate),
+        rewrite: optional(rewrite),
+        timeoutMs: optional(durationOrZero, 'timeout'),
+        retries: optional(httpRetry),
+        fault: optional(fault),
+        mirror: optional(destination),
+        mirrorPercentage: optional(percent),
+        mirrors: optional(list(mirror)),
+        corsPolicy: optional(corsPolicy),
+        headers: optional(headers),
+      },
+      { mirrorPercent: ['mirrorPercentage', wholePercent], mirror_percent: ['mirrorPercentage', wholePercent] },
+    ),
+    ...rules.httpRouteErrors,
   ),
-  ...rules.httpRouteErrors,
+  {
+    oneOf: [
+      { required: ['route'], properties: { route: { minItems: 1 } } },
+      { required: ['redirect'] },
+      { required: ['directResponse'] },
+      { required: ['delegate'] },
+    ],
+    not: { required: ['mirror', 'mirrors'], properties: { mirrors: { minItems: 1 } } },
+  },
 );
 
-const subnet = refine(text, (value, path) => mistakeAt(path, subnetMistake(value)));
+const subnet = inSchema(
+  refine(text, (value, path) => mistakeAt(path, subnetMistake(value))),
+  { pattern: subnetPattern },
+);
 
 const l4Fields = {
   destinationSubnets: optional(list(subnet)),
@@ -245,37 +318,69 @@ const routeDestination = struct<V.RouteDestination>({ destination: required(dest
 
 const routeDestinations = refine(nonEmptyList(routeDestination), rules.weightErrors);
 
-const tlsRoute = struct<V.TlsRoute>({
-  match: required(
-    nonEmptyList(
-      struct<Omit<V.TlsMatchAttributes, 'never'>>({
-        ...l4Fields,
-        sniHosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, hostMistake(host))))),
-      }),
+const tlsRoute = inSchema(
+  struct<V.TlsRoute>({
+    match: required(
+      nonEmptyList(
+        struct<Omit<V.TlsMatchAttributes, 'never'>>({
+          ...l4Fields,
+          sniHosts: required(
+            nonEmptyList(
+              inSchema(
+                refine(name, (host, path) => mistakeAt(path, hostMistake(host))),
+                { pattern: hostPattern },
+              ),
+            ),
+          ),
+        }),
+      ),
     ),
-  ),
-  route: optional(routeDestinations),
-});
+    route: optional(routeDestinations),
+  }),
+  { required: ['route'] },
+);
 
-const tcpRoute = struct<V.TcpRoute>({
-  match: optional(list(struct<Omit<V.L4MatchAttributes, 'never'>>({ ...l4Fields, sourceSubnet: optional(subnet) }))),
-  route: optional(routeDestinations),
-});
+const tcpRoute = inSchema(
+  struct<V.TcpRoute>({
+    match: optional(list(struct<Omit<V.L4MatchAttributes, 'never'>>({ ...l4Fields, sourceSubnet: optional(subnet) }))),
+    route: optional(routeDestinations),
+  }),
+  { required: ['route'] },
+);
 
 /** A VirtualService's `spec`. */
-export const virtualService: Decoder<V.VirtualService> = refine(
-  mapped(
-    struct<Partial<V.VirtualService>>({
-      hosts: optional(list(refine(name, (host, path) => mistakeAt(path, rules.hostOrIpMistake(host))))),
-      gateways: optional(gateways),
-      http: optional(list(httpRoute)),
-      tls: optional(list(tlsRoute)),
-      tcp: optional(list(tcpRoute)),
-      exportTo: optional(exportTo),
-    }),
-    (written): V.VirtualService => ({ ...written, hosts: written.hosts ?? [] }),
+export const virtualService: Decoder<V.VirtualService> = inSchema(
+  refine(
+    mapped(
+      struct<Partial<V.VirtualService>>({
+        hosts: optional(
+          list(
+            inSchema(
+              refine(name, (host, path) => mistakeAt(path, rules.hostOrIpMistake(host))),
+              { pattern: hostOrIpPattern },
+            ),
+          ),
+        ),
+        gateways: optional(gateways),
+        http: optional(list(httpRoute)),
+        tls: optional(list(tlsRoute)),
+        tcp: optional(list(tcpRoute)),
+        exportTo: optional(exportTo),
+      }),
+      (written): V.VirtualService => ({ ...written, hosts: written.hosts ?? [] }),
+    ),
+    ...rules.virtualServiceErrors,
   ),
-  ...rules.virtualServiceErrors,
+  {
+    anyOf: ['http', 'tls', 'tcp'].map((field) => ({ required: [field], properties: { [field]: { minItems: 1 } } })),
+    rules: [
+      {
+        rule: '(has(self.hosts) && size(self.hosts) > 0) || !(has(self.gateways) && size(self.gateways) > 0)',
+        message: 'is required with gateways: only a delegate has no hosts',
+        fieldPath: '.hosts',
+      },
+    ],
+  },
 );
 
 const inMatch = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;

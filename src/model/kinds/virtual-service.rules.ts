@@ -110,7 +110,7 @@ function writtenHeaders(
 }
 
 /** Browsers compare methods with regard to case (the Fetch standard, "CORS-preflight fetch"). */
-const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE'];
+export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE'];
 
 export function corsMethodMistake(method: string): string | undefined {
   if (method === '*' || methods.includes(method)) return undefined;
@@ -157,7 +157,7 @@ function headerMatchMistake(key: string): string | undefined {
 }
 
 /** Of 3xx those that Envoy can answer with. */
-const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+export const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export function redirectCodeMistake(code: number): string | undefined {
   return redirectCodes.has(code) ? undefined : `must be ${[...redirectCodes].join(', ')}: Envoy answers with no other`;

@@ -1,5 +1,6 @@
 import { isObject } from '../../runtime/json-object.ts';
 import {
+  type Decoded,
   type Decoder,
   type FieldError,
   fail,
@@ -17,15 +18,19 @@ import {
   struct,
   text,
 } from '../fields/decode.ts';
+import { describedAs, inSchema } from '../fields/description.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
-import { scopeAliases, scopeErrors, scopeFields } from './policy-target.decode.ts';
+import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
 
 const schemes = ['oci', 'file', 'http', 'https'];
 
 /** JSON as it was written. */
-const json: Decoder<Readonly<Record<string, unknown>>> = (value, path) =>
-  isObject(value) ? { _tag: 'Right', right: value } : fail(path, 'must be an object');
+const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
+  (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
+    isObject(value) ? { _tag: 'Right', right: value } : fail(path, 'must be an object'),
+  { type: 'any object' },
+);
 
 const variable: Decoder<WasmVariable> = refine(
   struct<WasmVariable>({
@@ -46,31 +51,39 @@ const match = struct<WasmMatch>({
 });
 
 /** A WasmPlugin's `spec`. */
-export const wasmPlugin: Decoder<WasmPlugin> = refine(
-  mapped(
-    struct<WasmPlugin>(
-      {
-        ...scopeFields,
-        url: required(refine(name, (url, path) => mistakeAt(path, urlMistake(url)))),
-        sha256: optional(refine(text, (hash, path) => mistakeAt(path, hash === '' ? undefined : digestMistake(hash)))),
-        imagePullPolicy: optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
-        imagePullSecret: optional(text),
-        verificationKey: optional(text),
-        pluginConfig: optional(json),
-        pluginName: optional(text),
-        phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
-        priority: optional(integer(-(2 ** 31), 2 ** 31 - 1)),
-        failStrategy: optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
-        type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
-        vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
-        match: restricting(optional(list(match))),
-      },
-      scopeAliases(),
+export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
+  refine(
+    mapped(
+      struct<WasmPlugin>(
+        {
+          ...scopeFields,
+          url: required(refine(name, (url, path) => mistakeAt(path, urlMistake(url)))),
+          sha256: optional(
+            inSchema(
+              refine(text, (hash, path) => mistakeAt(path, hash === '' ? undefined : digestMistake(hash))),
+              { pattern: '^(?:[0-9a-f]{64})?$' },
+            ),
+          ),
+          imagePullPolicy: optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
+          imagePullSecret: optional(text),
+          verificationKey: optional(text),
+          pluginConfig: optional(json),
+          pluginName: optional(text),
+          phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
+          priority: optional(integer(-(2 ** 31), 2 ** 31 - 1)),
+          failStrategy: optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
+          type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
+          vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
+          match: restricting(optional(list(match))),
+        },
+        scopeAliases(),
+      ),
+      // An image of a registry is named without a scheme, as everywhere.
+      (plugin) => (/^[a-z]+:\/\//i.test(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
     ),
-    // An image of a registry is named without a scheme, as everywhere.
-    (plugin) => (/^[a-z]+:\/\//i.test(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
+    (plugin, path) => [...scopeErrors(plugin, path), ...environmentErrors(plugin, path)],
   ),
-  (plugin, path) => [...scopeErrors(plugin, path), ...environmentErrors(plugin, path)],
+  { rules: scopeRules },
 );
 
 /** What a module is compared by: written in one way only. */

@@ -11,6 +11,7 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
+import { inSchema } from '../fields/description.ts';
 import { isHostname, isIpAddress } from '../fields/names.ts';
 import { isUnixAddress, labels, mistakeAt, relativeSocketHint } from './field-rules.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
@@ -26,9 +27,14 @@ export const workloadFields = {
 };
 
 /** A WorkloadEntry's `spec`, or an endpoint of a ServiceEntry. */
-export const workloadEntry: Decoder<WorkloadEntry> = refine(
-  struct<WorkloadEntry>({ address: withDefault(text, ''), ...workloadFields }),
-  workloadEntryErrors,
+export const workloadEntry: Decoder<WorkloadEntry> = inSchema(
+  refine(struct<WorkloadEntry>({ address: withDefault(text, ''), ...workloadFields }), workloadEntryErrors),
+  {
+    anyOf: [
+      { required: ['address'], properties: { address: { minLength: 1 } } },
+      { required: ['network'], properties: { network: { minLength: 1 } } },
+    ],
+  },
 );
 
 function workloadEntryErrors(entry: WorkloadEntry, path: string): FieldError[] {

@@ -13,6 +13,7 @@ import {
   struct,
   text,
 } from '../fields/decode.ts';
+import { exactlyOneOf, inSchema } from '../fields/description.ts';
 import { labels, mistakeAt } from './field-rules.ts';
 import { headerNameMistake } from './virtual-service.rules.ts';
 import { workloadFields } from './workload-entry.decode.ts';
@@ -22,7 +23,7 @@ type Template = WorkloadGroup['template'];
 type HttpGet = NonNullable<ReadinessProbe['httpGet']>;
 
 const template: Decoder<Template> = refine(
-  struct<Template>({ address: optional(text), ...workloadFields }),
+  struct<Template>({ address: optional(inSchema(text, { maxLength: 0 })), ...workloadFields }),
   ({ address }, path) =>
     mistakeAt(
       fieldPath(path, 'address'),
@@ -37,31 +38,36 @@ const httpHeader = struct<{ name: string; value: string }>({
 
 const methods = ['httpGet', 'tcpSocket', 'exec', 'grpc'] as const;
 
-const probe: Decoder<ReadinessProbe> = refine(
-  struct<ReadinessProbe>({
-    initialDelaySeconds: optional(count),
-    timeoutSeconds: optional(count),
-    periodSeconds: optional(count),
-    successThreshold: optional(count),
-    failureThreshold: optional(count),
-    httpGet: optional(
-      struct<HttpGet>({
-        path: optional(text),
-        port: required(port),
-        host: optional(text),
-        scheme: optional(oneOf(['HTTP', 'HTTPS'])),
-        httpHeaders: optional(list(httpHeader)),
-      }),
-    ),
-    tcpSocket: optional(struct<{ host?: string; port: number }>({ host: optional(text), port: required(port) })),
-    exec: optional(struct<{ command: readonly string[] }>({ command: required(nonEmptyList(name)) })),
-    grpc: optional(struct<{ service?: string; port: number }>({ service: optional(text), port: required(port) })),
-  }),
-  (value, path) => {
-    const given = methods.filter((method) => value[method] !== undefined);
-    if (given.length === 1) return [];
-    return [{ path, message: `must have exactly one of ${methods.join(', ')}, not ${given.join(' and ') || 'none'}` }];
-  },
+const probe: Decoder<ReadinessProbe> = inSchema(
+  refine(
+    struct<ReadinessProbe>({
+      initialDelaySeconds: optional(count),
+      timeoutSeconds: optional(count),
+      periodSeconds: optional(count),
+      successThreshold: optional(count),
+      failureThreshold: optional(count),
+      httpGet: optional(
+        struct<HttpGet>({
+          path: optional(text),
+          port: required(port),
+          host: optional(text),
+          scheme: optional(oneOf(['HTTP', 'HTTPS'])),
+          httpHeaders: optional(list(httpHeader)),
+        }),
+      ),
+      tcpSocket: optional(struct<{ host?: string; port: number }>({ host: optional(text), port: required(port) })),
+      exec: optional(struct<{ command: readonly string[] }>({ command: required(nonEmptyList(name)) })),
+      grpc: optional(struct<{ service?: string; port: number }>({ service: optional(text), port: required(port) })),
+    }),
+    (value, path) => {
+      const given = methods.filter((method) => value[method] !== undefined);
+      if (given.length === 1) return [];
+      return [
+        { path, message: `must have exactly one of ${methods.join(', ')}, not ${given.join(' and ') || 'none'}` },
+      ];
+    },
+  ),
+  exactlyOneOf(methods),
 );
 
 /** A WorkloadGroup's `spec`. */

@@ -1,0 +1,100 @@
+/**
+ * What a decoder takes, as a schema can say it: CustomResourceDefinitions are made of it (`src/model/schemas/`). Every combinator
+ * describes what it makes; a decoder that is written by hand, or a check that a schema can make as well, says so with
+ * {@link inSchema}.
+ */
+
+/** A decoder, whatever it makes. */
+// biome-ignore lint/suspicious/noExplicitAny: a function that takes anything is given to nobody who calls it here
+export type Describable = (...args: any[]) => unknown;
+
+export type Description =
+  | { readonly type: 'text' | 'boolean' | 'decimal' | 'anything' | 'any object' }
+  | { readonly type: 'integer'; readonly min: number; readonly max: number }
+  | { readonly type: 'list' | 'map'; readonly item: Describable }
+  | { readonly type: 'object'; readonly fields: readonly FieldDescription[] }
+  /** Takes nothing that the other does not take. */
+  | { readonly type: 'narrowed'; readonly of: Describable; readonly by: Validation };
+
+export interface FieldDescription {
+  /** As it is written. */
+  readonly name: string;
+  readonly decoder: Describable;
+  readonly isRequired: boolean;
+  /** `null` is a mistake, and not the same as nothing. */
+  readonly refusesNull: boolean;
+  /** Another name of a field, of which a required one is there as well if this is. */
+  readonly aliasOf?: string;
+}
+
+/** What the API server checks besides types: value validations of structural schemas, and rules of CEL. */
+export interface Validation {
+  readonly enum?: readonly (string | number | boolean)[];
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Validation>>;
+  readonly items?: Validation;
+  readonly additionalProperties?: Validation;
+  readonly allOf?: readonly Validation[];
+  readonly anyOf?: readonly Validation[];
+  readonly oneOf?: readonly Validation[];
+  readonly not?: Validation;
+  readonly rules?: readonly Rule[];
+}
+
+export interface Rule {
+  readonly rule: string;
+  readonly message: string;
+  /** Of the field that is wrong, from where the rule stands: `.provider`. */
+  readonly fieldPath?: string;
+}
+
+const descriptions = new WeakMap<Describable, Description>();
+
+/** @returns the decoder */
+export function describedAs<D extends Describable>(decoder: D, description: Description): D {
+  descriptions.set(decoder, description);
+  return decoder;
+}
+
+/** Undefined: nobody has said what it takes. */
+export function descriptionOf(decoder: Describable): Description | undefined {
+  return descriptions.get(decoder);
+}
+
+/**
+ * Says to schemas what a decoder refuses, beside what is known of it already. It must not refuse what the decoder takes:
+ * `test/fixtures/schema-agreement.ts` holds that, and the real API server does (`test/cluster/definitions.test.ts`).
+ *
+ * @returns a decoder that does the same
+ */
+export function inSchema<D extends Describable>(decoder: D, by: Validation): D {
+  // A decoder of its own: the other one may stand in other places.
+  const narrowed = ((...args: Parameters<D>): unknown => decoder(...args)) as D;
+  return describedAs(narrowed, { type: 'narrowed', of: decoder, by });
+}
+
+/** That fields exclude each other. */
+export function atMostOneOf(fields: readonly string[]): Validation {
+  const pairs = fields.flatMap((one, index) => fields.slice(index + 1).map((other) => ({ required: [one, other] })));
+  return { not: pairs.length === 1 ? pairs[0]! : { anyOf: pairs } };
+}
+
+/** That one of several fields is there, and no more. */
+export function exactlyOneOf(fields: readonly string[]): Validation {
+  return { oneOf: fields.map((field) => ({ required: [field] })) };
+}
+
+/** That one of several fields is there at least. */
+export function someOf(fields: readonly string[]): Validation {
+  return { anyOf: fields.map((field) => ({ required: [field] })) };
+}

@@ -1,0 +1,19 @@
+/**
+ * Texts as schemas can check them: RE2, of the whole text. Each takes all that the check of its name takes (`names.ts`), and
+ * perhaps more.
+ */
+const label = '[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?';
+const host = '[A-Za-z0-9_.-]*';
+const ip = '(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|[0-9A-Za-z.%-]*:[0-9A-Za-z.:%-]*)';
+
+export const labelPattern = `^${label}$`;
+/** A host name, `*`, or a wildcard that may be a partial one. */
+export const hostPattern = `^\\*?${host}$`;
+export const hostOrIpPattern = `^(?:\\*?${host}|${ip})$`;
+/** `[namespace/]host`. */
+export const scopedHostPattern = `^(?:(?:[*.~]|${label})/)?\\*?${host}$`;
+export const subnetPattern = `^${ip}(?:/[0-9]{1,3})?$`;
+export const exportTargetPattern = `^(?:[.*~]|${label})$`;
+export const portPattern = '^[1-9][0-9]{0,4}$';
+/** A token of RFC 9110 §5.6.2. */
+export const headerNamePattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";

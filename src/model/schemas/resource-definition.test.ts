@@ -1,0 +1,105 @@
+/** The definitions as this program makes them; what a real API server says to them: test/cluster/definitions.test.ts. */
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { mistakenObjects } from '../../../test/fixtures/mistaken-objects.ts';
+import { refusedBy, structuralMistakes } from '../../../test/fixtures/structural-rules.ts';
+import { kindOf, objectsOfFiles, randomObjects } from '../../../test/fixtures/written-objects.ts';
+import { sized } from '../../../test/harness/size-of-run.ts';
+import type { WrittenObject } from '../../../test/random-config/configuration.ts';
+import { type KindName, kinds } from '../kinds/index.ts';
+import { resourceDefinitions } from './resource-definition.ts';
+import type { StructuralSchema } from './structural-schema.ts';
+
+const definitions = resourceDefinitions();
+
+const schemas = new Map(
+  definitions.map(({ spec }) => [
+    spec.names.kind,
+    spec.versions[0]!.schema.openAPIV3Schema.properties!.spec as StructuralSchema,
+  ]),
+);
+
+const refusals = ({ kind, spec }: Pick<WrittenObject, 'kind' | 'spec'>): string[] =>
+  refusedBy(schemas.get(kind)!, spec);
+
+const isTaken = (object: WrittenObject): boolean => {
+  const kind = kindOf(object) as KindName;
+  return E.isRight(kinds[kind].decode(object.spec, object.metadata.namespace));
+};
+
+describe('definitions', () => {
+  it("are of every kind of Istio's API, in each of its versions, of which one is stored", () => {
+    const served = definitions.map(({ metadata, spec: { versions } }) => [
+      metadata.name,
+      versions.map(({ name, storage }) => (storage ? `${name} (stored)` : name)).join(', '),
+    ]);
+    expect(Object.fromEntries(served)).toMatchInlineSnapshot(`
+      {
+        "authorizationpolicies.security.istio.io": "v1 (stored), v1beta1",
+        "destinationrules.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
+        "envoyfilters.networking.istio.io": "v1alpha3 (stored)",
+        "gateways.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
+        "peerauthentications.security.istio.io": "v1 (stored), v1beta1",
+        "proxyconfigs.networking.istio.io": "v1beta1 (stored)",
+        "requestauthentications.security.istio.io": "v1 (stored), v1beta1",
+        "serviceentries.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
+        "sidecars.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
+        "telemetries.telemetry.istio.io": "v1 (stored), v1alpha1",
+        "virtualservices.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
+        "wasmplugins.extensions.istio.io": "v1alpha1 (stored)",
+        "workloadentries.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
+        "workloadgroups.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
+      }
+    `);
+    const ofIstio = Object.values(kinds).filter(({ group }) => group.endsWith('.istio.io'));
+    expect(definitions.map(({ spec }) => spec.names.kind)).toEqual(ofIstio.map(({ kind }) => kind).sort());
+  });
+
+  it('are structural', () => {
+    const mistakes = definitions.flatMap(({ metadata, spec }) =>
+      spec.versions.flatMap(({ schema }) =>
+        structuralMistakes(schema.openAPIV3Schema).map((mistake) => `${metadata.name}: ${mistake}`),
+      ),
+    );
+    expect(mistakes).toEqual([]);
+  });
+
+  it('fit into the annotation that kubectl apply keeps what was applied in', () => {
+    const large = definitions.filter((definition) => JSON.stringify(definition).length > 256 * 1024);
+    expect(large.map(({ metadata }) => metadata.name)).toEqual([]);
+  });
+
+  it('are the same each time', () => {
+    expect(JSON.stringify(resourceDefinitions())).toBe(JSON.stringify(definitions));
+  });
+});
+
+describe('schemas', () => {
+  it('take every object of the examples and golden cases that decoders take', () => {
+    const objects = objectsOfFiles().filter(isTaken);
+    expect(objects.length).toBeGreaterThan(100);
+    expect(
+      objects
+        .map((object) => [object.kind, object.metadata.name, refusals(object)])
+        .filter(([, , at]) => at!.length > 0),
+    ).toEqual([]);
+  });
+
+  it('take every random object that decoders take', () => {
+    const seeds = sized({ quick: 60, short: 200, full: 5_000 });
+    const refused = Array.from({ length: seeds }, (_, seed) => randomObjects(seed))
+      .flat()
+      .filter((object) => refusals(object).length > 0 && isTaken(object));
+    expect(refused.slice(0, 3).map(({ kind, spec }) => [kind, refusals({ kind, spec }), JSON.stringify(spec)])).toEqual(
+      [],
+    );
+  });
+
+  it.each(mistakenObjects.filter(({ by }) => by === 'schema').map((row) => [row.kind, row.spec, row.at] as const))(
+    'refuse %s %s at %s',
+    (kind, spec, at) => {
+      expect(refusals({ kind, spec })).toContain(at);
+      expect(E.isLeft(kinds[kind].decode(spec, 'shop'))).toBe(true);
+    },
+  );
+});

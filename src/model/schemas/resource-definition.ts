@@ -1,0 +1,113 @@
+/**
+ * CustomResourceDefinitions of the kinds of Istio's API, made of the decoders that files are read with. Kubernetes' own kinds are
+ * defined by its API server; those of the Gateway API by the project of that name: its definitions belong to all controllers of a
+ * cluster, and ours, which knows the fields that are served here, would have the API server drop those of others.
+ */
+import { type KindName, kinds } from '../kinds/index.ts';
+import type { Kind } from '../kinds/kind.ts';
+import { appearanceOf, type PrinterColumn } from './printed-columns.ts';
+import { type StructuralSchema, structuralSchema } from './structural-schema.ts';
+
+export interface ResourceDefinition {
+  readonly apiVersion: 'apiextensions.k8s.io/v1';
+  readonly kind: 'CustomResourceDefinition';
+  readonly metadata: {
+    readonly name: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly annotations: Readonly<Record<string, string>>;
+  };
+  readonly spec: {
+    readonly group: string;
+    readonly names: {
+      readonly kind: string;
+      readonly listKind: string;
+      readonly plural: string;
+      readonly singular: string;
+      readonly shortNames?: readonly string[];
+      readonly categories: readonly string[];
+    };
+    readonly scope: 'Namespaced' | 'Cluster';
+    readonly versions: readonly ServedVersion[];
+  };
+}
+
+interface ServedVersion {
+  readonly name: string;
+  readonly served: true;
+  /** One of them: objects are kept as it. All mean the same, so nothing is converted. */
+  readonly storage: boolean;
+  readonly schema: { readonly openAPIV3Schema: StructuralSchema };
+  readonly subresources: { readonly status: Readonly<Record<string, never>> };
+  readonly additionalPrinterColumns: readonly PrinterColumn[];
+}
+
+/** Of all kinds, by name. */
+export function resourceDefinitions(): readonly ResourceDefinition[] {
+  const names = Object.keys(kinds).sort() as KindName[];
+  return names.flatMap((name) => definitionOf(name) ?? []);
+}
+
+function definitionOf(name: KindName): ResourceDefinition | undefined {
+  const kind = kinds[name] as Kind<KindName, unknown>;
+  const appearance = appearanceOf(name);
+  if (kind.spec === undefined || appearance === undefined) return undefined;
+  const { description, columns, shortNames } = appearance;
+  const schema: StructuralSchema = {
+    type: 'object',
+    description,
+    properties: { spec: { ...structuralSchema(kind.spec), description }, status },
+  };
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: {
+      name: `${kind.plural}.${kind.group}`,
+      labels: { 'app.kubernetes.io/part-of': 'chartpilot' },
+      // Objects go with their definition: whoever removes a chart keeps them.
+      annotations: { 'helm.sh/resource-policy': 'keep' },
+    },
+    spec: {
+      group: kind.group,
+      names: {
+        kind: kind.kind,
+        listKind: `${kind.kind}List`,
+        plural: kind.plural,
+        singular: kind.kind.toLowerCase(),
+        ...(shortNames.length > 0 && { shortNames }),
+        categories: ['istio-io', kind.group.replaceAll('.', '-')],
+      },
+      scope: kind.scope,
+      versions: kind.versions.map((version, index) => ({
+        name: version,
+        served: true,
+        storage: index === 0,
+        schema: { openAPIV3Schema: schema },
+        subresources: { status: {} },
+        additionalPrinterColumns: columns,
+      })),
+    },
+  };
+}
+
+const text: StructuralSchema = { type: 'string' };
+
+/** Other controllers, and Istio's, write it as well: what they say stays. */
+const status: StructuralSchema = {
+  type: 'object',
+  'x-kubernetes-preserve-unknown-fields': true,
+  properties: {
+    conditions: {
+      type: 'array',
+      // So that each writer has conditions of its own.
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['type'],
+      items: {
+        type: 'object',
+        'x-kubernetes-preserve-unknown-fields': true,
+        required: ['type'],
+        properties: { type: text, status: text, reason: text, message: text, lastTransitionTime: text },
+      },
+    },
+    observedGeneration: { 'x-kubernetes-int-or-string': true },
+  },
+};

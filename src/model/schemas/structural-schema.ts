@@ -1,0 +1,109 @@
+/**
+ * Structural schemas of what decoders take (`x-kubernetes-*`: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/).
+ *
+ * `null` is nothing in the decoders, and so it is to the API server, which drops it before it checks, where a field is not
+ * nullable. Where `null` is a mistake it must not be dropped: a restriction would vanish. Such fields are nullable here, and the
+ * decoder refuses the object.
+ */
+import { type Describable, descriptionOf, type FieldDescription, type Validation } from '../fields/description.ts';
+
+export interface ValueSchema {
+  readonly enum?: readonly (string | number | boolean | null)[];
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, ValueSchema>>;
+  readonly items?: ValueSchema;
+  readonly additionalProperties?: ValueSchema;
+  readonly allOf?: readonly ValueSchema[];
+  readonly anyOf?: readonly ValueSchema[];
+  readonly oneOf?: readonly ValueSchema[];
+  readonly not?: ValueSchema;
+}
+
+export interface StructuralSchema extends ValueSchema {
+  readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
+  readonly description?: string;
+  readonly nullable?: true;
+  readonly properties?: Readonly<Record<string, StructuralSchema>>;
+  readonly items?: StructuralSchema;
+  readonly additionalProperties?: StructuralSchema;
+  readonly 'x-kubernetes-preserve-unknown-fields'?: true;
+  readonly 'x-kubernetes-int-or-string'?: true;
+  readonly 'x-kubernetes-list-type'?: 'map' | 'set' | 'atomic';
+  readonly 'x-kubernetes-list-map-keys'?: readonly string[];
+  readonly 'x-kubernetes-validations'?: readonly CelRule[];
+}
+
+export interface CelRule {
+  readonly rule: string;
+  readonly message: string;
+  readonly fieldPath?: string;
+}
+
+/** @throws TypeError a decoder is not described: it is written by hand, and says nothing to schemas (`inSchema`) */
+export function structuralSchema(decoder: Describable, path = 'spec'): StructuralSchema {
+  const description = descriptionOf(decoder);
+  if (description === undefined) throw new TypeError(`what the decoder of ${path} takes is not described`);
+  switch (description.type) {
+    case 'text':
+      return { type: 'string' };
+    case 'boolean':
+      return { type: 'boolean' };
+    case 'decimal':
+      return { type: 'number' };
+    case 'integer':
+      return { type: 'integer', format: 'int64', minimum: description.min, maximum: description.max };
+    case 'anything':
+      return { 'x-kubernetes-preserve-unknown-fields': true };
+    case 'any object':
+      return { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+    case 'list':
+      return { type: 'array', items: structuralSchema(description.item, `${path}[]`) };
+    case 'map':
+      return { type: 'object', additionalProperties: structuralSchema(description.item, `${path}{}`) };
+    case 'object':
+      return objectSchema(description.fields, path);
+    case 'narrowed':
+      return narrowed(structuralSchema(description.of, path), description.by);
+  }
+}
+
+function objectSchema(fields: readonly FieldDescription[], path: string): StructuralSchema {
+  const properties = fields.map(({ name, decoder, refusesNull }): [string, StructuralSchema] => {
+    const schema = structuralSchema(decoder, `${path}.${name}`);
+    return [name, refusesNull ? { ...schema, nullable: true } : schema];
+  });
+  const aliases = fields.flatMap(({ aliasOf }) => aliasOf ?? []);
+  const required = fields.filter((field) => field.isRequired && !aliases.includes(field.name)).map(({ name }) => name);
+  return {
+    type: 'object',
+    properties: Object.fromEntries(properties.sort(([one], [other]) => (one < other ? -1 : 1))),
+    ...(required.length > 0 && { required }),
+  };
+}
+
+/** What is said of one thing twice is put beside: both must hold. */
+function narrowed(schema: StructuralSchema, { rules, allOf = [], required, ...by }: Validation): StructuralSchema {
+  const isNested = (key: string): boolean => key === 'properties' || key === 'items' || key === 'additionalProperties';
+  const entries = Object.entries(by);
+  const beside = entries.filter(([key]) => Object.hasOwn(schema, key) || isNested(key));
+  const own = entries.filter((entry) => !beside.includes(entry));
+  const all = [...(schema.allOf ?? []), ...allOf, ...beside.map(([key, value]) => ({ [key]: value }))];
+  const validations = [...(schema['x-kubernetes-validations'] ?? []), ...(rules ?? [])];
+  return {
+    ...schema,
+    ...Object.fromEntries(own),
+    ...(required && { required: [...new Set([...(schema.required ?? []), ...required])] }),
+    ...(all.length > 0 && { allOf: all }),
+    ...(validations.length > 0 && { 'x-kubernetes-validations': validations }),
+  };
+}

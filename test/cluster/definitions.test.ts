@@ -1,0 +1,130 @@
+/** The definitions of `pilot-discovery crds`, as a real API server takes them, and what it takes and refuses by them. */
+import * as E from 'fp-ts/lib/Either.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { type KindName, kinds } from '../../src/model/kinds/index.ts';
+import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
+import { isObject } from '../../src/runtime/json-object.ts';
+import { failureOf } from '../fixtures/failure-of.ts';
+import { mistakenObjects } from '../fixtures/mistaken-objects.ts';
+import { kindOf, objectsOfFiles, randomObjects } from '../fixtures/written-objects.ts';
+import { eventually } from '../harness/eventually.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { givenOwnServer } from './given-cluster.ts';
+
+// Other files define kinds of the same names for a moment.
+const { cluster } = givenOwnServer();
+const never = new AbortController().signal;
+const definitions = resourceDefinitions();
+
+interface Definition extends KubernetesObject {
+  readonly status?: { readonly conditions?: readonly { type: string; status: string; message?: string }[] };
+}
+
+beforeAll(async () => {
+  await Promise.all(definitions.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
+  await eventually('all are served', async () => {
+    const all = (await cluster.admin.list(customResourceDefinitions, {}, never)).items as readonly Definition[];
+    return all.filter((one) => isSo(one, 'Established') && isSo(one, 'NamesAccepted')).length === definitions.length;
+  });
+  await eventually('objects are looked up', async () => {
+    for (const { spec } of definitions) {
+      await cluster.admin.list(resourceOf(spec.names.kind as KindName), { namespace: cluster.namespace }, never);
+    }
+    return true;
+  });
+}, 120_000);
+
+function isSo({ status }: Definition, type: string): boolean {
+  return status?.conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
+}
+
+interface ToSend {
+  readonly kind: string;
+  readonly spec: unknown;
+  readonly version?: string;
+}
+
+let made = 0;
+
+/** As it would be stored, of an object that is not: `dryRun` goes through everything but the store. */
+async function sent({ kind, spec, version }: ToSend, query: Record<string, string> = {}): Promise<KubernetesObject> {
+  const resource: Resource = resourceOf(kind as KindName, version);
+  const { namespace } = cluster;
+  const body = {
+    apiVersion: `${resource.group}/${resource.version}`,
+    ...{ kind: resource.kind, metadata: { name: `object-${made++}`, namespace }, spec },
+  };
+  return cluster.admin.request(
+    { method: 'POST', resource, namespace, body, query: { dryRun: 'All', ...query } },
+    never,
+  );
+}
+
+const isTaken = (kind: KindName, spec: unknown): boolean => E.isRight(kinds[kind].decode(spec, cluster.namespace));
+
+/** `null` is nothing. */
+function withoutNull(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNull);
+  if (!isObject(value)) return value;
+  const said = Object.entries(value).filter(([, field]) => field !== null);
+  return Object.fromEntries(said.map(([name, field]) => [name, withoutNull(field)]));
+}
+
+describe('definitions', () => {
+  it('are structural, and taken again as they are', async () => {
+    const all = (await cluster.admin.list(customResourceDefinitions, {}, never)).items as readonly Definition[];
+    const unsound = all.filter((one) => one.status?.conditions?.some(({ type }) => type === 'NonStructuralSchema'));
+    expect(unsound.map(({ metadata }) => metadata.name)).toEqual([]);
+    const versions = all.map(({ metadata }) => metadata.resourceVersion);
+    for (const definition of definitions) await cluster.apply(customResourceDefinitions, definition as never);
+    const again = (await cluster.admin.list(customResourceDefinitions, {}, never)).items;
+    expect(again.map(({ metadata }) => metadata.resourceVersion)).toEqual(versions);
+  });
+});
+
+describe('objects that decoders take', () => {
+  it('are stored as they were written, in each version', async () => {
+    const objects = objectsOfFiles().filter(({ kind, spec }) => isTaken(kind as KindName, spec));
+    for (const { kind, spec } of objects) {
+      for (const version of kinds[kind as KindName].versions.slice(0, sized({ quick: 1, short: 1, full: 3 }))) {
+        const stored = await sent({ kind, spec, version }, { fieldValidation: 'Strict' });
+        expect(stored.spec).toEqual(withoutNull(spec));
+      }
+    }
+    expect(objects.length).toBeGreaterThan(100);
+  });
+
+  it('are taken, whatever they are', async () => {
+    const seeds = sized({ quick: 5, short: 15, full: 500 });
+    const objects = Array.from({ length: seeds }, (_, seed) => randomObjects(seed)).flat();
+    const refused: unknown[] = [];
+    let taken = 0;
+    for (const object of objects) {
+      if (!isTaken(kindOf(object) as KindName, object.spec)) continue;
+      taken++;
+      await sent(object).catch((error: unknown) =>
+        refused.push([object.kind, JSON.stringify(object.spec), String(error)]),
+      );
+    }
+    expect(refused).toEqual([]);
+    expect(taken).toBeGreaterThan(seeds * 5);
+  });
+});
+
+describe('mistakes', () => {
+  it.each(mistakenObjects)('are refused, and the field is named: $kind $at ($by)', async ({ kind, spec, at }) => {
+    const failure = await failureOf(sent({ kind, spec }));
+    expect(failure).toMatchObject({ kind: 'status', code: 422, reason: 'Invalid' });
+    expect(failure.message).toContain(at === '' ? 'spec' : `spec.${at}`);
+  });
+
+  it('a field that is not known is refused where the client asks for it, and a restriction without a value kept', async () => {
+    const spec = { rulez: [] };
+    const failure = await failureOf(sent({ kind: 'AuthorizationPolicy', spec }, { fieldValidation: 'Strict' }));
+    expect(failure.message).toContain('unknown field "spec.rulez"');
+    const kept = await sent({ kind: 'AuthorizationPolicy', spec: { rules: null } });
+    expect(kept.spec).toEqual({ rules: null });
+  });
+});
