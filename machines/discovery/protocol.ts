@@ -74,7 +74,7 @@ export type SettingsLoad = { type: 'settings.load' };
 export type SettingsLoaded = {
   type: 'settings.loaded';
   what: SettingsName;
-  origin: 'file' | 'defaults';
+  origin: 'file' | 'config map' | 'defaults';
   version: string;
 };
 /** mesh-config, mesh-networks → discovery. Another value is in force. */

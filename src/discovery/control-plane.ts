@@ -275,18 +275,34 @@ export class ControlPlane {
     return meshConfigMachine.provide({
       actors: {
         watchFile: watchEffect<{ file: string }>(
-          ({ file }, handlers) => watchFile(file, handlers),
+          ({ file }, handlers) => {
+            const stops = [
+              watchFile(file, handlers),
+              this.cluster?.watchSettings(() => handlers.changed('the cluster')),
+            ];
+            return () => {
+              for (const stop of stops) stop?.();
+            };
+          },
           'files.changed',
           this.#log('mesh-config'),
         ),
-        readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) =>
-          this.#state.settings.read(input.what, input.file),
+        readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(({ input }) =>
+          this.#readSettings(input),
         ),
       },
       actions: {
         adopt: ({ context }, { version }) => this.#state.settings.adopt(context.what, version),
       },
     });
+  }
+
+  /** A file counts before what a cluster has. */
+  async #readSettings({ what, file }: { what: SettingsName; file: string }): Promise<SettingsReading> {
+    const { settings } = this.#state;
+    const reading = settings.read(what, file);
+    if (reading.outcome !== 'absent' || this.cluster === undefined) return reading;
+    return settings.readTexts(what, await this.cluster.settings.read(what));
   }
 
   #configMachine() {

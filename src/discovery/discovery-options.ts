@@ -62,6 +62,8 @@ export interface DiscoveryOptions {
   readonly pod: Readonly<Record<string, string>>;
   /** REVISION: objects of Istio's that are labelled for another one are not there. Empty: the default one. */
   readonly revision: string;
+  /** SHARED_MESH_CONFIG: a ConfigMap beneath the own one; empty: none. */
+  readonly sharedMeshConfig: string;
   /** Empty: no directory. */
   readonly configDir: string;
   readonly meshConfigFile: string;
@@ -180,6 +182,7 @@ export function resolveDiscoveryOptions(
     kubeconfig: flags.kubeconfig ?? '',
     pod: podOf(env),
     revision: from.text('REVISION', ''),
+    sharedMeshConfig: from.text('SHARED_MESH_CONFIG', ''),
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
     networksConfigFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',

@@ -11,12 +11,16 @@ import type { ClusterAccess } from './kubernetes/access/cluster-access.ts';
 import { inClusterAccess, isInCluster } from './kubernetes/access/in-cluster.ts';
 import { kubeconfigFile } from './kubernetes/access/kubeconfig.ts';
 import { customResourceDefinitions, resourceOf } from './kubernetes/api-resource.ts';
+import { ClusterSettings, type SettingsNames } from './kubernetes/cluster-settings.ts';
 import { ClusterSource } from './kubernetes/cluster-source.ts';
 import { Http2ApiServer } from './kubernetes/http2-api-server.ts';
 import { type FollowedKind, InformerEffects } from './kubernetes/informer-effects.ts';
 import { usualSelection } from './kubernetes/usual-selection.ts';
 
-type AskedCluster = Pick<DiscoveryOptions, 'kubeconfig' | 'registries' | 'configDir' | 'pod' | 'revision'>;
+type AskedCluster = Pick<
+  DiscoveryOptions,
+  'kubeconfig' | 'registries' | 'configDir' | 'pod' | 'revision' | 'namespace' | 'sharedMeshConfig'
+>;
 
 /**
  * The cluster that flags and surroundings name. Without a kubeconfig it is that of our pod, unless a directory is what counts.
@@ -25,8 +29,9 @@ type AskedCluster = Pick<DiscoveryOptions, 'kubeconfig' | 'registries' | 'config
  */
 export function followedCluster(options: AskedCluster, log: Logger): FollowedCluster | undefined {
   const access = accessOf(options);
-  const { registries, revision } = options;
-  return access && new FollowedCluster({ access, isRegistry: registries.includes('Kubernetes'), revision, log });
+  const { registries, revision, namespace, sharedMeshConfig: shared } = options;
+  const isRegistry = registries.includes('Kubernetes');
+  return access && new FollowedCluster({ access, isRegistry, settings: { namespace, revision, shared }, log });
 }
 
 function accessOf({ kubeconfig, registries, configDir, pod }: AskedCluster): ClusterAccess | undefined {
@@ -44,8 +49,8 @@ export interface FollowedClusterOptions {
   readonly access: ClusterAccess;
   /** Services and pods of the cluster are those of a registry. */
   readonly isRegistry: boolean;
-  /** Of this control plane; empty: the default one. */
-  readonly revision: string;
+  /** Where settings of the mesh are, and of which revision this control plane is. */
+  readonly settings: SettingsNames;
   readonly log: Logger;
 }
 
@@ -62,18 +67,22 @@ export class FollowedCluster {
   readonly server: Http2ApiServer;
   /** By address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
+  readonly settings: ClusterSettings;
   readonly #informers: InformerEffects;
+  readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
   /** Why it does not answer; undefined: it does, or was not asked yet. */
   #lost: string | undefined;
 
-  constructor({ access, isRegistry, revision, log }: FollowedClusterOptions) {
+  constructor({ access, isRegistry, settings, log }: FollowedClusterOptions) {
     this.url = access.server.href;
     this.server = new Http2ApiServer(access);
     const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
+    this.settings = new ClusterSettings(settings, () => this.#informers);
     this.#informers = new InformerEffects({
       server: this.server,
       kinds: [
+        ...this.settings.kinds,
         { resource: customResourceDefinitions, selection: usualSelection(customResourceDefinitions) },
         ...[...own, ...(isRegistry ? registryKinds : [])].map(followedKind),
       ],
@@ -82,9 +91,12 @@ export class FollowedCluster {
       lost: (reason) => this.#tellLost(reason, log),
       fault: faultOf(log),
     });
+    this.settings.onChanged(() => {
+      for (const changed of this.#settingsChanged) changed();
+    });
     const source = (address: string, of: readonly KindName[]): [string, ClusterSource] => [
       address,
-      new ClusterSource({ address, informers: this.#informers, kinds: of, revision }),
+      new ClusterSource({ address, informers: this.#informers, kinds: of, revision: settings.revision }),
     ];
     this.sources = new Map([
       source(clusterConfig, own),
@@ -98,6 +110,12 @@ export class FollowedCluster {
     if (source === undefined) throw new Error(`nothing of the cluster is ${address}`);
     return source;
   };
+
+  /** Tells when settings of the mesh are others. @returns ends it */
+  watchSettings(changed: () => void): () => void {
+    this.#settingsChanged.add(changed);
+    return () => void this.#settingsChanged.delete(changed);
+  }
 
   /** For the chart `api-server`. */
   get input(): ApiServerInput {

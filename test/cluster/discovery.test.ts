@@ -222,3 +222,31 @@ it('a server that is killed takes nothing from anybody, and what happened meanwh
   expect((await clustersOf(late)).sort()).toEqual(before.toSorted());
   expect([...plane.departures(), ...late.departures()]).toEqual([]);
 });
+
+it('the ConfigMap of the mesh is in force where there is no file, over the shared one, and is followed; a bad one or none changes nothing', async () => {
+  const namespace = cluster.namespace;
+  const write = (name: string, mesh: string) => cluster.apply(of.configMaps, { metadata: { name }, data: { mesh } });
+  await write('shared', 'trustDomain: shared.example\nconnectTimeout: 7s\n');
+  await write('istio', 'trustDomain: own.example\n');
+  const env = { POD_NAMESPACE: namespace, SHARED_MESH_CONFIG: 'shared' };
+  const plane = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig }, {}, undefined, env);
+  await plane.ready();
+  const mesh = async (): Promise<{ trustDomain: string; connectTimeoutMs?: number }> =>
+    (await plane.get('/debug/mesh')).json();
+  expect(plane.lines.join('\n')).toMatch(/mesh configuration from config map/);
+  expect(JSON.stringify(await mesh())).toMatch(/own\.example/);
+  expect(JSON.stringify(await mesh())).toMatch(/"connectTimeout[^"]*":"?7/);
+  await write('istio', 'trustDomain: another.example\n');
+  await eventually('it is in force', async () => JSON.stringify(await mesh()).includes('another.example'));
+  await write('istio', 'trustDomain: [no]\n');
+  const told = new RegExp(`ConfigMap ${namespace}/istio: mesh:1: trustDomain`);
+  await eventually('it is told', () => plane.troubles().some((line) => told.test(line)));
+  await cluster.delete(of.configMaps, 'istio');
+  await write('shared', 'trustDomain: shared.example\nconnectTimeout: 8s\n');
+  await eventually('what is left counts', async () => JSON.stringify(await mesh()).includes('shared.example'));
+  await cluster.delete(of.configMaps, 'shared');
+  await write('marker', '');
+  writeFileSync(join(plane.root, 'mesh'), 'trustDomain: file.example\n');
+  await eventually('the file counts', async () => JSON.stringify(await mesh()).includes('file.example'));
+  expect(plane.departures()).toEqual([]);
+});

@@ -31,16 +31,17 @@ interface MeshConfigContext extends MeshConfigInput {
 }
 
 /**
- * What reading the file brought. `version` is a hash of the decoded value: equal values have equal versions. `defaults` is
+ * What reading the file brought, or what a cluster has in its place. `version` is a hash of the decoded value: equal values have equal versions. `defaults` is
  * the version of the built-in value.
  */
 export type SettingsReading =
-  | { outcome: 'valid'; version: string }
+  | { outcome: 'valid'; version: string; origin?: 'config map' }
   | { outcome: 'absent'; defaults: string }
   | { outcome: 'invalid'; defaults: string; problems: ConfigProblem[] };
 
 /**
- * Keeps one file of mesh-wide settings in force: the mesh configuration, or the networks. A file that is not valid, or
+ * Keeps one file of mesh-wide settings in force: the mesh configuration, or the networks. Where there is no file, and a cluster is
+ * followed, its ConfigMap counts. A file that is not valid, or
  * gone, changes nothing; before the first valid one the defaults hold.
  */
 export const meshConfigMachine = setup({
@@ -51,9 +52,9 @@ export const meshConfigMachine = setup({
     children: {} as { files: 'watchFile'; reading: 'readSettings' },
   },
   actors: {
-    /** Watches a file, also one that does not exist yet, and also when a link on the way to it is switched. */
+    /** Watches a file, also one that does not exist yet, and also when a link on the way to it is switched; and a cluster's settings. */
     watchFile: callbackEffect<{ type: never }, { file: string }>('watchFile'),
-    /** Reads, decodes and validates the file, and keeps the value under its version until it is adopted. */
+    /** Reads, decodes and validates the file, or where there is none a cluster's settings; keeps the value under its version until it is adopted. */
     readSettings: promiseEffect<SettingsReading, { what: SettingsName; file: string }>('readSettings'),
   },
   delays: {
@@ -73,7 +74,7 @@ export const meshConfigMachine = setup({
       ({ context }, params: SettingsReading): SettingsLoaded => ({
         type: 'settings.loaded',
         what: context.what,
-        origin: params.outcome === 'valid' ? 'file' : 'defaults',
+        origin: params.outcome === 'valid' ? (params.origin ?? 'file') : 'defaults',
         version: context.version,
       }),
     ),
@@ -136,7 +137,7 @@ export const meshConfigMachine = setup({
       states: {
         loading: {
           description: 'There is no value yet: the file is read for the first time.',
-          meta: { waitsFor: 'the reading of one file' },
+          meta: { waitsFor: 'the reading of one file, or the first list of a cluster, which /ready names' },
           invoke: {
             id: 'reading',
             src: 'readSettings',

@@ -65,6 +65,27 @@ export class SettingsFiles {
     return what === 'mesh' ? this.#keep(what, decodeMesh(file, text)) : this.#keep(what, decodeNetworks(file, text));
   }
 
+  /**
+   * Keeps what texts of a cluster say, each over the ones before.
+   *
+   * @param texts none: there is nothing, and what is in force stays
+   */
+  readTexts(what: SettingsName, texts: readonly { readonly place: string; readonly text: string }[]): SettingsReading {
+    const last = texts.at(-1);
+    if (last === undefined) return { outcome: 'absent', defaults: versionOf(defaults[what]) };
+    if (what === 'networks') return ofCluster(this.#keep(what, decodeNetworks(last.place, last.text)));
+    let decoded: Decoded<MeshConfig> = E.right({ value: defaults.mesh, warnings: [] });
+    for (const { place, text } of texts) {
+      decoded = E.chain(({ value: base, warnings }: { value: MeshConfig; warnings: readonly Problem[] }) =>
+        E.map(({ mesh, warnings: more }: { mesh: MeshConfig; warnings: readonly Problem[] }) => ({
+          value: mesh,
+          warnings: [...warnings, ...more],
+        }))(readMeshConfig(place, text, base)),
+      )(decoded);
+    }
+    return ofCluster(this.#keep(what, decoded));
+  }
+
   /** The value that was read under this version is in force from now on. */
   adopt(what: SettingsName, version: string): void {
     const value = this.#read[what].get(version);
@@ -94,6 +115,10 @@ export class SettingsFiles {
     this.#warnOnce(what, warnings);
     return { outcome: 'valid', version };
   }
+}
+
+function ofCluster(reading: SettingsReading): SettingsReading {
+  return reading.outcome === 'valid' ? { ...reading, origin: 'config map' } : reading;
 }
 
 function decodeMesh(file: string, text: string): Decoded<MeshConfig> {
