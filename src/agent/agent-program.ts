@@ -1,0 +1,61 @@
+/** What an agent is started with, and what its charts are told of that. */
+import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
+import type { Logger } from '../runtime/output/log.ts';
+import type { Recorder } from '../runtime/trace/recorder.ts';
+import type { TraceLevel } from '../runtime/trace/trace.ts';
+import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
+import { givesWay, patchesBootstrap, restoresLive } from './agent-replacement.ts';
+import { firstBinary } from './envoy/envoy-binaries.ts';
+import type { ProxyOptions } from './options/options.ts';
+import type { UnwrittenLines } from './status/agent-metrics.ts';
+import { xdsSocketPath } from './xds/xds-streams.ts';
+
+export interface AgentProgram {
+  readonly options: ProxyOptions;
+  /** Path of the Envoy binary; empty where none is to run. */
+  readonly binary: string;
+  readonly log: Logger;
+  readonly recorder: Recorder;
+  /** Offered at the status port; absent: not at all. The caller that made it ends it. */
+  readonly trace?: TraceEndpoint;
+  /** Full: messages on xDS streams are told, each. */
+  readonly traceLevel?: TraceLevel;
+  /** What of the log and the trace is not out. */
+  readonly unwrittenLines?: () => UnwrittenLines;
+  /** An older agent of this container is to give way to this one. */
+  readonly succeeds?: boolean;
+}
+
+export function agentSettings({
+  binary,
+  options: { config, watch, identity, ...options },
+  succeeds = false,
+}: AgentProgram): AgentSettings {
+  const { restartPolicy, hotRestart, exitOnZeroActiveConnections, minimumDrainMs } = options;
+  return {
+    ...defaultSettings,
+    adminPort: config.proxyAdminPort,
+    spareAdminPort: options.spareAdminPort,
+    restartPolicy,
+    hotRestart,
+    exitOnZeroActiveConnections,
+    minimumDrainMs,
+    liveRestore: restoresLive({ ...options, config }),
+    givesWay: givesWay({ ...options, config, identity }),
+    succeeds,
+    drainMs: config.drainDurationMs,
+    // What Envoy is told: whole seconds.
+    parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,
+    terminationDrainMs: config.terminationDrainDurationMs,
+    watch: { ...defaultSettings.watch, ...watch },
+    binary: { ...defaultSettings.binary, path: binary, first: firstBinary, watched: options.watchBinary },
+    runsEnvoy: options.runsEnvoy,
+    statusPort: config.statusPort,
+    awaitsApplication: options.status.applicationPorts.length > 0,
+    dns: options.dns !== undefined,
+    identity: identity.settings,
+    patchedBootstrap: patchesBootstrap({ ...options, config }),
+    // A bootstrap of the user's own has its control plane from wherever it says.
+    xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
+  };
+}

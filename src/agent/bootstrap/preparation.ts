@@ -1,0 +1,89 @@
+/** What every Envoy of this agent is started with, of the options that it was given. */
+import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { AgentProgram } from '../agent-program.ts';
+import type { EnvoyFlags } from '../envoy/envoy-args.ts';
+import type { ScratchParent } from '../envoy/scratch-folder.ts';
+import type { EnvoyRun } from '../envoy/serving-envoy.ts';
+import { localAddresses } from '../options/addresses.ts';
+import type { ProxyOptions } from '../options/options.ts';
+import type { SafetyNet } from '../safety-net.ts';
+import { agentBootstrap } from './agent-bootstrap.ts';
+import type { BootstrapPatches } from './bootstrap-patches.ts';
+import { controlPlaneTls } from './control-plane-tls.ts';
+import { firstRun } from './first-verdict.ts';
+import type { PrepareEnvironment } from './prepare-epoch.ts';
+
+export function preparationOf(
+  { options, log }: AgentProgram,
+  { binaries }: Pick<SafetyNet, 'binaries'>,
+  {
+    hasCredentialServer,
+    patches,
+    ...tools
+  }: Pick<PrepareEnvironment, 'admin' | 'guard' | 'turns' | 'scratch'> & {
+    hasCredentialServer: boolean;
+    patches: BootstrapPatches;
+  },
+): PrepareEnvironment {
+  const { config } = options;
+  const source = bootstrapSource(options, { hasCredentialServer, patches, log });
+  return {
+    ...tools,
+    binaries,
+    source,
+    flags: envoyFlags(options),
+    configPath: config.configPath,
+    // A bootstrap of the user's own may have no control plane at all.
+    discoveryAddress: 'bootstrap' in source ? config.discoveryAddress : undefined,
+    certificates: options.watch.directories,
+  };
+}
+
+export function adminOf({ addresses, config }: ProxyOptions): PrepareEnvironment['admin'] {
+  return { host: localAddresses(addresses).localhost, port: config.proxyAdminPort };
+}
+
+/** The run directory is there for every agent; another one may be writable where it is not. */
+export function scratchFolders(runDir: string, { configPath }: ProxyOptions['config']): ScratchParent[] {
+  return [
+    { path: resolve(runDir), flag: '--runDir' },
+    { path: resolve(configPath), flag: '--configPath' },
+    { path: tmpdir(), flag: 'TMPDIR' },
+  ];
+}
+
+export function envoyFlags(options: ProxyOptions): EnvoyFlags {
+  const { config, addresses, logLevel, concurrency, configOverride, hotRestart } = options;
+  const { skipDeprecatedLogs, enableCoreDump } = options;
+  const { fileFlushIntervalMs, fileFlushMinSizeKb } = config;
+  return {
+    drainMs: config.drainDurationMs,
+    parentShutdownMs: config.parentShutdownDurationMs,
+    ipVersion: localAddresses(addresses).ipVersion,
+    logLevel: logLevel.level,
+    componentLogLevel: logLevel.components,
+    concurrency,
+    configOverride,
+    skipDeprecatedLogs,
+    enableCoreDump,
+    ...(!hotRestart && { disableHotRestart: true }),
+    ...(fileFlushIntervalMs !== undefined && { fileFlushIntervalMs }),
+    ...(fileFlushMinSizeKb !== undefined && { fileFlushMinSizeKb }),
+  };
+}
+
+/** The generated bootstrap differs by its admin port and the Envoy's name only: what is wrong with it is found before anything is started. */
+function bootstrapSource(
+  options: ProxyOptions,
+  { hasCredentialServer, patches, log }: { hasCredentialServer: boolean; patches: BootstrapPatches; log: Logger },
+): PrepareEnvironment['source'] {
+  const { customConfigFile, proxyAdminPort } = options.config;
+  if (customConfigFile) return { customConfigFile };
+  // Without its root there is no way to the control plane.
+  controlPlaneTls(options.config, options.env);
+  const make = (adminPort: number, run: EnvoyRun) => agentBootstrap(options, { adminPort, run, hasCredentialServer });
+  for (const warning of make(proxyAdminPort, firstRun).warnings) log.warn(warning);
+  return { bootstrap: (adminPort, run) => patches.mergedInto(make(adminPort, run).bootstrap) };
+}

@@ -1,0 +1,59 @@
+/** What lies outside the statecharts, and holds whatever becomes of them. */
+import { chooseRunDir } from '../runtime/files/run-dir.ts';
+import type { AgentProgram } from './agent-program.ts';
+import { restoresLive } from './agent-replacement.ts';
+import { AgentRecord } from './envoy/agent-record.ts';
+import { BaseIdTable } from './envoy/base-id-table.ts';
+import { EnvoyBinaries } from './envoy/envoy-binaries.ts';
+import { ProcessTable } from './envoy/process-table.ts';
+import { SignalInbox, startedByLauncher } from './signals.ts';
+
+/**
+ * What lies outside the statecharts: the processes that were started, and the base ids. Whatever ends the agent in good
+ * order or by an exception, no Envoy and no shared memory is left. (Killed, the kernel ends the Envoys, and the next
+ * agent sweeps.)
+ */
+export class SafetyNet {
+  readonly table = new ProcessTable();
+  readonly baseIds = new BaseIdTable();
+  /** What Envoys are started from, held until the program is over. */
+  readonly binaries: EnvoyBinaries;
+  /** What the next agent is left, if this one is killed; undefined: nothing outlives it. */
+  readonly record: AgentRecord | undefined;
+  /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
+  readonly signals: SignalInbox;
+  readonly #onExit = (): void => {
+    if (this.table.letsGo) return;
+    this.table.killAll();
+    this.record?.close();
+    this.baseIds.releaseAll();
+  };
+
+  constructor({ binary, options, succeeds }: AgentProgram) {
+    // Until it holds, an older agent goes on with what it adopts.
+    if (succeeds) this.table.letGo();
+    this.binaries = new EnvoyBinaries(binary);
+    this.record = restoresLive(options) ? new AgentRecord(chooseRunDir(options.runDir)) : undefined;
+    process.once('exit', this.#onExit);
+    this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(options.env) });
+  }
+
+  async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
+    if (this.table.letsGo) {
+      this.baseIds.letGoAll();
+      this.binaries.close();
+      process.off('exit', this.#onExit);
+      return [];
+    }
+    // The charts have given them their time.
+    const left = await this.table.endAll(lastLimitMs);
+    this.record?.close();
+    this.baseIds.releaseAll();
+    this.binaries.close();
+    process.off('exit', this.#onExit);
+    return left;
+  }
+}
+
+/** For an Envoy that was left over to end of a SIGKILL. */
+const lastLimitMs = 2_000;
