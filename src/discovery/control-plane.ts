@@ -382,7 +382,10 @@ export class ControlPlane {
         log.info('certificate of the secure port', { serialNumber, notAfter: notAfter.toISOString() });
       },
       authenticators: async () => {
-        this.#authenticators.push(...(await authenticatorsOf(options, () => this.#state.mesh, this.#signing?.revoked)));
+        const mesh = () => this.#state.mesh;
+        this.#authenticators.push(
+          ...(await authenticatorsOf(options, mesh, this.#signing?.revoked, this.cluster?.server)),
+        );
       },
     };
   }

@@ -64,6 +64,7 @@ const configKinds = (Object.keys(kinds) as KindName[]).filter(
 const mostNamed = 4;
 
 export class FollowedCluster {
+  /** What is asked of it beside what is followed has connections of its own. */
   readonly server: Http2ApiServer;
   /** By address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;

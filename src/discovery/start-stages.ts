@@ -12,10 +12,12 @@ import { bearerToken } from './authentication/bearer-token.ts';
 import { forwardedCertificate } from './authentication/forwarded-certificate.ts';
 import { parseJwtRule } from './authentication/jwt-rule.ts';
 import { defaultAudience, localTokenFile, localTokenKey, localTokenRule } from './authentication/local-tokens.ts';
+import { tokenReview } from './authentication/token-review.ts';
 import { workloadsOfMesh } from './authentication/workloads-of-mesh.ts';
 import type { RevokedFile } from './authority/revoked-file.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 
+import type { ApiServer } from './kubernetes/api-server.ts';
 /** What each stage does; what it throws is the reason for which the start fails. */
 export type StartStages = Readonly<Record<PreparedStage, () => void | Promise<void>>>;
 
@@ -48,12 +50,14 @@ export function prepareEnvironment(options: DiscoveryOptions, cluster: string | 
 /**
  * Who says who a client of the port with TLS is, in the order in which they are asked (spec/discovery.md §2.1 G4 step 18).
  *
+ * @param server of the cluster that is followed: it knows its tokens
  * @throws ChartpilotError: a control plane that should take tokens and does not would turn everyone away
  */
 export async function authenticatorsOf(
-  { authenticates, jwtRule, authority, trustedGateways }: DiscoveryOptions,
+  { authenticates, jwtRule, authority, trustedGateways, clusterId, clusterAliases }: DiscoveryOptions,
   mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>,
   revoked: RevokedFile | undefined,
+  server?: ApiServer,
 ): Promise<Authenticator[]> {
   const trustDomain = (): string => mesh().trustDomain;
   if (!authenticates) return [];
@@ -66,6 +70,11 @@ export async function authenticatorsOf(
     const key = localTokenKey(join(authority.stateDirectory, localTokenFile));
     const rule = await localTokenRule(key, [defaultAudience]);
     authenticators.push(bearerToken({ name: 'local token', rule, trustDomain, isRevoked }));
+  }
+  if (server !== undefined) {
+    const aliases = Object.entries(clusterAliases).filter(([, cluster]) => cluster === clusterId);
+    const clusters = [clusterId, ...aliases.map(([alias]) => alias)];
+    authenticators.push(tokenReview({ server, clusters, audience: defaultAudience, trustDomain, isRevoked }));
   }
   if (trustedGateways.length > 0) authenticators.push(forwardedCertificate(trustedGateways, trustDomain));
   return authenticators.map((one) => workloadsOfMesh(one, () => trustDomainsOf(mesh())));

@@ -1,5 +1,5 @@
 /** Who a bearer token is of: tokens of service accounts, signed by an issuer that is trusted (spec/discovery.md §7.7, JWT). */
-import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import { decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import { spiffeUriOf, type WorkloadIdentity } from '../../identity/spiffe-id.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Authentication, Authenticator, Peer } from '../ads/authentication.ts';
@@ -26,7 +26,7 @@ export interface BearerTokenOptions {
 /** Signatures by a key that only the issuer has: a token signed by a shared secret, or by nothing, is none. */
 const algorithms = ['ES256', 'ES384', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
 /** A token of a service account has 1 KB; of others, with groups, some. */
-const longestToken = 16 * 1024;
+export const longestToken = 16 * 1024;
 /** Clocks of issuers differ from ours. */
 const toleranceSeconds = 5;
 
@@ -47,7 +47,7 @@ export function bearerToken({
       try {
         const { payload } = await verified(token, rule, now());
         if (payload.jti !== undefined && isRevoked(payload.jti)) return { failure: 'the token was taken back' };
-        const account = serviceAccountOf(payload);
+        const account = serviceAccountNamed(payload.sub);
         if (account === undefined) return { failure: 'the token is of no service account' };
         return { identities: [spiffeUriOf({ trustDomain: trustDomain(), ...account })] };
       } catch (error) {
@@ -74,16 +74,17 @@ async function verified(token: string, { issuer, audiences, keys }: TokenRule, c
 }
 
 /** `authorization: Bearer …`, of several headers none counts. */
-function tokenOf({ metadata }: Peer): string | undefined {
+export function tokenOf({ metadata }: Peer): string | undefined {
   const headers = metadata('authorization');
   if (headers.length !== 1) return undefined;
   return /^Bearer ([\w.-]+)$/.exec(headers[0]!)?.[1];
 }
 
 /** `system:serviceaccount:<namespace>:<account>`, in names as Kubernetes has them. */
-function serviceAccountOf({ sub }: JWTPayload): Omit<WorkloadIdentity, 'trustDomain'> | undefined {
+export function serviceAccountNamed(user: unknown): Omit<WorkloadIdentity, 'trustDomain'> | undefined {
+  if (typeof user !== 'string') return undefined;
   const name = '[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?';
   const [, namespace, serviceAccount] =
-    new RegExp(`^system:serviceaccount:(${name}):(${name})$`).exec(sub?.slice(0, 600) ?? '') ?? [];
+    new RegExp(`^system:serviceaccount:(${name}):(${name})$`).exec(user.slice(0, 600)) ?? [];
   return namespace === undefined || serviceAccount === undefined ? undefined : { namespace, serviceAccount };
 }

@@ -1,0 +1,79 @@
+/** Who a bearer token is of, by the word of the API server that signed it (spec/discovery.md §7.7, Kubernetes). */
+import { spiffeUriOf } from '../../identity/spiffe-id.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { Authentication, Authenticator } from '../ads/authentication.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import { tokenReviews } from '../kubernetes/api-resource.ts';
+import type { ApiServer } from '../kubernetes/api-server.ts';
+import { longestToken, serviceAccountNamed, tokenOf } from './bearer-token.ts';
+
+export interface TokenReviewOptions {
+  readonly server: Pick<ApiServer, 'request'>;
+  /** Of the cluster that is asked, and other names that proxies may call it by. */
+  readonly clusters: readonly string[];
+  /** One that the token must be for. */
+  readonly audience: string;
+  /** Of the mesh, now: a token says nothing of it. */
+  readonly trustDomain: () => string;
+  /** Whether a token was taken back, by its id. */
+  readonly isRevoked?: (id: string) => boolean;
+}
+
+/** Whoever asks waits for the answer, as long as for a handshake. */
+const answerMs = 5_000;
+/** Questions at a time: strangers must not keep the API server busy, nor what else is asked of it. */
+const mostQuestions = 64;
+/** By which agents say of which cluster they are. */
+const clusterHeader = 'clusterid';
+/** It has its limit. */
+const never = new AbortController().signal;
+const idOfToken = 'authentication.kubernetes.io/credential-id';
+
+export function tokenReview(options: TokenReviewOptions): Authenticator {
+  let questions = 0;
+  return {
+    name: 'TokenReview',
+    async authenticate(peer): Promise<Authentication> {
+      const token = tokenOf(peer);
+      if (token === undefined) return { failure: 'no bearer token' };
+      if (token.length > longestToken) return { failure: `the token has more than ${longestToken} characters` };
+      const foreign = peer.metadata(clusterHeader).find((cluster) => !options.clusters.includes(cluster));
+      if (foreign !== undefined)
+        return { failure: `cluster ${JSON.stringify(foreign.slice(0, 100))} is not known here` };
+      if (questions >= mostQuestions) return { failure: 'too many tokens are being reviewed', isUnavailable: true };
+      questions++;
+      try {
+        return identityIn(await reviewed(token, options), options);
+      } catch (error) {
+        // That it could not be asked says nothing of the token.
+        return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
+      } finally {
+        questions--;
+      }
+    },
+  };
+}
+
+async function reviewed(token: string, { server, audience }: TokenReviewOptions): Promise<unknown> {
+  const spec = { token, audiences: [audience] };
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec };
+  const { status } = await server.request({ method: 'POST', resource: tokenReviews, body, timeoutMs: answerMs }, never);
+  return status;
+}
+
+function identityIn(status: unknown, { audience, trustDomain, isRevoked }: TokenReviewOptions): Authentication {
+  if (!isObject(status) || status.authenticated !== true) return { failure: 'the API server does not know the token' };
+  // A server that knows nothing of audiences names none: the token may be for anybody.
+  if (!listOf(status.audiences).includes(audience)) return { failure: `the token is not for ${audience}` };
+  const { username, groups, extra } = isObject(status.user) ? status.user : {};
+  const account = listOf(groups).includes('system:serviceaccounts') ? serviceAccountNamed(username) : undefined;
+  if (account === undefined) return { failure: 'the token is of no service account' };
+  const ids = listOf(isObject(extra) ? extra[idOfToken] : undefined).map((id) => String(id).replace(/^JTI=/, ''));
+  if (ids.some((id) => isRevoked?.(id) === true)) return { failure: 'the token was taken back' };
+  return { identities: [spiffeUriOf({ trustDomain: trustDomain(), ...account })] };
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
