@@ -40,6 +40,8 @@ const mostOfThread = 2;
 /** A thread signs some hundreds a second; whoever is refused comes back when this much of the queue is gone. */
 const perSecondAndThread = 200;
 const mostThreads = 2;
+/** A processor is left to pushes, where there are two. */
+const threads = Math.max(1, Math.min(mostThreads, availableParallelism() - 1));
 
 export interface CertificateSignerOptions {
   readonly limits?: QueueLimits;
@@ -113,7 +115,7 @@ export class CertificateSigner {
   #freeThread(): Thread | undefined {
     const least = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
     if (least?.jobs.size === 0) return least;
-    if (this.#threads.length < Math.min(mostThreads, availableParallelism())) return this.#begin();
+    if (this.#threads.length < threads) return this.#begin();
     return least !== undefined && least.jobs.size < mostOfThread ? least : undefined;
   }
 
