@@ -9,12 +9,12 @@ import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connectio
 import { routineMessages, type StreamOrder } from '../../machines/discovery/ads/ads-protocol.ts';
 import type { Watch, Watches } from '../../machines/discovery/ads/ads-watch.ts';
 import { type AdsLimits, nameLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
-import { SharedBodies } from '../../src/discovery/ads/ads-response.ts';
-import { AdsStream } from '../../src/discovery/ads/ads-stream.ts';
-import type { AdsCall } from '../../src/discovery/ads/ads-transport.ts';
-import { RequestIntake } from '../../src/discovery/ads/request-intake.ts';
-import { NameLists } from '../../src/discovery/ads/request-names.ts';
-import { atOnce } from '../../src/discovery/ads/request-turns.ts';
+import { RequestIntake } from '../../src/discovery/ads/requests/request-intake.ts';
+import { NameLists } from '../../src/discovery/ads/requests/request-names.ts';
+import { atOnce } from '../../src/discovery/ads/requests/request-turns.ts';
+import { SharedBodies } from '../../src/discovery/ads/responses/ads-response.ts';
+import { AdsStream } from '../../src/discovery/ads/stream/ads-stream.ts';
+import type { AdsCall } from '../../src/discovery/ads/stream/ads-transport.ts';
 import { type Node, NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,

@@ -1,5 +1,5 @@
 /** A resource source that a test fills by hand; its versions count changes. */
-import { encodeValue } from '../../src/discovery/ads/encoding.ts';
+
 import type {
   EncodedResource,
   NodeIdentity,
@@ -8,6 +8,7 @@ import type {
   ResourceSet,
   ResourceSource,
 } from '../../src/discovery/ads/resource-source.ts';
+import { encodeValue } from '../../src/discovery/ads/responses/encoding.ts';
 
 export class ScriptedSource implements ResourceSource {
   readonly types = new Map<string, Map<string, EncodedResource>>();

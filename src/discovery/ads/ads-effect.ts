@@ -8,7 +8,7 @@ import { explainInOneLine } from '../../runtime/errors.ts';
 import { faultLog } from '../../runtime/fences/uncaught.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
-import { ProxyTurns } from './proxy-turns.ts';
+import { ProxyTurns } from './turns/proxy-turns.ts';
 
 export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left'> {
   /** Of the port without TLS. */

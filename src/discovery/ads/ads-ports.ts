@@ -16,10 +16,10 @@ import { firstStreams } from './admission/session-pace.ts';
 import { type Refusal, Strangers, strangerLimits } from './admission/strangers.ts';
 import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
 import { xdsMethods, xdsService } from './ads-services.ts';
-import { plaintext, type StreamKind, type StreamSecurity } from './ads-stream.ts';
-import { type AdsCall, peerOf } from './ads-transport.ts';
 import type { Peer } from './authentication.ts';
 import { bindError } from './grpc-bind.ts';
+import { plaintext, type StreamKind, type StreamSecurity } from './stream/ads-stream.ts';
+import { type AdsCall, peerOf } from './stream/ads-transport.ts';
 
 export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
 

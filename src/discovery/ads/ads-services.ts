@@ -7,7 +7,7 @@ import {
   routeType,
   secretType,
 } from '../../../machines/discovery/ads/ads-types.ts';
-import type { StreamKind } from './ads-stream.ts';
+import type { StreamKind } from './stream/ads-stream.ts';
 
 const aggregated = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 

@@ -4,7 +4,7 @@ import type { adsConnectionMachine } from '../../../machines/discovery/ads/ads-c
 import { isSubscribed, type Watch } from '../../../machines/discovery/ads/ads-watch.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { ConnectionView, WatchView } from './ads-observer.ts';
-import type { AdsStream } from './ads-stream.ts';
+import type { AdsStream } from './stream/ads-stream.ts';
 
 /** What is known of a connection; undefined until its client has told who it is. */
 export function viewConnection(

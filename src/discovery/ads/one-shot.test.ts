@@ -5,8 +5,8 @@ import { AdsTestClient } from '../../../test/ads-client.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import { type AdsServer, createAdsServer } from './ads-server.ts';
-import { encodeValue } from './encoding.ts';
 import type { OneShot } from './one-shot.ts';
+import { encodeValue } from './responses/encoding.ts';
 
 const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
 const syncz = 'istio.io/debug/syncz';

@@ -10,7 +10,6 @@ import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import { oneWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';
 import type { TrustBundle } from '../../identity/trust-bundle.ts';
-import { encodeResource } from '../ads/encoding.ts';
 import type {
   NodeIdentity,
   NodeResources,
@@ -19,6 +18,7 @@ import type {
   ResourceSet,
   ResourceSource,
 } from '../ads/resource-source.ts';
+import { encodeResource } from '../ads/responses/encoding.ts';
 import { keyOfWorkload, textOfRoots, type Workload } from './workload-ledger.ts';
 
 export interface RootsForAgentsOptions {

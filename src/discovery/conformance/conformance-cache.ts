@@ -3,7 +3,6 @@
  * for each node id (spec/xds-conformance.md, "What the methods must do").
  */
 
-import { encodeValue } from '../ads/encoding.ts';
 import type {
   EncodedResource,
   NodeIdentity,
@@ -12,6 +11,7 @@ import type {
   ResourceSet,
   ResourceSource,
 } from '../ads/resource-source.ts';
+import { encodeValue } from '../ads/responses/encoding.ts';
 import { conformanceKinds } from './conformance-kinds.ts';
 
 /** A resource as an adapter hands it over. */

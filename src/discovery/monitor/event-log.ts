@@ -4,7 +4,7 @@ import type { LogLine } from '../../runtime/actors/log-records.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
-import { RepeatedLines } from '../ads/repeated-lines.ts';
+import { RepeatedLines } from '../ads/stream/repeated-lines.ts';
 import { describeProblems, whereabouts } from '../config/config-problem.ts';
 
 type Tell = (event: TracedEvent, log: Logger) => void;

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasNoProvider } from '../../networking/index.ts';
 import type { Steps } from '../../runtime/turns.ts';
-import { Slices } from '../ads/slices.ts';
+import { Slices } from '../ads/turns/slices.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
 import { type PatchCount, patchCounts } from './patch-status.ts';

@@ -11,7 +11,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../model/services/service.ts';
 import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
-import { sliceMs } from '../ads/slices.ts';
+import { sliceMs } from '../ads/turns/slices.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
 import { findRejectedServers, findUnservedCredentials } from './gateway-diagnostics.ts';

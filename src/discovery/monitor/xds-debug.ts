@@ -10,8 +10,8 @@ import { ClientConfigSchema, ConfigStatus } from '../../gen/envoy/service/status
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
 import type { ConnectionView } from '../ads/ads-observer.ts';
-import { encodeValue } from '../ads/encoding.ts';
 import type { OneShotAnswer, OneShotQuestion } from '../ads/one-shot.ts';
+import { encodeValue } from '../ads/responses/encoding.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import { type DebugAccess, type Permission, permissionOfNamespace, refusalOf } from './debug/debug-access.ts';
 import { type DebugSources, withProxy } from './debug/debug-page.ts';

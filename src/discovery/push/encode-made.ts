@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { Resource } from '../../networking/index.ts';
 import { ResourceOfParts } from '../../networking/messages/resource.ts';
-import { encodeValue, versionOf } from '../ads/encoding.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
+import { encodeValue, versionOf } from '../ads/responses/encoding.ts';
 
 /** Frames a generated resource. From then on its bytes lie in the frame and nowhere else, but for blocks that it shares. */
 export function encodeMade(resource: Resource): EncodedResource {

@@ -23,9 +23,9 @@ import {
   Resource,
   routeType,
 } from '../../networking/index.ts';
-import { frameOf } from '../ads/ads-response.ts';
-import { LayeredResources } from '../ads/layered-resources.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
+import { frameOf } from '../ads/responses/ads-response.ts';
+import { LayeredResources } from '../ads/responses/layered-resources.ts';
 import { affectedNames, changesReach, hostsOfRules, mayTouch } from './affected-names.ts';
 import { ContextHistory } from './context-history.ts';
 import { encodeMade } from './encode-made.ts';

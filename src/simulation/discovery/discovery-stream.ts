@@ -1,5 +1,5 @@
 /**
- * The server's end of a simulated xDS stream: what src/discovery/ads/ads-stream.ts and ads-sent.ts do with orders, as plain
+ * The server's end of a simulated xDS stream: what src/discovery/ads/stream/ads-stream.ts and ads-sent.ts do with orders, as plain
  * records. A response is not made while `window` of earlier ones have not left for a client that does not read; and while one
  * waits, nothing is read from the client.
  */

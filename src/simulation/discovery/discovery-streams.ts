@@ -67,7 +67,7 @@ export class PushStreams {
     this.#happenings.add({ connection, event });
   }
 
-  /** As src/discovery/ads/ads-exchange.ts does. */
+  /** As src/discovery/ads/stream/ads-exchange.ts does. */
   #step({ connection, event }: StreamHappening): void {
     const stream = this.#state.streams.get(connection);
     if (stream === undefined || stream.end !== undefined) return;

@@ -42,7 +42,7 @@ export interface ProxyDescription {
   readonly types: readonly TypeDescription[];
 }
 
-/** A proxy that has this much waiting is slow: the next response waits, too (src/discovery/ads/ads-stream.ts). */
+/** A proxy that has this much waiting is slow: the next response waits, too (src/discovery/ads/stream/ads-stream.ts). */
 const slowBytes = 64 * 1024;
 
 const severity: Readonly<Record<SyncState, number>> = { ERROR: 0, STALE: 1, NOT_SENT: 2, SYNCED: 3 };

@@ -1,0 +1,196 @@
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { cpuMs } from '../../../../test/harness/cpu-time.ts';
+import { growthOf } from '../../../../test/harness/growth.ts';
+import { NodeSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
+import {
+  DeltaDiscoveryRequestSchema,
+  DiscoveryRequestSchema,
+} from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { nodeIdIn, RequestReader, readNode } from './ads-request.ts';
+import { NameLists } from './request-names.ts';
+
+const newReader = (): RequestReader => new RequestReader(new NameLists());
+const sotwBytes = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
+  toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
+const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>) => newReader().sotw(sotwBytes(request));
+const delta = (request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>) =>
+  newReader().delta(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
+
+describe('a request from the wire', () => {
+  test('state of the world', () => {
+    expect(sotw({ typeUrl: 't', versionInfo: 'v', responseNonce: 'n', resourceNames: ['ÿ', '', 'a'] }).request).toEqual(
+      {
+        protocol: 'sotw',
+        typeUrl: 't',
+        nonce: 'n',
+        names: ['', 'a', 'ÿ'],
+        rejection: null,
+      },
+    );
+  });
+
+  test('delta', () => {
+    const request = {
+      typeUrl: 't',
+      responseNonce: 'n',
+      resourceNamesSubscribe: ['a', '*'],
+      resourceNamesUnsubscribe: ['b'],
+      initialResourceVersions: { d: '', c: '1' },
+    };
+    expect(delta(request).request).toEqual({
+      protocol: 'delta',
+      typeUrl: 't',
+      nonce: 'n',
+      subscribe: ['*', 'a'],
+      unsubscribe: ['b'],
+      known: ['c', 'd'],
+      knownVersions: ['1', ''],
+      rejection: null,
+    });
+  });
+
+  test('a rejection without a message is a rejection', () => {
+    expect(sotw({ errorDetail: { code: 3, message: 'bad' } }).request.rejection).toBe('bad');
+    expect(delta({ errorDetail: { code: 3 } }).request.rejection).toBe('');
+    expect(delta({}).request.rejection).toBeNull();
+  });
+
+  test('what is of no interest is skipped', () => {
+    const request = { typeUrl: 't', resourceLocators: [{ name: 'x' }] };
+    expect(sotw(request).request).toMatchObject({ typeUrl: 't', names: [] });
+    // A field that we do not know, of each wire type.
+    const unknown = Buffer.from([0xa0, 6, 1, 0xa1, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0xa5, 6, 1, 2, 3, 4, 0x22, 1, 0x74]);
+    expect(newReader().sotw(unknown).request.typeUrl).toBe('t');
+  });
+
+  test('bytes that are no request are refused', () => {
+    expect(() => newReader().sotw(Buffer.from([0x22, 200, 1]))).toThrow();
+    expect(() => newReader().delta(Buffer.from([0x12, 9, 1]))).toThrow();
+    expect(() => newReader().sotw(Buffer.from([0]))).toThrow();
+  });
+
+  test('its node, when it has one', () => {
+    expect(sotw({}).node).toBeUndefined();
+    const node = { id: 'i', cluster: 'c', metadata: { NAMESPACE: 'n' }, locality: { region: 'r', zone: 'z' } };
+    expect(readNode(delta({ node }).node!)).toEqual({
+      ...node,
+      locality: { region: 'r', zone: 'z', subZone: '' },
+    });
+    expect(readNode(toBinary(NodeSchema, create(NodeSchema)))).toEqual({ id: '', cluster: '', metadata: {} });
+  });
+});
+
+describe('the names of a request', () => {
+  const deltaBytes = (resourceNamesSubscribe: string[]): Uint8Array =>
+    toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { resourceNamesSubscribe }));
+  const names = Array.from({ length: 1_000 }, (_, i) => `outbound|80||service-${i}.shop.svc.cluster.local`);
+
+  test('are one list for all streams, whatever their order and whether they are said twice', () => {
+    const lists = new NameLists();
+    const one = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
+    const other = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: [...names, 'x', names[0]!] }));
+    const third = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: names.toReversed() }));
+    const delta = new RequestReader(lists).delta(deltaBytes(names));
+    expect(namesOf(third)).toBe(namesOf(one));
+    expect(delta.request).toMatchObject({ subscribe: namesOf(one) });
+    expect(namesOf(other)).toEqual([...names, 'x'].sort());
+  });
+
+  test('are compared with what the stream said before, not read again', () => {
+    const reader = newReader();
+    const first = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
+    reader.sotw(sotwBytes({ typeUrl: 'other', resourceNames: ['x'] }));
+    const bytes = sotwBytes({ typeUrl: 't', versionInfo: 'v', responseNonce: 'n', resourceNames: names });
+    expect(namesOf(reader.sotw(bytes))).toBe(namesOf(first));
+    const costOf = (readers: number): number =>
+      cpuMs(() => {
+        for (let i = 0; i < 100; i++) (readers === 1 ? reader : newReader()).sotw(bytes);
+      });
+    expect(growthOf(costOf, 1, 100)).toBeGreaterThan(4);
+  });
+
+  test('are compared with what other streams said just before, not looked through again', () => {
+    const lists = new NameLists();
+    const orders = Array.from({ length: 8 }, (_, from) => [...names.slice(from), ...names.slice(0, from)]);
+    const requests = orders.map((subscribed) => deltaBytes(subscribed));
+    const costOf = (kinds: number): number =>
+      cpuMs(() => {
+        for (let i = 0; i < 400; i++) new RequestReader(lists).delta(requests[i % kinds]!);
+      });
+    expect(growthOf(costOf, 1, 8)).toBeGreaterThan(4);
+  });
+
+  test('are read whatever other streams said before: fewer, more, others of the same length, cut off', () => {
+    const long = (name: string): string => name.padEnd(300, name);
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.array(fc.constantFrom('a', 'b', 'bb').map(long), { maxLength: 8 }), fc.boolean())),
+        (said) => {
+          const lists = new NameLists();
+          for (const [subscribed, isCut] of said) {
+            const bytes = deltaBytes(subscribed);
+            const read = () => new RequestReader(lists).delta(isCut ? bytes.subarray(0, -1) : bytes);
+            if (isCut && subscribed.length > 0) expect(read).toThrow();
+            else if (!isCut) expect(read().request).toMatchObject({ subscribe: [...new Set(subscribed)].sort() });
+          }
+        },
+      ),
+    );
+  });
+
+  test('are read whatever was said before: fewer, more, others of the same length', () => {
+    fc.assert(
+      fc.property(fc.array(fc.array(fc.constantFrom('a', 'b', 'bb', '', '*'))), (said) => {
+        const reader = newReader();
+        for (const resourceNames of said) {
+          const { request } = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames, responseNonce: 'n' }));
+          expect(request).toMatchObject({ names: [...new Set(resourceNames)].sort(), nonce: 'n', typeUrl: 't' });
+        }
+      }),
+    );
+  });
+
+  test('may stand in several places of a message', () => {
+    const reader = newReader();
+    const [a, b] = ['a', 'b'].map((name) => sotwBytes({ resourceNames: [name] }));
+    const type = sotwBytes({ typeUrl: 't' });
+    const apart = Buffer.concat([a!, type, b!]);
+    expect(reader.sotw(apart).request).toMatchObject({ typeUrl: 't', names: ['a', 'b'] });
+    expect(reader.sotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
+  });
+
+  test('that are cut off are no request', () => {
+    const bytes = sotwBytes({ resourceNames: ['a', 'bcd'] });
+    for (let length = 4; length < bytes.length; length++) {
+      expect(() => newReader().sotw(bytes.subarray(0, length))).toThrow();
+    }
+  });
+});
+
+function namesOf({ request }: ReturnType<RequestReader['sotw']>): readonly string[] {
+  return request.protocol === 'sotw' ? request.names : [];
+}
+
+describe("the id of a request's node", () => {
+  const node = { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: 'a', metadata: { large: 'x'.repeat(10_000) } };
+
+  test('is found in both protocols, whatever else is said', () => {
+    expect(nodeIdIn(sotwBytes({ node, versionInfo: 'v', resourceNames: ['a'], typeUrl: 't' }), false)).toBe(node.id);
+    const request = create(DeltaDiscoveryRequestSchema, { node, typeUrl: 't', resourceNamesSubscribe: ['a'] });
+    expect(nodeIdIn(toBinary(DeltaDiscoveryRequestSchema, request), true)).toBe(node.id);
+  });
+
+  test('is none where there is none, or one that no node has', () => {
+    expect(nodeIdIn(sotwBytes({ typeUrl: 't' }), false)).toBeUndefined();
+    expect(nodeIdIn(sotwBytes({ node: { cluster: 'a' } }), false)).toBeUndefined();
+    expect(nodeIdIn(sotwBytes({ node: { id: 'x'.repeat(1_025) } }), false)).toBeUndefined();
+  });
+
+  test('is looked for at the beginning only: bytes of any kind cost next to nothing', () => {
+    fc.assert(fc.property(fc.uint8Array(), fc.boolean(), (bytes, isDelta) => void nodeIdIn(bytes, isDelta)));
+    const names = sotwBytes({ resourceNames: Array.from({ length: 500_000 }, () => '') });
+    expect(cpuMs(() => void nodeIdIn(names, true))).toBeLessThan(50);
+  });
+});

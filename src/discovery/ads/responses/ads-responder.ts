@@ -1,0 +1,291 @@
+/** The sending side of a stream: makes the responses that were ordered, each when the client has taken those before. */
+import type { ResponseOrder, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
+import { clusterType, endpointType, isAskedOnce, secretType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import type { OneShotAnswer } from '../one-shot.ts';
+import type { NodeIdentity, NodeResources, Preparation, ResourceSet } from '../resource-source.ts';
+import { type AdsTransport, isClientGone } from '../stream/ads-transport.ts';
+import { shortened } from '../stream/client-text.ts';
+import type { StreamSurroundings } from '../stream/stream-surroundings.ts';
+import { noteHandedOver } from '../turns/slices.ts';
+import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from './ads-response.ts';
+import { SentResources } from './ads-sent.ts';
+
+/** A response waits while more than this of earlier ones has not left. */
+const maxUnflushedBytes = 64 * 1024;
+
+/** The client, once it has told who it is. */
+export interface KnownClient {
+  readonly node: NodeIdentity;
+  readonly resources: NodeResources;
+  /** Who it has shown to be. */
+  readonly identities: readonly string[];
+  readonly isSecure: boolean;
+}
+
+export interface AdsResponderOptions {
+  /** Number of the stream. */
+  readonly number: number;
+  /** `/package.Service/Method`. */
+  readonly method: string;
+  readonly delta: boolean;
+  readonly peer: string;
+  readonly transport: AdsTransport;
+  readonly around: StreamSurroundings;
+  readonly tell: (report: StreamReport) => void;
+  /** Does what the client or the network brings about; a bug in it costs the stream. */
+  readonly contained: (deed: () => void) => void;
+  /** Whether orders wait until earlier responses have left; told when that changes. */
+  readonly congested: (isCongested: boolean) => void;
+  /** A response could not be written. */
+  readonly broken: (error: Error) => void;
+}
+
+/** An order, and what it is to be answered from. */
+interface WaitingOrder {
+  readonly order: ResponseOrder;
+  set: Answer | 'being made';
+}
+
+/** What the source says: undefined when it makes no such resources. */
+type Answer = ResourceSet | undefined | 'failed';
+
+export class AdsResponder {
+  readonly #options: AdsResponderOptions;
+  readonly #around: StreamSurroundings;
+  readonly #sent = new Map<string, SentResources>();
+  #client: KnownClient | undefined;
+  /** Orders whose turn has not come: one a type at most, for the connection waits for the outcome of each. */
+  #orders: WaitingOrder[] = [];
+  #unflushedBytes = 0;
+  #isCongested = false;
+  #responses = 0;
+  #wasRefusedSecrets = false;
+
+  constructor(options: AdsResponderOptions) {
+    this.#options = options;
+    this.#around = options.around;
+  }
+
+  get unflushedBytes(): number {
+    return this.#unflushedBytes;
+  }
+
+  /** How many resources of a type the client has. */
+  resourcesSent(typeUrl: string): number {
+    return this.#sent.get(typeUrl)?.count ?? 0;
+  }
+
+  /** From now on there is somebody to answer. */
+  meet(client: KnownClient): void {
+    this.#client = client;
+  }
+
+  send(orders: readonly ResponseOrder[]): void {
+    for (const order of orders) this.#orders.push(this.#begun(order));
+    this.#sendDue();
+  }
+
+  /** Makes no more responses. */
+  stop(): void {
+    this.#orders = [];
+    this.#sent.clear();
+    this.#client = undefined;
+  }
+
+  /** Sends what was ordered, until the client has too much on its way. */
+  #sendDue(): void {
+    while (this.#orders.length > 0 && this.#unflushedBytes <= maxUnflushedBytes) {
+      const { order, set } = this.#orders[0]!;
+      if (set === 'being made') break;
+      this.#orders.shift();
+      this.#answer(order, set);
+    }
+    const isCongested = this.#orders.length > 0;
+    if (isCongested === this.#isCongested) return;
+    this.#isCongested = isCongested;
+    this.#options.congested(isCongested);
+  }
+
+  /**
+   * What the client should have when the order is given, not when its turn comes: a later context may have reached the node by
+   * then, and what this order refers to of that one is ordered later.
+   */
+  #begun(order: ResponseOrder): WaitingOrder {
+    const { typeUrl, names } = order;
+    if (isAskedOnce(typeUrl) || typeUrl === secretType) return { order, set: undefined };
+    const preparation = this.#tried(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names));
+    if (preparation === 'failed') return { order, set: 'failed' };
+    if (preparation !== undefined) return this.#prepared(order, preparation);
+    return { order, set: this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, names)) };
+  }
+
+  /** Waits until what it is answered from is made: others have their turns meanwhile. */
+  #prepared(order: ResponseOrder, preparation: Preparation): WaitingOrder {
+    const waiting: WaitingOrder = { order, set: 'being made' };
+    const { observer, turns } = this.#around;
+    const { typeUrl } = order;
+    let ms = 0;
+    turns.begin(() => {
+      if (this.#client === undefined) return false;
+      const started = performance.now();
+      const more = this.#tried(typeUrl, () => preparation.piece());
+      if (more === false) waiting.set = this.#tried(typeUrl, () => preparation.result());
+      else if (more === 'failed') waiting.set = more;
+      ms += performance.now() - started;
+      if (more === true) return true;
+      observer.generated?.(typeUrl, ms);
+      this.#options.contained(() => this.#sendDue());
+      return false;
+    });
+    return waiting;
+  }
+
+  #answer(order: ResponseOrder, set: Answer): void {
+    const { typeUrl } = order;
+    if (isAskedOnce(typeUrl)) this.#answerOnce(order);
+    else if (typeUrl === secretType && this.#refusesSecrets()) this.#skip(typeUrl, 'not served');
+    else if (typeUrl === secretType)
+      this.#answerFrom(
+        order,
+        this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, order.names)),
+      );
+    else this.#answerFrom(order, set);
+  }
+
+  #answerFrom(order: ResponseOrder, set: ResourceSet | undefined | 'failed'): void {
+    const { typeUrl } = order;
+    if (set === undefined || set === 'failed') {
+      this.#skip(typeUrl, set ?? 'not served');
+      return;
+    }
+    const selection = this.#sentOf(typeUrl).take(order, set);
+    if (selection === undefined) {
+      this.#skip(typeUrl, 'unchanged');
+      return;
+    }
+    if (typeUrl === clusterType && this.#around.rules.resendsEndpoints)
+      this.#sentOf(endpointType).forget(selection.changed);
+    this.#respond(order, set.version, selection.resources, selection.removed);
+  }
+
+  /** What is asked for once is told without being remembered. */
+  #answerOnce(order: ResponseOrder): void {
+    const { typeUrl, names } = order;
+    const answer = this.#got(typeUrl, () => {
+      const { node, identities, isSecure } = this.#client!;
+      const asked = names === '*' ? [] : names;
+      return this.#around.oneShot?.({ typeUrl, names: asked, node, identities, isSecure });
+    });
+    if (!(answer instanceof Promise)) {
+      this.#tellOnce(order, answer);
+      return;
+    }
+    answer
+      .catch((error: unknown) => this.#failed(typeUrl, error))
+      .then((later) => this.#client !== undefined && this.#options.contained(() => this.#tellOnce(order, later)));
+  }
+
+  #tellOnce(order: ResponseOrder, answer: OneShotAnswer | undefined | 'failed'): void {
+    const { typeUrl } = order;
+    if (answer === undefined || answer === 'failed') this.#skip(typeUrl, answer ?? 'not served');
+    else if ('code' in answer) {
+      this.#options.tell({ type: 'request.refused', code: answer.code, reason: shortened(answer.reason) });
+    } else this.#respond(order, answer.version, answer.resources, [], answer.controlPlane);
+  }
+
+  /** What a source says; a source that throws is told of. */
+  #got<Answer>(typeUrl: string, ask: () => Answer): Answer | 'failed' {
+    const started = performance.now();
+    const answer = this.#tried(typeUrl, ask);
+    this.#around.observer.generated?.(typeUrl, performance.now() - started);
+    return answer;
+  }
+
+  #tried<Answer>(typeUrl: string, ask: () => Answer): Answer | 'failed' {
+    try {
+      return ask();
+    } catch (error) {
+      return this.#failed(typeUrl, error);
+    }
+  }
+
+  #failed(typeUrl: string, error: unknown): 'failed' {
+    const { observer, logger } = this.#around;
+    const node = this.#client?.node.id ?? '';
+    observer.sourceFailed?.(typeUrl, node, error);
+    logger.error(`resources cannot be made: ${shortened(messageOf(error))}`, { node: shortened(node), typeUrl });
+    return 'failed';
+  }
+
+  /** Secrets go only to those of whom it is known who they are (§7.6 #24), unless their port asks nobody. */
+  #refusesSecrets(): boolean {
+    if (this.#client === undefined || this.#client.identities.length > 0) return false;
+    if (this.#client.node.secretsUnverified === true) return false;
+    if (!this.#wasRefusedSecrets) {
+      this.#wasRefusedSecrets = true;
+      const { peer } = this.#options;
+      const node = shortened(this.#client.node.id);
+      this.#around.logger.warn('secrets are not served to a client without an identity', { node, peer });
+    }
+    return true;
+  }
+
+  #respond(
+    order: ResponseOrder,
+    version: string,
+    resources: Resources,
+    removed: readonly string[],
+    identifier?: string,
+  ): void {
+    const { number, method, delta, tell } = this.#options;
+    const { typeUrl } = order;
+    // Of no other response of this process, so that it tells which one is meant wherever it turns up.
+    const nonce = `${version}/${number}-${++this.#responses}`;
+    const count = countOf(resources);
+    const controlPlane =
+      identifier === undefined ? {} : { controlPlane: { field: delta ? 7 : 6, identifier } as const };
+    const bytes = this.#write({ typeUrl, version, nonce, removed, ...controlPlane }, resources);
+    const cause = order.all || order.asked.length > 0 ? 'request' : 'push';
+    this.#around.observer.responseSent?.(typeUrl, { cause, resources: count, bytes });
+    this.#around.observer.messageSent?.(method);
+    const sentAt = this.#around.now();
+    tell({ type: 'response.sent', typeUrl, nonce, version, resources: count, removed: removed.length, sentAt });
+  }
+
+  #write(head: ResponseHead, resources: Resources): number {
+    const { transport, delta, broken } = this.#options;
+    const { observer, bodies } = this.#around;
+    const parts = { own: encodeHead(head), shared: bodies.framesOf(resources, delta) };
+    // A write can be flushed before it returns.
+    const length = bytesIn(parts);
+    this.#unflushedBytes += length;
+    const started = performance.now();
+    noteHandedOver(length);
+    transport.send(parts, (error) => {
+      this.#unflushedBytes -= length;
+      if (error) {
+        if (this.#client === undefined || isClientGone(error)) return;
+        observer.sendFailed?.(head.typeUrl, this.#client.node.id, error);
+        broken(error);
+        return;
+      }
+      observer.responseFlushed?.(head.typeUrl, performance.now() - started);
+      if (this.#orders.length > 0) this.#options.contained(() => this.#sendDue());
+    });
+    return length;
+  }
+
+  #skip(typeUrl: string, why: 'unchanged' | 'not served' | 'failed'): void {
+    this.#options.tell({ type: 'response.skipped', typeUrl, why });
+  }
+
+  #sentOf(typeUrl: string): SentResources {
+    let sent = this.#sent.get(typeUrl);
+    if (sent === undefined) {
+      sent = new SentResources(this.#options.delta);
+      this.#sent.set(typeUrl, sent);
+    }
+    return sent;
+  }
+}

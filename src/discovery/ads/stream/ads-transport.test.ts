@@ -1,0 +1,177 @@
+/** How responses get onto the wire, against a real grpc-js server. */
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { Client, type ClientDuplexStream, credentials, Server, ServerCredentials, status } from '@grpc/grpc-js';
+import { test as base, describe, expect, vi } from 'vitest';
+import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
+import { packageRoot } from '../../../runtime/package-root.ts';
+import { rawStream } from '../ads-services.ts';
+import {
+  type AdsCall,
+  type AdsTransport,
+  copyingTransport,
+  isClientGone,
+  replaceDecoder,
+  transportOf,
+} from './ads-transport.ts';
+
+const path = '/test/Stream';
+
+interface World {
+  /** The server's end of a new stream. */
+  open(): Promise<{ call: AdsCall; client: ClientDuplexStream<Buffer, Buffer>; received: Buffer[] }>;
+}
+
+const test = base.extend<{ world: World }>({
+  world: async ({ task: _ }, use) => {
+    const calls: AdsCall[] = [];
+    const server = new Server({ 'grpc.max_send_message_length': -1 });
+    server.addService({ [path]: rawStream(path) }, { [path]: (call: AdsCall) => void calls.push(call) });
+    const port = await new Promise<number>((resolve, reject) => {
+      server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, opened) =>
+        error === null ? resolve(opened) : reject(error),
+      );
+    });
+    const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.max_receive_message_length': -1,
+    });
+    const asItIs = (bytes: Buffer): Buffer => bytes;
+    await use({
+      async open() {
+        const stream = client.makeBidiStreamRequest(path, asItIs, asItIs);
+        const received: Buffer[] = [];
+        stream.on('data', (bytes: Buffer) => void received.push(bytes));
+        stream.on('error', () => {});
+        stream.write(Buffer.from('x'));
+        await eventuallyHolds(() => expect(calls).toHaveLength(1));
+        const call = calls.shift()!;
+        call.on('data', () => {});
+        return { call, client: stream, received };
+      },
+    });
+    client.close();
+    server.forceShutdown();
+  },
+});
+
+const bytes = (length: number, fill: number): Buffer => Buffer.alloc(length, fill);
+/** Own bytes and shared ones, around the size from which they are written apart. */
+const sizes: readonly [number, readonly number[]][] = [
+  [0, []],
+  [10, []],
+  [10, [100]],
+  [0, [1, 2, 3]],
+  [8_000, [192]],
+  [8_000, [193]],
+  [10, [50_000, 1, 0, 1_000_000]],
+  [20_000, []],
+  [10, [3]],
+];
+
+describe.each([
+  ['shared frames', transportOf],
+  ['copies', copyingTransport],
+] as const)('%s', (way, transportFor: (call: AdsCall) => AdsTransport) => {
+  test('brings every response whole, in order, and says when it has left', async ({ world }) => {
+    const { call, received } = await world.open();
+    const transport = transportFor(call);
+    expect(transport.way).toBe(way);
+    const flushed = vi.fn();
+    const expected = sizes.map(([own, shared], i) => {
+      const parts = { own: bytes(own, i), shared: shared.map((length) => bytes(length, 100 + i)) };
+      const whole = Buffer.concat([parts.own, ...parts.shared]);
+      expect(transport.send(parts, flushed)).toBe(whole.length);
+      return whole;
+    });
+    await eventuallyHolds(() => expect(received).toHaveLength(expected.length));
+    expect(received.map((one, i) => one.equals(expected[i]!))).toEqual(expected.map(() => true));
+    await eventuallyHolds(() => expect(flushed).toHaveBeenCalledTimes(expected.length));
+    for (const [error] of flushed.mock.calls) expect(error ?? null).toBeNull();
+  });
+
+  test.for([
+    ['OK', ''],
+    ['UNAVAILABLE', 'elsewhere'],
+  ] as const)('ends after what was sent: %s', async ([code, details], { world }) => {
+    const { call, client, received } = await world.open();
+    const ended = new Promise((resolve) => client.on('status', resolve));
+    const transport = transportFor(call);
+    transport.send({ own: bytes(10, 1), shared: [bytes(100_000, 2)] }, () => {});
+    transport.end(code, details);
+    expect(await ended).toMatchObject({ code: status[code], ...(code !== 'OK' && { details }) });
+    expect(received.map(({ length }) => length)).toEqual([100_010]);
+  });
+
+  test('says of what is sent to a client that has gone that it never left', async ({ world }) => {
+    const { call, client } = await world.open();
+    const transport = transportFor(call);
+    client.pause();
+    const flushed = vi.fn();
+    transport.send({ own: bytes(10, 1), shared: [bytes(10_000_000, 2)] }, flushed);
+    const gone = new Promise((resolve) => call.on('cancelled', resolve));
+    client.cancel();
+    await gone;
+    if (way === 'copies') return;
+    transport.send({ own: bytes(10, 1), shared: [] }, flushed);
+    await eventuallyHolds(() => expect(flushed).toHaveBeenCalledTimes(2));
+    for (const [error] of flushed.mock.calls) expect(isClientGone(error), String(error)).toBe(true);
+  });
+});
+
+describe('the way that shares', () => {
+  test('is the one that is taken: grpc-js keeps its HTTP/2 stream where it is looked for', async ({ world }) => {
+    const { call } = await world.open();
+    expect(transportOf(call).way).toBe('shared frames');
+  });
+
+  test('does not copy what is shared', async ({ world }) => {
+    const { call, client } = await world.open();
+    const transport = transportOf(call);
+    client.pause();
+    const shared = [bytes(4_000_000, 1)];
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 50; i++) transport.send({ own: bytes(10, 1), shared }, () => {});
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20_000_000);
+    client.cancel();
+  });
+
+  test('is not taken where there is no such stream', () => {
+    for (const call of [{}, { call: {} }, { call: { stream: { write: () => true } } }, { call: null }]) {
+      expect(transportOf(call as unknown as AdsCall).way).toBe('copies');
+    }
+  });
+
+  test('is known to be there in one version of grpc-js: this one', () => {
+    const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as { version: string };
+    const manifest = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
+    const { devDependencies } = JSON.parse(manifest) as { devDependencies: Record<string, string> };
+    // It is bundled: whoever installs the package gets this one.
+    expect(devDependencies['@grpc/grpc-js']).toBe(version);
+  });
+});
+
+test("requests are put together by a decoder that stands before grpc-js' own", async ({ world }) => {
+  const { call, client } = await world.open();
+  const pieces: number[] = [];
+  let isAtRest: (() => boolean) | undefined;
+  replaceDecoder(call, (own, atRest) => {
+    isAtRest = atRest;
+    return {
+      write(data) {
+        pieces.push(data.length);
+        return own.write(data);
+      },
+    };
+  });
+  expect(isAtRest?.()).toBe(true);
+  const message = Buffer.alloc(60_000, 1);
+  // The first one may have come before.
+  const read = new Promise<Buffer>((resolve) => call.on('data', (bytes) => bytes.length > 1 && resolve(bytes)));
+  client.write(message);
+  expect(await read).toEqual(message);
+  expect(pieces.reduce((sum, length) => sum + length, 0)).toBeGreaterThan(message.length);
+  expect(isAtRest?.()).toBe(true);
+});

@@ -1,0 +1,55 @@
+/** A client that asks and does not read: what it asks for stays in the network, and in the end it is let go. */
+
+import { constants } from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { test as base, expect, onTestFinished, vi } from 'vitest';
+import { clusterType, listenerType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { type GiveServer, givenNode, giveServers } from '../../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
+import { UnreadStream } from '../../../../test/harness/unread-stream.ts';
+import { DiscoveryRequestSchema } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+const name = (i: number): string => `${i}`.padEnd(1_000, 'x');
+const manyNames = Array.from({ length: 100 }, (_, i) => name(i));
+
+const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
+  toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
+
+/** A stream that has asked for clusters, of megabytes, and for listeners, and reads none of it. */
+function unread(port: number): UnreadStream {
+  const stream = new UnreadStream(port);
+  onTestFinished(() => stream.close());
+  stream.send(sotw({ node: givenNode, typeUrl: clusterType }));
+  stream.send(sotw({ typeUrl: listenerType }));
+  return stream;
+}
+
+test('what it asks for is not read while a response waits, and all are when the client reads', async ({ start }) => {
+  const requestReceived = vi.fn();
+  const { source, port } = await start({ observer: { requestReceived } });
+  source.set(clusterType, 'a', 3_000_000);
+  source.set(listenerType, name(1));
+  const stream = unread(port);
+  for (let i = 0; i < 20; i++) stream.send(sotw({ typeUrl: listenerType, resourceNames: manyNames }));
+  await sleep(500);
+  // Both that were answered, and perhaps the one after them.
+  expect(requestReceived.mock.calls.length).toBeLessThanOrEqual(3);
+  stream.read();
+  await eventuallyHolds(() => expect(requestReceived).toHaveBeenCalledTimes(22));
+});
+
+test('a client that reads nothing for long is let go', async ({ start }) => {
+  const streamClosed = vi.fn();
+  const { source, server, port } = await start({ observer: { streamClosed }, limits: { congestionMs: 300 } });
+  source.set(clusterType, 'a', 3_000_000);
+  source.set(listenerType, 'l');
+  const stream = unread(port);
+  await eventuallyHolds(() => expect(server.connections()[0]?.state).toBe('streaming.congested'));
+  await eventuallyHolds(() => expect(server.connections()).toEqual([]));
+  expect(streamClosed).toHaveBeenCalledWith(expect.anything(), 'RESOURCE_EXHAUSTED');
+  // Cut on the wire as well: what was not read is not kept for it.
+  expect(await stream.reset).toBe(constants.NGHTTP2_CANCEL);
+});

@@ -1,0 +1,30 @@
+import type { ExchangeRules } from '../../../../machines/discovery/ads/ads-exchange.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
+import type { AdsObserver } from '../ads-observer.ts';
+import type { OneShot } from '../one-shot.ts';
+import type { NameLists } from '../requests/request-names.ts';
+import type { Turns } from '../requests/request-turns.ts';
+import type { ResourceSource } from '../resource-source.ts';
+import type { SharedBodies } from '../responses/ads-response.ts';
+
+/** What all streams of a server share. */
+export interface StreamSurroundings {
+  readonly source: ResourceSource;
+  readonly observer: AdsObserver;
+  readonly logger: Logger;
+  readonly bodies: SharedBodies;
+  readonly lists: NameLists;
+  /** When requests are dealt with. */
+  readonly turns: Turns;
+  /** When a stream that is gone is cleared away: thousands may go at once, with their TCP connection. */
+  readonly departures: Turns;
+  /** Answers what is asked for once. */
+  readonly oneShot?: OneShot;
+  readonly rules: ExchangeRules;
+  /** The charts hear of the ordinary run as well: people want to see it. */
+  readonly tellsRoutine: boolean;
+  /** Clients of a port without TLS may have secrets. */
+  readonly secretsOnPlaintext: boolean;
+  /** Unix time in milliseconds. */
+  readonly now: () => number;
+}
