@@ -12,7 +12,7 @@ import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { isAlive } from '../harness/process-alive.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
-import { findOrBuildApiServer } from './api-server-build.ts';
+import { apiServer, findOrBuild } from './go-program.ts';
 
 /** What a client needs to know, as plain data: it passes between processes. */
 export interface ApiServerAddress {
@@ -45,7 +45,7 @@ export async function startApiServer(
   say: (line: string) => void = () => {},
   flags: readonly string[] = [],
 ): Promise<RunningApiServer> {
-  const binary = await findOrBuildApiServer(say);
+  const binary = await findOrBuild(apiServer, say);
   removeAbandoned();
   // A socket's path has 107 bytes at the most.
   const folder = mkdtempSync(join(tmpdir(), `cp-kube-${process.pid}-`));

@@ -1,9 +1,14 @@
-/** `npm run cluster`: sees to it that the API server of the tests is built. */
+/** `npm run cluster`: sees to it that the API server of the tests and Helm are built; with names of them: these. */
 import { explainError } from '../../src/runtime/errors.ts';
-import { findOrBuildApiServer } from './api-server-build.ts';
+import { apiServer, findOrBuild, helm } from './go-program.ts';
 
+const asked = process.argv.slice(2);
 try {
-  console.error(`The API server of the tests is there: ${await findOrBuildApiServer((line) => console.error(line))}`);
+  for (const program of [apiServer, helm]) {
+    if (asked.length > 0 && !asked.includes(program.name)) continue;
+    const binary = await findOrBuild(program, (line) => console.error(line));
+    console.error(`There is ${program.title}: ${binary}`);
+  }
 } catch (error) {
   console.error(explainError(error));
   process.exitCode = 1;

@@ -1,4 +1,4 @@
-/** The API server of the tests: built once for its sources, and found again. */
+/** Programs in Go that the tests need: each built once for its sources, and found again. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,13 +11,33 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { isAlive } from '../harness/process-alive.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 
-const sources = join(packageRoot(), 'test/cluster/api-server');
-
 /** What Kubernetes' own build sets; without it the server calls itself v0.0.0, which its clients cannot read. */
 const versionFlags = ['gitVersion=v1.36.3', 'gitMajor=1', 'gitMinor=36'].map(
   (flag) => `-X k8s.io/component-base/version.${flag}`,
 );
-const flags = ['-trimpath', '-buildvcs=false', '-mod=readonly', '-ldflags', ['-s', '-w', ...versionFlags].join(' ')];
+const flags = ['-trimpath', '-buildvcs=false', '-mod=readonly', '-ldflags'];
+
+export interface GoProgram {
+  /** Its folder in `test/cluster/`, and the name of the binary. */
+  readonly name: 'api-server' | 'helm';
+  /** For people. */
+  readonly title: string;
+  /** Of two cores that do nothing else. */
+  readonly takes: string;
+  readonly package: string;
+  readonly flags: readonly string[];
+}
+
+export const apiServer: GoProgram = {
+  ...{ name: 'api-server', title: 'the API server of the tests', takes: 'five minutes', package: '.' },
+  flags: [...flags, ['-s', '-w', ...versionFlags].join(' ')],
+};
+
+/** What people install charts with; its sources here are names and sums of modules alone. */
+export const helm: GoProgram = {
+  ...{ name: 'helm', title: 'Helm', takes: 'a minute and a half', package: 'helm.sh/helm/v4/cmd/helm' },
+  flags: [...flags, '-s -w'],
+};
 
 /** Ten minutes of processor time: a machine that does six other things as well needs this long. */
 const buildLimitMs = 45 * 60_000;
@@ -28,16 +48,16 @@ const tellEveryMs = 30_000;
  * @returns the binary's path
  * @throws ChartpilotError REQUEST_FAILED: it cannot be built here, with what Go said
  */
-export async function findOrBuildApiServer(say: (line: string) => void): Promise<string> {
-  const folder = cacheFolder();
-  const binary = join(folder, 'api-server');
+export async function findOrBuild(program: GoProgram, say: (line: string) => void): Promise<string> {
+  const folder = cacheFolder(program);
+  const binary = join(folder, program.name);
   if (existsSync(binary)) return binary;
   mkdirSync(folder, { recursive: true });
-  await withLock(join(folder, 'lock'), say, async () => {
+  await withLock(program, join(folder, 'lock'), say, async () => {
     if (existsSync(binary)) return;
-    const draft = join(folder, `api-server.new-${process.pid}`);
+    const draft = join(folder, `${program.name}.new-${process.pid}`);
     try {
-      await build(draft, say);
+      await build(program, draft, say);
       renameSync(draft, binary);
     } finally {
       rmSync(draft, { force: true });
@@ -46,37 +66,40 @@ export async function findOrBuildApiServer(say: (line: string) => void): Promise
   return binary;
 }
 
-function cacheFolder(): string {
+function sourcesOf({ name }: GoProgram): string {
+  return join(packageRoot(), 'test/cluster', name);
+}
+
+function cacheFolder(program: GoProgram): string {
+  const sources = sourcesOf(program);
   const digest = createHash('sha256');
   for (const name of readdirSync(sources).sort()) digest.update(`${name}\0`).update(readFileSync(join(sources, name)));
-  digest.update(JSON.stringify(flags)).update(goVersion());
+  digest.update(JSON.stringify(program.flags)).update(goVersion(program));
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
   return join(cache, 'chartpilot', 'cluster', digest.digest('hex').slice(0, 32));
 }
 
-function goVersion(): string {
-  const { status, stdout, error } = spawnSync('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], goOptions());
+function goVersion(program: GoProgram): string {
+  const { status, stdout, error } = spawnSync('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], goOptions(program));
   if (status === 0) return stdout;
-  throw new ChartpilotError(
-    'REQUEST_FAILED',
-    `the API server of the tests needs Go: ${error?.message ?? 'go env failed'}`,
-    {
-      hint: 'Install Go 1.26 or later, and have it in PATH.',
-    },
-  );
+  throw new ChartpilotError('REQUEST_FAILED', `${program.title} needs Go: ${error?.message ?? 'go env failed'}`, {
+    hint: 'Install Go 1.26 or later, and have it in PATH.',
+  });
 }
 
-function goOptions() {
+function goOptions(program: GoProgram) {
   // The version that is there: no other one is downloaded.
   const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local' };
-  return { cwd: sources, env, encoding: 'utf8' } as const;
+  return { cwd: sourcesOf(program), env, encoding: 'utf8' } as const;
 }
 
-async function build(draft: string, say: (line: string) => void): Promise<void> {
-  say('The API server of the tests is built (once; five minutes of two cores that do nothing else)');
+async function build(program: GoProgram, draft: string, say: (line: string) => void): Promise<void> {
+  const { title, takes } = program;
+  const atFirst = title.charAt(0).toUpperCase() + title.slice(1);
+  say(`${atFirst} is built (once; ${takes} of two cores that do nothing else)`);
   const begun = performance.now();
-  const { cwd, env } = goOptions();
-  const go = spawn('nice', ['-n', '10', 'go', 'build', ...flags, '-o', draft, '.'], {
+  const { cwd, env } = goOptions(program);
+  const go = spawn('nice', ['-n', '10', 'go', 'build', ...program.flags, '-o', draft, program.package], {
     ...{ cwd, env, detached: true },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -94,11 +117,11 @@ async function build(draft: string, say: (line: string) => void): Promise<void> 
   })) as [number | null, string | null];
   if (code !== 0) {
     const how = signal === null ? `go build ended with ${code}` : `go build was ended after ${minutes()} minutes`;
-    throw new ChartpilotError('REQUEST_FAILED', `the API server of the tests cannot be built: ${how}\n${said()}`, {
+    throw new ChartpilotError('REQUEST_FAILED', `${title} cannot be built: ${how}\n${said()}`, {
       hint: 'It needs Go 1.26, its module proxy (GOPROXY) and 3 GB of disk.',
     });
   }
-  say(`The API server of the tests was built in ${minutes()} minutes`);
+  say(`${atFirst} was built in ${minutes()} minutes`);
 }
 
 function endGroup(child: ChildProcess): void {
@@ -117,7 +140,12 @@ function lastWords(child: ChildProcess): () => string {
 }
 
 /** One at a time, of all processes of this machine. What a process that is gone left behind is no lock. */
-async function withLock(file: string, say: (line: string) => void, work: () => Promise<void>): Promise<void> {
+async function withLock(
+  { title }: GoProgram,
+  file: string,
+  say: (line: string) => void,
+  work: () => Promise<void>,
+): Promise<void> {
   const deadline = performance.now() + buildLimitMs;
   let told = Number.NEGATIVE_INFINITY;
   while (!take(file)) {
@@ -127,12 +155,12 @@ async function withLock(file: string, say: (line: string) => void, work: () => P
       continue;
     }
     if (performance.now() > deadline) {
-      throw new ChartpilotError('REQUEST_FAILED', `process ${holder} builds the API server and does not end`, {
+      throw new ChartpilotError('REQUEST_FAILED', `process ${holder} builds ${title} and does not end`, {
         hint: `See ${file}.`,
       });
     }
     if (performance.now() - told > tellEveryMs) {
-      say(`Process ${holder} builds the API server of the tests: waiting for it`);
+      say(`Process ${holder} builds ${title}: waiting for it`);
       told = performance.now();
     }
     await sleep(500);

@@ -35,7 +35,7 @@ function given() {
   chmodSync(join(folder, 'bin/go'), 0o755);
   const builds = join(folder, 'builds');
   const run = async (env: Record<string, string> = {}) => {
-    const child = spawn(process.execPath, ['test/cluster/install.ts'], {
+    const child = spawn(process.execPath, ['test/cluster/install.ts', 'api-server'], {
       cwd: packageRoot(),
       env: {
         ...process.env,

@@ -1,0 +1,27 @@
+{{/* The service's name is one that the certificate of the control plane has. */}}
+{{- define "chartpilot.name" -}}
+{{- if .Values.revision }}istiod-{{ .Values.revision }}{{ else }}istiod{{ end }}
+{{- end }}
+
+{{/* Of what is in no namespace. */}}
+{{- define "chartpilot.clusterName" -}}
+chartpilot-{{ .Release.Namespace }}-{{ include "chartpilot.name" . }}
+{{- end }}
+
+{{- define "chartpilot.selector" -}}
+app: istiod
+istio.io/rev: {{ .Values.revision | default "default" }}
+{{- end }}
+
+{{- define "chartpilot.labels" -}}
+{{ include "chartpilot.selector" . }}
+app.kubernetes.io/name: chartpilot
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: chartpilot
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "chartpilot.plaintext" -}}
+{{- if kindIs "invalid" .Values.plaintext }}{{ if not .Values.authority.secretName }}yes{{ end }}{{ else if .Values.plaintext }}yes{{ end }}
+{{- end }}

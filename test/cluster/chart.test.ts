@@ -1,0 +1,205 @@
+/** The chart in `deploy/`: what Helm makes of it, what a real API server says to that, and whether its rights are those that are used. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { FollowedCluster } from '../../src/discovery/followed-cluster.ts';
+import type { Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { silentLogger } from '../../src/runtime/output/log.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import { givenCluster, type ObjectToWrite, type Rule } from './given-cluster.ts';
+import { findOrBuild, helm } from './go-program.ts';
+import { writeKubeconfig } from './mesh-objects.ts';
+
+const cluster = givenCluster();
+const never = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), 'cp-chart-'));
+let binary: string;
+
+beforeAll(async () => {
+  binary = await findOrBuild(helm, (line) => console.error(line));
+}, 1_800_000);
+afterEach(stopControlPlanes);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const image = ['--set', 'image.repository=registry.test/chartpilot'];
+const everything = [
+  ...[
+    '--set',
+    'authority.secretName=cacerts,revision=canary,plaintext=true,priorityClassName=high,image.pullSecrets={one}',
+  ],
+  ...['--set', 'rights.leases=true,rights.identities=true,rights.status=true,service.annotations.a=b,podLabels.a=b'],
+  ...[
+    '--set',
+    'podAnnotations.a=b,serviceAccount.annotations.a=b,nodeSelector.a=b,env.NODE_OPTIONS=--enable-source-maps',
+  ],
+  ...[
+    '--set',
+    'extraArgs={--log_as_json},meshConfig.trustDomain=td.test,meshNetworks.networks.one.endpoints[0].fromRegistry=a,tolerations[0].operator=Exists',
+  ],
+];
+
+/** What it prints; rejects with what it says. */
+async function run(...args: string[]): Promise<string> {
+  const env = { PATH: process.env.PATH, HOME: folder };
+  return (await promisify(execFile)(binary, args, { cwd: packageRoot(), env })).stdout;
+}
+
+async function rendered(...values: string[]): Promise<KubernetesObject[]> {
+  const text = await run('template', 'mesh', 'deploy/chart', '--namespace', cluster.namespace, ...values);
+  return parseAllDocuments(text).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
+}
+
+const plurals: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
+
+function resourceOf({ apiVersion = '', kind = '' }: KubernetesObject): Resource {
+  const [version = '', group = ''] = apiVersion.split('/').reverse();
+  const namespaced = !kind.startsWith('Cluster') && kind !== 'Namespace';
+  return { group, version, kind, plural: plurals[kind] ?? `${kind.toLowerCase()}s`, namespaced };
+}
+
+/** As `kubectl apply --server-side` does; fields that the server does not know are a mistake. */
+async function applied(objects: readonly KubernetesObject[]): Promise<void> {
+  for (const object of objects) await cluster.apply(resourceOf(object), object as ObjectToWrite);
+}
+
+function only(objects: readonly KubernetesObject[], kind: string): KubernetesObject {
+  const found = objects.filter((object) => object.kind === kind);
+  expect(found.length).toBe(1);
+  return found[0]!;
+}
+
+const nameOf = (objects: readonly KubernetesObject[]): string => only(objects, 'ServiceAccount').metadata.name;
+
+/** Of the program, where it may do what the chart lets it. */
+async function started(...values: string[]): Promise<ControlPlane> {
+  const objects = await rendered(...image, ...values);
+  await applied(objects);
+  const kubeconfig = join(folder, crypto.randomUUID());
+  writeKubeconfig(kubeconfig, cluster, await cluster.token(nameOf(objects)));
+  const { namespace } = cluster;
+  return new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig, namespace }, {});
+}
+
+describe('Helm', () => {
+  it('finds nothing wrong with the chart', async () => {
+    expect(await run('lint', '--strict', 'deploy/chart', ...image)).toContain('0 chart(s) failed');
+  });
+
+  it.each([
+    [[], 'image.repository must name an image'],
+    [[...image, '--set', 'replica=3'], 'replica'],
+    [[...image, '--set', 'rights.everything=true'], 'everything'],
+    [[...image, '--set-string', 'replicas=two'], 'replicas'],
+  ])('refuses %j, and says why', async (values, word) => {
+    await expect(rendered(...values)).rejects.toThrow(word);
+  });
+});
+
+describe.each([
+  ['as it is', []],
+  ['with everything', everything],
+])('the chart %s', (_, values) => {
+  it('is taken by the API server, its pods in a namespace of the strictest security too', async () => {
+    const objects = await rendered(...image, ...values);
+    expect(new Set(objects.map(({ kind }) => kind))).toEqual(
+      new Set([
+        ...[
+          'ServiceAccount',
+          'ClusterRole',
+          'ClusterRoleBinding',
+          'ConfigMap',
+          'Deployment',
+          'PodDisruptionBudget',
+          'Service',
+        ],
+        ...(values.length > 0 ? ['Role', 'RoleBinding'] : []),
+      ]),
+    );
+    await applied(objects);
+    const strict = `${cluster.namespace}-strict`;
+    const namespaces: Resource = {
+      group: '',
+      version: 'v1',
+      kind: 'Namespace',
+      plural: 'namespaces',
+      namespaced: false,
+    };
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+    await cluster.apply(namespaces, { metadata: { name: strict, labels } });
+    const { metadata, spec } = (only(objects, 'Deployment').spec as { template: KubernetesObject }).template;
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'istiod', namespace: strict }, spec };
+    // There is no such class.
+    const unranked = { ...pod, spec: { ...(spec as object), priorityClassName: undefined } };
+    await cluster.admin.request(
+      { method: 'POST', resource: resourceOf(pod), namespace: strict, body: unranked, query: { dryRun: 'All' } },
+      never,
+    );
+    const root = { ...unranked, spec: { ...unranked.spec, securityContext: { runAsUser: 0 } } };
+    await expect(
+      cluster.admin.request({ method: 'POST', resource: resourceOf(pod), namespace: strict, body: root }, never),
+    ).rejects.toThrow('PodSecurity');
+  });
+
+  it('selects its own pods, and names ports that they have', async () => {
+    const objects = await rendered(...image, ...values);
+    const { selector, template } = only(objects, 'Deployment').spec as {
+      selector: { matchLabels: object };
+      template: {
+        metadata: { labels: object };
+        spec: { containers: readonly [{ ports: readonly { name: string }[] }] };
+      };
+    };
+    expect(template.metadata.labels).toMatchObject(selector.matchLabels);
+    const service = only(objects, 'Service').spec as { selector: object; ports: readonly { targetPort: string }[] };
+    expect(service.selector).toEqual(selector.matchLabels);
+    expect((only(objects, 'PodDisruptionBudget').spec as { selector: object }).selector).toEqual(selector);
+    const ports = template.spec.containers[0].ports.map(({ name }) => name);
+    expect(ports).toEqual(expect.arrayContaining(service.ports.map(({ targetPort }) => targetPort)));
+  });
+});
+
+describe('rights', () => {
+  it('are enough: with them, and without any other, the control plane is ready', async () => {
+    const plane = await started('--set', 'meshConfig.trustDomain=chart.test');
+    await plane.ready();
+    expect((await plane.get('/debug/mesh')).text).toContain('chart.test');
+    expect(plane.troubles()).toEqual([]);
+  });
+
+  it('are no more than what is followed, and nothing but read', async () => {
+    const { rules } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
+    const granted = rules.flatMap(({ apiGroups, resources }) =>
+      apiGroups.flatMap((group) => resources.map((resource) => `${resource}.${group}`)),
+    );
+    const follows = new FollowedCluster({
+      access: cluster.access(),
+      isRegistry: true,
+      settings: { namespace: cluster.namespace, revision: '', shared: '' },
+      log: silentLogger,
+    });
+    const followed = follows.input.resources.map((name) => {
+      const parts = name.split('/');
+      // `v1/secrets`, `networking.istio.io/v1/gateways`; a single object has its namespace and name behind.
+      return parts[0] === 'v1' ? `${parts[1]}.` : `${parts[2]}.${parts[0]}`;
+    });
+    follows.close();
+    expect(granted.sort()).toEqual([...new Set(followed)].sort());
+    expect(new Set(rules.flatMap(({ verbs }) => verbs))).toEqual(new Set(['list', 'watch']));
+  });
+
+  it('that are missing are named by /ready', async () => {
+    const plane = await started('--set', 'rights.secrets=false,revision=poor');
+    const told = /of the cluster: v1\/secrets \(secrets is forbidden: [^,]*$/;
+    await eventually('it waits for Secrets alone, and says why', async () => {
+      const { status, text } = await plane.get('/ready');
+      return status === 503 && told.test(text.trim());
+    });
+  });
+});
