@@ -1,0 +1,77 @@
+/** What an epoch knows, and what its effects are told and answer. */
+
+export interface EpochInput {
+  /** Of this actor: it goes into every report. */
+  name: string;
+  /** Envoy's --restart-epoch. */
+  epoch: number;
+  baseId: number;
+  /** Of its admin interface: that of its parent, or the one that was configured; 0: a free one is chosen when it is prepared. */
+  adminPort: number;
+  /** Which Envoy: see `binary.changed`. */
+  binary: string;
+  /** Let Envoy check its bootstrap before it is started for real (`--mode validate`). */
+  validate: boolean;
+  /** SHA-256 of the watched files that were found good: it is not started with others. Null: with whatever is there. */
+  certificates: string | null;
+  parentShutdownMs: number;
+  parentGraceMs: number;
+  healthyMs: number;
+  /** It runs already, started by an agent that was killed; absent: it is to be started. */
+  adopted?: AdoptedRun;
+}
+
+/** What is known of an Envoy that another agent has started. */
+export interface AdoptedRun {
+  /** The bootstrap that it runs. */
+  configFile: string;
+  /** It has been seen to be live: nobody asks its admin interface, which its child may have closed. */
+  live: boolean;
+}
+
+export interface EpochContext extends EpochInput {
+  configFile: string;
+  /** How long it may linger once it is replaced. */
+  lingerMs: number;
+  /** Its main thread will be blocked then, and deaf to SIGTERM. */
+  doomed: boolean;
+}
+
+/** What the life of an Envoy is in, for whoever shows it: a tag of each state. */
+export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'gone';
+
+/** What is to be prepared, and how carefully. */
+export type PrepareOrder = EpochRun &
+  Pick<EpochInput, 'binary' | 'validate' | 'certificates' | 'adopted'> & {
+    /** The control plane must be within reach, and has so long to show it; null: nobody needs it. */
+    controlPlaneLimitMs: number | null;
+  };
+
+/**
+ * What became of the preparation: a bootstrap file, and the port of the admin interface that it names; or why there is none, in words: it is not the bootstrap's fault.
+ * `outdated`: the certificates are not those that were found good. `unwritable`: there is no room for files. `unreachable`:
+ * as the child of an Envoy that serves it would never be live, because it needs the control plane.
+ */
+/** `node`: the id by which the control plane knows this Envoy, where the bootstrap is ours. */
+export type Prepared =
+  | { configFile: string; adminPort: number; node?: string }
+  | { outdated: string }
+  | { unwritable: string }
+  | { unreachable: string };
+
+/** What Envoy's process is started with. */
+export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { configFile: string };
+
+/** The Envoy that the probe asks. `listeners`: with all those that it was sent. */
+export type ProbeOrder = EpochRun & Pick<EpochInput, 'adopted'> & { listeners: boolean };
+
+/** The Envoy that is to let its requests finish. `replaced`: and to close all of its listeners at once. */
+export type DrainOrder = EpochRun & { replaced: boolean };
+
+/** Which Envoy an effect is about, and where it is asked. */
+export type EpochRun = Pick<EpochInput, 'epoch' | 'baseId' | 'adminPort'>;
+
+/** What of it an effect is told. */
+export const runOf = ({ epoch, baseId, adminPort }: EpochRun): EpochRun => ({ epoch, baseId, adminPort });
+export const adoptedOf = ({ adopted }: Pick<EpochInput, 'adopted'>): Pick<EpochInput, 'adopted'> =>
+  adopted ? { adopted } : {};

@@ -1,0 +1,161 @@
+import { assign, sendParent, sendTo, setup } from 'xstate';
+import { callbackEffect, promiseEffect } from '../../effect.ts';
+import type {
+  EpochOrder,
+  ProbeExplain,
+  ProbeFailed,
+  ProbeLacking,
+  ProbeLook,
+  ProbePassed,
+  ProbeWaiting,
+  ProcessExited,
+  ProcessFailed,
+  ProcessSignal,
+  ProcessSpawned,
+} from '../protocol.ts';
+import type {
+  DrainOrder,
+  EpochContext,
+  EpochInput,
+  EpochPhase,
+  Prepared,
+  PrepareOrder,
+  ProbeOrder,
+  StartOrder,
+} from './epoch-context.ts';
+import type { Failure } from './epoch-failure.ts';
+
+/**
+ * A parent's exit is on time when it comes this much before its parent-shutdown time, as we see it: we poll, Envoy does not,
+ * and a busy host lets us see late that its child is live.
+ */
+const earlyToleranceMs = ({ parentShutdownMs }: EpochInput): number => Math.max(1_000, parentShutdownMs / 10);
+
+/** The check of the bootstrap has 30 s, the control plane 2 s; a file system that hangs does not answer at all. */
+export const prepareLimitMs = 40_000;
+
+/** What an epoch waits for is told after so long, and again each time this has passed. */
+const firstNoticeMs = 5_000;
+const noticeMs = 30_000;
+/**
+ * One that nobody has made room for is held back while it lacks listeners: an Envoy that it would replace has them, and a first one
+ * may get them. For longer than a start beside a serving Envoy may take, which is then ended.
+ */
+const holdBackMs = 25_000;
+/** How long the kernel may take to end a process that was killed. */
+const reapLimitMs = 10_000;
+
+/** The words that an epoch's chart is written in: its types, actors, delays, guards and actions. */
+export const epochSetup = setup({
+  types: {
+    context: {} as EpochContext,
+    input: {} as EpochInput,
+    tags: {} as EpochPhase,
+    events: {} as
+      | EpochOrder
+      | ProcessSpawned
+      | ProcessExited
+      | ProcessFailed
+      | ProbePassed
+      | ProbeFailed
+      | ProbeLacking
+      | ProbeWaiting,
+    children: {} as { prepare: 'prepare'; process: 'process'; probe: 'probe'; drain: 'drainListeners' },
+  },
+  actors: {
+    /**
+     * Reads the certificates once more and writes the bootstrap file; with `validate` Envoy checks it. Where it is told to, it
+     * asks whether the control plane is there. One that runs already has its file.
+     * Rejects with what was wrong with the bootstrap, and where.
+     */
+    prepare: promiseEffect<Prepared, PrepareOrder>('prepare'),
+    /** Runs Envoy until it exits, or follows one that runs already. */
+    process: callbackEffect<ProcessSignal, StartOrder>('process'),
+    /** Asks the admin interface until this epoch is live; one that was seen to be live when it was adopted is not asked. */
+    probe: callbackEffect<ProbeLook | ProbeExplain, ProbeOrder>('probe'),
+    /** Orders Envoy to fail its health check and to drain its listeners. */
+    drainListeners: promiseEffect<void, DrainOrder>('drainListeners'),
+  },
+  delays: {
+    parentDue: ({ context }) => Math.max(0, context.parentShutdownMs - earlyToleranceMs(context)),
+    parentOverdue: ({ context }) => context.parentGraceMs + earlyToleranceMs(context),
+    healthy: ({ context }) => context.healthyMs,
+    linger: ({ context }) => context.lingerMs,
+    retirementOverdue: ({ context }) => context.parentGraceMs,
+    reapLimit: reapLimitMs,
+    prepareLimit: prepareLimitMs,
+    firstNotice: firstNoticeMs,
+    notice: noticeMs,
+    holdBack: holdBackMs,
+  },
+  guards: {
+    isOutdated: (_, prepared: Prepared) => 'outdated' in prepared,
+    isUnwritable: (_, prepared: Prepared) => 'unwritable' in prepared,
+    isUnreachable: (_, prepared: Prepared) => 'unreachable' in prepared,
+    hadTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
+    wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
+  },
+  actions: {
+    rememberPrepared: assign((_, prepared: Prepared) =>
+      'configFile' in prepared ? { configFile: prepared.configFile, adminPort: prepared.adminPort } : {},
+    ),
+    rememberRetirement: assign(({ event }) =>
+      event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
+    ),
+    /** Effect: the generated bootstrap is of no use once its process is gone. */
+    removeConfigFile: () => {},
+    signal: sendTo('process', (_, params: { signal: ProcessSignal['signal'] }) => ({
+      type: 'process.signal',
+      signal: params.signal,
+    })),
+    reportStarted: sendParent(({ context }, params: { pid: number }) => ({
+      type: 'epoch.started',
+      ...idOf(context),
+      pid: params.pid,
+      adminPort: context.adminPort,
+    })),
+    reportLive: sendParent(({ context }, params: { timeToLiveMs: number }) => ({
+      type: 'epoch.live',
+      ...idOf(context),
+      timeToLiveMs: params.timeToLiveMs,
+    })),
+    reportWaiting: sendParent(({ context }, params: { reason: string }) => ({
+      type: 'epoch.waiting',
+      ...idOf(context),
+      reason: params.reason,
+    })),
+    lookNow: sendTo('probe', { type: 'probe.look', asItIs: false }),
+    lookAsItIs: sendTo('probe', { type: 'probe.look', asItIs: true }),
+    askWhy: sendTo('probe', { type: 'probe.explain' }),
+    reportNotLive: sendParent(({ context }, params: { reason: string }) => ({
+      type: 'epoch.not-live',
+      ...idOf(context),
+      reason: params.reason,
+    })),
+    reportUnkillable: sendParent(({ context }) => ({
+      type: 'epoch.unkillable',
+      ...idOf(context),
+      reason: `SIGKILL has not ended it in ${reapLimitMs} ms: it waits for the kernel (state D of ps), which may take for ever`,
+    })),
+    reportHealthy: sendParent(({ context }) => ({ type: 'epoch.healthy', ...idOf(context) })),
+    reportDrained: sendParent(({ context }) => ({ type: 'epoch.drained', ...idOf(context) })),
+    reportDrainFailed: sendParent(({ context }, params: { reason: string }) => ({
+      type: 'epoch.drain-failed',
+      ...idOf(context),
+      reason: params.reason,
+    })),
+    reportOverdue: sendParent(({ context }) => ({ type: 'epoch.overdue', ...idOf(context) })),
+    reportExited: sendParent(({ context }, params: { code: number | null; signal: string | null }) => ({
+      type: 'epoch.exited',
+      ...idOf(context),
+      ...params,
+    })),
+    reportFailed: sendParent(({ context }, params: Failure) => ({
+      type: 'epoch.failed',
+      ...idOf(context),
+      ...params,
+    })),
+  },
+});
+
+const idOf = ({ name, epoch }: EpochContext): { name: string; epoch: number } => ({ name, epoch });
