@@ -31,6 +31,14 @@ const withItsParent = { target: '#restart.aborting', actions: giveUp('its parent
 const orphaned = { target: '#restart.aborting', actions: giveUp('its parent is gone') } as const;
 const calledOff = { target: '#restart.calling off', actions: giveUp('something newer is wanted') } as const;
 
+/** It is asked once more: what follows where it is not live, or does not say. */
+const looks = <Then>(description: string, then: Then) => ({
+  description,
+  entry: 'orderLook' as const,
+  after: { lookLimit: then },
+  on: { 'child.not-live': then },
+});
+
 /**
  * One restart: how long an Envoy may be on its way to live, and what puts an end to that. It is told what happens to the
  * newcomer, its parent and the epoch that serves; that it is live ends this chart from outside.
@@ -86,20 +94,14 @@ export const restartMachine = setup({
               after: { startLimit: 'looking once more' },
               on: { 'child.not-live': {} },
             },
-            'looking once more': {
-              description:
-                'Its time is over. Since the last look it may have become live: then its parent serves no more.',
-              entry: 'orderLook',
-              after: { lookLimit: notInTime },
-              on: { 'child.not-live': notInTime },
-            },
-            'its parent is gone': {
-              description:
-                'Since the last look it may have become live: then its parent had closed its listeners for it, and nobody else serves.',
-              entry: 'orderLook',
-              after: { lookLimit: orphaned },
-              on: { 'child.not-live': orphaned },
-            },
+            'looking once more': looks(
+              'Its time is over. Since the last look it may have become live: then its parent serves no more.',
+              notInTime,
+            ),
+            'its parent is gone': looks(
+              'Since the last look it may have become live: then its parent had closed its listeners for it, and nobody else serves.',
+              orphaned,
+            ),
           },
           on: {
             'serving.lost': [
@@ -137,20 +139,14 @@ export const restartMachine = setup({
                 'child.not-live': {},
               },
             },
-            'looking once more': {
-              description:
-                'Since the last look it may have become live: then a hot restart follows, and nothing is lost.',
-              entry: 'orderLook',
-              after: { lookLimit: calledOff },
-              on: { 'child.not-live': calledOff },
-            },
-            'waiting for a parent that hangs': {
-              description:
-                'A parent that hangs answers nobody, and its child waits for ever, unless it has become live meanwhile.',
-              entry: 'orderLook',
-              after: { lookLimit: withItsParent },
-              on: { 'child.not-live': withItsParent },
-            },
+            'looking once more': looks(
+              'Since the last look it may have become live: then a hot restart follows, and nothing is lost.',
+              calledOff,
+            ),
+            'waiting for a parent that hangs': looks(
+              'A parent that hangs answers nobody, and its child waits for ever, unless it has become live meanwhile.',
+              withItsParent,
+            ),
           },
           on: {
             'parent.overdue': '.waiting for a parent that hangs',

@@ -168,6 +168,31 @@ const answeredAlready = { guard: not('isOpen') } as const;
 /** After Envoy's own word: what is wrong with Envoy is told first. */
 const lacksNames = and(['saysLive', stateIn({ open: { names: 'awaited' } })]);
 
+const answer = <Type extends 'answerLacking' | 'answerUnserved' | 'answerWithoutNames' | 'answerAsEnvoy'>(type: Type) =>
+  ({ type, params: ({ event }: { event: EnvoyAnswered }) => event }) as const;
+
+/** What is answered by Envoy's word; the first of these that holds. */
+const lacking = { guard: 'lacksListeners', actions: answer('answerLacking') } as const;
+const forTheRest = [
+  { guard: lacksNames, actions: answer('answerWithoutNames') },
+  { actions: answer('answerAsEnvoy') },
+] as const;
+
+const asks = (at: EnvoyAsk['at']) =>
+  ({
+    type: 'askEnvoy',
+    params: ({ event }: { event: { request: number } }) => ({ request: event.request, at }),
+  }) as const;
+
+/** Whatever an Envoy says that was asked before. */
+const notReady = {
+  actions: {
+    type: 'answerNotReady',
+    params: ({ event }: { event: { request: number } }) => ({ request: event.request }),
+  },
+} as const;
+const refuses = { 'readiness.asked': notReady, 'envoy.answered': [answeredAlready, notReady] } as const;
+
 /**
  * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves all that it was started for, and says so when
  * it is asked. Asked is its admin interface, not the statistics. While a child takes over the admin port, that port speaks for
@@ -254,10 +279,9 @@ export const statusMachine = statusSetup.createMachine({
             },
             'envoy.answered': [
               answeredAlready,
-              { guard: 'lacksListeners', actions: { type: 'answerLacking', params: ({ event }) => event } },
-              { guard: 'lacksApplication', actions: { type: 'answerUnserved', params: ({ event }) => event } },
-              { guard: lacksNames, actions: { type: 'answerWithoutNames', params: ({ event }) => event } },
-              { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
+              lacking,
+              { guard: 'lacksApplication', actions: answer('answerUnserved') },
+              ...forTheRest,
             ],
           },
           initial: 'not serving',
@@ -265,14 +289,7 @@ export const statusMachine = statusSetup.createMachine({
             'not serving': {
               description: 'No epoch serves.',
               on: {
-                'readiness.asked': {
-                  actions: { type: 'answerNotReady', params: ({ event }) => ({ request: event.request }) },
-                },
-                // Of an Envoy that has ended since.
-                'envoy.answered': [
-                  answeredAlready,
-                  { actions: { type: 'answerNotReady', params: ({ event }) => ({ request: event.request }) } },
-                ],
+                ...refuses,
               },
             },
             'none wanted': {
@@ -292,36 +309,22 @@ export const statusMachine = statusSetup.createMachine({
               exit: 'outdateAnswer',
               on: {
                 'drain.requested': { actions: 'drainEnvoy' },
-                'readiness.asked': {
-                  actions: {
-                    type: 'askEnvoy',
-                    params: ({ event }) => ({ request: event.request, at: 'admin' as const }),
-                  },
-                },
+                'readiness.asked': { actions: asks('admin') },
                 'handover.began': 'handing over',
               },
             },
             'handing over': {
               description: 'An epoch serves; the admin port belongs to its child or to nobody.',
               on: {
-                'readiness.asked': {
-                  actions: {
-                    type: 'askEnvoy',
-                    params: ({ event }) => ({ request: event.request, at: 'port' as const }),
-                  },
-                },
+                'readiness.asked': { actions: asks('port') },
                 'envoy.answered': [
                   answeredAlready,
                   {
                     guard: 'saidByAdmin',
-                    actions: {
-                      type: 'askEnvoy',
-                      params: ({ event }) => ({ request: event.request, at: 'port' as const }),
-                    },
+                    actions: asks('port'),
                   },
-                  { guard: 'lacksListeners', actions: { type: 'answerLacking', params: ({ event }) => event } },
-                  { guard: lacksNames, actions: { type: 'answerWithoutNames', params: ({ event }) => event } },
-                  { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
+                  lacking,
+                  ...forTheRest,
                 ],
                 'handover.ended': 'serving on',
               },
@@ -332,25 +335,14 @@ export const statusMachine = statusSetup.createMachine({
               exit: 'outdateAnswer',
               on: {
                 'drain.requested': { actions: 'drainEnvoy' },
-                'readiness.asked': {
-                  actions: {
-                    type: 'askEnvoy',
-                    params: ({ event }) => ({ request: event.request, at: 'admin or port' as const }),
-                  },
-                },
+                'readiness.asked': { actions: asks('admin or port') },
                 'handover.began': 'handing over',
               },
             },
             stopping: {
               description: 'Not ready, whatever Envoy says.',
               on: {
-                'readiness.asked': {
-                  actions: { type: 'answerNotReady', params: ({ event }) => ({ request: event.request }) },
-                },
-                'envoy.answered': [
-                  answeredAlready,
-                  { actions: { type: 'answerNotReady', params: ({ event }) => ({ request: event.request }) } },
-                ],
+                ...refuses,
                 'serving.began': undefined,
                 'serving.ended': undefined,
               },

@@ -1,5 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
-import { promiseEffect, reasonOf } from '../../effect.ts';
+import { promiseEffect } from '../../effect.ts';
+import { answeredInVain, brokenOff } from '../in-vain.ts';
 import type { TrustBundleFailed, TrustBundleFetched } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
@@ -148,21 +149,9 @@ export const trustBundleMachine = setup({
             target: 'up to date',
             actions: { type: 'remember', params: ({ event }) => event.output },
           },
-          {
-            target: 'resting',
-            actions: [
-              'countFailure',
-              { type: 'reportFailed', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
-            ],
-          },
+          answeredInVain,
         ],
-        onError: {
-          target: 'resting',
-          actions: [
-            'countFailure',
-            { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
-          ],
-        },
+        onError: brokenOff,
       },
     },
     'up to date': {
@@ -188,10 +177,6 @@ function restOf(context: TrustBundleContext): number {
 
 function versionOf(answer: BundleAnswer): string {
   return answer.outcome === 'fetched' ? answer.version : '';
-}
-
-function reasonIn(answer: BundleAnswer): string {
-  return answer.outcome === 'failed' ? answer.reason : '';
 }
 
 function olderThan({ sequence }: TrustBundleContext, answer: BundleAnswer): string {

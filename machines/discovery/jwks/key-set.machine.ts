@@ -1,5 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
-import { promiseEffect, reasonOf } from '../../effect.ts';
+import { promiseEffect } from '../../effect.ts';
+import { answeredInVain, brokenOff } from '../in-vain.ts';
 import type { KeySetFailed, KeySetFetched, KeySetLate } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
@@ -107,24 +108,9 @@ export const keySetMachine = setup({
             actions: { type: 'remember', params: ({ event }) => event.output },
           },
           { guard: 'mayAskAgain', target: 'asking again', actions: 'countAttempt' },
-          {
-            target: 'resting',
-            actions: [
-              'countFailure',
-              { type: 'reportFailed', params: ({ event }) => ({ reason: failureOf(event.output) }) },
-            ],
-          },
+          answeredInVain,
         ],
-        onError: [
-          { guard: 'mayAskAgain', target: 'asking again', actions: 'countAttempt' },
-          {
-            target: 'resting',
-            actions: [
-              'countFailure',
-              { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
-            ],
-          },
-        ],
+        onError: [{ guard: 'mayAskAgain', target: 'asking again', actions: 'countAttempt' }, brokenOff],
       },
     },
     'up to date': {
@@ -141,7 +127,3 @@ export const keySetMachine = setup({
     },
   },
 });
-
-function failureOf(answer: IssuerAnswer): string {
-  return answer.outcome === 'failed' ? answer.reason : '';
-}

@@ -1,37 +1,10 @@
-import { assign, sendParent, setup } from 'xstate';
-import { callbackEffect, promiseEffect, reasonOf } from '../../effect.ts';
+import { reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
-import * as rules from './informer-rules.ts';
-import type {
-  CheckReport,
-  InformerOrder,
-  KindFailed,
-  KindSynced,
-  ListReport,
-  RequestFailed,
-  RequestFailure,
-  ResourceName,
-  ResourceVersion,
-  ServerMissed,
-  StreamReport,
-  StreamsMissing,
-} from './kubernetes-protocol.ts';
+import { type Failed, informerSetup, type SetOrder } from './informer.setup.ts';
+import type * as rules from './informer-rules.ts';
+import type { RequestFailed, ResourceVersion } from './kubernetes-protocol.ts';
 
-export interface InformerInput {
-  /** Which kind. */
-  resource: ResourceName;
-}
-
-/** What a watch or a list is asked for with. */
-export interface SetOrder {
-  resource: ResourceName;
-  /** A watch: it begins with all that there is. A list is always that. */
-  initial: boolean;
-  basis: rules.Basis;
-  version: ResourceVersion;
-}
-
-type Failed = { failure: RequestFailure; draw: number };
+export type { InformerInput, SetOrder } from './informer.setup.ts';
 
 const when = <Type extends string>(type: Type) =>
   ({ type, params: ({ event }: { event: RequestFailed }): Failed => event }) as const;
@@ -46,125 +19,29 @@ const faultOfOurs = (type: 'countFailure' | 'reportFailed') =>
     }),
   }) as const;
 
+/** What was held apart is put into the store. */
+const handsOver = ({ absent }: { absent: boolean }) =>
+  ({
+    id: 'hand-over',
+    src: 'handOver',
+    input: ({ context: { resource } }: { context: rules.InformerRecord }) => ({ resource, absent }),
+    onError: {
+      description: 'A fault of ours.',
+      target: '#informer.backing off',
+      actions: [faultOfOurs('countFailure'), faultOfOurs('reportFailed')],
+    },
+  }) as const;
+
+const tellWhole = [
+  { type: 'noteWhole', params: ({ event }: { event: { output: { objects: number } } }) => event.output },
+  'reportSynced',
+] as const;
+
 /**
  * Follows one kind of object on one API server: takes all that there is, has it handed over as a whole, and watches what becomes of
  * it. What was handed over stays in force until another whole set is; nothing else is handed over.
  */
-export const informerMachine = setup({
-  types: {
-    context: {} as rules.InformerRecord,
-    input: {} as InformerInput,
-    events: {} as InformerOrder | StreamReport | ListReport | CheckReport,
-    children: {} as { stream: 'watchKind'; list: 'listKind'; check: 'checkHistory'; 'hand-over': 'handOver' },
-  },
-  actors: {
-    /** Watches until it is stopped: objects of a first list are held apart until it has ended, what comes later is in the store. */
-    watchKind: callbackEffect<{ type: never }, SetOrder>('watchKind'),
-    /** Takes a list, in pages, and holds it apart. */
-    listKind: callbackEffect<{ type: never }, SetOrder>('listKind'),
-    /** Asks for the version of what is true now. */
-    checkHistory: callbackEffect<{ type: never }, { resource: ResourceName }>('checkHistory'),
-    /**
-     * Puts what is held apart in the place of what is in the store, or nothing where there is no such kind. Answers when everybody who
-     * reads the store has handled the difference.
-     */
-    handOver: promiseEffect<{ objects: number }, { resource: ResourceName; absent: boolean }>('handOver'),
-  },
-  delays: {
-    /** Until the next part of a first list, or its end, which some servers never send. One that lags behind takes three seconds to say so. */
-    endLimit: 3_500,
-    /** Until a list, or its next page, is answered. */
-    answerLimit: ({ context }) => rules.limitMs(context),
-    /** A watch that ends sooner, and without an event, is none (kubernetes#104171). */
-    shortWatch: 1_000,
-    retryDelay: ({ context }) => rules.retryDelayMs(context),
-    absentDelay: ({ context }) => rules.absentDelayMs(context),
-  },
-  guards: {
-    isWhole: ({ context }) => context.isWhole,
-    mayStream: ({ context }) => rules.mayStream(context),
-    hasFailedTwice: ({ context }) => context.failures > 1,
-    isAnnounced: ({ context }) => context.handed === 'absence',
-    isEarlier: ({ context }, params: { version: ResourceVersion }) => rules.isEarlier(params.version, context.version),
-    isMissed: (_, { failure }: Failed) => rules.isMissed(failure),
-    isStreamRefused: ({ context }, { failure }: Failed) =>
-      !context.isWhole && rules.mayStream(context) && rules.isInvalid(failure),
-    isWatchGone: ({ context }, { failure }: Failed) =>
-      context.isWhole && context.failures <= rules.failuresKept && rules.isGone(failure),
-    isOtherwiseToBeHad: ({ context }, { failure }: Failed) =>
-      (rules.isTooLarge(failure) || (!context.isWhole && rules.isGone(failure))) &&
-      rules.nextBasis(context.basis) !== undefined,
-    isFirstGoingAway: ({ context }, { failure }: Failed) => context.failures === 0 && rules.isGoingAway(failure),
-    isThrottled: (_, { failure }: Failed) => rules.isThrottled(failure),
-    isKindAbsent: ({ context }, { failure }: Failed) => rules.isAbsent(failure) && rules.isAbsenceBelieved(context),
-    isAboutUs: (_, { failure }: Failed) => rules.isAboutUs(failure),
-  },
-  actions: {
-    noteServer: assign((_, { anew, streams }: { anew: boolean; streams: boolean }) => ({
-      ...(anew && { isWhole: false, basis: 'newest' as const }),
-      streams,
-    })),
-    forgetMostFailures: assign({ failures: ({ context }) => rules.fewFailures(context), retryAfterMs: 0 }),
-    noteVersion: assign((_, { version }: { version: ResourceVersion }) => ({ version })),
-    /** It is in the store from now on, whether or not everybody comes to handle it. */
-    noteSet: assign((_, { version }: { version: ResourceVersion }) => ({ version, handed: 'objects' as const })),
-    noteObjects: assign((_, { objects }: { objects: number }) => ({ objects })),
-    noteWhole: assign((_, { objects }: { objects: number }) => ({
-      ...{ objects, isWhole: true, basis: 'not older' as const },
-      ...{ throttledStreams: 0, absences: 0, retryAfterMs: 0 },
-    })),
-    noteAbsence: assign({ objects: 0, handed: 'absence', version: '', basis: 'newest' }),
-    wantWholeSet: assign({ isWhole: false }),
-    wantOtherwise: assign({ basis: ({ context }) => rules.nextBasis(context.basis) ?? context.basis }),
-    wantNewest: assign({ basis: 'newest' }),
-    giveUpStreams: assign({ streams: false }),
-    countFailure: assign(({ context }, { failure, draw }: Failed) => ({
-      failures: rules.failedOnceMore(context.failures),
-      retryAfterMs: failure.retryAfterMs ?? 0,
-      draw,
-    })),
-    countThrottled: assign({
-      throttledStreams: ({ context }) =>
-        context.throttledStreams + (!context.isWhole && rules.mayStream(context) ? 1 : 0),
-    }),
-    countAbsence: assign(({ context }, { failure, draw }: Failed) => ({
-      absences: rules.isAbsent(failure) ? rules.failedOnceMore(context.absences) : 0,
-      draw,
-    })),
-    forgetFailures: assign({ failures: 0, retryAfterMs: 0 }),
-    expectAbsence: assign({ absences: rules.absencesBeforeBelief }),
-    forgetAbsences: assign({ absences: 0, failures: 0 }),
-    reportMissed: sendParent(
-      ({ context: { resource } }, { failure }: Failed): ServerMissed => ({
-        type: 'server.missed',
-        resource,
-        reason: failure.message,
-      }),
-    ),
-    reportStreamsMissing: sendParent(
-      ({ context: { resource } }, { failure }: Failed): StreamsMissing => ({
-        type: 'streams.missing',
-        resource,
-        reason: failure.message,
-      }),
-    ),
-    reportSynced: sendParent(
-      ({ context: { resource, objects, handed } }): KindSynced => ({
-        type: 'kind.synced',
-        resource,
-        objects,
-        absent: handed === 'absence',
-      }),
-    ),
-    reportFailed: sendParent(
-      ({ context: { resource } }, { failure }: Failed): KindFailed => ({
-        type: 'kind.failed',
-        resource,
-        reason: failure.message,
-      }),
-    ),
-  },
-}).createMachine({
+export const informerMachine = informerSetup.createMachine({
   id: 'informer',
   description: 'One kind of object on one API server.',
   meta: { timeline: noLane },
@@ -313,17 +190,10 @@ export const informerMachine = setup({
               description: 'The set is whole, and is being handled. What comes meanwhile is in the store.',
               meta: { waitsFor: 'those who read the store: parts of this program' },
               invoke: {
-                id: 'hand-over',
-                src: 'handOver',
-                input: ({ context: { resource } }) => ({ resource, absent: false }),
+                ...handsOver({ absent: false }),
                 onDone: {
                   target: 'watching',
-                  actions: [{ type: 'noteWhole', params: ({ event }) => event.output }, 'reportSynced'],
-                },
-                onError: {
-                  description: 'A fault of ours.',
-                  target: '#informer.backing off',
-                  actions: [faultOfOurs('countFailure'), faultOfOurs('reportFailed')],
+                  actions: tellWhole,
                 },
               },
               on: {
@@ -393,18 +263,11 @@ export const informerMachine = setup({
               description: 'The set is whole, and is being handled.',
               meta: { waitsFor: 'those who read the store: parts of this program' },
               invoke: {
-                id: 'hand-over',
-                src: 'handOver',
-                input: ({ context: { resource } }) => ({ resource, absent: false }),
+                ...handsOver({ absent: false }),
                 onDone: {
                   description: 'It is watched from the version of the list, never from that of an object.',
                   target: '#informer.asking.streaming',
-                  actions: [{ type: 'noteWhole', params: ({ event }) => event.output }, 'reportSynced'],
-                },
-                onError: {
-                  description: 'A fault of ours.',
-                  target: '#informer.backing off',
-                  actions: [faultOfOurs('countFailure'), faultOfOurs('reportFailed')],
+                  actions: tellWhole,
                 },
               },
             },
@@ -465,15 +328,8 @@ export const informerMachine = setup({
         'handing over': {
           meta: { waitsFor: 'those who read the store: parts of this program' },
           invoke: {
-            id: 'hand-over',
-            src: 'handOver',
-            input: ({ context: { resource } }) => ({ resource, absent: true }),
+            ...handsOver({ absent: true }),
             onDone: { target: 'waiting', actions: ['noteAbsence', 'reportSynced'] },
-            onError: {
-              description: 'A fault of ours.',
-              target: '#informer.backing off',
-              actions: [faultOfOurs('countFailure'), faultOfOurs('reportFailed')],
-            },
           },
         },
         waiting: {

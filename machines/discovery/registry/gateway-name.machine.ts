@@ -1,5 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
-import { promiseEffect, reasonOf } from '../../effect.ts';
+import { promiseEffect } from '../../effect.ts';
+import { answeredInVain, brokenOff, unanswered } from '../in-vain.ts';
 import type { GatewayNameFailed, GatewayNameResolved } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
@@ -110,30 +111,12 @@ export const gatewayNameMachine = setup({
             target: 'resolved',
             actions: { type: 'remember', params: ({ event }) => event.output },
           },
-          {
-            target: 'resting',
-            actions: [
-              'countFailure',
-              { type: 'reportFailed', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
-            ],
-          },
+          answeredInVain,
         ],
-        onError: {
-          target: 'resting',
-          actions: [
-            'countFailure',
-            { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
-          ],
-        },
+        onError: brokenOff,
       },
       after: {
-        resolveLimit: {
-          target: 'resting',
-          actions: [
-            'countFailure',
-            { type: 'reportFailed', params: { reason: `no answer of DNS in ${resolveLimitMs} ms` } },
-          ],
-        },
+        resolveLimit: unanswered(`no answer of DNS in ${resolveLimitMs} ms`),
       },
     },
     resolved: {
@@ -146,7 +129,3 @@ export const gatewayNameMachine = setup({
     },
   },
 });
-
-function reasonIn(answer: NameAnswer): string {
-  return answer.outcome === 'failed' ? answer.reason : '';
-}
