@@ -79,6 +79,15 @@ describe('what a killed agent leaves', () => {
     expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
   });
 
+  test('lacks a parent whose end was told, and whose folder is gone: what serves is taken over', async () => {
+    const { runDir, record, held } = await agentWithProcess();
+    const parent: EpochRecord = { ...live, name: 'epoch-1', epoch: 1, phase: 'leaving' };
+    record.supervisorKnows(knows(live, parent));
+    const found = await new AgentRecord(runDir).read();
+    expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
+    expect(isAlive(held.pid)).toBe(true);
+  });
+
   test('a parent leaves since its child was live, which may be before the next agent could see it', async () => {
     const { runDir, directory } = await agentWithProcess();
     const next = new AgentRecord(runDir);

@@ -3,7 +3,7 @@
  * (held-envoy.ts). It is written before what it says is done, whole or not at all; and it is believed only as a whole: of one that makes no
  * sense, every process that its folders name is ended, and the next agent begins as if there had been none.
  */
-import { mkdirSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -230,7 +230,7 @@ export class AgentRecord {
       const kept = processes.find((other) => other.epoch === record.epoch && other.baseId === record.baseId);
       // The agent was killed before it had prepared it, or its shell had not begun.
       if (kept === undefined || !(await this.#hasBegun(kept.folder))) {
-        if (record.phase === 'starting') continue;
+        if (record.phase === 'starting' || this.#isOver(record.phase, kept?.folder)) continue;
         return undefined;
       }
       const elapsedMs = Math.max(0, now() - (since[record.name] ?? kept.startedAtMs));
@@ -247,6 +247,12 @@ export class AgentRecord {
       if (!isAdopted) endHeld(join(this.#directory, process.folder));
     }
     return { ...knowledge, epochs };
+  }
+
+  /** A folder goes when the end of its Envoy has been told: of one that was not needed any more nothing is left to take over. */
+  #isOver(phase: EpochRecord['phase'], folder: string | undefined): boolean {
+    if (phase !== 'leaving' && phase !== 'retiring') return false;
+    return folder === undefined || !existsSync(join(this.#directory, folder));
   }
 
   async #hasBegun(name: string): Promise<boolean> {

@@ -50,6 +50,8 @@ async function run(
     guard?: readonly string[];
     outOfMemoryKills?: OutOfMemoryCounter;
     scratch?: readonly ScratchParent[];
+    /** The folder of an Envoy that outlives its agent. */
+    heldIn?: string;
     /** It is this one's child. */
     parent?: Running;
     bootstrap?: (folder: string, adminPort: number) => string;
@@ -71,6 +73,7 @@ async function run(
     adminAt,
     guard: options.guard ?? guard,
     scratch: options.scratch ?? temporaryScratch(),
+    ...(options.heldIn && { held: { processStarts: () => options.heldIn!, folderOf: () => options.heldIn } }),
     recorder: { record: (body) => records.push(body) },
     outOfMemoryKills: options.outOfMemoryKills ?? (() => undefined),
     log: createLogger({ write: (line) => log.push(line) }).scope('envoy'),
@@ -270,6 +273,21 @@ describe('of a child that is killed', () => {
     process.kill(await pidOf(envoy), 'SIGKILL');
     expect(await envoy.event('process.exited')).not.toHaveProperty('tookOverWithinMs');
   });
+});
+
+test('an end that was seen and not told yet when another agent goes on with it is left for that one to see', async () => {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const [heldIn, binary] = [join(folder.path, 'held'), join(folder.path, 'envoy')];
+  // Its output stays open: last words are waited for.
+  writeFileSync(binary, '#!/bin/sh\nsleep 1 &\nexit 0\n', { mode: 0o755 });
+  const envoy = await run({ heldIn, binary });
+  while (!existsSync(join(heldIn, 'exit'))) await sleep(5);
+  await sleep(50);
+  envoy.table.letGo();
+  envoy.stop();
+  await sleep(400);
+  expect(readFileSync(join(heldIn, 'exit'), 'utf8')).toBe('0\n');
 });
 
 test('arguments that no process can be started with are a failure, not an exception', async () => {

@@ -101,6 +101,7 @@ function runEnvoy(
 
   let over = false;
   let killedByUs = false;
+  let isAnothers = false;
   child.once('spawn', () => report({ type: 'process.spawned', pid: child.pid ?? 0 }));
   child.once('error', (error) => {
     if (over || (child.pid !== undefined && !(child instanceof HeldEnvoy))) return;
@@ -123,7 +124,8 @@ function runEnvoy(
     const { lastWords, outOfMemory } = killed ?? { lastWords: output.lastWords(), outOfMemory: false };
     const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
     report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory, ...takeOver });
-    if (child instanceof HeldEnvoy) child.forget();
+    // Its folder is how the next agent learns of the end that this one has seen and nobody here was told of.
+    if (child instanceof HeldEnvoy && !isAnothers) child.forget();
   });
   return {
     kill: (signal) => {
@@ -131,6 +133,7 @@ function runEnvoy(
       child.kill(signal);
     },
     letGo: () => {
+      isAnothers = true;
       if (child instanceof HeldEnvoy) child.letGo();
     },
   };
