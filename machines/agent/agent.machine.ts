@@ -3,7 +3,7 @@ import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import { bootstrapPatchesMachine } from './bootstrap/bootstrap-patches.machine.ts';
 import { dnsMachine } from './dns/dns.machine.ts';
 import type { DnsFailed, DnsListening } from './dns-protocol.ts';
-import type { Adoption, ClaimedIds } from './envoy/adoption.ts';
+import { type Adoption, type ClaimedIds, restartUnderWay } from './envoy/adoption.ts';
 import { type SupervisorOutput, supervisorMachine } from './envoy/supervisor.machine.ts';
 import { binaryWatcherMachine } from './files/binary-watcher.machine.ts';
 import { certWatcherMachine } from './files/cert-watcher.machine.ts';
@@ -21,6 +21,7 @@ import type {
   StatusListening,
   UpgradeRequested,
 } from './protocol.ts';
+import { type DueOrder, gaveWayWith, isDueOrder, withOrder } from './replacement/due-orders.ts';
 import { predecessorMachine } from './replacement/predecessor.machine.ts';
 import { successorMachine } from './replacement/successor.machine.ts';
 import { secretsMachine } from './secrets/secrets.machine.ts';
@@ -49,6 +50,10 @@ interface AgentContext extends AgentInput {
   adoption: Adoption | undefined;
   /** Somebody has asked for the end while Envoys were being taken over: they are to be drained first. */
   endIsDue: boolean;
+  /** What was ordered while Envoys were being taken over, or were another agent's. */
+  ordersDue: DueOrder[];
+  /** An Envoy that another agent has started is on its way to live: what is due waits for what becomes of it. */
+  awaitsRestart: boolean;
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
   /** Another agent goes on with what runs here when this one ends: an older one that waits, or a newer one. */
@@ -56,14 +61,11 @@ interface AgentContext extends AgentInput {
 }
 
 export interface AgentOutput {
-  /** 0 when the agent ended as it was told to; {@link gaveWay}. */
+  /** 0 when the agent ended as it was told to; {@link gaveWayWith}. */
   exitCode: number;
   /** What to tell the person; empty after an ordered end. */
   trouble: string[];
 }
-
-/** The exit code of an agent that has ended before or after another one's time (EX_TEMPFAIL): that one goes on, or the launcher starts one. */
-export const gaveWay = 75;
 
 const endingSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
@@ -210,12 +212,16 @@ export const agentMachine = setup({
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     /** What is told to end once more ends at once. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
-    areAnothers: (_, { isAnothers }: ClaimedIds) => isAnothers === true,
+    /** An order about Envoys that may run: they are being taken over, or are another agent's at the moment. */
+    isForLater: ({ context, event }) =>
+      context.settings.liveRestore && event.type === 'signal.received' && isDueOrder(event.signal),
     areThere: (_, { adoption }: ClaimedIds) => adoption !== undefined,
     findsEnvoys: ({ context }) => context.adoption !== undefined,
     mayFindEnvoys: ({ context }) => context.settings.liveRestore && !context.endIsDue,
     mustEndByNow: ({ context }) => context.endIsDue || context.trouble.length > 0,
-    endIsDueAtOnce: ({ context }, { adoption }: ClaimedIds) => context.endIsDue && adoption === undefined,
+    /** Another agent has what there is, or somebody has asked for the end and nothing has to be drained. */
+    endsAtOnce: ({ context }, { adoption, isAnothers }: ClaimedIds) =>
+      isAnothers === true || (context.endIsDue && adoption === undefined),
     asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
     asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
     answersNames: ({ context }) => context.settings.dns,
@@ -246,7 +252,22 @@ export const agentMachine = setup({
       reason: 'the older agent is taking over itself, or ends',
     }),
     noteGivenWay: assign({ isAnothers: true }),
-    rememberClaim: assign((_, { baseIds, adoption }: ClaimedIds) => ({ baseIds, adoption })),
+    rememberClaim: assign((_, { baseIds, adoption, isAnothers }: ClaimedIds) => ({
+      ...{ baseIds, adoption },
+      ...(isAnothers && { isAnothers }),
+      awaitsRestart: adoption !== undefined && restartUnderWay(adoption) !== undefined,
+    })),
+    noteOrder: assign({
+      ordersDue: ({ context: { ordersDue }, event }) =>
+        event.type === 'signal.received' && isDueOrder(event.signal) ? withOrder(ordersDue, event.signal) : ordersDue,
+    }),
+    /** What is due is done; not while an adopted Envoy is on its way to live: nobody knows yet whether it is. */
+    catchUp: enqueueActions(({ context: { ordersDue, awaitsRestart }, event, enqueue }) => {
+      if (awaitsRestart && event.type !== 'restart.ended') return;
+      if (ordersDue.includes('SIGUSR1')) enqueue.sendTo('supervisor', { type: 'logs.reopen' });
+      if (ordersDue.includes('SIGHUP')) enqueue.sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' });
+      enqueue.assign({ ordersDue: [], awaitsRestart: false });
+    }),
     noteEnd: assign({ endIsDue: true }),
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
     addTrouble: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
@@ -297,12 +318,14 @@ export const agentMachine = setup({
     trouble: [],
     adoption: undefined,
     endIsDue: false,
+    ordersDue: [],
+    awaitsRestart: false,
     isAnothers: input.settings.succeeds,
   }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
-    // Ignored where no state has a use for them: SIGHUP before Envoy was started, SIGUSR2, a signal when everything is over.
-    'signal.received': {},
+    // Ignored where no state has a use for them: SIGHUP where no Envoy can be there yet, SIGUSR2, a signal when everything is over.
+    'signal.received': { guard: 'isForLater', actions: 'noteOrder' },
     'status.failed': {},
     'quit.requested': {},
     'upgrade.requested': {},
@@ -336,12 +359,7 @@ export const agentMachine = setup({
         input: ({ context }) => ({ succeeds: context.settings.succeeds }),
         onDone: [
           {
-            guard: { type: 'areAnothers', params: ({ event }) => event.output },
-            target: 'ended',
-            actions: 'noteGivenWay',
-          },
-          {
-            guard: { type: 'endIsDueAtOnce', params: ({ event }) => event.output },
+            guard: { type: 'endsAtOnce', params: ({ event }) => event.output },
             target: 'releasing the base ids',
             actions: [{ type: 'rememberClaim', params: ({ event }) => event.output }, 'tellComplete'],
           },
@@ -570,10 +588,11 @@ export const agentMachine = setup({
                   actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
                 },
               },
-              entry: ['tellComplete', 'startWatcher', 'watchBinary', 'spawnPredecessor'],
+              entry: ['tellComplete', 'startWatcher', 'catchUp', 'watchBinary', 'spawnPredecessor'],
               exit: 'leaveBinary',
               on: {
                 'upgrade.requested': { actions: 'lookAtBinary' },
+                'restart.ended': { actions: 'catchUp' },
                 'signal.received': [
                   { guard: 'endsUs', target: 'stopping' },
                   { guard: 'asksForRestart', actions: 'restart' },
@@ -628,8 +647,8 @@ export const agentMachine = setup({
     },
     ended: { type: 'final', tags: 'leaving' },
   },
-  output: ({ context: { trouble, isAnothers } }) => ({
-    exitCode: isAnothers ? gaveWay : trouble.length === 0 ? 0 : 1,
+  output: ({ context: { trouble, isAnothers, ordersDue } }) => ({
+    exitCode: isAnothers ? gaveWayWith(ordersDue) : trouble.length === 0 ? 0 : 1,
     trouble,
   }),
 });

@@ -2,10 +2,11 @@
 
 import { Agent } from 'node:http';
 import { type ActorRefFrom, type AnyActorRef, fromPromise, type SnapshotFrom } from 'xstate';
-import { type AgentOutput, agentMachine, gaveWay } from '../../machines/agent/agent.machine.ts';
+import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns/dns.machine.ts';
 import { type ClaimedIds, knowledgeOf } from '../../machines/agent/envoy/adoption.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
+import { dueAfter, gaveWay, gaveWayWith, isDueOrder } from '../../machines/agent/replacement/due-orders.ts';
 import { statusMachine } from '../../machines/agent/status/status.machine.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
@@ -49,7 +50,7 @@ import { SafetyNet } from './safety-net.ts';
 import { SecretCounts } from './secrets/secret-counts.ts';
 import { SecretVault } from './secrets/secret-vault.ts';
 import { workloadSecrets } from './secrets/workload-secrets.ts';
-import { signals } from './signals.ts';
+import { type SignalInbox, signals } from './signals.ts';
 import { AgentMetrics } from './status/agent-metrics.ts';
 import { ApplicationProber } from './status/application-prober.ts';
 import { LivingEpochs } from './status/living-epochs.ts';
@@ -107,7 +108,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
       // No Envoy is started before it has taken its flags: what it refuses of them ends the agent without having begun.
       const output = await Promise.race([whenDone(actor), ...(verdict === undefined ? [] : [verdict.refusal()])]);
       if (output === undefined) throw new Error('the agent ended without saying how');
-      return output;
+      return { ...output, exitCode: exitCodeWith(output.exitCode, net.signals) };
     } finally {
       verdict?.end();
       stopKeeping?.();
@@ -122,6 +123,12 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     if (ending.sentence !== undefined) log.info(`the agent ${redactor()(ending.sentence)}`);
     openFence();
   }
+}
+
+/** What was ordered since the charts are over is due as well. */
+function exitCodeWith(exitCode: number, { heard, waiting }: SignalInbox): number {
+  const due = dueAfter(exitCode);
+  return due === undefined ? exitCode : gaveWayWith([...due, ...waiting.filter(isDueOrder)], heard);
 }
 
 /** What the supervisor thinks is written as soon as it thinks so, and before its next Envoy has a process. @returns undoes it */

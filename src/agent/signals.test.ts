@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { createActor, setup } from 'xstate';
+import type { Signal } from '../../machines/agent/protocol.ts';
+import { type DueOrder, dueAfter, gaveWayWith } from '../../machines/agent/replacement/due-orders.ts';
 import { handledSignals, SignalInbox, type SignalSource, signals, startedByLauncher } from './signals.ts';
 
 const emitter = (): EventEmitter & SignalSource => new EventEmitter() as EventEmitter & SignalSource;
@@ -33,6 +35,35 @@ test('what came before anybody listened is told first, once', () => {
   const { told } = listener(inbox);
   source.emit('SIGTERM', 'SIGTERM');
   expect(told).toEqual(['SIGTERM', 'SIGUSR1', 'SIGTERM'].map(received));
+});
+
+test('an agent that gives way says by its exit code what it leaves to do, and what it has heard at all', () => {
+  const source = emitter();
+  const inbox = new SignalInbox({ source });
+  for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGHUP', 'SIGHUP', 'SIGHUP']) source.emit(signal, signal);
+  expect(inbox.waiting).toHaveLength(5);
+  expect(inbox.heard.get('SIGHUP')).toBe(4);
+  expect(gaveWayWith([], inbox.heard)).toBe(75 + 4 + 12);
+  const { told, stop } = listener(inbox);
+  expect(told).toHaveLength(5);
+  expect(inbox.waiting).toEqual([]);
+  stop();
+  source.emit('SIGUSR1', 'SIGUSR1');
+  expect(inbox.waiting).toEqual(['SIGUSR1']);
+  expect(gaveWayWith(['SIGHUP', 'SIGUSR1'], inbox.heard)).toBe(75 + 1 + 2 + 4 + 24);
+});
+
+test('what is due is read from an exit code, whatever else was heard, and from no other exit code', () => {
+  const dues: DueOrder[][] = [[], ['SIGHUP'], ['SIGUSR1'], ['SIGHUP', 'SIGUSR1']];
+  for (const due of dues)
+    for (const [hups, usr1s] of [0, 1, 2, 3, 4].flatMap((one) => [0, 1, 2, 7].map((other) => [one, other] as const))) {
+      const heard = new Map<Signal, number>([
+        ['SIGHUP', hups],
+        ['SIGUSR1', usr1s],
+      ]);
+      expect(dueAfter(gaveWayWith(due, heard))).toEqual(due);
+    }
+  for (const code of [0, 1, 74, 111, 126, 127, 137, 255]) expect(dueAfter(code)).toBeUndefined();
 });
 
 test('a signal that comes after the effect has ended does nothing', () => {

@@ -19,6 +19,7 @@ export type SignalSource = Pick<NodeJS.Process, 'on'>;
 export class SignalInbox {
   readonly #ignored: ReadonlySet<Signal>;
   readonly #waiting: Signal[] = [];
+  readonly #heard = new Map<Signal, number>();
   #listener: ((signal: Signal) => void) | undefined;
 
   /** @param terminalIsAnothers Ctrl-C and Ctrl-\ are passed on as a SIGTERM by who started this process: see {@link startedByLauncher} */
@@ -36,9 +37,20 @@ export class SignalInbox {
     };
   }
 
+  /** How often each has come. */
+  get heard(): ReadonlyMap<Signal, number> {
+    return this.#heard;
+  }
+
+  /** What nobody has asked for yet. */
+  get waiting(): readonly Signal[] {
+    return this.#waiting;
+  }
+
   readonly #hear = (name: NodeJS.Signals): void => {
     const signal = name as Signal;
     if (this.#ignored.has(signal)) return;
+    this.#heard.set(signal, (this.#heard.get(signal) ?? 0) + 1);
     if (this.#listener === undefined) this.#waiting.push(signal);
     else this.#listener(signal);
   };

@@ -1,6 +1,7 @@
 /** `pilot-agent`: the sidecar's entrypoint (spec/agent.md §1). */
 import { Command } from 'commander';
-import { agentMachine, gaveWay } from '../../machines/agent/agent.machine.ts';
+import { agentMachine } from '../../machines/agent/agent.machine.ts';
+import { gaveWay } from '../../machines/agent/replacement/due-orders.ts';
 import { runAgent } from '../agent/agent-system.ts';
 import { findOrInstallEnvoy } from '../agent/envoy/envoy-binary.ts';
 import { awaitAddresses } from '../agent/options/addresses.ts';

@@ -15,7 +15,11 @@ import { formatReport } from '../load/report.ts';
 vi.setConfig({ testTimeout: 400_000 });
 
 const env = { LIVE_RESTORE: 'true' };
-const { times } = sized({ quick: { times: 1 }, short: { times: 2 }, full: { times: 40 } });
+const { times, orders } = sized({
+  quick: { times: 1, orders: 1 },
+  short: { times: 2, orders: 3 },
+  full: { times: 40, orders: 40 },
+});
 
 const nodesIn = ({ container }: ContainedAgent): number[] =>
   container
@@ -26,6 +30,10 @@ const zombiesIn = ({ container }: ContainedAgent) => container.children().filter
 /** How often something has happened by a trace, whose header names all that may. */
 const timesIn = (trace: string, event: string): number =>
   readFileSync(trace, 'utf8').split('\n').slice(1).join('\n').split(`"${event}"`).length - 1;
+
+/** How often one actor has sent it to another. */
+const timesSent = (trace: string, event: string): number =>
+  readFileSync(trace, 'utf8').split(`"event":{"type":"${event}"`).length - 1;
 
 /** @returns the agent that has taken over, once it is alone */
 async function replaced(
@@ -40,15 +48,9 @@ async function replaced(
   return nodesIn(agent)[0]!;
 }
 
-/** An agent that gives way, or takes back, hears of no order meanwhile (docs/hot-restart.md): then it is given again. */
 async function restartHot(agent: Awaited<ReturnType<typeof readyAgent>>): Promise<void> {
-  const { program } = agent.container;
-  const ordered = (): boolean => {
-    const isLive = program.lines.some((line) => /epoch-1 is live/.test(line));
-    if (!isLive) agent.container.signal('SIGHUP');
-    return isLive;
-  };
-  await eventually('a hot restart', ordered, { everyMs: 2_000 });
+  agent.container.signal('SIGHUP');
+  await agent.container.program.line(/epoch-1 is live/);
 }
 
 test(`${times} newer agents take the place of the one before under load, and restart Envoy hot: no request fails`, async () => {
@@ -99,6 +101,53 @@ test(`${times} newer agents take the place of the one before under load, and res
   const traces = readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
   expect(traces).toHaveLength(times + 1);
   const { code, output } = await checkTraces(traces.map((name) => join(cwd, name)));
+  expect(code, output).toBe(0);
+});
+
+test(`a hot restart that is ordered at ${orders} moments of replacements is begun once, and no request fails`, async () => {
+  const [port = 0] = await freePorts(1);
+  const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
+    env,
+    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+  });
+  const load = await startLoad({
+    target: { host: '127.0.0.1', port, authority: 'localhost' },
+    clients: [
+      { kind: 'ka', count: 1, pauseMs: 5 },
+      { kind: 'new', count: 1, pauseMs: 10 },
+    ],
+    maxDurationMs: 380_000,
+  });
+  onTestFinished(() => load.kill());
+  const { cwd } = agent.container;
+  const traces = (): string[] => readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
+  const begun = (): number => traces().reduce((sum, name) => sum + timesSent(join(cwd, name), 'supervisor.restart'), 0);
+  for (let order = 0; order < orders; order++) {
+    const [before] = nodesIn(agent);
+    const already = begun();
+    agent.container.signal('SIGUSR2');
+    // Most moments lie where the older one gives way, which is when the newer one has started.
+    if (order % 3 === 0) await sleep((order * 53) % 1_500);
+    else {
+      const { length } = traces();
+      await eventually('the newer one has begun', () => traces().length > length, { everyMs: 2 });
+      await sleep((order * 29) % 260);
+    }
+    agent.container.signal('SIGUSR1');
+    agent.container.signal('SIGHUP');
+    await eventually('a newer agent is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== before, {
+      everyMs: 5,
+    });
+    await eventually('the restart is begun', () => begun() > already, { everyMs: 20 });
+    await eventually('the newer agent is ready', agent.ready, { everyMs: 10 });
+  }
+  const report = await load.stop();
+  console.log(`${begun()} restarts begun of ${orders} that were ordered\n${formatReport(report)}`);
+  expect(report.failed, formatReport(report)).toBe(0);
+  expect(begun()).toBe(orders);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  const { code, output } = await checkTraces(traces().map((name) => join(cwd, name)));
   expect(code, output).toBe(0);
 });
 

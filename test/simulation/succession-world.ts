@@ -6,10 +6,11 @@
  * One time for all, so that it is known for how long nobody decides.
  */
 import { type AnyActorRef, type AnyEventObject, assign, sendParent, setup } from 'xstate';
-import { agentMachine, gaveWay } from '../../machines/agent/agent.machine.ts';
+import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { Adoption, ClaimedIds } from '../../machines/agent/envoy/adoption.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
+import { dueAfter } from '../../machines/agent/replacement/due-orders.ts';
 import { type AgentEnd, launcherMachine } from '../../machines/agent/replacement/launcher.machine.ts';
 import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
 import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
@@ -28,6 +29,8 @@ export interface SuccessionBounds {
   readonly ends: number;
   /** News for the supervisor, which the record has to have. */
   readonly news: number;
+  /** Orders to restart Envoy hot, once one runs. */
+  readonly restarts?: number;
 }
 
 export interface SuccessionMachines {
@@ -45,6 +48,10 @@ export interface SuccessionMachines {
   readonly sparesTheNewer?: boolean;
   /** One that comes after an agent that was killed, and cannot have what that one had, takes other base ids. */
   readonly beginsAnew?: boolean;
+  /** The launcher does not look at what an agent that gave way has left to do. */
+  readonly forgetsWhatIsLeft?: boolean;
+  /** The launcher drops an order that nobody hears at the moment. */
+  readonly dropsWhatNobodyHears?: boolean;
 }
 
 const ours: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
@@ -57,6 +64,8 @@ interface Process {
   readonly succeeds: boolean;
   readonly life: Life;
   readonly how: AgentEnd;
+  /** Its exit code tells of an order that it has heard and not carried out. */
+  readonly leaves: boolean;
   readonly root: AnyActorRef | undefined;
   /** Told to end before it could hear. */
   readonly endIsDue: boolean;
@@ -75,7 +84,7 @@ interface Link {
   readonly toNewer: readonly string[];
 }
 
-interface State extends SuccessionBounds {
+interface State extends Required<SuccessionBounds> {
   readonly agent: number;
   readonly newcomer: number | undefined;
   readonly processes: readonly Process[];
@@ -87,13 +96,15 @@ interface State extends SuccessionBounds {
   readonly diskIsFull: boolean;
   /** The newest that any supervisor learned. */
   readonly truth: number;
+  /** A restart was ordered that nobody has begun: the launcher knows of it, or an agent has heard of it. */
+  readonly owedBy: 'launcher' | number | undefined;
   /** Somebody has decided before. */
   readonly hasBegun: boolean;
   readonly violations: readonly Violation[];
 }
 
 /** How long each takes at the most, in milliseconds. */
-const within = { boot: 900, write: 50, giveUp: 20, claim: 50, takeBack: 50, adopt: 50, hear: 20, reap: 20 };
+const within = { boot: 900, write: 50, giveUp: 20, claim: 50, takeBack: 50, adopt: 50, hear: 20, reap: 20, pass: 70 };
 const longestWithoutMs = 2_000;
 const nobody = 'nobody decides';
 /** The number of no process. */
@@ -120,6 +131,7 @@ export class SuccessionWorld implements World {
     this.#state = {
       ...bounds,
       ...{ agent: 0, newcomer: undefined, processes: [], link: undefined, holder: undefined, record: undefined },
+      ...{ restarts: bounds.restarts ?? 0, owedBy: undefined },
       ...{ diskIsFull: false, truth: 0, hasBegun: false, violations: [] },
     };
     this.#launcher = this.#system.start(this.#launcherLogic(), { id: 'launcher', input: undefined });
@@ -138,19 +150,22 @@ export class SuccessionWorld implements World {
   get reached(): boolean {
     const living = this.#state.processes.filter(({ life }) => life !== 'reaped');
     if (this.#isOver) return living.length === 0;
+    if (this.#state.owedBy !== undefined && !this.ending) return false;
     return (
       living.some((process) => this.#decides(process)) && living.filter(({ life }) => life !== 'hung').length === 1
     );
   }
 
   choices(): readonly Choice[] {
-    const { orders, faults, ends, news, processes, link, diskIsFull, violations } = this.#state;
+    const { orders, faults, ends, news, restarts, processes, link, diskIsFull, violations } = this.#state;
     if (violations.length > 0 || this.#isOver) return [];
     const free = (name: string): Choice => ({ name, free: true });
     const bounded = (name: string): Choice => ({ name, free: false });
     const choices: Choice[] = [];
     if (orders > 0) choices.push(bounded('replace'));
     if (ends > 0) choices.push(bounded('end'));
+    if (restarts > 0 && this.#state.hasBegun && this.#state.owedBy === undefined) choices.push(bounded('restart'));
+    if (this.#canPass) choices.push(free('pass'));
     if (faults > 0 && !diskIsFull) choices.push(bounded('full'));
     for (const process of processes) {
       const { number, life, calls } = process;
@@ -182,6 +197,13 @@ export class SuccessionWorld implements World {
       case 'end':
         this.#set({ ends: this.#state.ends - 1 });
         this.#launcher.send({ type: 'end.order' });
+        break;
+      case 'restart':
+        this.#set({ restarts: this.#state.restarts - 1, owedBy: 'launcher' });
+        this.#launcher.send({ type: 'signal.order' });
+        break;
+      case 'pass':
+        this.#pass();
         break;
       case 'full':
         this.#spendFault();
@@ -226,8 +248,8 @@ export class SuccessionWorld implements World {
     let key = JSON.stringify([state, known]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: Record<string, unknown> };
-      const { endIsDue, isAnothers, trouble, endAsked } = context ?? {};
-      const known = [endIsDue, isAnothers, (trouble as [] | undefined)?.length, endAsked];
+      const { endIsDue, isAnothers, trouble, endAsked, ordersDue } = context ?? {};
+      const known = [endIsDue, isAnothers, (trouble as [] | undefined)?.length, endAsked, ordersDue];
       if (value !== undefined) key += `${actor.id} ${JSON.stringify(value)} ${JSON.stringify(known)}\n`;
     }
     return key;
@@ -290,6 +312,13 @@ export class SuccessionWorld implements World {
         takeNewcomer: () => this.#set({ agent: this.#state.newcomer!, newcomer: undefined }),
         endNewcomer: () => this.#kill(this.#state.newcomer!),
         tellEnd: () => this.#tellEnd(this.#state.agent),
+        pass: () => {
+          if (this.#canPass) this.#pass();
+          else if (this.#machines.dropsWhatNobodyHears === true) this.#set({ owedBy: noOne });
+        },
+        passWhatIsLeft: (_, { leaves }) => {
+          if (leaves && this.#machines.forgetsWhatIsLeft !== true) this.#set({ owedBy: 'launcher' });
+        },
       },
     });
   }
@@ -298,7 +327,7 @@ export class SuccessionWorld implements World {
     const { processes } = this.#state;
     const number = processes.length + 1;
     const process: Process = {
-      ...{ number, succeeds, life: 'booting', how: 'in order', root: undefined, endIsDue: false },
+      ...{ number, succeeds, life: 'booting', how: 'in order', leaves: false, root: undefined, endIsDue: false },
       ...{ calls: new Map(), known: -1 },
     };
     this.#set({ processes: [...processes, process] });
@@ -322,9 +351,20 @@ export class SuccessionWorld implements World {
     else this.#change(number, { endIsDue: true });
   }
 
-  #signal(root: AnyActorRef): void {
+  get #canPass(): boolean {
+    const { owedBy, agent } = this.#state;
+    return owedBy === 'launcher' && this.#isRunning(agent);
+  }
+
+  #pass(): void {
+    const { agent } = this.#state;
+    this.#set({ owedBy: agent });
+    this.#signal(this.#process(agent).root!, 'SIGHUP');
+  }
+
+  #signal(root: AnyActorRef, signal: 'SIGTERM' | 'SIGHUP' = 'SIGTERM'): void {
     const { signals } = (root.getSnapshot() as { children: Record<string, AnyActorRef> }).children;
-    if (signals !== undefined) report(signals, { type: 'signal.received', signal: 'SIGTERM' });
+    if (signals !== undefined) report(signals, { type: 'signal.received', signal });
   }
 
   #kill(number: number): void {
@@ -332,6 +372,8 @@ export class SuccessionWorld implements World {
     if (life === 'ended' || life === 'reaped') return;
     this.#freeze(number, 'ended');
     this.#change(number, { how: 'killed' });
+    // What it had heard and not begun dies with it.
+    if (this.#state.owedBy === number) this.#set({ owedBy: undefined });
     this.#free(number);
   }
 
@@ -357,8 +399,12 @@ export class SuccessionWorld implements World {
     for (const { number, life, root } of this.#state.processes) {
       if (life !== 'running' || root?.getSnapshot().status === 'active') continue;
       const { exitCode } = root!.getSnapshot().output as { exitCode: number };
+      const due = dueAfter(exitCode);
       this.#system.forget(root!);
-      this.#change(number, { life: 'ended', how: exitCode === gaveWay ? 'gave way' : 'in order', calls: new Map() });
+      this.#change(number, {
+        ...{ life: 'ended', calls: new Map() },
+        ...{ how: due === undefined ? 'in order' : 'gave way', leaves: due?.includes('SIGHUP') === true },
+      });
       this.#free(number);
     }
   }
@@ -368,8 +414,8 @@ export class SuccessionWorld implements World {
     this.#change(number, { life: 'reaped', root: undefined });
     if (link !== undefined && [link.older, link.newer].every((end) => !this.#isThere(end)))
       this.#set({ link: undefined });
-    const { how } = this.#process(number);
-    this.#launcher.send(number === agent ? { type: 'agent.ended', how } : { type: 'newcomer.ended' });
+    const { how, leaves } = this.#process(number);
+    this.#launcher.send(number === agent ? { type: 'agent.ended', how, leaves } : { type: 'newcomer.ended' });
   }
 
   #isThere(number: number): boolean {
@@ -548,7 +594,10 @@ export class SuccessionWorld implements World {
             claim: waiting<ClaimedIds, undefined>('claim'),
           },
         }),
-        supervisor: standIn.provide({ actors: { adopt: waiting<void, undefined>('adopt') } }) as never,
+        supervisor: standIn.provide({
+          actors: { adopt: waiting<void, undefined>('adopt') },
+          actions: { noteRestart: () => this.#set({ owedBy: undefined }) },
+        }) as never,
         certWatcher: stillWatcher as never,
       },
     });
@@ -566,6 +615,7 @@ export class SuccessionWorld implements World {
       due.set('older hears', within.hear);
     if (link !== undefined && link.toNewer.length > 0 && this.#isRunning(link.newer))
       due.set('newer hears', within.hear);
+    if (this.#canPass) due.set('pass', within.pass);
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
     for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
@@ -616,6 +666,7 @@ const standIn = setup({
   actors: { adopt: promiseEffect<void, undefined>('adopt') },
   guards: { adopts: ({ context }) => context.adopts },
   actions: {
+    noteRestart: () => {},
     tellAdopted: sendParent({ type: 'epochs.adopted', names: [] }),
     noteBegun: assign({ adopts: false }),
   },
@@ -627,8 +678,11 @@ const standIn = setup({
   states: {
     idle: { on: { 'supervisor.start': [{ guard: 'adopts', target: 'adopting' }, { target: 'beginning' }] } },
     adopting: { invoke: { src: 'adopt', onDone: { target: 'at work', actions: ['noteBegun', 'tellAdopted'] } } },
-    beginning: { invoke: { src: 'adopt', onDone: 'at work' }, on: { 'supervisor.stop': 'over' } },
-    'at work': { on: { 'supervisor.stop': 'over' } },
+    beginning: {
+      invoke: { src: 'adopt', onDone: 'at work' },
+      on: { 'supervisor.stop': 'over', 'supervisor.restart': { actions: 'noteRestart' } },
+    },
+    'at work': { on: { 'supervisor.stop': 'over', 'supervisor.restart': { actions: 'noteRestart' } } },
     over: { type: 'final' },
   },
 });

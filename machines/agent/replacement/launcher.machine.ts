@@ -6,12 +6,19 @@ export type AgentEnd = 'in order' | 'gave way' | 'killed';
 export type LauncherEvent =
   /** Somebody wants a newer agent in the place of the one that runs (SIGUSR2). */
   | { type: 'succession.order' }
+  /** Somebody wants a hot restart, or logs reopened: the agent does that (SIGHUP, SIGUSR1). */
+  | { type: 'signal.order' }
   /** Somebody wants the end of it all (SIGTERM, SIGINT, SIGQUIT). */
   | { type: 'end.order' }
-  /** The agent's exit code has been taken. */
-  | { type: 'agent.ended'; how: AgentEnd }
+  /** The agent's exit code has been taken. `leaves`: it has given way, and has heard an order that it has not carried out. */
+  | { type: 'agent.ended'; how: AgentEnd; leaves: boolean }
   /** That of the newer one beside it. */
   | { type: 'newcomer.ended' };
+
+const passWhatIsLeft = {
+  type: 'passWhatIsLeft' as const,
+  params: ({ event }: { event: { leaves: boolean } }) => ({ leaves: event.leaves }),
+};
 
 /**
  * The first process of a container, which is the shell bin/pilot-agent: it starts agents, and takes their exit codes. That shell is this
@@ -32,6 +39,10 @@ export const launcherMachine = setup({
     /** To the agent, as soon as that one hears signals. */
     tellEnd: () => {},
     noteEnd: assign({ endAsked: true }),
+    /** To the agent, as soon as one hears signals, whichever it is by then. Where none has ever heard there is nothing to restart. */
+    pass: () => {},
+    /** To the agent that comes after, likewise. */
+    passWhatIsLeft: (_, __: { leaves: boolean }) => {},
     /** A person reads it. */
     sayNotNow: () => {},
   },
@@ -49,11 +60,12 @@ export const launcherMachine = setup({
           { guard: 'endAsked', actions: 'sayNotNow' },
           { target: 'two agents', actions: 'startNewcomer' },
         ],
+        'signal.order': { actions: 'pass' },
         'end.order': { actions: ['noteEnd', 'tellEnd'] },
         'agent.ended': [
           { guard: { type: 'endedInOrder', params: ({ event }) => event }, target: 'ended' },
           { guard: 'endAsked', actions: ['startAgent', 'tellEnd'] },
-          { actions: 'startAgent' },
+          { actions: ['startAgent', passWhatIsLeft] },
         ],
       },
     },
@@ -61,6 +73,7 @@ export const launcherMachine = setup({
       meta: { waitsFor: 'the end of either: the newer one takes over or ends within its limits' },
       on: {
         'succession.order': { actions: 'sayNotNow' },
+        'signal.order': { actions: 'pass' },
         'end.order': { actions: ['noteEnd', 'tellEnd'] },
         'newcomer.ended': 'one agent',
         'agent.ended': [
@@ -70,13 +83,13 @@ export const launcherMachine = setup({
             actions: 'endNewcomer',
           },
           { guard: 'endAsked', target: 'one agent', actions: ['takeNewcomer', 'tellEnd'] },
-          { target: 'one agent', actions: 'takeNewcomer' },
+          { target: 'one agent', actions: ['takeNewcomer', passWhatIsLeft] },
         ],
       },
     },
     'ending the newcomer': {
       meta: { waitsFor: 'the end of a process that was killed' },
-      on: { 'newcomer.ended': 'ended', 'succession.order': {}, 'end.order': {} },
+      on: { 'newcomer.ended': 'ended', 'succession.order': {}, 'signal.order': {}, 'end.order': {} },
     },
     ended: { type: 'final' },
   },
