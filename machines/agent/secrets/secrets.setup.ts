@@ -1,0 +1,283 @@
+import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { callbackEffect, promiseEffect } from '../../effect.ts';
+import { peer } from '../peers.ts';
+import type {
+  CertificateServed,
+  OutputFailed,
+  OutputWrite,
+  RootParts,
+  SdsAcknowledged,
+  SdsAsked,
+  SdsLeft,
+  SdsOrder,
+  SdsRejected,
+  SdsReport,
+  SecretEnded,
+  SecretLacking,
+  SecretObtained,
+  SecretRefresh,
+  SecretReport,
+  SecretsFailed,
+  SecretsReady,
+  SecretsStart,
+  SecretTaint,
+  TrustBundleReceived,
+  TrustBundleServed,
+} from '../secrets-protocol.ts';
+import { type IdentitySettings, provesIdentity } from '../settings.ts';
+import { filesOf, type HeldSecret, identityName, isInPlace, isTaken, rootsName } from './held-secrets.ts';
+import { type SecretInput, type SecretSource, secretMachine } from './secret.machine.ts';
+
+export interface SecretsInput extends IdentitySettings {
+  /** Envoys ask as soon as this agent has its turn: what they will ask for is obtained before. */
+  obtainsFirst?: boolean;
+}
+
+export interface SecretsContext extends SecretsInput {
+  held: HeldSecret[];
+  /** How many secrets there were, for the name of the next. */
+  started: number;
+  /** What ROOTCA is to be made of. */
+  parts: RootParts;
+  /** Hash of the root that the last certificate leads to; empty: none came with it. */
+  root: string;
+  /** Hashes of roots of which there is to be no certificate. */
+  tainted: readonly string[];
+  /** A certificate that waits until Envoy trusts the authorities that it leads to; null: none. */
+  heldBack: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
+  /** Of the certificate that every Envoy is known to have; empty: none, or it was not said yet. */
+  certificateTold: string;
+  /** Of the control plane's roots, those that Envoy is known to trust; empty: not the last ones. */
+  bundleTaken: string;
+  /** Times in a row that the socket could not be opened. */
+  failures: number;
+}
+
+/** The server that answers at the socket. Another agent is somebody else's: its identity is not ours. */
+export type ServerFound = 'nobody' | 'a server' | 'another agent';
+
+const lookLimitMs = 3_000;
+const openLimitMs = 10_000;
+/** 1 s, 2 s, 4 s, 8 s, 16 s (spec/agent.md §7.1). */
+const mostFailures = 5;
+const firstPauseMs = 1_000;
+/** An Envoy answers at once. One that hangs does not keep a certificate from the others. */
+const trustLimitMs = 10_000;
+/** What a control plane may make an Envoy ask for. */
+const mostHeld = 200;
+
+export const noParts: RootParts = { authorities: '', bundle: '' };
+
+/** The words that the secrets' chart is written in: its types, actors, delays, guards and actions. */
+export const secretsSetup = setup({
+  types: {
+    context: {} as SecretsContext,
+    input: {} as SecretsInput,
+    events: {} as SecretsStart | SdsReport | SecretReport | TrustBundleReceived | OutputFailed,
+    children: {} as { look: 'lookForServer'; server: 'serveSecrets'; output: 'writeOutput' } & Record<
+      `secret-${number}`,
+      'secret'
+    >,
+  },
+  actors: {
+    lookForServer: promiseEffect<ServerFound, { socket: string }>('lookForServer'),
+    /** Answers Envoy at the socket, with what it is told to serve. */
+    serveSecrets: callbackEffect<SdsOrder, { socket: string }>('serveSecrets'),
+    /** Writes what is issued to files (spec/agent.md §7.7). */
+    writeOutput: callbackEffect<OutputWrite, undefined>('writeOutput'),
+    secret: secretMachine,
+  },
+  delays: {
+    lookLimit: lookLimitMs,
+    openLimit: openLimitMs,
+    pause: ({ context }) => firstPauseMs * 2 ** (Math.min(context.failures, mostFailures) - 1),
+    trustLimit: trustLimitMs,
+  },
+  guards: {
+    isAnotherServer: (_, { found }: { found: ServerFound }) => found === 'a server',
+    isAnotherAgent: (_, { found }: { found: ServerFound }) => found === 'another agent',
+    hasFailedTooOften: ({ context }) => context.failures >= mostFailures,
+    isAheadOfItsRoots: ({ context }, event: SecretObtained) => isAhead(event, context),
+    mayBeHandedOut: ({ context }, event: SecretObtained) => !isAhead(event, context),
+    rootsAreServed: ({ context }) => rootsInForce(context).parts.authorities === context.parts.authorities,
+    rootsAreTrusted: ({ context }) => areRootsTrusted(context),
+    obtainsFirst: ({ context }) => context.obtainsFirst === true,
+    hasOwn: ({ context: { held } }) => held.every(({ version }) => version !== ''),
+    isHeld: ({ context }, { name }: SdsAsked) => context.held.some((one) => one.name === name),
+    mayBeHeld: ({ context }, { name }: SdsAsked) => filesOf(name) !== undefined && context.held.length < mostHeld,
+    isFile: (_, { name }: SdsLeft) => filesOf(name) !== undefined,
+  },
+  actions: {
+    tellReady: sendParent(
+      (_, params: Omit<SecretsReady, 'type'>): SecretsReady => ({ type: 'secrets.ready', ...params }),
+    ),
+    tellFailed: sendParent(
+      (_, params: Omit<SecretsFailed, 'type'>): SecretsFailed => ({ type: 'secrets.failed', ...params }),
+    ),
+    openSocket: sendTo('server', { type: 'sds.open' }),
+    countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, mostFailures) }),
+    forgetFailures: assign({ failures: 0 }),
+    /** What every Envoy asks for, obtained before it does. */
+    holdOwn: enqueueActions(({ context, enqueue }) => {
+      if (!provesIdentity(context)) return;
+      const { source, certificateDirectory, rootDirectory, parts, grace } = context;
+      const own = [
+        { name: identityName, source, directory: certificateDirectory },
+        { name: rootsName, source: source === 'files' ? 'files' : 'roots', directory: rootDirectory },
+      ] as const;
+      own.forEach(({ name, directory, ...from }, number) => {
+        const input = { name, source: from.source as SecretSource, directory, number, grace, parts };
+        enqueue.spawnChild('secret', { id: `secret-${number}`, input });
+      });
+      enqueue.assign({ held: own.map(({ name }, number) => newlyHeld(name, number)), started: own.length });
+    }),
+    hold: enqueueActions(({ context, enqueue }, { name }: SdsAsked) => {
+      const number = context.started;
+      const input: SecretInput = {
+        name,
+        source: 'files',
+        directory: filesOf(name)?.directory ?? '',
+        number,
+        grace: context.grace,
+        parts: noParts,
+      };
+      enqueue.spawnChild('secret', { id: `secret-${number}`, input });
+      enqueue.assign({
+        held: [...context.held, { ...newlyHeld(name, number), isWanted: true, wasWanted: true }],
+        started: number + 1,
+      });
+    }),
+    letGo: enqueueActions(({ context, enqueue }, { name }: SdsLeft) => {
+      const one = context.held.find((held) => held.name === name);
+      if (one === undefined) return;
+      enqueue.stopChild(one.actor);
+      enqueue.assign({ held: context.held.filter((held) => held !== one) });
+    }),
+    noteWanted: assign({
+      held: ({ context }, { name }: SdsAsked) =>
+        changed(context.held, { name, isWanted: true, wasWanted: true, acknowledged: '' }),
+    }),
+    noteLeft: assign({
+      held: ({ context }, { name }: SdsLeft) =>
+        changed(context.held, { name, isWanted: false, acknowledged: '', refused: '' }),
+    }),
+    noteTaken: assign({
+      held: ({ context }, { name, version }: SdsAcknowledged) =>
+        changed(context.held, { name, acknowledged: version, refused: '' }),
+    }),
+    noteRefused: assign({
+      held: ({ context }, { name, reason }: SdsRejected) => changed(context.held, { name, refused: reason }),
+    }),
+    noteLacking: assign({
+      held: ({ context }, { name, reason }: SecretLacking) => changed(context.held, { name, lacking: reason }),
+    }),
+    noteEnded: assign({
+      held: ({ context }, { name }: SecretEnded) => changed(context.held, { name, version: '', acknowledged: '' }),
+    }),
+    noteObtained: assign(({ context }, { name, version, serialNumber, parts, root }: SecretObtained) => {
+      const isOther = context.held.some((one) => one.name === name && one.version !== version);
+      const change = { name, version, serialNumber, parts, lacking: '', ...(isOther && { acknowledged: '' }) };
+      return { held: changed(context.held, change), ...(name === identityName && { root }) };
+    }),
+    refuseName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
+      const isFile = filesOf(name) !== undefined;
+      const reason = isFile ? `${context.held.length} secrets are wanted already` : 'it is no name of a secret';
+      return { type: 'sds.refuse', name, reason };
+    }),
+    serve: sendTo('server', (_, { name, version }: SecretObtained): SdsOrder => ({ type: 'sds.serve', name, version })),
+    withdraw: sendTo('server', (_, { name }: SecretEnded): SdsOrder => ({ type: 'sds.withdraw', name })),
+    holdBack: enqueueActions(({ context, enqueue }, { version, serialNumber, authorities, root }: SecretObtained) => {
+      const parts = { ...context.parts, authorities };
+      enqueue.assign({ heldBack: { version, serialNumber }, parts, root });
+      if (authorities === context.parts.authorities) return;
+      enqueue.sendTo(rootsInForce(context).actor, { type: 'secret.refresh', parts });
+    }),
+    serveHeldBack: enqueueActions(({ context: { held, heldBack }, enqueue }) => {
+      if (heldBack === null) return;
+      enqueue.sendTo('server', { type: 'sds.serve', name: identityName, version: heldBack.version });
+      const change = { name: identityName, ...heldBack, acknowledged: '', lacking: '' };
+      enqueue.assign({ held: changed(held, change), heldBack: null });
+    }),
+    refreshRoots: sendTo(
+      ({ context }) => rootsInForce(context).actor,
+      ({ context }): SecretRefresh => ({ type: 'secret.refresh', parts: context.parts }),
+    ),
+    /** Keeps the control plane's roots in memory under their hash. */
+    keepBundle: (_, _params: TrustBundleReceived) => {},
+    /** Roots that came with a certificate are older than these, and a root that was dropped meanwhile may be among them. */
+    noteBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
+      parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },
+      bundleTaken: '',
+    })),
+    tellTainted: enqueueActions(({ context: { held, tainted: before }, enqueue }, { tainted }: TrustBundleReceived) => {
+      if (tainted.join() === before.join()) return;
+      enqueue.assign({ tainted });
+      const own = held.find(({ name }) => name === identityName);
+      if (own !== undefined) enqueue.sendTo(own.actor, { type: 'secret.taint', roots: tainted } satisfies SecretTaint);
+    }),
+    tellBundleServed: sendTo(
+      peer('xds-proxy'),
+      (_, { hash }: TrustBundleReceived): TrustBundleServed => ({ type: 'trust-bundle.served', hash }),
+    ),
+    /** Once for each time that it was received. */
+    tellBundleTaken: enqueueActions(({ context, enqueue }) => {
+      const { parts, bundleTaken } = context;
+      const roots = rootsInForce(context);
+      if (parts.bundle === '' || bundleTaken === parts.bundle) return;
+      if (roots.parts.bundle !== parts.bundle || !isTaken(roots)) return;
+      enqueue.assign({ bundleTaken: parts.bundle });
+      enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
+    }),
+    /** Once for each: a rotation of the root waits for it. */
+    tellCertificateTaken: enqueueActions(({ context: { held, certificateTold }, enqueue }) => {
+      const own = held.find(({ name }) => name === identityName);
+      if (own === undefined || own.serialNumber === '' || own.serialNumber === certificateTold || !isInPlace(own))
+        return;
+      const { serialNumber } = own;
+      enqueue.assign({ certificateTold: serialNumber });
+      enqueue.sendTo(peer('xds-proxy'), { type: 'certificate.served', serialNumber } satisfies CertificateServed);
+    }),
+    writeOutput: enqueueActions(({ context, enqueue }) => {
+      const certificate = context.held.find(({ name }) => name === identityName)?.version ?? '';
+      const roots = rootsInForce(context).version;
+      if (!context.writesOutput || certificate === '' || roots === '') return;
+      enqueue.sendTo('output', { type: 'output.write', certificate, roots });
+    }),
+  },
+});
+
+function newlyHeld(name: string, number: number): HeldSecret {
+  return {
+    name,
+    actor: `secret-${number}`,
+    version: '',
+    serialNumber: '',
+    parts: noParts,
+    isWanted: false,
+    wasWanted: false,
+    acknowledged: '',
+    lacking: '',
+    refused: '',
+  };
+}
+
+/** ROOTCA, which is held from the start on. */
+function rootsInForce({ held }: SecretsContext): HeldSecret {
+  return held.find(({ name }) => name === rootsName) ?? newlyHeld(rootsName, 1);
+}
+
+function changed(held: readonly HeldSecret[], change: Partial<HeldSecret> & { name: string }): HeldSecret[] {
+  return held.map((one) => (one.name === change.name ? { ...one, ...change } : one));
+}
+
+/** Whether everybody who asks for roots has those that certificates lead to. */
+function areRootsTrusted(context: SecretsContext): boolean {
+  const roots = rootsInForce(context);
+  return roots.version !== '' && roots.parts.authorities === context.parts.authorities && isTaken(roots);
+}
+
+/** Whether Envoy, as far as anybody knows, does not trust the authorities yet that a certificate leads to. */
+function isAhead({ name, authorities }: SecretObtained, context: SecretsContext): boolean {
+  if (name !== identityName || authorities === '') return false;
+  return context.parts.authorities !== authorities || !areRootsTrusted(context);
+}
