@@ -95,6 +95,16 @@ describe('schemas', () => {
     );
   });
 
+  it('keep a null where it is a mistake, and drop it elsewhere, as if nothing was said', () => {
+    const nullable = (kind: string): string[] =>
+      Object.entries(schemas.get(kind)!.properties!).flatMap(([name, schema]) => (schema.nullable ? name : []));
+    const scope = ['selector', 'targetRef', 'targetRefs'];
+    expect(nullable('AuthorizationPolicy')).toEqual(['action', 'provider', 'rules', ...scope]);
+    expect(nullable('RequestAuthentication')).toEqual(['jwtRules', ...scope]);
+    expect(nullable('PeerAuthentication')).toEqual(['mtls', 'portLevelMtls', 'selector']);
+    expect(nullable('VirtualService')).toEqual([]);
+  });
+
   it.each(mistakenObjects.filter(({ by }) => by === 'schema').map((row) => [row.kind, row.spec, row.at] as const))(
     'refuse %s %s at %s',
     (kind, spec, at) => {

@@ -1,0 +1,156 @@
+/** Patterns of schemas take every text that the checks of decoders take: of texts at random, made of what such texts consist of. */
+import * as E from 'fp-ts/lib/Either.js';
+import { expect, it } from 'vitest';
+import { sized } from '../../../test/harness/size-of-run.ts';
+import { Draw } from '../../../test/random-config/draw.ts';
+import { durationAtLeast, durationMs, durationOrZero } from '../fields/decode.ts';
+import { aboveZero, durationPattern, notBelowZero } from '../fields/duration.ts';
+import { anyHostMistake, exportTargetMistake, isCidr, isDnsLabel, isIpAddress } from '../fields/names.ts';
+import * as patterns from '../fields/patterns.ts';
+import * as rules from '../kinds/authorization-policy.rules.ts';
+import { gateway } from '../kinds/gateway.decode.ts';
+import { sidecar } from '../kinds/sidecar.decode.ts';
+import { hostOrIpMistake, plainHeaderNameMistake } from '../kinds/virtual-service.rules.ts';
+
+type Takes = (text: string) => boolean;
+
+const decodes =
+  (decoder: (value: unknown, path: string) => E.Either<unknown, unknown>): Takes =>
+  (text) =>
+    E.isRight(decoder(text, ''));
+const unspaced = (mistakeOf: (text: string) => string | undefined): Takes => {
+  return (text) => text !== '' && (rules.spaceMistake(text) ?? mistakeOf(text)) === undefined;
+};
+const port = { number: 80, name: 'http', protocol: 'HTTP' };
+
+const hostParts = [
+  'a',
+  'web-1',
+  'A',
+  '_x',
+  '.',
+  'com',
+  '*',
+  '*.',
+  '*-',
+  '-',
+  '/',
+  '~',
+  'shop',
+  '10.0.0.1',
+  '_',
+  'ü',
+  ' ',
+  '\n',
+];
+const ipParts = [
+  '10',
+  '.',
+  '0',
+  '255',
+  ':',
+  '::',
+  'fe80',
+  '1',
+  'ffff',
+  '/',
+  '8',
+  '64',
+  '32',
+  '%',
+  'eth0',
+  '%e-1.a',
+  'x',
+];
+const timeParts = [
+  '1',
+  '0',
+  '.',
+  '5',
+  'ms',
+  's',
+  'm',
+  'h',
+  'us',
+  'µs',
+  'μs',
+  'ns',
+  '-',
+  '+',
+  '1.5s',
+  '-0s',
+  '0.0ms',
+  ' ',
+];
+const textParts = [
+  'a',
+  '*',
+  ' ',
+  '/',
+  '{*}',
+  '{**}',
+  '{',
+  '}',
+  'b c',
+  '\n',
+  'ü',
+  '%',
+  '?',
+  '\t',
+  '/x',
+  '\u2028',
+  '1',
+  '8080',
+];
+
+it.each<[what: string, takes: Takes, pattern: string | readonly string[], parts: readonly string[], least: number]>([
+  ['a label', isDnsLabel, patterns.labelPattern, hostParts, 20],
+  ['a host', (text) => anyHostMistake(text) === undefined, patterns.hostPattern, hostParts, 20],
+  [
+    'a host or address',
+    (text) => hostOrIpMistake(text) === undefined,
+    patterns.hostOrIpPattern,
+    [...hostParts, ...ipParts],
+    20,
+  ],
+  [
+    'a host of a gateway',
+    (text) => E.isRight(gateway({ servers: [{ port, hosts: [text] }] }, '')),
+    patterns.scopedHostPattern,
+    hostParts,
+    5,
+  ],
+  [
+    'a host of a sidecar',
+    (text) => E.isRight(sidecar({ egress: [{ hosts: [text] }] }, '')),
+    [patterns.scopedHostPattern, '/'],
+    hostParts,
+    5,
+  ],
+  ['a range', (text) => isIpAddress(text) || isCidr(text), patterns.subnetPattern, ipParts, 5],
+  [
+    'a target of exportTo',
+    (text) => exportTargetMistake(text) === undefined,
+    patterns.exportTargetPattern,
+    hostParts,
+    20,
+  ],
+  ['a port', (text) => rules.portMistake(text) === undefined, patterns.portPattern, ipParts, 20],
+  ['a header', (text) => plainHeaderNameMistake(text) === undefined, patterns.headerNamePattern, hostParts, 20],
+  ['a text with one *', unspaced(rules.wildcardMistake), rules.wildcardPattern, textParts, 20],
+  ['a path', unspaced(rules.pathMistake), rules.withoutSpacePattern, textParts, 20],
+  ['a duration', decodes(durationMs), durationPattern, timeParts, 20],
+  ['a duration from zero', decodes(durationOrZero), [durationPattern, notBelowZero], timeParts, 20],
+  ['a duration above zero', decodes(durationAtLeast(1)), [durationPattern, notBelowZero, aboveZero], timeParts, 20],
+])('%s', (_, takes, pattern, parts, least) => {
+  const all = [pattern].flat().map((one) => new RegExp(one));
+  const draw = new Draw(1);
+  const texts = Array.from({ length: sized({ short: 4_000, full: 200_000 }) }, () =>
+    draw.list(0, 5, () => draw.pick(parts)).join(''),
+  );
+  const taken = texts.filter(takes);
+  expect(taken.filter((text) => !all.every((one) => one.test(text)))).toEqual([]);
+  // A pattern that took everything would be none.
+  expect(texts.filter((text) => !all.every((one) => one.test(text))).length).toBeGreaterThan(least);
+  expect(new Set(taken).size).toBeGreaterThan(least);
+});
