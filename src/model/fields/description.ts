@@ -79,7 +79,7 @@ export function descriptionOf(decoder: Describable): Description | undefined {
  */
 export function inSchema<D extends Describable>(decoder: D, by: Validation): D {
   // A decoder of its own: the other one may stand in other places.
-  const narrowed = ((...args: Parameters<D>): unknown => decoder(...args)) as D;
+  const narrowed = ((value: unknown, path: unknown): unknown => decoder(value, path)) as unknown as D;
   return describedAs(narrowed, { type: 'narrowed', of: decoder, by });
 }
 
