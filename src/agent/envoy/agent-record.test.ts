@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { KeptKnowledge } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts';
+import { randomOf } from '../../../test/churn/churn-mesh.ts';
 import { temporaryFolder, temporaryScratch } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { AgentRecord, parseRecord } from './agent-record.ts';
@@ -185,6 +186,57 @@ test('a start is withdrawn as long as its shell has not begun, and not after', a
   const { held } = await agentWithProcess();
   expect(withdrawStart(held.folder)).toBe(false);
   expect(existsSync(held.folder)).toBe(true);
+});
+
+test('folders of containers that had this one’s namespace before are removed, and no other container’s', () => {
+  const runDir = runDirectory();
+  new AgentRecord(runDir);
+  const [own = ''] = readdirSync(runDir);
+  const [, namespace = '', start = ''] = /^live-restore-(\d+)-(\d+)$/.exec(own) ?? [];
+  const gone = `live-restore-${namespace}-${Number(start) + 1}`;
+  const others = [`live-restore-${Number(namespace) + 1}-${start}`, `live-restore-${namespace}-x`, 'base-id-7'];
+  for (const name of [gone, ...others]) mkdirSync(join(runDir, name));
+  mkdirSync(join(runDir, gone, 'envoy-7-0-1-1-0'));
+  new AgentRecord(runDir);
+  expect(readdirSync(runDir).sort()).toEqual([own, ...others].sort());
+});
+
+test('bytes of a record that are changed, lost or doubled at random never throw, and what is read names its own folders only', () => {
+  const runDir = runDirectory();
+  const record = new AgentRecord(runDir);
+  record.keep([7, 8], sources);
+  record.processStarts({ ...live, configFile: 'envoy.json' });
+  record.supervisorKnows(knows(live, { ...live, name: 'epoch-1', epoch: 1, phase: 'starting' }));
+  const text = readFileSync(join(runDir, readdirSync(runDir)[0]!, 'record.json'), 'utf8');
+  expect(parseRecord(text)).toBeDefined();
+  const draw = randomOf(7);
+  const pick = (below: number): number => Math.floor(draw() * below);
+  const hostile = ['"', '{', ']', '-', '0', '9'.repeat(20), '../', '\\u0000', 'null', '__proto__', '\uFFFD', 'e999'];
+  let believed = 0;
+  for (let round = 0; round < 20_000; round++) {
+    let changed = text;
+    for (let change = pick(3); change >= 0; change--) {
+      const from = pick(changed.length);
+      const to = Math.min(changed.length, from + pick(round % 5 === 0 ? 200 : 3));
+      const between = [hostile[pick(hostile.length)]!, '', changed.slice(from, to).repeat(2), String(pick(10))][
+        pick(4)
+      ];
+      changed = changed.slice(0, from) + between + changed.slice(to);
+    }
+    const read = parseRecord(changed);
+    if (read === undefined) continue;
+    believed++;
+    for (const { folder, baseId } of read.processes) {
+      expect(folder).toMatch(/^envoy-[\d-]+$/);
+      expect(Number.isSafeInteger(baseId)).toBe(true);
+    }
+    for (const { baseId, name } of read.knowledge.epochs) {
+      expect(read.baseIds).toContain(baseId);
+      expect(name).toMatch(/^epoch-\d+b?$/);
+    }
+  }
+  // Digits and texts that mean something else, but nothing that is not as an agent writes it.
+  expect(believed).toBeGreaterThan(100);
 });
 
 test('a record is whole or none', () => {

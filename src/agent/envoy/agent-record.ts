@@ -85,6 +85,7 @@ export class AgentRecord {
     } catch (error) {
       throw unwritable(this.#directory, error, '--runDir');
     }
+    removeForerunners(runDir);
   }
 
   /** Where agents of this container meet. */
@@ -211,11 +212,7 @@ export class AgentRecord {
   }
 
   #folders(): string[] {
-    try {
-      return readdirSync(this.#directory).filter((name) => name.startsWith('envoy-'));
-    } catch {
-      return [];
-    }
+    return namesIn(this.#directory).filter((name) => name.startsWith('envoy-'));
   }
 
   #pidOf(run: EnvoyRun): number | undefined {
@@ -315,9 +312,23 @@ export function restoreBinaries(
 }
 
 /** Of the first process and its pid namespace: another container has another one, and no process of it can be found here. */
-function containerIdentity(): string {
+const containerIdentity = (): string => `${pidNamespace()}-${startTimeOf(1) ?? '0'}`;
+
+function pidNamespace(): string {
   const [, namespace = '0'] = /\[(\d+)\]/.exec(readlinkSync('/proc/self/ns/pid')) ?? [];
-  return `${namespace}-${startTimeOf(1) ?? '0'}`;
+  return namespace;
+}
+
+/**
+ * What containers have left whose namespace had the number of this one: the kernel gives it away again when the last process is gone. Others
+ * may live, where the run directory is a volume that several share.
+ */
+function removeForerunners(runDir: string): void {
+  const beginning = `live-restore-${pidNamespace()}-`;
+  const own = `live-restore-${containerIdentity()}`;
+  if (startTimeOf(1) === undefined) return;
+  const names = namesIn(runDir).filter((name) => name.startsWith(beginning) && name !== own);
+  for (const name of names) if (/^\d+$/.test(name.slice(beginning.length))) removeQuietly(join(runDir, name));
 }
 
 /** Undefined unless all of it makes sense. */
@@ -335,6 +346,14 @@ export function parseRecord(text: string): KeptRecord | undefined {
     isList(binaries, isDescribedBinary, 4 * mostEpochs) &&
     knowledge.epochs.every(({ baseId }) => baseIds.includes(baseId));
   return isWhole ? (record as unknown as KeptRecord) : undefined;
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
 }
 
 function parsed(text: string): unknown {
