@@ -209,6 +209,67 @@ test(`${kills} kills of either agent while one gives way to the other, and of on
   expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
 });
 
+/** Each step of a replacement, as the trace of one of the two tells of it. */
+const allSteps = [
+  'successor.ready',
+  'succession.due',
+  'succession.begin',
+  'successor.grant',
+  'predecessor.granted',
+  'succession.taken',
+  'epochs.adopted',
+  'succession.complete',
+  'hold.tell',
+  'successor.holds',
+] as const;
+const both = (steps: readonly (typeof allSteps)[number][]) =>
+  steps.flatMap((step) => [['newer', step] as const, ['older', step] as const]);
+const { killedAt } = sized({
+  quick: { killedAt: both(['successor.grant']) },
+  short: { killedAt: both(['succession.begin', 'succession.taken']) },
+  full: { killedAt: both(allSteps) },
+});
+
+test(`either agent killed at its step, ${killedAt.length} times: no request fails, and hot restarts go on`, async () => {
+  const folder = join(mesh!.root, 'traces');
+  const told = (step: string): number =>
+    readdirSync(folder)
+      .filter((name) => name.startsWith('sidecar'))
+      .reduce(
+        (sum, name) => sum + readFileSync(join(folder, name), 'utf8').split(`"event":{"type":"${step}"`).length - 1,
+        0,
+      );
+  const { longestMs, names, empty } = await underLoad(async () => {
+    for (const [index, [side, step]] of killedAt.entries()) {
+      // Ten agents in a row that live for less than two seconds are the end of it all.
+      if (index % 5 === 4) await sleep(2_500);
+      const [older] = nodes();
+      const before = told(step);
+      sidecar.container.signal('SIGUSR2');
+      const newer = await eventually('a newer agent', () => nodes().find((pid) => pid !== older), { everyMs: 1 });
+      await eventually(`it is told: ${step}`, () => told(step) > before, { everyMs: 1 });
+      try {
+        process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
+      } catch {
+        // It has ended: it was quicker.
+      }
+      await eventually(
+        `${side} killed at ${step}: one agent is left, and ready`,
+        async () => nodes().length === 1 && (await isReady()),
+        { everyMs: 5 },
+      );
+      if (index % 4 === 3) sidecar.container.signal('SIGHUP');
+    }
+  });
+  console.log(`${killedAt.length} kills at steps; the status port answered nobody for ${longestMs} ms; ${names}`);
+  expect(longestMs).toBeLessThan(500);
+  expect(empty).toBe(0);
+  expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
+  const [newest] = envoys().slice(-1);
+  sidecar.container.signal('SIGHUP');
+  await eventually('Envoy is restarted hot', async () => !envoys().slice(-1).includes(newest!) && (await isReady()));
+});
+
 test('what is left beside the sockets of the agent that lives is nobody’s, and its traces keep to the diagrams', async () => {
   const directory = join(mesh!.root, 'sidecar');
   const sockets = readdirSync(directory).filter((name) => name.startsWith('XDS'));
