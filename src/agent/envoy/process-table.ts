@@ -1,7 +1,8 @@
 /**
  * Every Envoy that was started and has not been seen to exit. It lies outside the statecharts: whatever a failed chart
- * leaves behind is ended from here (design.md, "a safety net under the charts"). The process effect alone writes it, and nothing is decided by
- * it while the charts work: who lives they are told by events. What ends an Envoy at the agent's own exit cannot be one.
+ * leaves behind is ended from here (design.md, "a safety net under the charts"). The process effect alone enters processes; an agent's
+ * replacement says whether they are left to another agent, which has to hold in the same instant, also where no chart runs any more. Nothing else
+ * is decided by it: who lives the charts are told by events.
  */
 
 export interface RunningEnvoy {
