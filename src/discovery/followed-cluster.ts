@@ -76,7 +76,8 @@ export class FollowedCluster {
   #lost: string | undefined;
 
   constructor({ access, isRegistry, settings, log }: FollowedClusterOptions) {
-    this.url = access.server.href;
+    // An address may have a password in it, and is told in logs and traces.
+    this.url = `${access.server.origin}${access.server.pathname}`;
     this.server = new Http2ApiServer(access);
     const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
     this.settings = new ClusterSettings(settings, () => this.#informers);

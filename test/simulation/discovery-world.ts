@@ -22,6 +22,7 @@ import {
 } from '../../machines/discovery/discovery.machine.ts';
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
 import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
+import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import type {
   AdsOrder,
   ConfigChange,
@@ -299,6 +300,13 @@ export class DiscoveryWorld {
   }
 
   #machine() {
+    const apiServer = apiServerMachine.provide({
+      actors: {
+        // It never answers.
+        ping: fromPromise<PingAnswer, undefined>(() => new Promise(() => {})),
+        watchDefinitions: this.#effect(),
+      },
+    });
     const settings = meshConfigMachine.provide({
       actors: {
         watchFile: this.#effect(),
@@ -406,6 +414,7 @@ export class DiscoveryWorld {
     });
     return discoveryMachine.provide({
       actors: {
+        apiServer,
         signals: this.#effect(),
         prepare: fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
           this.prepared.push(stage);

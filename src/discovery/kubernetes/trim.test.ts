@@ -87,6 +87,24 @@ describe('trimming', () => {
     expect(JSON.stringify(small)).not.toContain('images');
   });
 
+  it('leaves of a Secret what a credential has, and of a ConfigMap that and the settings of the mesh', () => {
+    const metadata = { name: 'a' };
+    const data = { 'tls.crt': 'Yw==', 'tls.key': 'aw==', 'ca.crt': 'YQ==', password: 'c2VjcmV0', mesh: 'bQ==' };
+    const secret = { metadata, type: 'kubernetes.io/tls', data, immutable: true };
+    expect(trimmed(secret, resourceOf('Secret'), new SharedTexts())).toEqual({
+      ...{ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls' },
+      data: { 'tls.crt': 'Yw==', 'tls.key': 'aw==', 'ca.crt': 'YQ==' },
+    });
+    const settings = {
+      metadata,
+      data: { mesh: 'a: b', meshNetworks: 'c', other: 'd'.repeat(1_000) },
+      binaryData: null,
+    };
+    expect(trimmed(settings, resourceOf('ConfigMap'), new SharedTexts())).toEqual({
+      ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { mesh: 'a: b', meshNetworks: 'c' } },
+    });
+  });
+
   it('leaves everything else of other kinds, also of one that is a Pod in another group', () => {
     const object = { metadata: { name: 'a' }, spec: { hosts: ['a'] }, status: { x: 1 } };
     expect(trimmed(object, resourceOf('VirtualService'), new SharedTexts())).toEqual({
