@@ -10,7 +10,7 @@ import { RouteConfigurationSchema } from '../../src/gen/envoy/config/route/v3/ro
 import { typeUrls } from '../ads-client.ts';
 import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
-import { givenOwnServer } from './given-cluster.ts';
+import { givenOwnServer, type Rights } from './given-cluster.ts';
 import {
   customKinds,
   defineKinds,
@@ -186,17 +186,21 @@ it('directories count beside the cluster, and before it', async () => {
 });
 
 it('who may not read a kind is told which, by /ready', async () => {
-  const account = await cluster.account({
-    cluster: [{ apiGroups: ['networking.istio.io'], resources: ['*'], verbs: ['list', 'watch'] }],
-  });
-  const limited = join(folder, 'limited');
-  writeKubeconfig(limited, cluster, await cluster.token(account));
-  const plane = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig: limited }, {});
-  const text = async (): Promise<string> => (await plane.get('/ready').catch(() => ({ text: '' }))).text;
-  await eventually('it is named', async () =>
-    /syncing configuration.*k8s:\/\/.*of the cluster: .* is forbidden/.test(await text()),
-  );
-  expect(plane.departures()).toEqual([]);
+  const verbs = ['list', 'watch'];
+  const everywhere = { cluster: [{ apiGroups: ['networking.istio.io'], resources: ['*'], verbs }] };
+  const settings = { namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs }] };
+  const waiting = async (name: string, rights: Rights, told: RegExp): Promise<void> => {
+    const limited = join(folder, name);
+    writeKubeconfig(limited, cluster, await cluster.token(await cluster.account(rights)));
+    const flags = { registries: 'Kubernetes', configDir: '', kubeconfig: limited };
+    const plane = new ControlPlane(flags, {}, undefined, { POD_NAMESPACE: cluster.namespace });
+    const text = async (): Promise<string> => (await plane.get('/ready').catch(() => ({ text: '' }))).text;
+    await eventually('it is named', async () => told.test(await text()));
+    expect(plane.departures()).toEqual([]);
+  };
+  await waiting('few', everywhere, /: loading mesh config \(of the cluster: .*configmaps.* is forbidden/);
+  const more = /: syncing configuration, waiting for .*k8s:\/\/.*\(of the cluster: .* is forbidden/;
+  await waiting('more', { ...everywhere, ...settings }, more);
 });
 
 it('a server that is killed takes nothing from anybody, and what happened meanwhile is there when it is back', async () => {
