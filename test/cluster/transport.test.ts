@@ -59,7 +59,7 @@ describe('a list', () => {
   it('comes in pages that are of one moment, with the version of it', async () => {
     const names = Array.from({ length: 5 }, (_, index) => `page-${index}`);
     for (const name of names)
-      await cluster.create(configMaps, { metadata: { name, labels: { in: 'pages' } }, data: { a: name } });
+      await cluster.create(configMaps, { metadata: { name, labels: { in: 'pages' } }, data: { mesh: name } });
     const selection = { namespace: cluster.namespace, labelSelector: 'in=pages', limit: 2 };
     const found: KubernetesObject[] = [];
     const versions = new Set<string>();
@@ -78,7 +78,7 @@ describe('a list', () => {
       if (pages++ === 0) await cluster.create(configMaps, { metadata: { name: 'page-9', labels: { in: 'pages' } } });
     } while (next !== undefined);
     expect([pages, namesOf(found), versions.size]).toEqual([3, names, 1]);
-    expect(found[0]).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap', data: { a: 'page-0' } });
+    expect(found[0]).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap', data: { mesh: 'page-0' } });
     expect(found[0]!.metadata).not.toHaveProperty('managedFields');
   });
 
