@@ -23,7 +23,6 @@ describe('pilot-discovery (seed 004)', () => {
   const absent: Record<string, string> = {
     '6.8 #4': 'no periodic refresh',
     '6.8 #15': 'no periodic refresh',
-    '13.2 #1': 'no live Kubernetes yet',
     '13.2 #4': 'no live Kubernetes yet',
     '13.1 #3': 'no live Kubernetes yet',
     '13.1 #4': 'no live Kubernetes yet',
