@@ -25,7 +25,7 @@ class RestartRun implements RuleRun {
     this.#serving.take(record, index);
     if (record.kind !== 'event') return undefined;
     const { event } = record;
-    if (event.type === 'restart.decided') this.#reason = String(event.reason);
+    if (event.type === 'restart.decided') this.#reason = text(event.reason);
     if (event.type === 'supervisor.stop' || event.type === 'supervisor.stop-now') this.#stopping = true;
     if (event.type !== 'serving.began' || typeof event.name !== 'string' || this.#stopping) return undefined;
     const lost = afterLoss.has(this.#reason);

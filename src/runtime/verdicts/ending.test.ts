@@ -25,6 +25,11 @@ describe('a run', () => {
       [event('signal.received', { signal: 'SIGTERM' }), event('epoch.drained'), end({ trouble: [] })],
       'ended 2.0 s after SIGTERM, as ordered',
     ],
+    [
+      'whose signal is nothing that a program writes',
+      [event('signal.received', { signal: { toString: null } }), end({})],
+      undefined,
+    ],
     ['that was told by a request', [event('quit.requested'), end({})], 'ended 1.0 s after an order, as ordered'],
     [
       'that gave up',

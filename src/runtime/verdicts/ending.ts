@@ -5,14 +5,14 @@
 import type { TracedEvent, TraceRecord } from '../trace/trace.ts';
 import { count, span, text } from './words.ts';
 
-const endingSignals = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
+const endingSignals: ReadonlySet<unknown> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
 /** Types of the events that may order the end of the program. */
 export const endOrders = ['quit.requested', 'signal.received'] as const;
 
 /** Whether an event orders the end of the program. */
 export function isEndOrder({ type, signal }: TracedEvent): boolean {
-  return type === 'quit.requested' || (type === 'signal.received' && endingSignals.has(String(signal)));
+  return type === 'quit.requested' || (type === 'signal.received' && endingSignals.has(signal));
 }
 
 /** Why a start failed, in words; undefined of an event that tells of no failed start: who served or drained had been started. */
