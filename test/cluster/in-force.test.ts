@@ -3,7 +3,7 @@
  * killed while requests flow.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { networkInterfaces, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { HttpBackend } from '../e2e/features/harness/backends.ts';
@@ -11,7 +11,7 @@ import { FeatureMesh } from '../e2e/features/harness/feature-mesh.ts';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
-import { defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
+import { defineKinds, of, writeKubeconfig, writeService, writeSlice } from './mesh-objects.ts';
 
 const own = givenOwnServer();
 const { cluster } = own;
@@ -34,18 +34,11 @@ beforeAll(async () => {
     explains: false,
   });
   port = await mesh.port();
-  // Kubernetes takes no endpoint at a loopback address.
-  const address = Object.values(networkInterfaces())
-    .flat()
-    .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
-  for (const name of ['one', 'other'])
-    backends.set(name, await mesh.http(name, address === undefined ? {} : { address }));
-  await cluster.create(of.services, { metadata: { name: 'web' }, spec: { ports: [{ name: 'http', port }] } });
-  for (const name of backends.keys()) {
-    await cluster.create(of.services, { metadata: { name }, spec: { ports: [{ name: 'http', port }] } });
-    await slice(name, name, true);
-    await slice('web', name, name === 'one');
+  for (const name of ['one', 'other']) {
+    backends.set(name, await mesh.http(name));
+    await serve(name, name);
   }
+  await serve('web', 'one');
 }, 300_000);
 
 afterAll(async () => {
@@ -53,70 +46,85 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A part of the service's endpoints: one backend. */
-async function slice(service: string, backend: string, ready: boolean): Promise<void> {
+const hostOf = (name: string): string => `${name}.example.com`;
+
+/** A host, and the backend that serves it. Kubernetes takes no slice with an address of the loopback; where requests flow, others are no choice. */
+async function serve(name: string, backend: string): Promise<void> {
   const { address, port: number } = backends.get(backend)!;
-  await cluster.apply(of.slices, {
-    metadata: { name: `${service}-${backend}`, labels: { 'kubernetes.io/service-name': service } },
-    ...{ addressType: 'IPv4', ports: [{ name: 'http', port: number }] },
-    endpoints: [{ addresses: [address], conditions: { ready } }],
+  await cluster.apply(of.serviceEntries, {
+    metadata: { name },
+    spec: {
+      ...{ hosts: [hostOf(name)], resolution: 'STATIC', ports: [{ number: port, name: 'http', protocol: 'HTTP' }] },
+      endpoints: [{ address, ports: { http: number } }],
+    },
   });
 }
-
-const hostOf = (name: string): string => `${name}.${cluster.namespace}.svc.cluster.local`;
 
 async function answers(): Promise<string> {
   return (await mesh.request('client', { port, host: hostOf('web') })).seen?.backend ?? 'nobody';
 }
 
-/** @returns milliseconds from before the write until a request is answered by this backend */
-async function untilAnswers(backend: string, write: () => Promise<unknown>): Promise<number> {
+/** @returns milliseconds from before the write until it is so */
+async function until(what: string, isSo: () => Promise<boolean>, write: () => Promise<unknown>): Promise<number> {
   const from = performance.now();
   await write();
-  await eventually(`${backend} answers`, async () => (await answers().catch(() => '')) === backend, { everyMs: 5 });
+  await eventually(what, isSo, { everyMs: 5 });
   return performance.now() - from;
 }
 
+const untilAnswers = (backend: string, write: () => Promise<unknown>): Promise<number> =>
+  until(`${backend} answers`, async () => (await answers().catch(() => '')) === backend, write);
+
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
-async function measured(what: string, write: (backend: string) => Promise<unknown>): Promise<void> {
+/** @param change in even rounds one way, in odd ones back; answers how long it took */
+async function measured(what: string, change: (isThere: boolean) => Promise<number>): Promise<void> {
   const took: number[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const backend = round % 2 === 0 ? 'other' : 'one';
-    took.push(await untilAnswers(backend, () => write(backend)));
-  }
+  for (let round = 0; round < rounds; round++) took.push(await change(round % 2 === 0));
   console.log(`${what}: in force after ${took.map(Math.round).join(', ')} ms`);
   expect(median(took)).toBeLessThan(promisedMs);
 }
 
 it('a changed VirtualService is in force soon after it was written', async () => {
   await untilAnswers('one', async () => {});
-  await measured('a VirtualService', (backend) =>
+  const write = (backend: string) =>
     cluster.apply(of.virtualServices, {
       metadata: { name: 'web' },
       spec: { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf(backend) } }] }] },
-    }),
-  );
+    });
+  await measured('a VirtualService', (isThere) => {
+    const backend = isThere ? 'other' : 'one';
+    return untilAnswers(backend, () => write(backend));
+  });
   await cluster.delete(of.virtualServices, 'web');
   await untilAnswers('one', async () => {});
 });
 
-it('the readiness of an endpoint is in force soon after it was written', async () => {
-  await measured('readiness', async (backend) => {
-    await slice('web', backend, true);
-    await slice('web', backend === 'one' ? 'other' : 'one', false);
-  });
+it('the readiness of a pod is in force in Envoy soon after it was written', async () => {
+  // Nobody is there: Envoy says whom it would send requests to.
+  const [steady, other] = ['192.0.2.10', '192.0.2.11'] as const;
+  const write = (ready: boolean) => writeSlice(cluster, 'ready', [other], 80, { ready, name: 'ready-2' });
+  await writeService(cluster, 'ready', [steady]);
+  await write(true);
+  const hasBoth = async (): Promise<boolean> => {
+    const hosts = await mesh.envoy('client').admin('/clusters');
+    return [steady, other].every((address) => hosts.includes(`::${address}:80::health_flags::healthy`));
+  };
+  await eventually('Envoy has both', hasBoth);
+  await measured('readiness', (isThere) =>
+    until(
+      'Envoy has what is ready',
+      async () => (await hasBoth()) !== isThere,
+      () => write(!isThere),
+    ),
+  );
 });
 
 it('a server that is killed costs no request; what happened is in force soon after it is back', async () => {
-  await slice('web', 'one', true);
-  await untilAnswers('one', () => slice('web', 'other', false));
+  await untilAnswers('one', () => serve('web', 'one'));
   await own.server.kill();
   for (let request = 0; request < 50; request++) expect(await answers()).toBe('one');
   await own.server.start();
-  const took = await untilAnswers('other', async () => {
-    await slice('web', 'other', true);
-    await slice('web', 'one', false);
-  });
+  const took = await untilAnswers('other', () => serve('web', 'other'));
   console.log(`after the outage: in force after ${Math.round(took)} ms`);
 });

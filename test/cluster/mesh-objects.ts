@@ -60,6 +60,7 @@ export const of = {
   services: resourceOf('Service'),
   slices: resourceOf('EndpointSlice'),
   pods: resourceOf('Pod'),
+  serviceEntries: resourceOf('ServiceEntry'),
   virtualServices: resourceOf('VirtualService'),
   policies: resourceOf('AuthorizationPolicy'),
   configMaps: resourceOf('ConfigMap'),
