@@ -53,7 +53,8 @@ async function restartHot(agent: Awaited<ReturnType<typeof readyAgent>>): Promis
   await agent.container.program.line(/epoch-1 is live/);
 }
 
-test(`${times} newer agents take the place of the one before under load, and restart Envoy hot: no request fails`, async () => {
+/** An agent, and clients of its Envoy. */
+async function agentUnderLoad() {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
     env,
@@ -68,6 +69,11 @@ test(`${times} newer agents take the place of the one before under load, and res
     maxDurationMs: 380_000,
   });
   onTestFinished(() => load.kill());
+  return { agent, load };
+}
+
+test(`${times} newer agents take the place of the one before under load, and restart Envoy hot: no request fails`, async () => {
+  const { agent, load } = await agentUnderLoad();
   let longestMs = 0;
   let isOver = false;
   const asking = (async () => {
@@ -105,20 +111,7 @@ test(`${times} newer agents take the place of the one before under load, and res
 });
 
 test(`a hot restart that is ordered at ${orders} moments of replacements is begun once, and no request fails`, async () => {
-  const [port = 0] = await freePorts(1);
-  const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '3s'], {
-    env,
-    bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
-  });
-  const load = await startLoad({
-    target: { host: '127.0.0.1', port, authority: 'localhost' },
-    clients: [
-      { kind: 'ka', count: 1, pauseMs: 5 },
-      { kind: 'new', count: 1, pauseMs: 10 },
-    ],
-    maxDurationMs: 380_000,
-  });
-  onTestFinished(() => load.kill());
+  const { agent, load } = await agentUnderLoad();
   const { cwd } = agent.container;
   const traces = (): string[] => readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
   const begun = (): number => traces().reduce((sum, name) => sum + timesSent(join(cwd, name), 'supervisor.restart'), 0);

@@ -27,9 +27,9 @@ export interface FieldDescription {
   readonly aliasOf?: string;
 }
 
-/** What the API server checks besides types: value validations of structural schemas, and rules of CEL. */
-export interface Validation {
-  readonly enum?: readonly (string | number | boolean)[];
+/** What the API server checks of a value besides its type: value validations of structural schemas. */
+export interface ValueValidation {
+  readonly enum?: readonly (string | number | boolean | null)[];
   readonly format?: string;
   readonly pattern?: string;
   readonly minLength?: number;
@@ -41,13 +41,17 @@ export interface Validation {
   readonly minProperties?: number;
   readonly maxProperties?: number;
   readonly required?: readonly string[];
-  readonly properties?: Readonly<Record<string, Validation>>;
-  readonly items?: Validation;
-  readonly additionalProperties?: Validation;
-  readonly allOf?: readonly Validation[];
-  readonly anyOf?: readonly Validation[];
-  readonly oneOf?: readonly Validation[];
-  readonly not?: Validation;
+  readonly properties?: Readonly<Record<string, ValueValidation>>;
+  readonly items?: ValueValidation;
+  readonly additionalProperties?: ValueValidation;
+  readonly allOf?: readonly ValueValidation[];
+  readonly anyOf?: readonly ValueValidation[];
+  readonly oneOf?: readonly ValueValidation[];
+  readonly not?: ValueValidation;
+}
+
+/** And rules of CEL. */
+export interface Validation extends ValueValidation {
   readonly rules?: readonly Rule[];
 }
 

@@ -5,31 +5,15 @@
  * nullable. Where `null` is a mistake it must not be dropped: a restriction would vanish. Such fields are nullable here, and the
  * decoder refuses the object.
  */
-import { type Describable, descriptionOf, type FieldDescription, type Validation } from '../fields/description.ts';
+import {
+  type Describable,
+  descriptionOf,
+  type FieldDescription,
+  type Validation,
+  type ValueValidation,
+} from '../fields/description.ts';
 
-export interface ValueSchema {
-  readonly enum?: readonly (string | number | boolean | null)[];
-  readonly format?: string;
-  readonly pattern?: string;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-  readonly required?: readonly string[];
-  readonly properties?: Readonly<Record<string, ValueSchema>>;
-  readonly items?: ValueSchema;
-  readonly additionalProperties?: ValueSchema;
-  readonly allOf?: readonly ValueSchema[];
-  readonly anyOf?: readonly ValueSchema[];
-  readonly oneOf?: readonly ValueSchema[];
-  readonly not?: ValueSchema;
-}
-
-export interface StructuralSchema extends ValueSchema {
+export interface StructuralSchema extends ValueValidation {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly description?: string;
   readonly nullable?: true;
