@@ -26,7 +26,7 @@ export interface BearerTokenOptions {
 /** Signatures by a key that only the issuer has: a token signed by a shared secret, or by nothing, is none. */
 const algorithms = ['ES256', 'ES384', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
 /** A token of a service account has 1 KB; of others, with groups, some. */
-export const longestToken = 16 * 1024;
+const longestToken = 16 * 1024;
 /** Clocks of issuers differ from ours. */
 const toleranceSeconds = 5;
 
@@ -40,16 +40,13 @@ export function bearerToken({
   return {
     name,
     async authenticate(peer): Promise<Authentication> {
-      const token = tokenOf(peer);
-      if (token === undefined) return { failure: 'no bearer token' };
-      if (token.length > longestToken) return { failure: `the token has more than ${longestToken} characters` };
+      const shown = tokenOf(peer);
+      if ('failure' in shown) return shown;
       if (rule.audiences.length === 0) return { failure: 'no audience is allowed' };
       try {
-        const { payload } = await verified(token, rule, now());
+        const { payload } = await verified(shown.token, rule, now());
         if (payload.jti !== undefined && isRevoked(payload.jti)) return { failure: 'the token was taken back' };
-        const account = serviceAccountNamed(payload.sub);
-        if (account === undefined) return { failure: 'the token is of no service account' };
-        return { identities: [spiffeUriOf({ trustDomain: trustDomain(), ...account })] };
+        return identityOfAccount(payload.sub, trustDomain());
       } catch (error) {
         return { failure: messageOf(error), ...(error instanceof KeysUnavailable && { isUnavailable: true }) };
       }
@@ -74,14 +71,22 @@ async function verified(token: string, { issuer, audiences, keys }: TokenRule, c
 }
 
 /** `authorization: Bearer …`, of several headers none counts. */
-export function tokenOf({ metadata }: Peer): string | undefined {
+export function tokenOf({ metadata }: Peer): { readonly token: string } | { readonly failure: string } {
   const headers = metadata('authorization');
-  if (headers.length !== 1) return undefined;
-  return /^Bearer ([\w.-]+)$/.exec(headers[0]!)?.[1];
+  const token = headers.length === 1 ? /^Bearer ([\w.-]+)$/.exec(headers[0]!)?.[1] : undefined;
+  if (token === undefined) return { failure: 'no bearer token' };
+  return token.length > longestToken ? { failure: `the token has more than ${longestToken} characters` } : { token };
+}
+
+/** @param user as Kubernetes calls the account that a token is of */
+export function identityOfAccount(user: unknown, trustDomain: string): Authentication {
+  const account = serviceAccountNamed(user);
+  if (account === undefined) return { failure: 'the token is of no service account' };
+  return { identities: [spiffeUriOf({ trustDomain, ...account })] };
 }
 
 /** `system:serviceaccount:<namespace>:<account>`, in names as Kubernetes has them. */
-export function serviceAccountNamed(user: unknown): Omit<WorkloadIdentity, 'trustDomain'> | undefined {
+function serviceAccountNamed(user: unknown): Omit<WorkloadIdentity, 'trustDomain'> | undefined {
   if (typeof user !== 'string') return undefined;
   const name = '[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?';
   const [, namespace, serviceAccount] =

@@ -1,12 +1,11 @@
-/** Who a bearer token is of, by the word of the API server that signed it (spec/discovery.md §7.7, Kubernetes). */
-import { spiffeUriOf } from '../../identity/spiffe-id.ts';
+/** The service account of a bearer token, by the word of the API server that signed it (spec/discovery.md §7.7, Kubernetes). */
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Authentication, Authenticator } from '../ads/authentication.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { tokenReviews } from '../kubernetes/api-resource.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
-import { longestToken, serviceAccountNamed, tokenOf } from './bearer-token.ts';
+import { identityOfAccount, tokenOf } from './bearer-token.ts';
 
 export interface TokenReviewOptions {
   readonly server: Pick<ApiServer, 'request'>;
@@ -20,7 +19,7 @@ export interface TokenReviewOptions {
   readonly isRevoked?: (id: string) => boolean;
 }
 
-/** Whoever asks waits for the answer, as long as for a handshake. */
+/** The caller waits for the answer, as long as for a handshake. */
 const answerMs = 5_000;
 /** Questions at a time: strangers must not keep the API server busy, nor what else is asked of it. */
 const mostQuestions = 64;
@@ -35,16 +34,15 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
   return {
     name: 'TokenReview',
     async authenticate(peer): Promise<Authentication> {
-      const token = tokenOf(peer);
-      if (token === undefined) return { failure: 'no bearer token' };
-      if (token.length > longestToken) return { failure: `the token has more than ${longestToken} characters` };
+      const shown = tokenOf(peer);
+      if ('failure' in shown) return shown;
       const foreign = peer.metadata(clusterHeader).find((cluster) => !options.clusters.includes(cluster));
       if (foreign !== undefined)
         return { failure: `cluster ${JSON.stringify(foreign.slice(0, 100))} is not known here` };
       if (questions >= mostQuestions) return { failure: 'too many tokens are being reviewed', isUnavailable: true };
       questions++;
       try {
-        return identityIn(await reviewed(token, options), options);
+        return identityIn(await reviewed(shown.token, options), options);
       } catch (error) {
         // That it could not be asked says nothing of the token.
         return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
@@ -67,11 +65,11 @@ function identityIn(status: unknown, { audience, trustDomain, isRevoked }: Token
   // A server that knows nothing of audiences names none: the token may be for anybody.
   if (!listOf(status.audiences).includes(audience)) return { failure: `the token is not for ${audience}` };
   const { username, groups, extra } = isObject(status.user) ? status.user : {};
-  const account = listOf(groups).includes('system:serviceaccounts') ? serviceAccountNamed(username) : undefined;
-  if (account === undefined) return { failure: 'the token is of no service account' };
+  const isAccount = listOf(groups).includes('system:serviceaccounts');
+  const found = identityOfAccount(isAccount ? username : undefined, trustDomain());
+  if ('failure' in found) return found;
   const ids = listOf(isObject(extra) ? extra[idOfToken] : undefined).map((id) => String(id).replace(/^JTI=/, ''));
-  if (ids.some((id) => isRevoked?.(id) === true)) return { failure: 'the token was taken back' };
-  return { identities: [spiffeUriOf({ trustDomain: trustDomain(), ...account })] };
+  return ids.some((id) => isRevoked?.(id) === true) ? { failure: 'the token was taken back' } : found;
 }
 
 function listOf(value: unknown): readonly unknown[] {
