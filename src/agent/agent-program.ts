@@ -4,7 +4,7 @@ import type { Logger } from '../runtime/output/log.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
-import { givesWay, patchesBootstrap, restoresLive } from './agent-replacement.ts';
+import { patchesBootstrap, restoresLive } from './agent-replacement.ts';
 import { firstBinary } from './envoy/envoy-binaries.ts';
 import type { ProxyOptions } from './options/options.ts';
 import type { UnwrittenLines } from './status/agent-metrics.ts';
@@ -32,6 +32,7 @@ export function agentSettings({
   succeeds = false,
 }: AgentProgram): AgentSettings {
   const { restartPolicy, hotRestart, exitOnZeroActiveConnections, minimumDrainMs } = options;
+  const outlives = restoresLive({ ...options, config });
   return {
     ...defaultSettings,
     adminPort: config.proxyAdminPort,
@@ -40,8 +41,8 @@ export function agentSettings({
     hotRestart,
     exitOnZeroActiveConnections,
     minimumDrainMs,
-    liveRestore: restoresLive({ ...options, config }),
-    givesWay: givesWay({ ...options, config, identity }),
+    liveRestore: outlives,
+    givesWay: outlives,
     succeeds,
     drainMs: config.drainDurationMs,
     // What Envoy is told: whole seconds.

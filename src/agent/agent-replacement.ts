@@ -33,7 +33,10 @@ export interface Inheritance {
 /** Less than the chart gives it. */
 const takeBackLimitMs = 300;
 
-/** What the control plane patches in the bootstrap is not in the record: the next agent would restart Envoy without it. */
+/**
+ * Whether another agent may go on with what this one has left running, or while it runs. What the control plane patches in the bootstrap is
+ * not in the record: the next agent would restart Envoy without it.
+ */
 export function restoresLive(options: Pick<ProxyOptions, 'liveRestore' | 'env' | 'config'>): boolean {
   return options.liveRestore && !patchesBootstrap(options);
 }
@@ -42,16 +45,6 @@ export function restoresLive(options: Pick<ProxyOptions, 'liveRestore' | 'env' |
 export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
   return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
 }
-
-type WhatIsReplaced = Pick<ProxyOptions, 'liveRestore' | 'env' | 'config' | 'dns' | 'identity'>;
-
-/** Why a newer agent cannot take the place of this one while it runs; undefined: it can. */
-export function whyNotReplaced(options: WhatIsReplaced): string | undefined {
-  if (!restoresLive(options)) return 'LIVE_RESTORE is not in force';
-  return undefined;
-}
-
-export const givesWay = (options: WhatIsReplaced): boolean => whyNotReplaced(options) === undefined;
 
 /**
  * What an agent of this container has left that was killed; undefined: nothing, or nothing that one could go on with, and then it is ended.

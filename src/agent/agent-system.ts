@@ -19,14 +19,7 @@ import { redactor } from '../runtime/trace/redact.ts';
 import { Ending } from '../runtime/verdicts/ending.ts';
 import { adminsAt } from './admin/admin-client.ts';
 import { type AgentProgram, agentSettings } from './agent-program.ts';
-import {
-  givesWay,
-  patchesBootstrap,
-  restoresLive,
-  resumeWhatRuns,
-  succession,
-  whyNotReplaced,
-} from './agent-replacement.ts';
+import { patchesBootstrap, restoresLive, resumeWhatRuns, succession } from './agent-replacement.ts';
 import { BootstrapPatches } from './bootstrap/bootstrap-patches.ts';
 import { FirstVerdict } from './bootstrap/first-verdict.ts';
 import { nodeIdOf } from './bootstrap/node-metadata.ts';
@@ -67,10 +60,10 @@ import { XdsActivity } from './xds/xds-activity.ts';
  */
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
-  if (program.succeeds && !givesWay(options)) {
+  if (program.succeeds && !restoresLive(options)) {
     return {
       exitCode: gaveWay,
-      trouble: [`no agent of this container is replaced while it runs: ${whyNotReplaced(options)}`],
+      trouble: ['no agent of this container is replaced while it runs: LIVE_RESTORE is not in force'],
     };
   }
   for (const warning of options.warnings) log.warn(warning);
@@ -198,7 +191,7 @@ async function agentWithEffects(
   const kept = record && new ToldFiles(record.directory);
   const inheritance = record && kept && { table, baseIds, binaries, record, runDir, ownership, told: kept };
   await beginWithNames(names, kept);
-  const shared = givesWay(options) ? { ownership } : {};
+  const shared = restoresLive(options) ? { ownership } : {};
   const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
@@ -224,7 +217,7 @@ async function agentWithEffects(
         await net.table.endAll();
         net.baseIds.release(input.baseIds);
       }),
-      ...(inheritance && givesWay(options) && succession(inheritance)),
+      ...(inheritance && succession(inheritance)),
       status: statusMachine.provide({
         actors: {
           http: statusServer({
@@ -242,7 +235,7 @@ async function agentWithEffects(
             application: { ports: options.status.applicationPorts, addresses: options.addresses },
             ...(names && { names: () => names.names }),
             log: log.scope('status'),
-            ...(givesWay(options) && { shares: program.succeeds ? ('later' as const) : ('first' as const) }),
+            ...(restoresLive(options) && { shares: program.succeeds ? ('later' as const) : ('first' as const) }),
             ...(trace && { trace }),
           }),
         },
