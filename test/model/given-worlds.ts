@@ -1,5 +1,14 @@
 /** What explorations of any world are held against. */
+import { expect } from 'vitest';
+import { explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
+
+/** A world that was broken on purpose is found out, by this invariant, and not before the last choice of the path. */
+export function expectCaught(begin: () => World, invariant: string): void {
+  const { found } = invariant === whatIsWantedIsReached ? explore(begin) : findShortest(begin);
+  expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
+  if (invariant !== whatIsWantedIsReached) expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
+}
 
 /** Nothing is wrong before the last choice. */
 export function lastsUntilTheEnd(begin: () => World, path: readonly string[]): boolean {
