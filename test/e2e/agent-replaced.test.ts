@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
-import { checkTraces } from '../harness/check-traces.ts';
+import { checkTraces, timesSent } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent, startAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -30,10 +30,6 @@ const zombiesIn = ({ container }: ContainedAgent) => container.children().filter
 /** How often something has happened by a trace, whose header names all that may. */
 const timesIn = (trace: string, event: string): number =>
   readFileSync(trace, 'utf8').split('\n').slice(1).join('\n').split(`"${event}"`).length - 1;
-
-/** How often one actor has sent it to another. */
-const timesSent = (trace: string, event: string): number =>
-  readFileSync(trace, 'utf8').split(`"event":{"type":"${event}"`).length - 1;
 
 /** @returns the agent that has taken over, once it is alone */
 async function replaced(

@@ -1,6 +1,8 @@
 /** bin/pilot-agent as the first process of a container: it reaps, passes signals on, and ends as the agent does. */
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { timesSent } from '../harness/check-traces.ts';
 import { endOf, envoysIn, readyAgent, startAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 
@@ -64,6 +66,19 @@ describe('other signals', () => {
     await eventually('the agent is ready', agent.ready, { hopeless: () => agent.container.program.hopeless() });
     agent.container.signal('SIGTERM');
     expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+  });
+
+  test('SIGUSR1, which would end an Envoy in its first moments, ends none', async () => {
+    const agent = await startAgent();
+    await eventually(
+      'the agent is ready',
+      async () => {
+        agent.container.signal('SIGUSR1');
+        return await agent.ready();
+      },
+      { everyMs: 3, hopeless: () => agent.container.program.hopeless() },
+    );
+    expect(timesSent(join(agent.container.cwd, 'agent.trace'), 'epoch.failed')).toBe(0);
   });
 
   test('SIGHUP, SIGUSR1 and SIGUSR2 reach the agent, and the first one restarts Envoy', async () => {

@@ -65,12 +65,16 @@ function open(plan: HostPlan): Host {
       );
     },
   });
+  // As an admin interface does: not in the same turn.
+  const foundInitializing = (probe: AnyActorRef): void =>
+    void setImmediate(() => report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' }));
   const probing = scriptedCallback<ProbeLook | ProbeExplain, ProbeOrder>({
-    start: ({ input, self }: Running<EpochRun>) => void probes.set(epochName(input, baseIds), self),
-    // As an admin interface does: not in the same turn.
+    start: ({ input, self }: Running<ProbeOrder>) => {
+      probes.set(epochName(input, baseIds), self);
+      if (input.asked) foundInitializing(self);
+    },
     receive: ({ self }, { type }) => {
-      if (type !== 'probe.look') return;
-      setImmediate(() => report(self, { type: 'probe.failed', reason: '503 INITIALIZING' }));
+      if (type === 'probe.look') foundInitializing(self);
     },
   });
   return {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { Program } from './program.ts';
 
@@ -7,3 +8,7 @@ export async function checkTraces(files: readonly string[]): Promise<{ code: num
   const { code } = await checker.exited;
   return { code, output: checker.output() };
 }
+
+/** How often one actor has sent it to another, by a trace. */
+export const timesSent = (trace: string, event: string): number =>
+  readFileSync(trace, 'utf8').split(`"event":{"type":"${event}"`).length - 1;

@@ -141,6 +141,17 @@ describe('files that the first start needs', () => {
   );
 });
 
+test('a process that is reported late, and a stop before that: every run ends well', () => {
+  const runs = {
+    quick: [bounds(0, 1, 1)],
+    short: [bounds(0, 1, 1), bounds(1, 0, 1)],
+    full: [bounds(1, 1, 0), bounds(0, 2, 1)],
+  };
+  for (const within of sized(runs)) {
+    expectComplete(explore(() => exploreAgent(within, { spawnsLate: true }).beginChecked()));
+  }
+});
+
 describe('a reading of the certificate files', () => {
   const readingHangs = { readingHangs: true } as const;
 

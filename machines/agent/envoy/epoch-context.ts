@@ -35,6 +35,10 @@ export interface EpochContext extends EpochInput {
   lingerMs: number;
   /** Its main thread will be blocked then, and deaf to SIGTERM. */
   doomed: boolean;
+  /** It was told to reopen its access logs before it could hear that. */
+  reopens: boolean;
+  /** It was told to look before its process was reported to be there. */
+  asked: boolean;
 }
 
 /** What the life of an Envoy is in, for whoever shows it: a tag of each state. */
@@ -62,8 +66,8 @@ export type Prepared =
 /** What Envoy's process is started with. */
 export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { configFile: string };
 
-/** The Envoy that the probe asks. `listeners`: with all those that it was sent. */
-export type ProbeOrder = EpochRun & Pick<EpochInput, 'adopted'> & { listeners: boolean };
+/** The Envoy that the probe asks. `listeners`: with all those that it was sent. `asked`: what its first look finds is told, as of an ordered one. */
+export type ProbeOrder = EpochRun & Pick<EpochInput, 'adopted'> & { listeners: boolean; asked: boolean };
 
 /** The Envoy that is to let its requests finish. `replaced`: and to close all of its listeners at once. */
 export type DrainOrder = EpochRun & { replaced: boolean };

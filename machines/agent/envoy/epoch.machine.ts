@@ -1,5 +1,5 @@
 import { reasonOf } from '../../effect.ts';
-import type { ProcessExited } from '../protocol.ts';
+import type { ProbePassed, ProcessExited } from '../protocol.ts';
 import { epochTimeline } from '../timeline.ts';
 import { epochSetup, prepareLimitMs } from './epoch.setup.ts';
 import { adoptedOf, type EpochInput, type Prepared, runOf } from './epoch-context.ts';
@@ -44,6 +44,10 @@ const neverStarted = {
   actions: { type: 'reportExited', params: { code: null, signal: null } },
 } as const;
 
+/** SIGUSR1 ends a process that has not taken it in hand yet, which is in the first moments of an Envoy. */
+const reopensLater = { actions: 'reopenLater' } as const;
+const reopen = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
+
 /** The process is gone, as ordered or as a parent leaves. */
 const exits = {
   target: '#epoch.over',
@@ -63,8 +67,30 @@ const fails = (during: Failure['during']) =>
     },
   }) as const;
 
+/** The process is gone before anybody has seen it live. */
+const endsEarly = [
+  {
+    // Between two looks: its parent has closed its listeners for it, and nobody serves.
+    guard: 'hadTakenOver',
+    target: '#epoch.over',
+    actions: [
+      {
+        type: 'reportLive',
+        params: ({ event }: { event: ProcessExited }) => ({ timeToLiveMs: event.tookOverWithinMs ?? 0 }),
+      },
+      { type: 'reportFailed', params: ({ event }: { event: ProcessExited }) => failure('serving', event) },
+    ],
+  },
+  fails('initializing'),
+] as const;
+
 const tell = (what: 'reportNotLive' | 'reportWaiting') =>
   ({ type: what, params: ({ event }: { event: { reason: string } }) => ({ reason: event.reason }) }) as const;
+
+const tellLive = {
+  type: 'reportLive',
+  params: ({ event }: { event: ProbePassed }) => ({ timeToLiveMs: event.timeToLiveMs }),
+} as const;
 
 const tellDrainFailed = {
   type: 'reportDrainFailed',
@@ -79,7 +105,7 @@ export const epochMachine = epochSetup.createMachine({
   id: 'epoch',
   description: 'One Envoy process.',
   meta: { timeline: epochTimeline },
-  context: ({ input }) => ({ ...input, configFile: '', lingerMs: 0, doomed: false }),
+  context: ({ input }) => ({ ...input, configFile: '', lingerMs: 0, doomed: false, reopens: false, asked: false }),
   on: {
     // Orders for a live epoch or a draining parent; they may cross with its end on the way, and are ignored then.
     'epoch.supersede': {},
@@ -157,7 +183,8 @@ export const epochMachine = epochSetup.createMachine({
       exit: 'removeConfigFile',
       on: {
         'epoch.abort': '.ending.killed',
-        'logs.reopen': { actions: { type: 'signal', params: { signal: 'SIGUSR1' } } },
+        'process.exited': endsEarly,
+        'logs.reopen': { actions: reopen },
         'process.failed': {
           target: 'over',
           actions: {
@@ -173,12 +200,13 @@ export const epochMachine = epochSetup.createMachine({
           meta: { waitsFor: 'the operating system, which gives a process or refuses it at once' },
           description: 'The operating system was asked for a process.',
           on: {
-            'epoch.look': { actions: { type: 'reportNotLive', params: { reason: 'it has no process yet' } } },
+            // It may serve already, and nobody has told us: whoever kills it on our word would lose requests.
+            'epoch.look': { actions: 'lookLater' },
+            'logs.reopen': reopensLater,
             'process.spawned': {
               target: 'initializing',
               actions: { type: 'reportStarted', params: ({ event }) => ({ pid: event.pid }) },
             },
-            'process.exited': fails('starting'),
           },
         },
         initializing: {
@@ -192,14 +220,16 @@ export const epochMachine = epochSetup.createMachine({
               ...runOf(context),
               ...adoptedOf(context),
               listeners: needsItsListeners(context),
+              asked: context.asked,
             }),
           },
           on: {
-            'probe.passed': {
-              target: 'live',
-              actions: { type: 'reportLive', params: ({ event }) => ({ timeToLiveMs: event.timeToLiveMs }) },
-            },
+            'probe.passed': [
+              { guard: 'reopens', target: 'live', actions: [tellLive, reopen] },
+              { target: 'live', actions: tellLive },
+            ],
             'epoch.look': { actions: 'lookNow' },
+            'logs.reopen': reopensLater,
             'probe.failed': {
               actions: tell('reportNotLive'),
             },
@@ -210,18 +240,6 @@ export const epochMachine = epochSetup.createMachine({
               target: '.held back',
               actions: tell('reportWaiting'),
             },
-            'process.exited': [
-              {
-                // Between two looks: its parent has closed its listeners for it, and nobody serves.
-                guard: 'hadTakenOver',
-                target: '#epoch.over',
-                actions: [
-                  { type: 'reportLive', params: ({ event }) => ({ timeToLiveMs: event.tookOverWithinMs ?? 0 }) },
-                  { type: 'reportFailed', params: ({ event }) => failure('serving', event) },
-                ],
-              },
-              fails('initializing'),
-            ],
           },
           initial: 'just started',
           states: {
@@ -377,6 +395,8 @@ export const epochMachine = epochSetup.createMachine({
           },
           on: {
             'epoch.abort': '.killed',
+            // It was told to end before it was reported to be there.
+            'process.spawned': {},
             'process.exited': exits,
           },
         },

@@ -93,6 +93,7 @@ export const epochSetup = setup({
     isUnwritable: (_, prepared: Prepared) => 'unwritable' in prepared,
     isUnreachable: (_, prepared: Prepared) => 'unreachable' in prepared,
     hadTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
+    reopens: ({ context }) => context.reopens,
     wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
   },
   actions: {
@@ -102,6 +103,7 @@ export const epochSetup = setup({
     rememberRetirement: assign(({ event }) =>
       event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
     ),
+    reopenLater: assign({ reopens: true }),
     /** Effect: the generated bootstrap is of no use once its process is gone. */
     removeConfigFile: () => {},
     signal: sendTo('process', (_, params: { signal: ProcessSignal['signal'] }) => ({
@@ -124,6 +126,7 @@ export const epochSetup = setup({
       ...idOf(context),
       reason: params.reason,
     })),
+    lookLater: assign({ asked: true }),
     lookNow: sendTo('probe', { type: 'probe.look', asItIs: false }),
     lookAsItIs: sendTo('probe', { type: 'probe.look', asItIs: true }),
     askWhy: sendTo('probe', { type: 'probe.explain' }),

@@ -41,7 +41,7 @@ async function adminServer(port = 0): Promise<{ admin: Admin; port: number; serv
 function probing(
   port: number,
   epoch: number,
-  options: Partial<ProbeEnvironment> = {},
+  { asked = false, ...options }: Partial<ProbeEnvironment> & { asked?: boolean } = {},
 ): {
   next: (type: string) => Promise<EventObject & Record<string, unknown>>;
   look: (asItIs?: boolean) => void;
@@ -57,7 +57,7 @@ function probing(
     ...options,
   });
   const parent = setup({ actors: { probe } }).createMachine({
-    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0 } },
+    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, asked } },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
   const actor = createActor(parent).start();
@@ -87,6 +87,16 @@ test('an epoch that is live is told once', async () => {
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
   await sleep(200);
   expect(events).toHaveLength(1);
+});
+
+test('who was asked before there was a process says what the first look finds', async () => {
+  const { port, admin } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  const { next, events } = probing(port, 0, { asked: true });
+  expect(await next('probe.failed')).toMatchObject({ reason: expect.stringContaining('INITIALIZING') });
+  admin.ready = { status: 200, body: 'LIVE\n' };
+  await next('probe.passed');
+  expect(events).toHaveLength(2);
 });
 
 test('in the second in which most become live the looks come one after the other, later ones take their time', async () => {

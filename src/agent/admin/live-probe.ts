@@ -47,7 +47,10 @@ export function liveProbe(environment: ProbeEnvironment) {
     const probe = new Probe(environment, input, report);
     receive((order) => void (order.type === 'probe.look' ? probe.lookNow(order.asItIs) : probe.explain()));
     if (input.adopted?.live) probe.wasSeen();
-    else void probe.rounds(stop.signal);
+    else {
+      if (input.asked) void probe.lookNow(false);
+      void probe.rounds(stop.signal);
+    }
     return () => stop.abort();
   });
 }

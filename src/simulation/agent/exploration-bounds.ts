@@ -30,6 +30,8 @@ export interface ExplorationOptions {
   readonly exactTimes?: boolean;
   /** Files that the first start needs come late, or never. */
   readonly filesLate?: boolean;
+  /** A new process is reported in its time, not at once. */
+  readonly spawnsLate?: boolean;
   /** A reading of the certificate files takes its time, and may never be answered. */
   readonly readingHangs?: boolean;
   /** The watch of the certificate directory may fail or hang, and the directory may go and come. */

@@ -62,6 +62,7 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
       if (s.refused !== filesThatAreRead(s)) yield bounded(`lack:${epoch}`);
     }
   }
+  for (const label of s.spawning.keys()) yield free(`spawned:${label}`);
   if (repairIsUnderWay(s)) {
     yield free('repaired');
     if (s.faults > 0) yield bounded('unrepaired');

@@ -72,6 +72,8 @@ export interface WorldState {
   readonly adminOf: number | undefined;
   /** The next start fails: the operating system has no process to give. */
   readonly unspawnable: boolean;
+  /** Processes that there are, and whose epochs have not heard of them yet: the effects that will tell it. */
+  readonly spawning: ReadonlyMap<string, AnyActorRef>;
   readonly violations: readonly Violation[];
   /** The agent was killed, or has given way, and the next one is not there yet. */
   readonly gone: Gone | undefined;
@@ -127,6 +129,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     binaryWatch: undefined,
     adminOf: undefined,
     unspawnable: false,
+    spawning: new Map(),
     violations: [],
     gone: undefined,
   };
@@ -142,7 +145,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
  * the agent should run, and how often it has failed, is of no consequence any more.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
-  const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
+  const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${[...s.spawning.keys()].map((name) => `+${name}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
   if (s.stop !== 'not ordered')
     return `${keyOfGone(s)}${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;

@@ -49,6 +49,8 @@ const readMs = 5_000;
 const nextAgentMs = 2_000;
 /** And a preparation, by the limits of what it asks. */
 const preparationMs = 35_000;
+/** A new process is reported: its shell tells of it, and is asked every 2 ms (`held-envoy.ts`). */
+const spawnMs = 500;
 /** Who is told to look has an answer in so much time, if there is one. */
 const lookMs = 100;
 
@@ -69,6 +71,7 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #orders: readonly string[] | undefined;
   readonly #filesLate: boolean;
   readonly #readingHangs: boolean;
+  readonly #spawnsLate: boolean;
   readonly #watchFails: boolean;
   readonly #agentKilled: boolean;
   readonly #agentSucceeded: boolean;
@@ -86,6 +89,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#orders = options.orders;
     this.#filesLate = options.filesLate ?? false;
     this.#readingHangs = options.readingHangs ?? false;
+    this.#spawnsLate = options.spawnsLate ?? false;
     this.#watchFails = options.watchFails ?? false;
     this.#agentKilled = options.agentKilled ?? false;
     this.#agentSucceeded = options.agentSucceeded ?? false;
@@ -98,6 +102,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#oversight = this.#beginOversight({ settings, baseIds, invariants: options.invariants ?? invariants });
     const watch = this.#oversight.hostWatch;
     const left: typeof watch.left = (process, end) => {
+      this.#set({ spawning: less(this.#state.spawning, process.label) });
       this.#noteUnseen(process, end);
       watch.left(process, end);
     };
@@ -288,8 +293,9 @@ export class ExplorationWorld implements World, EffectWorld {
     const generation = { files: filesThatAreRead(this.#state), orders: this.#state.wanted.orders };
     const { epoch, baseId, binary } = input;
     const lacks = generation.files === this.#state.refused;
-    const { pid } = this.#host.spawn({ epoch, baseId, generation, binary, lacks, effect: self });
-    report(self, { type: 'process.spawned', pid });
+    const { pid, label } = this.#host.spawn({ epoch, baseId, generation, binary, lacks, effect: self });
+    if (this.#spawnsLate) this.#set({ spawning: new Map(this.#state.spawning).set(label, self) });
+    else report(self, { type: 'process.spawned', pid });
   }
 
   signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
@@ -302,15 +308,18 @@ export class ExplorationWorld implements World, EffectWorld {
     if (process !== undefined && this.#state.gone === undefined) this.#host.kill(process);
   }
 
-  probing({ input, self }: Running<ProbeOrder>, on: boolean): void {
+  probing(probe: Running<ProbeOrder>, on: boolean): void {
+    const { input, self } = probe;
     if (input.adopted?.live) {
       if (on) report(self, { type: 'probe.passed', timeToLiveMs: 0 });
       return;
     }
     const { probes } = this.#state;
     const name = this.#nameOf(input);
-    if (on) this.#set({ probes: new Map(probes).set(name, self) });
-    else if (probes.get(name) === self) {
+    if (on) {
+      this.#set({ probes: new Map(probes).set(name, self) });
+      if (input.asked) this.lookNow(probe, { type: 'probe.look', asItIs: false });
+    } else if (probes.get(name) === self) {
       this.#set({ probes: less(probes, name), looking: less(this.#state.looking, name) });
     }
   }
@@ -424,6 +433,9 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'unspawnable':
         this.#prepared(subject, kind === 'unspawnable');
         return;
+      case 'spawned':
+        this.#spawned(subject);
+        return;
       case 'unprepared':
         this.#spendFault();
         this.#set({ unprepared: new Set(this.#state.unprepared).add(subject) });
@@ -491,7 +503,7 @@ export class ExplorationWorld implements World, EffectWorld {
         reading: undefined,
       },
       ...{ http: undefined, adminOf: undefined, repairing: undefined, releasing: undefined, restart: undefined },
-      ...{ preparing: none, unprepared: new Set<string>(), probes: none, looking: none, failures: 0 },
+      ...{ preparing: none, unprepared: new Set<string>(), spawning: none, probes: none, looking: none, failures: 0 },
     });
   }
 
@@ -672,6 +684,12 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ unspawnable: false });
   }
 
+  #spawned(label: string): void {
+    const { spawning } = this.#state;
+    this.#set({ spawning: less(spawning, label) });
+    report(spawning.get(label)!, { type: 'process.spawned', pid: this.#host.byLabel(label).pid });
+  }
+
   /** An Envoy has served for a minute, if it is that. */
   #noteHealth(timer: string): void {
     const [, name] = /^epoch-(\w+)\.healthy$/.exec(timer) ?? [];
@@ -772,6 +790,7 @@ export class ExplorationWorld implements World, EffectWorld {
     for (const name of this.#state.preparing.keys()) {
       if (!this.#state.unprepared.has(name)) due.set(`preparation of ${name}`, preparationMs);
     }
+    for (const label of this.#state.spawning.keys()) due.set(`process of ${label}`, spawnMs);
     if (this.#state.gone !== undefined) due.set('the next agent', nextAgentMs);
     if (this.#state.reading !== undefined) due.set('reading of the files', readMs);
     for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`look at ${name}`, lookMs);

@@ -238,7 +238,11 @@ test('§2.6 F13: an answer of another epoch’s on the admin port makes nobody l
     xds: new XdsActivity(),
   });
   const asks = setup({ actors: { probe } }).createMachine({
-    invoke: { id: 'probe', src: 'probe', input: { epoch: 1, baseId: 1, adminPort: port, listeners: false } },
+    invoke: {
+      id: 'probe',
+      src: 'probe',
+      input: { epoch: 1, baseId: 1, adminPort: port, listeners: false, asked: false },
+    },
     on: { '*': { actions: ({ event }) => void reports.emit(event.type) } },
   });
   const asking = createActor(asks).start();

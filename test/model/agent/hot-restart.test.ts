@@ -161,6 +161,18 @@ describe('signals', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
+  test('SIGUSR1, which ends an Envoy that has just begun, waits until that is live', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    world.signal('SIGUSR1');
+    world.signal('SIGUSR1');
+    expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1', 'SIGUSR1'], []]);
+    await goesLive(world);
+    expect(world.process('epoch-1').signals).toEqual(['SIGUSR1']);
+    world.signal('SIGUSR1');
+    expect(world.process('epoch-1').signals).toEqual(['SIGUSR1', 'SIGUSR1']);
+  });
+
   test('SIGUSR1 reaches every epoch, also while the agent stops', async () => {
     const world = await handedOver();
     world.signal('SIGUSR1');
