@@ -13,7 +13,8 @@ import { silentLogger } from '../../src/runtime/output/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
-import { givenCluster, type ObjectToWrite, type Rule } from './given-cluster.ts';
+import type { ObjectToWrite, Rule } from './cluster.ts';
+import { givenCluster } from './given-cluster.ts';
 import { findOrBuild, helm } from './go-program.ts';
 import { writeKubeconfig } from './mesh-objects.ts';
 

@@ -10,7 +10,8 @@ import { RouteConfigurationSchema } from '../../src/gen/envoy/config/route/v3/ro
 import { typeUrls } from '../ads-client.ts';
 import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
-import { givenOwnServer, type Rights } from './given-cluster.ts';
+import type { Rights } from './cluster.ts';
+import { givenOwnServer } from './given-cluster.ts';
 import {
   customKinds,
   defineKinds,

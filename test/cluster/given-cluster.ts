@@ -1,52 +1,15 @@
-/** The cluster of a test file: the run's API server, and a namespace that nobody else uses. */
+/** The cluster of a test file: the run's API server, or one of the file's own. */
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, inject } from 'vitest';
-import type { ClusterAccess } from '../../src/discovery/kubernetes/access/cluster-access.ts';
-import {
-  apiVersionOf,
-  type Resource,
-  resourceOf,
-  serviceAccounts,
-} from '../../src/discovery/kubernetes/api-resource.ts';
-import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import { type ApiServerLimits, Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
-import { type ApiServerAddress, compact, type RunningApiServer, startApiServer } from './api-server-process.ts';
+import { type RunningApiServer, startApiServer } from './api-server-process.ts';
+import { Cluster } from './cluster.ts';
 import type { ClusterAnswer } from './global-setup.ts';
-
-const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', namespaced: false } as const;
-const clusterRoles: Resource = { ...rbac, plural: 'clusterroles', kind: 'ClusterRole' };
-const clusterRoleBindings: Resource = { ...rbac, plural: 'clusterrolebindings', kind: 'ClusterRoleBinding' };
-const roles: Resource = { ...rbac, plural: 'roles', kind: 'Role', namespaced: true };
-const roleBindings: Resource = { ...rbac, plural: 'rolebindings', kind: 'RoleBinding', namespaced: true };
-
-const never = new AbortController().signal;
-
-export interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
-  readonly resourceNames?: readonly string[];
-}
-
-/** A service account and what it may do. */
-export interface Rights {
-  /** In all namespaces. */
-  readonly cluster?: readonly Rule[];
-  /** In the file's own. */
-  readonly namespace?: readonly Rule[];
-}
-
-/** An object to write; without a namespace, in the file's own. */
-export interface ObjectToWrite {
-  readonly metadata: { readonly name: string; readonly namespace?: string; readonly [field: string]: unknown };
-  readonly [field: string]: unknown;
-}
 
 /** Call it at the top of a file. Its answers are there once the file's tests run. */
 export function givenCluster(): Cluster {
   const cluster = new Cluster();
-  beforeAll(() => cluster.begin(), 1_800_000);
+  beforeAll(() => beginInRun(cluster), 1_800_000);
   afterAll(() => cluster.end());
   return cluster;
 }
@@ -78,145 +41,15 @@ export function givenOwnServer(options: readonly string[] = []): OwnServer {
   };
 }
 
-export class Cluster {
-  readonly namespace = `t-${crypto.randomUUID().slice(0, 13)}`;
-  #address: ApiServerAddress | undefined;
-  #release: (() => void) | undefined;
-  #admin: Http2ApiServer | undefined;
-  readonly #clients: Http2ApiServer[] = [];
-  #made = 0;
-
-  /** @param address of a server of the file's own; by default the run's */
-  async begin(address?: ApiServerAddress): Promise<void> {
-    this.#address = address ?? (await this.#ask());
-    this.#admin = this.client();
-    const namespaces = resourceOf('Namespace');
-    await this.admin.request(
-      { method: 'POST', resource: namespaces, body: { metadata: { name: this.namespace } } },
-      never,
-    );
+/** The run's server stays as long as somebody is connected. */
+async function beginInRun(cluster: Cluster): Promise<void> {
+  const socket = connect(inject('clusterSocket'));
+  socket.on('error', () => {});
+  for await (const line of createInterface(socket)) {
+    const answer = JSON.parse(line) as ClusterAnswer;
+    if ('failed' in answer) throw new Error(answer.failed);
+    await cluster.begin(answer.address, () => void socket.destroy());
+    return;
   }
-
-  end(): void {
-    for (const client of this.#clients) client.close();
-    this.#release?.();
-  }
-
-  /** May do everything. */
-  get admin(): Http2ApiServer {
-    return this.#admin ?? unbegun();
-  }
-
-  get address(): ApiServerAddress {
-    return this.#address ?? unbegun();
-  }
-
-  access(token = this.address.adminToken): ClusterAccess {
-    const { url, ca } = this.address;
-    return {
-      server: new URL(url),
-      tls: async () => ({ ca }),
-      headers: async () => ({ authorization: `Bearer ${token}` }),
-      refused: () => {},
-    };
-  }
-
-  /** Ends with the file. */
-  client(token?: string, limits?: Partial<ApiServerLimits>): Http2ApiServer {
-    const made = new Http2ApiServer(this.access(token), limits);
-    this.#clients.push(made);
-    return made;
-  }
-
-  /** A client as a service account that may do this, and nothing else. */
-  async clientWith(rights: Rights): Promise<Http2ApiServer> {
-    return this.client(await this.token(await this.account(rights)));
-  }
-
-  /** @returns the name of a new service account in the file's namespace */
-  async account({ cluster, namespace }: Rights = {}): Promise<string> {
-    const name = `account-${this.#made++}`;
-    await this.create(serviceAccounts, { metadata: { name } });
-    const subjects = [{ kind: 'ServiceAccount', name, namespace: this.namespace }];
-    const grant = async (
-      role: Resource,
-      binding: Resource,
-      roleName: string,
-      rules: readonly Rule[],
-    ): Promise<void> => {
-      const metadata = { name: roleName };
-      await this.create(role, { metadata, rules });
-      const roleRef = { apiGroup: rbac.group, kind: role.kind, name: roleName };
-      await this.create(binding, { metadata, subjects, roleRef });
-    };
-    // Cluster-wide names are everybody's.
-    if (cluster !== undefined) await grant(clusterRoles, clusterRoleBindings, `${this.namespace}-${name}`, cluster);
-    if (namespace !== undefined) await grant(roles, roleBindings, name, namespace);
-    return name;
-  }
-
-  /** A token of the account, by the TokenRequest API. @param audience by default the API server's own */
-  async token(account: string, audience?: string, expirationSeconds = 600): Promise<string> {
-    const spec = { expirationSeconds, ...(audience !== undefined && { audiences: [audience] }) };
-    const answer = await this.admin.request(
-      {
-        ...{ method: 'POST', resource: serviceAccounts, namespace: this.namespace, name: account },
-        ...{ subresource: 'token', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec } },
-      },
-      never,
-    );
-    return (answer.status as { token: string }).token;
-  }
-
-  create(resource: Resource, object: ObjectToWrite): Promise<KubernetesObject> {
-    const { namespace = this.namespace } = object.metadata;
-    return this.admin.request({ method: 'POST', resource, namespace, body: withKind(resource, object) }, never);
-  }
-
-  /** Server-side apply: made, or changed where it is another. */
-  apply(resource: Resource, object: ObjectToWrite, subresource?: string): Promise<KubernetesObject> {
-    const { name, namespace = this.namespace } = object.metadata;
-    return this.admin.request(
-      {
-        ...{ method: 'PATCH', patch: 'apply', resource, namespace, name, body: withKind(resource, object) },
-        query: { fieldManager: 'test', force: 'true' },
-        ...(subresource !== undefined && { subresource }),
-      },
-      never,
-    );
-  }
-
-  patch(resource: Resource, name: string, body: unknown, subresource?: string): Promise<KubernetesObject> {
-    const where = { resource, namespace: this.namespace, name, ...(subresource !== undefined && { subresource }) };
-    return this.admin.request({ method: 'PATCH', ...where, body }, never);
-  }
-
-  async delete(resource: Resource, name: string): Promise<void> {
-    await this.admin.request({ method: 'DELETE', resource, namespace: this.namespace, name }, never);
-  }
-
-  /** The store forgets its history: versions of before are `410`. */
-  compact(): Promise<void> {
-    return compact(this.address);
-  }
-
-  async #ask(): Promise<ApiServerAddress> {
-    const socket = connect(inject('clusterSocket'));
-    socket.on('error', () => {});
-    this.#release = () => socket.destroy();
-    for await (const line of createInterface(socket)) {
-      const answer = JSON.parse(line) as ClusterAnswer;
-      if ('failed' in answer) throw new Error(answer.failed);
-      return answer.address;
-    }
-    throw new Error('the run has no API server');
-  }
-}
-
-function withKind(resource: Resource, object: ObjectToWrite): unknown {
-  return { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object };
-}
-
-function unbegun(): never {
-  throw new Error('the cluster is there once the tests of the file run');
+  throw new Error('the run has no API server');
 }

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { eventually } from '../harness/eventually.ts';
-import type { Cluster } from './given-cluster.ts';
+import type { Cluster } from './cluster.ts';
 
 const never = new AbortController().signal;
 
