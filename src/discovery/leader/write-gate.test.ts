@@ -1,0 +1,192 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { failureOf } from '../../../test/fixtures/failure-of.ts';
+import { answerJson, type ScriptedOptions, scriptedApiServer } from '../../../test/fixtures/scripted-api-server.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { resourceOf } from '../kubernetes/api-resource.ts';
+import type { ApiRequest } from '../kubernetes/api-server.ts';
+import { elapsedMs, type Moment } from './leader-term.ts';
+import { WriteGate, type WriteOrder } from './write-gate.ts';
+
+const configMaps = resourceOf('ConfigMap');
+const order: WriteOrder = {
+  ...{ verb: 'patch', resource: configMaps, namespace: 'shop', name: 'roots' },
+  ...{ version: '7', fields: { data: { key: 'value' } } },
+};
+
+class Clocks {
+  monotonicMs = 1_000;
+  wallMs = 1_700_000_000_000;
+
+  get moment(): Moment {
+    const { monotonicMs, wallMs } = this;
+    return { monotonicMs, wallMs };
+  }
+
+  pass(ms: number): void {
+    this.monotonicMs += ms;
+    this.wallMs += ms;
+  }
+}
+
+/** A gate of a real client, whose server takes everything, and a term of ten seconds that has just begun. */
+async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
+  const clocks = new Clocks();
+  const server = await scriptedApiServer(async (stream) => {
+    await hold;
+    if (!stream.destroyed) answerJson(stream, { metadata: { name: 'roots', resourceVersion: '8' } });
+  }, options);
+  onTestFinished(() => server.close());
+  const gate = new WriteGate({ server: server.client, now: () => clocks.moment, writeMs: 4_000 });
+  gate.extend(clocks.moment, 10_000);
+  return { gate, clocks, paths: server.paths };
+}
+
+/** What a gate asks of a server for an order. */
+async function asked(sent: WriteOrder): Promise<ApiRequest> {
+  const requests: ApiRequest[] = [];
+  const server = {
+    request: async (request: ApiRequest) => {
+      requests.push(request);
+      return { metadata: { name: '' } };
+    },
+  };
+  const gate = new WriteGate({ server, now: () => new Clocks().moment, writeMs: 4_000 });
+  gate.extend(new Clocks().moment, 1_000);
+  await gate.write(sent);
+  return requests[0]!;
+}
+
+describe('within a term', () => {
+  it('a write is sent, with a limit that the server is told as well', async () => {
+    const { gate, paths } = await given();
+    expect((await gate.write(order)).metadata.resourceVersion).toBe('8');
+    expect(paths).toEqual(['/api/v1/namespaces/shop/configmaps/roots?timeout=4s']);
+  });
+
+  it('a renewal moves its end', async () => {
+    const { gate, clocks } = await given();
+    clocks.pass(6_000);
+    gate.extend(clocks.moment, 10_000);
+    clocks.pass(9_999);
+    expect(gate.isOpen).toBe(true);
+    clocks.pass(1);
+    expect(gate.isOpen).toBe(false);
+  });
+});
+
+describe('nothing is sent', () => {
+  it('before a term, and after its end', async () => {
+    const { gate, clocks, paths } = await given();
+    gate.close({ giveUp: false });
+    expect(await failureOf(gate.write(order))).toMatchObject({ kind: 'aborted' });
+    gate.extend(clocks.moment, 10_000);
+    clocks.pass(10_000);
+    expect(await failureOf(gate.write(order))).toMatchObject({ kind: 'aborted' });
+    expect(paths).toEqual([]);
+    expect(gate.refused).toBe(2);
+  });
+
+  it.each([
+    ['the wall clock alone says that the term is over, as after a machine was suspended', { wallMs: 10_000 }, false],
+    ['the monotonic clock alone does, as where somebody has set the wall clock', { monotonicMs: 10_000 }, false],
+    ['the wall clock was set back, and the term is over', { monotonicMs: 10_000, wallMs: -3_600_000 }, false],
+  ])('when %s', async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, open) => {
+    const { gate, clocks } = await given();
+    clocks.monotonicMs += monotonicMs;
+    clocks.wallMs += wallMs;
+    expect(gate.isOpen).toBe(open);
+  });
+
+  it.each([
+    ['ends', (_: WriteGate, clocks: Clocks) => clocks.pass(10_000)],
+    ['is given up', (gate: WriteGate) => gate.close({ giveUp: false })],
+    [
+      'is another one',
+      (gate: WriteGate, clocks: Clocks) => {
+        gate.close({ giveUp: false });
+        gate.extend(clocks.moment, 10_000);
+      },
+    ],
+  ])('when the term %s while the write waits for credentials', async (_, happens) => {
+    const credentials = Promise.withResolvers<void>();
+    const waited = async (): Promise<Record<string, string>> => {
+      await credentials.promise;
+      return { authorization: 'Bearer let-me-in' };
+    };
+    const { gate, clocks, paths } = await given({ access: { headers: waited } });
+    const written = failureOf(gate.write(order));
+    happens(gate, clocks);
+    credentials.resolve();
+    expect(await written).toMatchObject({ kind: 'aborted' });
+    expect(paths).toEqual([]);
+  });
+});
+
+describe('what is under way at the end of a term', () => {
+  it('is awaited, where the term is given back', async () => {
+    const hold = Promise.withResolvers<void>();
+    const { gate, paths } = await given({}, hold.promise);
+    const written = gate.write(order);
+    await eventually('it was sent', () => paths.length === 1);
+    let isIdle = false;
+    gate.close({ giveUp: false });
+    const idle = gate.idle().then(() => {
+      isIdle = true;
+    });
+    await Promise.resolve();
+    expect(isIdle).toBe(false);
+    hold.resolve();
+    expect((await written).metadata.resourceVersion).toBe('8');
+    await idle;
+  });
+
+  it('is given up, where it was lost', async () => {
+    const { gate, paths } = await given({}, Promise.withResolvers<void>().promise);
+    const written = failureOf(gate.write(order));
+    await eventually('it was sent', () => paths.length === 1);
+    gate.close({ giveUp: true });
+    expect(await written).toMatchObject({ kind: 'aborted' });
+    await gate.idle();
+    expect(gate.refused).toBe(1);
+  });
+});
+
+describe('an order', () => {
+  const where = { resource: configMaps, namespace: 'shop', name: 'roots' };
+  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'roots', namespace: 'shop' } };
+
+  it.each<readonly [WriteOrder, object]>([
+    [
+      { ...where, verb: 'create', object: {} },
+      { method: 'POST', namespace: 'shop', body },
+    ],
+    [
+      { ...where, verb: 'update', version: '7', object: { metadata: { labels: { a: 'b' } } }, subresource: 'status' },
+      {
+        ...{ method: 'PUT', name: 'roots', subresource: 'status' },
+        body: { ...body, metadata: { ...body.metadata, labels: { a: 'b' }, resourceVersion: '7' } },
+      },
+    ],
+    [
+      { ...where, verb: 'patch', version: '7', fields: { metadata: { resourceVersion: '6' } } },
+      { method: 'PATCH', patch: 'merge', name: 'roots', body: { metadata: { resourceVersion: '7' } } },
+    ],
+    [
+      { ...where, verb: 'delete', version: '7' },
+      { method: 'DELETE', name: 'roots', body: { preconditions: { resourceVersion: '7' } } },
+    ],
+  ])('%j names what it was made from', async (sent, request) => {
+    expect(await asked(sent)).toMatchObject(request);
+  });
+
+  it.each(['update', 'patch', 'delete'] as const)('to %s without a version is refused', async (verb) => {
+    const sent = { ...where, verb, version: '', object: {}, fields: {} } as WriteOrder;
+    expect(await failureOf(asked(sent))).toMatchObject({ kind: 'invalid' });
+  });
+});
+
+it('time is what the clock says that says most', () => {
+  const at = { monotonicMs: 5, wallMs: 100 };
+  expect(elapsedMs(at, { monotonicMs: 8, wallMs: 110 })).toBe(10);
+  expect(elapsedMs(at, { monotonicMs: 8, wallMs: 50 })).toBe(3);
+});
