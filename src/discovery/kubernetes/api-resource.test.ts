@@ -24,5 +24,7 @@ describe('a resource of the Kubernetes API', () => {
   it('is the Gateway of its own group, of two with one name', () => {
     expect(pathOf(resourceOf('KubernetesGateway'))).toBe('/apis/gateway.networking.k8s.io/v1/gateways');
     expect(pathOf(resourceOf('Gateway'))).toBe('/apis/networking.istio.io/v1/gateways');
+    // As objects say it: what says otherwise is passed over.
+    expect(resourceOf('KubernetesGateway').kind).toBe('Gateway');
   });
 });

@@ -7,6 +7,7 @@ export interface Resource {
   readonly version: string;
   /** As in the address: `virtualservices`. */
   readonly plural: string;
+  /** As objects say it: two groups have a `Gateway`. */
   readonly kind: string;
   /** False: objects of the kind are in no namespace. */
   readonly namespaced: boolean;
@@ -18,8 +19,8 @@ export interface Resource {
  * @param version one of the kind's; by default the newest. All mean the same, so one is watched
  */
 export function resourceOf(name: KindName, version?: string): Resource {
-  const { group, versions, plural, kind, scope } = kinds[name];
-  return { group, version: version ?? versions[0]!, plural, kind, namespaced: scope === 'Namespaced' };
+  const { group, versions, plural, kind, writtenAs = kind, scope } = kinds[name];
+  return { group, version: version ?? versions[0]!, plural, kind: writtenAs, namespaced: scope === 'Namespaced' };
 }
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
