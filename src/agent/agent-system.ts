@@ -27,7 +27,7 @@ import { adminOf, preparationOf, scratchFolders } from './bootstrap/preparation.
 import { FileTurns } from './certificates/file-turns.ts';
 import { patchesWithEffects, wayToControlPlane, xdsProxyWithEffects } from './control-plane-way.ts';
 import { DnsCounts } from './dns/dns-counts.ts';
-import { dnsServer } from './dns/dns-effect.ts';
+import { type DnsEnvironment, dnsServer } from './dns/dns-effect.ts';
 import type { DnsOptions } from './dns/dns-options.ts';
 import { DnsTables } from './dns/dns-tables.ts';
 import type { AgentRecord } from './envoy/agent-record.ts';
@@ -191,6 +191,8 @@ async function agentWithEffects(
   const kept = record && new ToldFiles(record.directory);
   const inheritance = record && kept && { table, baseIds, binaries, record, runDir, ownership, told: kept };
   await beginWithNames(names, kept);
+  const { ports } = net;
+  ownership.whenOurs(async () => ports?.listen());
   const shared = restoresLive(options) ? { ownership } : {};
   const machine = agentMachine.provide({
     actors: {
@@ -211,6 +213,7 @@ async function agentWithEffects(
       releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
         if (input.keeps) {
           net.baseIds.letGoAll();
+          ports?.letGo();
           await ownership.leave();
           return;
         }
@@ -236,11 +239,13 @@ async function agentWithEffects(
             ...(names && { names: () => names.names }),
             log: log.scope('status'),
             ...(restoresLive(options) && { shares: program.succeeds ? ('later' as const) : ('first' as const) }),
+            ...(ports && { kept: ports }),
             ...(trace && { trace }),
           }),
         },
       }),
-      ...(options.dns && names && { dns: dnsWithEffects(options.dns, { tables: names, metrics, ...shared }) }),
+      ...(options.dns &&
+        names && { dns: dnsWithEffects(options.dns, { tables: names, metrics, ...shared, ...(ports && { ports }) }) }),
       secrets: workloadSecrets({
         ...options,
         nodeId: nodeIdOf(options),
@@ -269,7 +274,11 @@ function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationPr
 
 function dnsWithEffects(
   options: DnsOptions,
-  { tables, metrics, ownership }: { tables: DnsTables; metrics: AgentMetrics; ownership?: Ownership },
+  {
+    tables,
+    metrics,
+    ...shared
+  }: { tables: DnsTables; metrics: AgentMetrics } & Pick<DnsEnvironment, 'ownership' | 'ports'>,
 ) {
   const counts = new DnsCounts();
   metrics.withDns(counts);
@@ -278,7 +287,7 @@ function dnsWithEffects(
     options: { ...options, forwardBeforeTable: true },
     tables,
     counts,
-    ...(ownership && { ownership }),
+    ...shared,
   };
   return dnsMachine.provide({ actors: { server: dnsServer(environment) } });
 }

@@ -6,6 +6,7 @@ import { AgentRecord } from './envoy/agent-record.ts';
 import { BaseIdTable } from './envoy/base-id-table.ts';
 import { EnvoyBinaries } from './envoy/envoy-binaries.ts';
 import { ProcessTable } from './envoy/process-table.ts';
+import { KeptPorts } from './ports/kept-ports.ts';
 import { SignalInbox, startedByLauncher } from './signals.ts';
 
 /**
@@ -20,11 +21,14 @@ export class SafetyNet {
   readonly binaries: EnvoyBinaries;
   /** What the next agent is left, if this one is killed; undefined: nothing outlives it. */
   readonly record: AgentRecord | undefined;
+  /** Those that are open while no agent is there; undefined: none. */
+  readonly ports: KeptPorts | undefined;
   /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
   readonly signals: SignalInbox;
   readonly #onExit = (): void => {
     if (this.table.letsGo) return;
     this.table.killAll();
+    this.ports?.end();
     this.record?.close();
     this.baseIds.releaseAll();
   };
@@ -34,6 +38,7 @@ export class SafetyNet {
     if (succeeds) this.table.letGo();
     this.binaries = new EnvoyBinaries(binary);
     this.record = restoresLive(options) ? new AgentRecord(chooseRunDir(options.runDir)) : undefined;
+    this.ports = this.record && new KeptPorts(this.record.directory);
     process.once('exit', this.#onExit);
     this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(options.env) });
   }
@@ -47,6 +52,7 @@ export class SafetyNet {
     }
     // The charts have given them their time.
     const left = await this.table.endAll(lastLimitMs);
+    this.ports?.end();
     this.record?.close();
     this.baseIds.releaseAll();
     this.binaries.close();

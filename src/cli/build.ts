@@ -114,9 +114,12 @@ function laterModule(path: string): string {
 }
 // Chunks are named after their content: those of earlier builds would stay for ever.
 rmSync(join(root, 'dist'), { recursive: true, force: true });
-/** With the threads that it starts: each needs a file of its own to begin with. */
+/** With the threads and small programs that it starts: each needs a file of its own to begin with. */
 const threadsOf = {
-  'pilot-agent': { 'certificate-helper': 'src/agent/secrets/certificate-helper.ts' },
+  'pilot-agent': {
+    'certificate-helper': 'src/agent/secrets/certificate-helper.ts',
+    'port-stand-in': 'src/agent/ports/port-stand-in.ts',
+  },
   'pilot-discovery': { 'signing-helper': 'src/discovery/authority/signing-helper.ts' },
   chartpilot: {
     'explore-helper': 'src/simulation/agent/explore-helper.ts',

@@ -109,9 +109,9 @@ test('a record that makes no sense is not believed: what it leaves running is en
   const agent = await readyAgent([], { env });
   const [envoy] = envoysIn(agent);
   const record = join(agent.container.cwd, 'run', leftFor(agent)[0]!, 'record.json');
-  expect(JSON.parse(readFileSync(record, 'utf8'))).toMatchObject({ format: 2 });
+  expect(JSON.parse(readFileSync(record, 'utf8'))).toMatchObject({ format: 3 });
   process.kill(agentIn(agent)!, 'SIGSTOP');
-  writeFileSync(record, '{"format": 2, "baseIds": [');
+  writeFileSync(record, '{"format": 3, "baseIds": [');
   process.kill(agentIn(agent)!, 'SIGKILL');
   await eventually('another Envoy serves', async () => (await agent.ready()) && !envoysIn(agent).includes(envoy!));
   expect(envoysIn(agent)).toHaveLength(1);

@@ -16,6 +16,7 @@ export interface ContainerOptions extends ProgramOptions {
 }
 
 export interface ProcessStatus {
+  /** Of what it runs; `port-stand-in` from the start, though that begins as a Node like any other. */
   readonly name: string;
   readonly state: string;
   readonly parentPid: number;
@@ -111,7 +112,8 @@ export function statusOf(pid: number): ProcessStatus | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/status`, 'utf8');
     const field = (name: string): string => new RegExp(`^${name}:\\t(\\S+)`, 'm').exec(text)?.[1] ?? '0';
-    const [name, state] = [field('Name'), field('State')];
+    const isStandIn = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('port-stand-in');
+    const [name, state] = [isStandIn ? 'port-stand-in' : field('Name'), field('State')];
     return { name, state, parentPid: Number(field('PPid')), caught: BigInt(`0x${field('SigCgt')}`) };
   } catch {
     return undefined;

@@ -3,6 +3,7 @@ import { fromCallback } from 'xstate';
 import type { DnsPortFailed, DnsPortListening, NameTableReceived } from '../../../machines/agent/dns-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
+import type { KeptPorts } from '../ports/kept-ports.ts';
 import type { DnsCounts } from './dns-counts.ts';
 import type { DnsOptions } from './dns-options.ts';
 import { DnsServer } from './dns-server.ts';
@@ -15,6 +16,8 @@ export interface DnsEnvironment {
   readonly counts: DnsCounts;
   /** Another agent may have the port before or after this one: it is opened when this one owns it, and said to be open before. */
   readonly ownership?: Ownership;
+  /** The port is one that stays open when this agent ends. */
+  readonly ports?: KeptPorts;
 }
 
 /** Most names are answered by others in some milliseconds. */
@@ -22,7 +25,7 @@ const leaveLimitMs = 300;
 
 type Report = DnsPortListening | DnsPortFailed | NameTableReceived;
 
-export function dnsServer({ options, tables, counts, ownership }: DnsEnvironment) {
+export function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isOpen = true;
     const report = (event: Report): void => {
@@ -31,9 +34,13 @@ export function dnsServer({ options, tables, counts, ownership }: DnsEnvironment
     const { addresses } = options;
     const upstream = new DnsUpstream(options, counts.upstream);
     const failed = (error: unknown): void => {
-      upstream.close();
-      server.close();
+      close();
       report({ type: 'dns-port.failed', reason: `the DNS server at ${addresses.join(', ')}: ${messageOf(error)}` });
+    };
+    const close = (): void => {
+      upstream.close();
+      ports?.forget('dns');
+      server.close();
     };
     const made = (isShared: boolean): DnsServer =>
       new DnsServer({
@@ -53,10 +60,14 @@ export function dnsServer({ options, tables, counts, ownership }: DnsEnvironment
     const listening = (port: number): void => report({ type: 'dns-port.listening', addresses: [...addresses], port });
     const isFirst = ownership?.isOurs !== false;
     const open = async (): Promise<void> => {
-      if (isFirst && ownership !== undefined) await findFree(made(false));
+      if (isFirst && ownership !== undefined && ports?.isAfterAnother !== true) await findFree(made(false));
       const port = await server.open();
-      if (!isOpen) server.close();
-      else if (isFirst) listening(port);
+      if (!isOpen) {
+        server.close();
+        return;
+      }
+      ports?.keep('dns', server.sockets, server);
+      if (isFirst) listening(port);
     };
     let isDue = true;
     const begin = async (): Promise<void> => {
@@ -74,8 +85,7 @@ export function dnsServer({ options, tables, counts, ownership }: DnsEnvironment
       leaveOwnership?.();
       stay?.();
       unfollow();
-      upstream.close();
-      server.close();
+      close();
     };
   });
 }

@@ -3,6 +3,8 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dg
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { type KeptSocket, keptTcp, keptUdp } from '../ports/kept-socket.ts';
+import type { Taker } from '../ports/passed-on.ts';
 import { answer, failure, mostTcpBytes, type Query, readQuery } from './dns-message.ts';
 import type { DnsNames } from './dns-names.ts';
 import { type DnsUpstream, framed, TcpMessages, type Transport } from './dns-upstream.ts';
@@ -31,7 +33,7 @@ const leavePollMs = 5;
 /** Whoever does not read its answers is left. */
 const mostUnreadBytes = 1024 * 1024;
 
-export class DnsServer {
+export class DnsServer implements Taker {
   readonly #options: DnsServerOptions;
   readonly #udp: UdpSocket[] = [];
   readonly #tcp: Server[] = [];
@@ -56,6 +58,21 @@ export class DnsServer {
       this.close();
       throw error;
     }
+  }
+
+  get sockets(): KeptSocket[] {
+    return [...this.#udp.map(keptUdp), ...this.#tcp.map(keptTcp)];
+  }
+
+  /** It came to an agent before this one, at the same address. */
+  takeQuestion(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void {
+    const socket = this.#udp.find((one) => one.address().address === local);
+    if (socket !== undefined) this.#takeDatagram(socket, question, peer);
+  }
+
+  takeConnection(connection: Socket): void {
+    if (this.#connections.size >= mostConnections) connection.destroy();
+    else this.#serve(connection.once('end', () => connection.end()));
   }
 
   /** For a port that another program has as well: closes it at a moment in which no question waits, or after `limitMs`. */
@@ -92,7 +109,7 @@ export class DnsServer {
   }
 
   /** An answer that cannot be sent is asked for again by whoever still waits. */
-  #takeDatagram(socket: UdpSocket, message: Buffer, { port, address }: RemoteInfo): void {
+  #takeDatagram(socket: UdpSocket, message: Buffer, { port, address }: Pick<RemoteInfo, 'port' | 'address'>): void {
     this.#take(message, 'udp', (response) => {
       if (this.#udp.includes(socket)) socket.send(response, port, address, () => {});
     });

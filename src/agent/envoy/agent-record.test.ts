@@ -104,7 +104,7 @@ describe('what a killed agent leaves', () => {
 
   test.each([
     ['cut short', (text: string) => text.slice(0, text.length / 2)],
-    ['of another format', (text: string) => text.replace('"format":2', '"format":3')],
+    ['of another format', (text: string) => text.replace('"format":3', '"format":2')],
     ['empty', () => ''],
     ['no object', () => '[]'],
     ['longer than any', (text: string) => `${text}${' '.repeat(70_000)}`],
@@ -240,6 +240,6 @@ test('bytes of a record that are changed, lost or doubled at random never throw,
 });
 
 test('a record is whole or none', () => {
-  expect(parseRecord('{"format":2}')).toBeUndefined();
+  expect(parseRecord('{"format":3}')).toBeUndefined();
   expect(parseRecord('null')).toBeUndefined();
 });

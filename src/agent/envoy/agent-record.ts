@@ -23,7 +23,7 @@ import { unwritable } from './scratch-folder.ts';
 import type { EnvoyRun } from './serving-envoy.ts';
 
 /** Another one is not read: the agent of another version starts anew. */
-export const recordFormat = 2;
+export const recordFormat = 3;
 const mostBytes = 64 * 1024;
 const mostEpochs = 8;
 /** For a shell that was just started to say so. */

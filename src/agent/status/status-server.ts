@@ -26,6 +26,8 @@ import { type ApplicationPorts, whyNoApplicationPort } from '../admin/applicatio
 import { askRefusedListeners } from '../admin/refused-listeners.ts';
 import type { DnsNames } from '../dns/dns-names.ts';
 import { askServingEnvoy, type ServingPorts, ServingProcess } from '../envoy/serving-envoy.ts';
+import type { KeptPorts } from '../ports/kept-ports.ts';
+import { keptTcp } from '../ports/kept-socket.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
 import type { ApplicationProber } from './application-prober.ts';
 import { MergedMetrics, type MetricsTarget } from './merged-metrics.ts';
@@ -65,6 +67,8 @@ export interface StatusServerEnvironment {
    * agent has an Envoy to ask. `first`: nobody else may have the port at the start. Absent: it is this agent's alone.
    */
   readonly shares?: 'first' | 'later';
+  /** The port is one that stays open when this agent ends. */
+  readonly kept?: KeptPorts;
 }
 
 /** What was answered holds until then, and for as long again each time that Envoy says the same. */
@@ -146,11 +150,11 @@ class StatusEndpoint {
 
   /** Of a port that is shared: one that nobody else has is found free before, for sharing would not say so. */
   open(port: number): void {
-    const { shares, host } = this.#environment;
+    const { shares, host, kept } = this.#environment;
     if (shares === 'later') {
       this.#later = port;
       this.#report({ type: 'http.listening', port });
-    } else if (shares === 'first') {
+    } else if (shares === 'first' && kept?.isAfterAnother !== true) {
       const trial = createNetServer();
       trial.once('error', (error) => this.#report({ type: 'http.failed', reason: listenProblem(error, port) }));
       trial.listen({ port, host, exclusive: true }, () => trial.close(() => this.#listen(port)));
@@ -158,12 +162,15 @@ class StatusEndpoint {
   }
 
   #listen(port: number, told?: 'told already'): void {
-    const { host, shares } = this.#environment;
+    const { host, shares, kept } = this.#environment;
     this.#server.on('error', (error) => this.#report({ type: 'http.failed', reason: listenProblem(error, port) }));
     this.#server.on('listening', () => {
       const address = this.#server.address();
       const bound = typeof address === 'object' && address !== null ? address.port : port;
       this.#environment.trace?.opened(bound);
+      kept?.keep('status', [keptTcp(this.#server)], {
+        takeConnection: (connection) => this.#server.emit('connection', connection),
+      });
       if (told === undefined) this.#report({ type: 'http.listening', port: bound });
     });
     this.#server.listen({ port, ...(host !== undefined && { host }), reusePort: shares !== undefined });
@@ -172,6 +179,7 @@ class StatusEndpoint {
   close(): void {
     this.#profiler.end();
     this.#answerWaiting(503);
+    this.#environment.kept?.forget('status');
     this.#server.close();
     // Kept-alive connections of probes would hold the process; answers on their way are small and written already.
     setImmediate(() => {

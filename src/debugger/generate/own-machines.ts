@@ -563,6 +563,13 @@ export const ownMachines: readonly OwnMachine[] = [
     load: async () => (await import('../../../machines/agent/replacement/launcher.machine.ts')).launcherMachine,
   },
   {
+    name: 'stand-in',
+    file: 'machines/agent/replacement/stand-in.machine.ts',
+    export: 'standInMachine',
+    samples: {},
+    load: async () => (await import('../../../machines/agent/replacement/stand-in.machine.ts')).standInMachine,
+  },
+  {
     name: 'bootstrap-patches',
     file: 'machines/agent/bootstrap/bootstrap-patches.machine.ts',
     export: 'bootstrapPatchesMachine',

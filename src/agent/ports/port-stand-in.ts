@@ -1,0 +1,161 @@
+/**
+ * A program of its own: stands in for an agent that has ended, at its ports, until the next one can be reached. It answers nothing: questions
+ * are kept and passed on, connections wait in the kernel and are handed over (stand-in.machine.ts is its chart). Started by the shell of port-keeper.ts, with the sockets.
+ *
+ * Usage: port-stand-in DIRECTORY '[{"port", "transport", "address", "fd"}…]'
+ */
+import { createSocket, type Socket as UdpSocket } from 'node:dgram';
+import { connect, createServer, isIPv6, type Socket } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import {
+  type PassedPort,
+  type PassingHeader,
+  passedOnIn,
+  passingAnswer,
+  passingFormat,
+  type Transport,
+} from './kept-socket.ts';
+
+interface Held {
+  readonly port: PassedPort;
+  readonly transport: Transport;
+  readonly address: string;
+  readonly fd: number;
+}
+
+interface Question {
+  readonly text: string;
+  readonly atMs: number;
+}
+
+/** The next agent is there by then, or none comes. */
+const standLimitMs = 10_000;
+/** In whole, with connections that were handed over. */
+const lastLimitMs = 30_000;
+const redialMs = 10;
+const dialLimitMs = 1_000;
+/** Whoever asks has given up by then (resolv.conf(5), `timeout`). */
+const questionLimitMs = 5_000;
+const mostQuestions = 4_096;
+const mostBytes = 4 * 1024 * 1024;
+/** As long as nobody has connected, all who waited have been taken. */
+const quietMs = 20;
+const acceptLimitMs = 200;
+const mostConnections = 512;
+
+const [directory = '', sockets = '[]'] = process.argv.slice(2);
+process.title = 'port-stand-in';
+const held = JSON.parse(sockets) as Held[];
+const deadline = performance.now() + standLimitMs;
+// Whatever is open by then. What fails before ends it as well, and the ports close, as they would have with their agent.
+setTimeout(() => process.kill(process.pid, 'SIGKILL'), lastLimitMs).unref();
+
+await Promise.all(held.map((one) => (one.transport === 'udp' ? passQuestions(one) : passConnections(one))));
+
+/** The other agent, ready for what follows. Undefined: it is not to be had. */
+function dialled(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ path: passedOnIn(directory), allowHalfOpen: true });
+    const limit = setTimeout(() => socket.destroy(), dialLimitMs);
+    let answer = '';
+    const read = (chunk: Buffer): void => {
+      answer += chunk.toString('latin1');
+      if (answer.length < passingAnswer.length) return;
+      clearTimeout(limit);
+      socket.off('data', read);
+      socket.pause();
+      socket.unshift(Buffer.from(answer.slice(passingAnswer.length), 'latin1'));
+      resolve(socket);
+    };
+    socket.on('data', read);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => {
+      clearTimeout(limit);
+      resolve(undefined);
+    });
+    const { port, transport, address, peer } = header;
+    const said: PassingHeader = { format: passingFormat, port, transport, address, ...(peer && { peer }) };
+    socket.write(`${JSON.stringify(said)}\n`);
+  });
+}
+
+/** Undefined: no agent came. */
+async function nextAgent({ port, transport, address }: Held): Promise<Socket | undefined> {
+  for (; performance.now() < deadline; await sleep(redialMs)) {
+    const socket = await dialled({ port, transport, address });
+    if (socket !== undefined) return socket;
+  }
+  return undefined;
+}
+
+async function passQuestions(one: Held): Promise<void> {
+  const socket = createSocket(isIPv6(one.address) ? 'udp6' : 'udp4');
+  const questions: Question[] = [];
+  let bytes = 0;
+  socket.on('message', (message, { address, port }) => {
+    if (questions.length >= mostQuestions || bytes + message.length > mostBytes) return;
+    bytes += message.length;
+    questions.push({ text: `${address} ${port} ${message.toString('base64')}\n`, atMs: performance.now() });
+  });
+  socket.bind({ fd: one.fd });
+  const agent = await nextAgent(one);
+  if (agent === undefined) {
+    socket.close();
+    return;
+  }
+  await refuseFurther(socket);
+  // All that the kernel had is read when a turn brings no more.
+  for (let before = -1; before < questions.length; ) {
+    before = questions.length;
+    await nextTurn();
+    await sleep(1);
+  }
+  const newest = performance.now() - questionLimitMs;
+  for (const { text, atMs } of questions) if (atMs > newest) agent.write(text);
+  socket.close();
+  agent.end();
+  agent.resume();
+}
+
+/** A socket that is connected to somebody hears nobody else: the kernel gives the rest to the other agent, which has the same port. */
+async function refuseFurther(socket: UdpSocket): Promise<void> {
+  const { address, port } = socket.address();
+  await new Promise<void>((resolve) => {
+    socket.once('error', () => resolve());
+    socket.connect(port, address, () => resolve());
+  });
+}
+
+async function passConnections(one: Held): Promise<void> {
+  const agent = await nextAgent(one);
+  if (agent === undefined) return;
+  agent.destroy();
+  const begun = performance.now();
+  let lastMs = begun;
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
+    lastMs = performance.now();
+    void hand(connection, one);
+  });
+  server.maxConnections = mostConnections;
+  server.listen({ fd: one.fd });
+  do await sleep(quietMs / 4);
+  while (performance.now() - lastMs < quietMs && performance.now() - begun < acceptLimitMs);
+  server.close();
+}
+
+async function hand(connection: Socket, { port, transport, address }: Held): Promise<void> {
+  connection.on('error', () => connection.destroy());
+  const { remoteAddress, remotePort, localAddress = address } = connection;
+  // Who has gone needs no answer.
+  const peer =
+    remoteAddress === undefined || remotePort === undefined ? undefined : { address: remoteAddress, port: remotePort };
+  const agent = peer && (await dialled({ port, transport, address: localAddress, peer }));
+  if (agent === undefined) {
+    connection.destroy();
+    return;
+  }
+  agent.once('close', () => connection.destroySoon());
+  connection.once('close', () => agent.destroySoon());
+  connection.pipe(agent);
+  agent.pipe(connection);
+}
