@@ -1,0 +1,250 @@
+/** `npm run bench:cluster`: pilot-discovery on a real API server with many services and pods; see the usage. */
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { fromBinary } from '@bufbuild/protobuf';
+import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { AdsTestClient, typeUrls } from '../ads-client.ts';
+import { writeKubeconfig } from '../cluster/mesh-objects.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { nowMs } from '../sidecars/fleet.ts';
+import { FleetProcess } from '../sidecars/fleet-process.ts';
+import { exitWith, print, wholeNumber } from './bench-run.ts';
+import { type ClusterSize, FilledCluster } from './cluster/filled-cluster.ts';
+import { cpuTimeMs } from './cpu-time.ts';
+import { memoryOf } from './memory-usage.ts';
+import { type Programs, runWithPrograms } from './programs.ts';
+import { type Figure, figure, formatFigure, missedGoals } from './push/push-figures.ts';
+import { nextMark, settleMs } from './push/push-run.ts';
+import { startPilot } from './push/servers.ts';
+
+/** What the goals are for. */
+const goalSize = { services: 1_000, pods: 10_000, sidecars: 300 } as const;
+
+const usage = `Usage: npm run bench:cluster -- [--quick] [--services N] [--pods N] [--streams N] [--changes N] [--rolled N] [--grow]
+
+Fills a real API server (npm run cluster) with services, a slice and a VirtualService for each, and pods, and starts bin/pilot-discovery on it,
+with sidecars that a client of our own plays. The last line has all figures as JSON.
+
+  --quick       a small size: does it run?
+  --services N  default ${goalSize.services}
+  --pods N      of all services together, default ${goalSize.pods}
+  --streams N   sidecars, default ${goalSize.sidecars}
+  --changes N   of a pod's readiness, default 20
+  --rolled N    pods that are replaced one after the other, eight services at a time, default 1000
+  --grow        as well: five times as many services and pods, without sidecars
+
+Exit code 1 when something was missed by a sidecar, left behind, or a goal was missed (5 s until ready, 400 MiB, 250 ms from a pod's readiness until
+the last sidecar has acknowledged it). Goals are for the default size on two cores that do nothing else.
+`;
+
+interface Settings extends ClusterSize {
+  readonly sidecars: number;
+  readonly changes: number;
+  readonly rolled: number;
+  readonly grows: boolean;
+}
+
+function readSettings(): Settings | undefined {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      services: { type: 'string' },
+      pods: { type: 'string' },
+      streams: { type: 'string' },
+      changes: { type: 'string' },
+      rolled: { type: 'string' },
+      grow: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  if (values.help === true) return undefined;
+  const { quick } = values;
+  const services = wholeNumber('services', values.services, quick ? 30 : goalSize.services);
+  const pods = wholeNumber('pods', values.pods, quick ? 300 : goalSize.pods);
+  if (services < 2 || pods % services !== 0 || pods / services > 200) {
+    throw new Error('--services, --pods: there are two services at least, with as many pods in each, 200 at the most');
+  }
+  return {
+    ...{ services, pods, grows: values.grow },
+    sidecars: wholeNumber('streams', values.streams, quick ? 20 : goalSize.sidecars),
+    changes: wholeNumber('changes', values.changes, quick ? 3 : 20),
+    rolled: wholeNumber('rolled', values.rolled, quick ? 50 : 1_000),
+  };
+}
+
+interface FollowingPilot {
+  readonly pid: number;
+  readonly port: number;
+  readonly readyMs: number;
+  readonly readyCpuMs: number;
+  stop(): Promise<void>;
+}
+
+async function startFollowing(programs: Programs, { cluster }: FilledCluster): Promise<FollowingPilot> {
+  const kubeconfig = join(programs.root, 'kubeconfig');
+  writeKubeconfig(kubeconfig, cluster);
+  const ports = await freePorts(3);
+  const pilot = await startPilot(
+    programs,
+    { configDirectory: '', meshConfigFile: '' },
+    { debounce: '1ms', ports, args: ['--registries', 'Kubernetes', '--kubeconfig', kubeconfig] },
+  );
+  const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${pilot.httpPort}/ready`)).ok;
+  await eventually('it is ready', ready, { deadlineMs: 300_000, everyMs: 20, hopeless: pilot.hopeless });
+  return {
+    pid: pilot.pid,
+    port: pilot.port,
+    readyMs: nowMs() - pilot.startedAtMs,
+    readyCpuMs: cpuTimeMs(pilot.pid),
+    stop: pilot.stop,
+  };
+}
+
+/** What one more sidecar has of endpoints, which it acknowledges. */
+function followEndpoints(programs: Programs, port: number, names: readonly string[]): Map<string, string[]> {
+  const held = new Map<string, string[]>();
+  const client = new AdsTestClient(port);
+  programs.onEnd(async () => client.close());
+  const stream = client.sotw();
+  stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
+    for (const { value } of resources) {
+      const { clusterName, endpoints } = fromBinary(ClusterLoadAssignmentSchema, value);
+      const addresses = endpoints.flatMap(({ lbEndpoints }) => lbEndpoints.map(addressOf));
+      held.set(clusterName, addresses.sort());
+    }
+    stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames: [...names] });
+  };
+  const id = 'sidecar~192.0.2.200~follower.default~default.svc.cluster.local';
+  stream.send({ node: { id, cluster: 'follower.default' }, typeUrl: typeUrls.EDS, resourceNames: [...names] });
+  return held;
+}
+
+function addressOf({ hostIdentifier }: { hostIdentifier: { case?: string | undefined; value?: unknown } }): string {
+  const endpoint = hostIdentifier.value as { address?: { address: { value?: { address?: string } } } } | undefined;
+  return endpoint?.address?.address.value?.address ?? '';
+}
+
+async function measure(programs: Programs, settings: Settings): Promise<Figure[]> {
+  const { services, pods, sidecars, changes, rolled } = settings;
+  const began = performance.now();
+  const filled = await FilledCluster.make(programs, settings);
+  print(`written in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
+  const pilot = await startFollowing(programs, filled);
+  print(
+    `ready after ${pilot.readyMs.toFixed(0)} ms, ${pilot.readyCpuMs.toFixed(0)} ms of CPU; ${tellMemory(pilot.pid)}`,
+  );
+  const fleet = new FleetProcess(programs.env);
+  programs.onEnd(() => fleet.end());
+  await fleet.ready();
+  const beforeOpen = cpuTimeMs(pilot.pid);
+  const { openedAtMs, fullAtMs } = await fleet.open({ port: pilot.port, protocol: 'delta', sidecars });
+  await sleep(settleMs);
+  const initialCpuMs = cpuTimeMs(pilot.pid) - beforeOpen;
+  print(`${sidecars} sidecars after ${(fullAtMs - openedAtMs).toFixed(0)} ms, ${initialCpuMs.toFixed(0)} ms of CPU`);
+  const held = followEndpoints(programs, pilot.port, [...filled.addresses().keys()]);
+  const readiness: { ackMs: number; cpuMs: number }[] = [];
+  // The first one is not measured: the code is not warm.
+  for (let change = 0; change <= changes; change++) {
+    const mark = nextMark();
+    await filled.prepareReadiness(mark);
+    await sleep(settleMs);
+    const before = cpuTimeMs(pilot.pid);
+    let changedAtMs = 0;
+    const atMs = await fleet.acknowledge({ kind: 'EDS', mark }, async () => {
+      changedAtMs = nowMs();
+      await filled.becomeReady();
+    });
+    await sleep(settleMs);
+    if (change > 0) readiness.push({ ackMs: atMs - changedAtMs, cpuMs: cpuTimeMs(pilot.pid) - before });
+  }
+  const rolling = await roll(filled, fleet, pilot.pid, rolled);
+  await eventually('one more sidecar has what is there', () => isSame(held, filled.addresses()), {
+    deadlineMs: 60_000,
+  });
+  const { peakMib } = memoryOf(pilot.pid);
+  await fleet.end();
+  await pilot.stop();
+  const isGoalSize = services === goalSize.services && pods === goalSize.pods && sidecars === goalSize.sidecars;
+  const goal = (value: number) => (isGoalSize ? { goal: value } : {});
+  return [
+    figure({ name: 'start until ready', unit: 's', ours: [pilot.readyMs / 1_000], ...goal(5) }),
+    figure({ name: 'start, CPU', unit: 's', ours: [pilot.readyCpuMs / 1_000] }),
+    figure({ name: 'sidecars, initial wall', unit: 's', ours: [(fullAtMs - openedAtMs) / 1_000] }),
+    figure({ name: 'sidecars, initial CPU', unit: 's', ours: [initialCpuMs / 1_000] }),
+    figure({ name: 'readiness → last ACK', unit: 'ms', ours: readiness.map(({ ackMs }) => ackMs), ...goal(250) }),
+    figure({ name: 'readiness, CPU', unit: 'ms', ours: readiness.map(({ cpuMs }) => cpuMs) }),
+    ...rolling,
+    figure({ name: 'peak memory', unit: 'MiB', ours: [peakMib], ...goal(400) }),
+  ];
+}
+
+/** Pods are replaced as fast as the API server takes it. */
+async function roll(filled: FilledCluster, fleet: FleetProcess, pid: number, pods: number): Promise<Figure[]> {
+  const mark = nextMark();
+  const before = { cpuMs: cpuTimeMs(pid), counts: await fleet.counts(), atMs: nowMs() };
+  let replaced = 0;
+  let writtenAtMs = 0;
+  const change = async (): Promise<void> => {
+    replaced = await filled.roll(pods, mark);
+    writtenAtMs = nowMs();
+  };
+  const atMs = await fleet.acknowledge({ kind: 'EDS', mark }, change, 600_000);
+  await sleep(settleMs);
+  const cpuMs = cpuTimeMs(pid) - before.cpuMs;
+  const { responses } = await fleet.counts();
+  const seconds = (writtenAtMs - before.atMs) / 1_000;
+  print(
+    `${replaced} pods replaced in ${seconds.toFixed(1)} s (${(replaced / seconds).toFixed(0)} a second): ` +
+      `${responses.EDS - before.counts.responses.EDS} responses to all sidecars, ${cpuMs.toFixed(0)} ms of CPU`,
+  );
+  return [
+    figure({ name: 'rolling restart, CPU for each pod', unit: 'ms', ours: [cpuMs / replaced] }),
+    figure({ name: 'rolling restart, last write → last ACK', unit: 'ms', ours: [Math.max(0, atMs - writtenAtMs)] }),
+  ];
+}
+
+function isSame(held: ReadonlyMap<string, string[]>, wanted: ReadonlyMap<string, string[]>): boolean {
+  return [...wanted].every(([name, addresses]) => held.get(name)?.join() === addresses.join());
+}
+
+function tellMemory(pid: number): string {
+  const { rssMib, peakMib } = memoryOf(pid);
+  return `${rssMib.toFixed(0)} MiB resident, ${peakMib.toFixed(0)} at most`;
+}
+
+/** How the start and the memory grow with what there is. */
+async function measureGrowth(programs: Programs, { services, pods }: ClusterSize): Promise<Figure[]> {
+  const filled = await FilledCluster.make(programs, { services: services * 5, pods: pods * 5 });
+  const pilot = await startFollowing(programs, filled);
+  const { peakMib } = memoryOf(pilot.pid);
+  await pilot.stop();
+  return [
+    figure({ name: 'five times as much: start until ready', unit: 's', ours: [pilot.readyMs / 1_000] }),
+    figure({ name: 'five times as much: start, CPU', unit: 's', ours: [pilot.readyCpuMs / 1_000] }),
+    figure({ name: 'five times as much: peak memory of the start', unit: 'MiB', ours: [peakMib] }),
+  ];
+}
+
+async function main(): Promise<number> {
+  const settings = readSettings();
+  if (settings === undefined) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const { services, pods, sidecars } = settings;
+  print(`${services} services, ${pods} pods, ${sidecars} sidecars`);
+  const figures: Figure[] = [];
+  const problems = await runWithPrograms(async (programs) => {
+    figures.push(...(await measure(programs, settings)));
+    if (settings.grows) figures.push(...(await measureGrowth(programs, settings)));
+  });
+  for (const each of figures) print(formatFigure(each));
+  const all = [...problems, ...figures.flatMap(missedGoals)];
+  for (const problem of all) print(problem);
+  if (figures.length > 0) print(JSON.stringify({ services, pods, sidecars, figures }));
+  return all.length === 0 ? 0 : 1;
+}
+
+await exitWith(main);

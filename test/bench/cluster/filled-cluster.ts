@@ -1,0 +1,174 @@
+/** A cluster with many services, their pods and slices, and a VirtualService each, as people, controllers and kubelets write them. */
+import { resourceOf } from '../../../src/discovery/kubernetes/api-resource.ts';
+import { startApiServer } from '../../cluster/api-server-process.ts';
+import { Cluster } from '../../cluster/cluster.ts';
+import { defineKinds, of } from '../../cluster/mesh-objects.ts';
+import { print } from '../bench-run.ts';
+import type { Programs } from '../programs.ts';
+import { serviceName } from '../push/mesh-files.ts';
+
+export interface ClusterSize {
+  readonly services: number;
+  /** In all services together, as many in each. */
+  readonly pods: number;
+}
+
+/** Writes at the same time. */
+const underWay = 32;
+const nodes = resourceOf('Node');
+const podsOfNode = 100;
+const port = 8080;
+
+/** What a pod of a service has: one that takes its place has another of either. */
+interface Pod {
+  readonly name: string;
+  readonly address: string;
+}
+
+export class FilledCluster {
+  readonly cluster: Cluster;
+  readonly #size: ClusterSize;
+  readonly #pods: Pod[][];
+  #replaced = 0;
+
+  private constructor(cluster: Cluster, size: ClusterSize) {
+    this.cluster = cluster;
+    this.#size = size;
+    this.#pods = Array.from({ length: size.services }, (_, service) =>
+      Array.from({ length: size.pods / size.services }, (_, pod) => ({
+        name: `${serviceName(service)}-${pod}`,
+        address: `10.${1 + Math.floor(service / 250)}.${service % 250}.${pod + 1}`,
+      })),
+    );
+  }
+
+  /** Starts a server of the bench's own, and writes everything. */
+  static async make(programs: Programs, size: ClusterSize): Promise<FilledCluster> {
+    const server = await startApiServer(print);
+    programs.onEnd(() => server.stop());
+    const cluster = new Cluster();
+    programs.onEnd(async () => cluster.end());
+    await cluster.begin(server);
+    await defineKinds(cluster);
+    const made = new FilledCluster(cluster, size);
+    const hosts = Math.ceil(size.pods / podsOfNode);
+    await each(hosts, (node) => made.#writeNode(node));
+    await each(size.services, (service) => made.#writeService(service));
+    return made;
+  }
+
+  /** Where everybody is who serves, by the names of the clusters that proxies have. */
+  addresses(): Map<string, string[]> {
+    const clusterOf = (service: number): string =>
+      `outbound|${port}||${serviceName(service)}.${this.cluster.namespace}.svc.cluster.local`;
+    return new Map(this.#pods.map((pods, service) => [clusterOf(service), pods.map(({ address }) => address).sort()]));
+  }
+
+  /** A pod of the first service is not ready, under an address that is the mark. */
+  async prepareReadiness(mark: string): Promise<void> {
+    const [pods] = this.#pods as [Pod[]];
+    const [pod] = pods as [Pod];
+    pods[0] = { ...pod, address: mark };
+    await this.#writePod(0, pods[0], false);
+    await this.#writeSlice(0, new Set([pod.name]));
+  }
+
+  /** It becomes ready: what a kubelet and the controller of slices write. */
+  async becomeReady(): Promise<void> {
+    await Promise.all([this.#writePod(0, this.#pods[0]![0]!, true), this.#writeSlice(0)]);
+  }
+
+  /**
+   * Replaces all pods of services from the last one backwards, one after the other in each, eight services at a time; the last pod of all gets the mark.
+   *
+   * @returns how many were replaced
+   */
+  async roll(pods: number, mark: string): Promise<number> {
+    const inEach = this.#size.pods / this.#size.services;
+    const services = Math.min(Math.ceil(pods / inEach), this.#size.services - 1);
+    const last = this.#size.services - 1;
+    await each(services - 1, (n) => this.#rollService(last - 1 - n), 8);
+    await this.#rollService(last, mark);
+    return services * inEach;
+  }
+
+  async #rollService(service: number, mark?: string): Promise<void> {
+    const pods = this.#pods[service]!;
+    for (const [index, before] of pods.entries()) {
+      const number = this.#replaced++;
+      const isLast = index === pods.length - 1;
+      const address =
+        isLast && mark !== undefined ? mark : `10.${100 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
+      const pod = { name: `${serviceName(service)}-${this.#size.pods + number}`, address };
+      await this.#writePod(service, pod, true);
+      pods[index] = pod;
+      await this.#writeSlice(service);
+      await this.cluster.delete(of.pods, before.name);
+    }
+  }
+
+  async #writeNode(node: number): Promise<void> {
+    const labels = { 'topology.kubernetes.io/region': 'region', 'topology.kubernetes.io/zone': `zone-${node % 3}` };
+    await this.cluster.create(nodes, { metadata: { name: `node-${node}`, labels } });
+  }
+
+  async #writeService(service: number): Promise<void> {
+    const name = serviceName(service);
+    const ports = [{ name: 'http', port, protocol: 'TCP' }];
+    await this.cluster.create(of.services, { metadata: { name }, spec: { selector: { app: name }, ports } });
+    for (const pod of this.#pods[service]!) await this.#writePod(service, pod, true);
+    await this.#writeSlice(service);
+    await this.cluster.create(of.virtualServices, {
+      metadata: { name },
+      spec: {
+        hosts: [`${name}.${this.cluster.namespace}.svc.cluster.local`],
+        http: [{ match: [{ uri: { prefix: '/' } }], timeout: '10s', route: [{ destination: { host: name } }] }],
+      },
+    });
+  }
+
+  async #writePod(service: number, { name, address }: Pod, ready: boolean): Promise<void> {
+    const app = serviceName(service);
+    const image = 'registry.example/app:1';
+    await this.cluster.apply(of.pods, {
+      metadata: { name, labels: { app, version: 'v1', 'security.istio.io/tlsMode': 'istio' } },
+      spec: {
+        ...{ nodeName: `node-${service % Math.ceil(this.#size.pods / podsOfNode)}`, serviceAccountName: app },
+        containers: [{ name: 'app', image, ports: [{ containerPort: port }] }],
+      },
+    });
+    const status = ready ? 'True' : 'False';
+    await this.cluster.apply(
+      of.pods,
+      {
+        metadata: { name },
+        status: {
+          ...{ phase: 'Running', podIP: address, podIPs: [{ ip: address }] },
+          conditions: [{ type: 'Ready', status, lastTransitionTime: '2026-11-24T00:00:00Z' }],
+        },
+      },
+      'status',
+    );
+  }
+
+  async #writeSlice(service: number, notReady: ReadonlySet<string> = new Set()): Promise<void> {
+    const app = serviceName(service);
+    const namespace = this.cluster.namespace;
+    await this.cluster.apply(of.slices, {
+      metadata: { name: `${app}-1`, labels: { 'kubernetes.io/service-name': app } },
+      ...{ addressType: 'IPv4', ports: [{ name: 'http', port, protocol: 'TCP' }] },
+      endpoints: this.#pods[service]!.map(({ name, address }) => ({
+        ...{ addresses: [address], conditions: { ready: !notReady.has(name) } },
+        targetRef: { kind: 'Pod', name, namespace },
+      })),
+    });
+  }
+}
+
+async function each(count: number, work: (n: number) => Promise<unknown>, atOnce = underWay): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, count) }, worker));
+}
