@@ -2,6 +2,7 @@
 import { fromPromise } from 'xstate';
 import type { ServerFound } from '../../../machines/agent/secrets/secrets.machine.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
+import { GrpcError } from '../grpc/call-status.ts';
 import { GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { agentMethod } from './secret-server.ts';
 
@@ -13,8 +14,8 @@ export function lookForServer(ownership?: Ownership) {
     try {
       const connection = await GrpcConnection.open({ address: { path: input.socket } }, limits, signal);
       try {
-        if (!(await isAgent(connection))) return 'a server';
-        return ownership?.isOurs === false ? 'nobody' : 'another agent';
+        const found = await whoAnswers(connection);
+        return found === 'another agent' && ownership?.isOurs === false ? 'nobody' : found;
       } finally {
         connection.close();
       }
@@ -24,12 +25,15 @@ export function lookForServer(ownership?: Ownership) {
   });
 }
 
-/** A server of somebody else does not know the method. */
-async function isAgent(connection: GrpcConnection): Promise<boolean> {
+/**
+ * A server of somebody else says that it does not know the method. Whoever says nothing is no server to leave Envoy to: an agent that is ending,
+ * or hangs. If it stays, the socket cannot be opened, and that is said.
+ */
+async function whoAnswers(connection: GrpcConnection): Promise<ServerFound> {
   try {
     await unary(connection, agentMethod, {}, new Uint8Array(), { limitMs: 1_000, maxBytes: 1_024 });
-    return true;
-  } catch {
-    return false;
+    return 'another agent';
+  } catch (error) {
+    return error instanceof GrpcError && error.code === 'UNIMPLEMENTED' ? 'a server' : 'nobody';
   }
 }
