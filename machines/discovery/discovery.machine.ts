@@ -117,6 +117,7 @@ export const discoveryMachine = discoverySetup.createMachine({
           on: {
             'signal.received': 'draining',
             'xstate.error.actor.api-server': brokenDown('cluster'),
+            'xstate.error.actor.secret-access': brokenDown('access to Secrets'),
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },

@@ -1,4 +1,4 @@
-import { assign, enqueueActions, sendTo, setup, stopChild } from 'xstate';
+import { assign, enqueueActions, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
 import { authorityMachine } from './authority/authority.machine.ts';
 import { serverCertificateMachine } from './authority/server-certificate.machine.ts';
@@ -7,6 +7,7 @@ import { configControllerMachine } from './config/config-controller.machine.ts';
 import { meshConfigMachine } from './config/mesh-config.machine.ts';
 import { jwksMachine } from './jwks/jwks.machine.ts';
 import { apiServerMachine } from './kubernetes/api-server.machine.ts';
+import { secretAccessMachine } from './kubernetes/secret-access.machine.ts';
 import type { AdsListen, AdsOrder, HttpOrder, PreparedStage, SignalReceived, StageReport } from './protocol.ts';
 import { pushMachine } from './push/push.machine.ts';
 import { pushQueueMachine } from './push/push-queue.machine.ts';
@@ -51,6 +52,7 @@ export const discoverySetup = setup({
       authenticators: 'prepare';
       http: 'http';
       'api-server': 'apiServer';
+      'secret-access': 'secretAccess';
       'ads-server': 'adsServer';
       'push-queue': 'pushQueue';
       'mesh-config': 'meshConfig';
@@ -74,6 +76,7 @@ export const discoverySetup = setup({
     /** Serves xDS. Its connections are actors of their own (ads-connection). Stopped: every stream is cut. */
     adsServer: callbackEffect<AdsOrder, undefined>('adsServer'),
     apiServer: apiServerMachine,
+    secretAccess: secretAccessMachine,
     meshConfig: meshConfigMachine,
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
@@ -100,9 +103,14 @@ export const discoverySetup = setup({
       ],
     }),
     followCluster: enqueueActions(({ context: { settings }, enqueue }) => {
-      if (settings.cluster !== null) enqueue.spawnChild('apiServer', { id: 'api-server', input: settings.cluster });
+      if (settings.cluster === null) return;
+      enqueue.spawnChild('apiServer', { id: 'api-server', input: settings.cluster });
+      enqueue.spawnChild('secretAccess', { id: 'secret-access' });
     }),
-    leaveCluster: stopChild('api-server'),
+    leaveCluster: enqueueActions(({ enqueue }) => {
+      enqueue.stopChild('api-server');
+      enqueue.stopChild('secret-access');
+    }),
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),
     openHttp: sendTo('http', { type: 'http.open' }),

@@ -25,6 +25,8 @@ type Diagram =
   | 'registry'
   | 'push'
   | 'push-queue'
+  | 'secret-access'
+  | 'access-review'
   | 'server-certificate'
   | 'shutdown'
   | 'trust-bundle'
@@ -56,6 +58,7 @@ const ownCatalogue = [
   { type: 'spawn', from: 'discovery', to: 'authority', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'server-certificate', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'api-server', diagram: 'bootstrap-detailed', seeds: ['13.2 #1'] },
+  { type: 'spawn', from: 'discovery', to: 'secret-access', diagram: 'secret-access', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
   {
     type: 'spawn',
@@ -257,6 +260,20 @@ const ownCatalogue = [
     seeds: [],
   },
   { type: 'timer rest', from: 'trust-bundle-N', to: 'trust-bundle-N', diagram: 'trust-bundle', seeds: [] },
+  { type: 'spawn', from: 'secret-access', to: 'secret-access/accounts', diagram: 'secret-access', seeds: [] },
+  { type: 'accounts.wanted', from: 'secret-access/accounts', to: 'secret-access', diagram: 'secret-access', seeds: [] },
+  { type: 'spawn', from: 'secret-access', to: 'access-review-N', diagram: 'access-review', seeds: [] },
+  { type: 'spawn', from: 'access-review-N', to: 'access-review-N/asking', diagram: 'access-review', seeds: [] },
+  { type: 'access.reviewed', from: 'access-review-N', to: 'secret-access', diagram: 'access-review', seeds: [] },
+  { type: 'access.unanswered', from: 'access-review-N', to: 'secret-access', diagram: 'access-review', seeds: [] },
+  {
+    type: 'timer refreshInterval',
+    from: 'access-review-N',
+    to: 'access-review-N',
+    diagram: 'access-review',
+    seeds: [],
+  },
+  { type: 'timer rest', from: 'access-review-N', to: 'access-review-N', diagram: 'access-review', seeds: [] },
   {
     type: 'services.load',
     from: 'discovery',
@@ -338,6 +355,7 @@ const ownCatalogue = [
     seeds: ['6.8 #8', '6.8 #10', '13.1 #11'],
   },
   { type: 'push.request', from: 'jwks', to: 'push', diagram: 'push', seeds: [] },
+  { type: 'push.request', from: 'secret-access', to: 'push', diagram: 'push', seeds: [] },
   { type: 'push.request', from: 'discovery', to: 'push', diagram: 'push', seeds: [] },
   { type: 'timer quietTime', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
   { type: 'timer longestDelay', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },

@@ -46,6 +46,7 @@ export type PushReason =
   | 'cluster'
   | 'global'
   | 'networks'
+  | 'secret'
   | 'debug'
   | 'unknown';
 
@@ -183,6 +184,15 @@ export type TrustBundleFetched = { type: 'trust-bundle.fetched'; endpoint: strin
  */
 export type TrustBundleFailed = { type: 'trust-bundle.failed'; endpoint: string; version: string; reason: string };
 
+// ---- secret-access/accounts → secret-access, access-review-N → secret-access
+
+/** secret-access/accounts → secret-access. Proxies of these service accounts ask for Secrets: `namespace/name`, all that there are. */
+export type AccountsWanted = { type: 'accounts.wanted'; accounts: string[] };
+/** access-review-N → secret-access. The API server says otherwise than before whether the account may read the Secrets of its namespace. */
+export type AccessReviewed = { type: 'access.reviewed'; account: string; allowed: boolean };
+/** access-review-N → secret-access. The API server was asked in vain; the last answer holds, and without one there are no Secrets. */
+export type AccessUnanswered = { type: 'access.unanswered'; account: string; reason: string };
+
 // ---- service-registry/registries → service-registry
 
 /** Which registry: `Provider/cluster`. Another revision: another registry in its place, as after new credentials. */
@@ -241,7 +251,7 @@ export type PushOrder = {
   forced: boolean;
   reasons: Partial<Record<PushReason, number>>;
 };
-/** mesh-config, mesh-networks, config-controller, service-registry, jwks, discovery → push. Proxies may need an update. */
+/** mesh-config, mesh-networks, config-controller, service-registry, jwks, secret-access, discovery → push. Proxies may need an update. */
 export type PushRequest = { type: 'push.request' } & PushOrder;
 
 // ---- discovery ↔ push

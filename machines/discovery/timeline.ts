@@ -88,6 +88,12 @@ export const gatewayNamesTimeline = source({
   text: '{hostname} does not resolve: {reason}',
 });
 
+export const secretAccessTimeline = source({
+  event: 'access.unanswered',
+  kind: 'failure',
+  text: 'Whether {account} may read Secrets is not known: {reason}',
+});
+
 export const apiServerTimeline = source({
   event: 'kind.failed',
   kind: 'failure',

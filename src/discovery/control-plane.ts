@@ -20,7 +20,14 @@ import { meshConfigMachine, type SettingsReading } from '../../machines/discover
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
 import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
+import {
+  type AccessAnswer,
+  type AccessReviewInput,
+  accessReviewMachine,
+} from '../../machines/discovery/kubernetes/access-review.machine.ts';
+import { secretAccessMachine } from '../../machines/discovery/kubernetes/secret-access.machine.ts';
 import type {
+  AccountsWanted,
   SettingsName,
   SourcesList,
   SourcesListed,
@@ -57,6 +64,7 @@ import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
+import type { SecretAccess } from './kubernetes/secret-access.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { callerNamespace } from './monitor/debug/known-caller.ts';
 import type { DebugAccess, DebugSources } from './monitor/debug-endpoints.ts';
@@ -167,6 +175,7 @@ export class ControlPlane {
       context: () => this.#state.context,
       cache: this.#cache,
       clusterAliases: options.clusterAliases,
+      ...(this.cluster && { secretAccess: this.cluster.secretAccess }),
       warn: (node, message) => log.scope('ads').warn(message, { node }),
     });
     this.#state.onPublished((published) => this.#resources.published(published));
@@ -254,7 +263,10 @@ export class ControlPlane {
     });
     return discoveryMachine.provide({
       actors: {
-        ...(this.cluster && { apiServer: this.cluster.machine() }),
+        ...(this.cluster && {
+          apiServer: this.cluster.machine(),
+          secretAccess: secretAccessOf(this.cluster.secretAccess),
+        }),
         ...(this.#signing && { authority: this.#signing.machine() }),
         ...(this.#portCertificate && { serverCertificate: this.#certificateMachine(this.#portCertificate) }),
         signals: signalEffect(this.#program.signals ?? process),
@@ -507,6 +519,24 @@ export class ControlPlane {
   *#connectedVersions(): Iterable<string> {
     for (const { proxy } of this.#resources.nodes) yield String(proxy.metadata.ISTIO_VERSION ?? 'unknown');
   }
+}
+
+function secretAccessOf(access: SecretAccess) {
+  return secretAccessMachine.provide({
+    actors: {
+      watchAccounts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
+        access.watch((accounts) => sendBack({ type: 'accounts.wanted', accounts } satisfies AccountsWanted)),
+      ),
+      accessReview: accessReviewMachine.provide({
+        actors: {
+          reviewAccess: fromPromise<AccessAnswer, AccessReviewInput>(({ input, signal }) =>
+            access.review(input.account, signal),
+          ),
+        },
+      }),
+    },
+    actions: { adopt: (_, { account, allowed }) => access.adopt(account, allowed) },
+  });
 }
 
 function trustBundleOf(bundles: BundleEndpoints) {

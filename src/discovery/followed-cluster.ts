@@ -15,6 +15,7 @@ import { ClusterSettings, type SettingsNames } from './kubernetes/cluster-settin
 import { ClusterSource } from './kubernetes/cluster-source.ts';
 import { Http2ApiServer } from './kubernetes/http2-api-server.ts';
 import { type FollowedKind, InformerEffects } from './kubernetes/informer-effects.ts';
+import { SecretAccess } from './kubernetes/secret-access.ts';
 import { usualSelection } from './kubernetes/usual-selection.ts';
 
 type AskedCluster = Pick<
@@ -69,6 +70,7 @@ export class FollowedCluster {
   /** By address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
   readonly settings: ClusterSettings;
+  readonly secretAccess: SecretAccess;
   readonly #informers: InformerEffects;
   readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
@@ -79,6 +81,7 @@ export class FollowedCluster {
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
     this.server = new Http2ApiServer(access);
+    this.secretAccess = new SecretAccess({ server: this.server, warn: (message) => log.warn(message) });
     const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
     this.settings = new ClusterSettings(settings, () => this.#informers);
     this.#informers = new InformerEffects({

@@ -174,8 +174,14 @@ describe('rights', () => {
     expect(plane.troubles()).toEqual([]);
   });
 
-  it('are no more than what is followed, and nothing but read', async () => {
-    const { rules } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
+  it('are no more than what is followed, which is read, and the questions who somebody is and what it may', async () => {
+    const { rules: all } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
+    const isQuestion = ({ verbs }: Rule): boolean => verbs.includes('create');
+    expect(all.filter(isQuestion)).toEqual([
+      { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
+      { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
+    ]);
+    const rules = all.filter((rule) => !isQuestion(rule));
     const granted = rules.flatMap(({ apiGroups, resources }) =>
       apiGroups.flatMap((group) => resources.map((resource) => `${resource}.${group}`)),
     );

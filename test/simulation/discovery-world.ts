@@ -22,7 +22,13 @@ import {
 } from '../../machines/discovery/discovery.machine.ts';
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
 import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
+import {
+  type AccessAnswer,
+  type AccessReviewInput,
+  accessReviewMachine,
+} from '../../machines/discovery/kubernetes/access-review.machine.ts';
 import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { secretAccessMachine } from '../../machines/discovery/kubernetes/secret-access.machine.ts';
 import type {
   AdsOrder,
   ConfigChange,
@@ -160,6 +166,12 @@ export class DiscoveryWorld {
   /** Whose roots came into force, and how often agents were told of others. */
   readonly adoptedBundles: { endpoint: string; version: string }[] = [];
   published = 0;
+  /** What the API server says of an account when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
+  access: Record<string, AccessAnswer | Error> = {};
+  /** When it was asked, in virtual time. */
+  readonly reviews: { account: string; at: number }[] = [];
+  /** What came into force: `account true`. */
+  readonly adoptedAccess: string[] = [];
   /** Host names of gateways. An error: the effect has a bug. */
   gatewayNames: string[] | Error = [];
   /** What DNS says of them when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
@@ -405,6 +417,21 @@ export class DiscoveryWorld {
       },
       actions: { publishRoots: () => void this.published++ },
     });
+    const secretAccess = secretAccessMachine.provide({
+      actors: {
+        watchAccounts: this.#effect(),
+        accessReview: accessReviewMachine.provide({
+          actors: {
+            reviewAccess: fromPromise<AccessAnswer, AccessReviewInput>(async ({ input: { account } }) => {
+              this.reviews.push({ account, at: this.clock.now() });
+              const answer = this.access[account];
+              return answer === undefined ? new Promise(() => {}) : orThrow(answer);
+            }),
+          },
+        }),
+      },
+      actions: { adopt: (_, { account, allowed }) => void this.adoptedAccess.push(`${account} ${allowed}`) },
+    });
     const push = pushMachine.provide({
       actors: {
         buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(({ input }) =>
@@ -415,6 +442,7 @@ export class DiscoveryWorld {
     return discoveryMachine.provide({
       actors: {
         apiServer,
+        secretAccess,
         signals: this.#effect(),
         prepare: fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
           this.prepared.push(stage);

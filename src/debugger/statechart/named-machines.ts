@@ -93,6 +93,18 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/registry/gateway-name.machine.ts')).gatewayNameMachine,
   },
   {
+    name: 'secret-access',
+    file: 'machines/discovery/kubernetes/secret-access.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/kubernetes/secret-access.machine.ts')).secretAccessMachine,
+  },
+  {
+    name: 'access-review',
+    file: 'machines/discovery/kubernetes/access-review.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/kubernetes/access-review.machine.ts')).accessReviewMachine,
+  },
+  {
     name: 'trust-bundles',
     file: 'machines/discovery/bundles/trust-bundles.machine.ts',
     load: async () =>

@@ -20,7 +20,7 @@ import type {
 import { ContextHistory } from './context-history.ts';
 import type { EncodedCache } from './encoded-cache.ts';
 import type { PublishedContext } from './mesh-state.ts';
-import { permittedSecrets } from './permitted-names.ts';
+import { permittedSecrets, withoutSecrets } from './permitted-names.ts';
 import { TypesToPushMemo } from './types-to-push-memo.ts';
 
 export interface MeshResourcesOptions {
@@ -29,8 +29,22 @@ export interface MeshResourcesOptions {
   readonly cache: EncodedCache;
   /** alias → cluster id (`--clusterAliases`). */
   readonly clusterAliases?: Readonly<Record<string, string>>;
+  /** Who may have Secrets; absent: whoever is of their namespace. */
+  readonly secretAccess?: SecretReaders;
   /** Told once of what a node (by its id) should do and cannot. */
   readonly warn?: (node: string, message: string) => void;
+}
+
+/** Whose proxies may have the Secrets of their namespaces. Others have none. */
+export interface SecretReaders {
+  /** A proxy of this service account (`namespace/name`) asks for some. */
+  enter(account: string): SecretReader;
+}
+
+export interface SecretReader {
+  readonly isAllowed: boolean;
+  /** The proxy is gone. */
+  leave(): void;
 }
 
 /** Serves the nodes of the mesh. A node is served from one context until a push brings it to the next. */
@@ -58,7 +72,7 @@ export class MeshResources implements ResourceSource {
     if (context === undefined) return { error: 'server is not ready to serve discovery information' };
     const parsed = parseNode(node, this.#options.clusterAliases);
     if (E.isLeft(parsed)) return { error: parsed.left };
-    const about = { secretNamespace: secretNamespaceOf(node, parsed.right), closed: () => this.#nodes.delete(opened) };
+    const about = { ...secretsOf(node, parsed.right), closed: () => this.#nodes.delete(opened) };
     const opened: MeshNode = new MeshNode(parsed.right, context, this.#shared, this.#options, about);
     this.#nodes.add(opened);
     return { resources: opened };
@@ -82,14 +96,20 @@ interface Shared {
 }
 
 /** Whose secrets a client may have: those of the namespace that it was found to be of. */
-function secretNamespaceOf({ verifiedIdentity, secretsUnverified }: NodeIdentity, proxy: Proxy): string | undefined {
-  if (secretsUnverified === true) return proxy.configNamespace;
-  return verifiedIdentity === undefined ? undefined : workloadIdentityOf(verifiedIdentity)?.namespace;
+function secretsOf(
+  { verifiedIdentity, secretsUnverified }: NodeIdentity,
+  proxy: Proxy,
+): Pick<AboutNode, 'secretNamespace' | 'account'> {
+  if (secretsUnverified === true) return { secretNamespace: proxy.configNamespace, account: undefined };
+  const { namespace, serviceAccount } = workloadIdentityOf(verifiedIdentity ?? '') ?? {};
+  return { secretNamespace: namespace, account: namespace && `${namespace}/${serviceAccount}` };
 }
 
 interface AboutNode {
   /** Undefined: it may have no secrets. */
   readonly secretNamespace: string | undefined;
+  /** Who it has shown to be; undefined: nobody was asked. */
+  readonly account: string | undefined;
   readonly closed: () => void;
 }
 
@@ -101,6 +121,9 @@ export class MeshNode implements NodeResources {
   readonly #shared: Shared;
   #context: PushContext;
   #shape: ProxyShape;
+  /** Since it has asked for a Secret. */
+  #reader: SecretReader | undefined;
+  #isClosed = false;
   /** What was said of it last. */
   #warning: string | undefined;
 
@@ -150,7 +173,15 @@ export class MeshNode implements NodeResources {
   /** Those of the names that the client may ask for: the same list for the same list. */
   permitted(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
-    return permittedSecrets(names, this.#about.secretNamespace, this.proxy.configNamespace);
+    const { secretNamespace, account } = this.#about;
+    const permitted = permittedSecrets(names, secretNamespace, this.proxy.configNamespace);
+    const { secretAccess } = this.#options;
+    if (secretAccess === undefined || account === undefined) return permitted;
+    const others = withoutSecrets(permitted);
+    if (others.length === permitted.length) return permitted;
+    if (this.#isClosed) return others;
+    this.#reader ??= secretAccess.enter(account);
+    return this.#reader.isAllowed ? permitted : others;
   }
 
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[] {
@@ -182,5 +213,7 @@ export class MeshNode implements NodeResources {
 
   close(): void {
     this.#about.closed();
+    this.#isClosed = true;
+    this.#reader?.leave();
   }
 }

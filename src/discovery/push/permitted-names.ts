@@ -34,3 +34,11 @@ export function permittedSecrets(
   }
   return chosen;
 }
+
+const others = onceFor((names: readonly string[]) => {
+  const chosen = names.filter((name) => parseCredentialName(name, '-')?.kind !== 'Secret');
+  return chosen.length === names.length ? names : chosen;
+});
+
+/** Those of the names that are about no Secret: the same list for the same list. */
+export const withoutSecrets = (names: readonly string[]): readonly string[] => others(names);

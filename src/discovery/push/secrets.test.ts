@@ -4,7 +4,8 @@ import { createAuthority } from '../../../test/certs/authority.ts';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
 import { clusterType, secretType } from '../../networking/index.ts';
-import type { MeshNode } from './mesh-resources.ts';
+import { SecretAccess } from '../kubernetes/secret-access.ts';
+import { type MeshNode, MeshResources } from './mesh-resources.ts';
 
 const authority = createAuthority();
 
@@ -128,5 +129,64 @@ describe('clusters of a gateway that has only those that are named', () => {
   it('are all of them otherwise', () => {
     const node = new GivenWorld(objects).connect('10.9.0.1', { namespace: 'edge', type: 'router' });
     expect(clusters(node)).toEqual(['outbound|80||a.test', 'outbound|80||b.test']);
+  });
+});
+
+describe('where an API server says who may have Secrets', () => {
+  const world = new GivenWorld([
+    secret('edge', 'one'),
+    givenObject('ConfigMap', 'edge', 'ca', { data: { 'ca.crt': authority.certificate }, binaryData: {} }),
+  ]);
+  const asked = ['configmap://ca-cacert', 'kubernetes://one'];
+  const access = new SecretAccess({
+    server: { request: () => Promise.reject(new Error('not asked here')) },
+    warn: () => {},
+  });
+  const wanted: string[][] = [];
+  access.watch((accounts) => wanted.push(accounts));
+  const resources = new MeshResources({ context: () => world.state.context, cache: world.cache, secretAccess: access });
+  const gateway = (about: object): MeshNode => {
+    const opened = resources.open({
+      id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local',
+      cluster: 'front',
+      metadata: { NAMESPACE: 'edge' },
+      ...about,
+    });
+    if ('error' in opened) throw new Error(opened.error);
+    return opened.resources as MeshNode;
+  };
+  const namesOf = (node: MeshNode): string[] => [...node.get(secretType, asked)!.resources.keys()];
+  const verifiedIdentity = 'spiffe://cluster.local/ns/edge/sa/front';
+
+  it('none is served before it has, and none after it has taken that back; what is in a ConfigMap is served', () => {
+    const node = gateway({ verifiedIdentity });
+    expect(namesOf(node)).toEqual([asked[0]]);
+    expect(wanted.splice(0)).toEqual([['edge/front']]);
+    access.adopt('edge/front', true);
+    expect(namesOf(node)).toEqual(asked);
+    access.adopt('edge/front', false);
+    expect(namesOf(node)).toEqual([asked[0]]);
+    node.close();
+    expect(wanted.splice(0)).toEqual([[]]);
+  });
+
+  it('an answer does not outlive the proxies of an account, nor comes one too late', () => {
+    const [first, second] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
+    namesOf(first);
+    namesOf(second);
+    access.adopt('edge/front', true);
+    first.close();
+    expect(namesOf(second)).toEqual(asked);
+    second.close();
+    expect(namesOf(second)).toEqual([asked[0]]);
+    access.adopt('edge/front', true);
+    expect(namesOf(gateway({ verifiedIdentity }))).toEqual([asked[0]]);
+  });
+
+  it('who asks for no Secret is not asked about, nor who is not asked who it is', () => {
+    wanted.splice(0);
+    gateway({ verifiedIdentity: 'spiffe://cluster.local/ns/edge/sa/quiet' }).get(secretType, ['configmap://ca-cacert']);
+    expect(namesOf(gateway({ secretsUnverified: true }))).toEqual(asked);
+    expect(wanted).toEqual([]);
   });
 });

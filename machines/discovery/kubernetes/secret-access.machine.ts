@@ -1,0 +1,81 @@
+import { enqueueActions, sendTo, setup } from 'xstate';
+import { callbackEffect } from '../../effect.ts';
+import { peer } from '../peers.ts';
+import type { AccessReviewed, AccessUnanswered, AccountsWanted, PushRequest } from '../protocol.ts';
+import { secretAccessTimeline } from '../timeline.ts';
+import { accessReviewMachine } from './access-review.machine.ts';
+
+interface ReviewedAccount {
+  account: string;
+  name: `access-review-${number}`;
+}
+
+interface SecretAccessContext {
+  accounts: ReviewedAccount[];
+  /** How many actors there were, for the name of the next. */
+  started: number;
+}
+
+/**
+ * Which service accounts may have the Secrets of their namespaces, by the word of the API server (spec/discovery.md §8.7): those of proxies
+ * that are connected and ask for some. Nobody is given a Secret before the answer.
+ */
+export const secretAccessMachine = setup({
+  types: {
+    context: {} as SecretAccessContext,
+    events: {} as AccountsWanted | AccessReviewed | AccessUnanswered,
+    children: {} as { accounts: 'watchAccounts' } & Record<`access-review-${number}`, 'accessReview'>,
+  },
+  actors: {
+    /** Tells whose proxies ask for Secrets, each time that they are others; a bounded number. */
+    watchAccounts: callbackEffect<{ type: never }, undefined>('watchAccounts'),
+    accessReview: accessReviewMachine,
+  },
+  actions: {
+    /** Accounts that came get an actor each; the actors of those that went are stopped. */
+    follow: enqueueActions(({ context, enqueue }, { wanted }: { wanted: string[] }) => {
+      let { started } = context;
+      const known = new Map(context.accounts.map((one) => [one.account, one]));
+      const accounts = wanted.map((account): ReviewedAccount => {
+        const before = known.get(account);
+        if (before !== undefined) return before;
+        const name = `access-review-${++started}` as const;
+        enqueue.spawnChild('accessReview', { id: name, input: { account } });
+        return { account, name };
+      });
+      const names = new Set(accounts.map(({ name }) => name));
+      for (const { name } of context.accounts) if (!names.has(name)) enqueue.stopChild(name);
+      enqueue.assign({ accounts, started });
+    }),
+    /** Effect: its proxies get Secrets from now on, or no more. */
+    adopt: (_, _params: { account: string; allowed: boolean }) => {},
+    requestPush: sendTo(peer('push'), (): PushRequest => {
+      return { type: 'push.request', configs: [], forced: true, reasons: { secret: 1 } };
+    }),
+  },
+}).createMachine({
+  id: 'secret-access',
+  description: 'Which service accounts may have Secrets.',
+  meta: { timeline: secretAccessTimeline },
+  context: { accounts: [], started: 0 },
+  invoke: { id: 'accounts', src: 'watchAccounts' },
+  initial: 'following',
+  states: {
+    following: {
+      description: 'Each account has its actor.',
+      meta: { waitsFor: 'proxies that ask for Secrets, and answers: this is the work' },
+      on: {
+        'accounts.wanted': { actions: { type: 'follow', params: ({ event }) => ({ wanted: event.accounts }) } },
+        'access.reviewed': {
+          actions: [
+            { type: 'adopt', params: ({ event: { account, allowed } }) => ({ account, allowed }) },
+            'requestPush',
+          ],
+        },
+        'access.unanswered': {
+          description: 'For the record: the last answer holds, and without one there are no Secrets.',
+        },
+      },
+    },
+  },
+});

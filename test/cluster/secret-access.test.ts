@@ -1,0 +1,118 @@
+/** Who gets a Secret: a proxy whose service account may list those of its namespace, by the word of the API server. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { credentials, Metadata } from '@grpc/grpc-js';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { SecretAccess } from '../../src/discovery/kubernetes/secret-access.ts';
+import { typeUrls } from '../ads-client.ts';
+import { createAuthority } from '../certs/authority.ts';
+import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { Rule } from './cluster.ts';
+import { givenCluster } from './given-cluster.ts';
+import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
+
+const cluster = givenCluster();
+const folder = mkdtempSync(join(tmpdir(), 'cp-secrets-'));
+const authority = createAuthority();
+const never = new AbortController().signal;
+const lists: Rule = { apiGroups: [''], resources: ['secrets'], verbs: ['list'] };
+
+beforeAll(async () => {
+  await defineKinds(cluster);
+  writeKubeconfig(join(folder, 'config'), cluster);
+  const { certificate, privateKey } = authority.issue(['web.test']);
+  const data = Object.fromEntries(
+    Object.entries({ 'tls.crt': certificate, 'tls.key': privateKey }).map(([key, text]) => [key, btoa(text)]),
+  );
+  await cluster.create(resourceOf('Secret'), { metadata: { name: 'web' }, type: 'kubernetes.io/tls', data });
+}, 300_000);
+afterEach(stopControlPlanes);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const accessBy = (server = cluster.client()): SecretAccess => new SecretAccess({ server, warn: () => {} });
+const review = (account: string, access = accessBy()) => access.review(`${cluster.namespace}/${account}`, never);
+
+it('an account may if it is allowed to list Secrets of its namespace and no other', async () => {
+  const [plain, reader, narrow] = await Promise.all([
+    cluster.account(),
+    cluster.account({ namespace: [lists] }),
+    cluster.account({
+      namespace: [
+        { ...lists, verbs: ['get'] },
+        { ...lists, resourceNames: ['web'] },
+      ],
+    }),
+  ]);
+  expect(await review(reader)).toEqual({ outcome: 'answered', allowed: true });
+  expect(await review(plain)).toEqual({ outcome: 'answered', allowed: false });
+  expect(await review(narrow)).toEqual({ outcome: 'answered', allowed: false });
+  expect(await review('nobody')).toEqual({ outcome: 'answered', allowed: false });
+});
+
+it('who may not ask, or gets no answer, does not know', async () => {
+  const account = await cluster.account({ namespace: [lists] });
+  const failed = { outcome: 'failed', reason: expect.any(String) };
+  expect(await review(account, accessBy(await cluster.clientWith({})))).toEqual(failed);
+  const closed = cluster.client();
+  closed.close();
+  expect(await review(account, accessBy(closed))).toEqual(failed);
+});
+
+function securePlane(): ControlPlane {
+  const issued = authority.issue(['127.0.0.1']);
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  return new ControlPlane({
+    ...{ registries: 'Kubernetes', configDir: '', kubeconfig: join(folder, 'config'), secureGRPCAddr: '127.0.0.1:0' },
+    caCertFile: file('ca', authority.certificate),
+    tlsCertFile: file('cert', issued.certificate),
+    tlsKeyFile: file('key', issued.privateKey),
+  });
+}
+
+/** A gateway of the account asks for the Secret. @returns the names that it has been given so far */
+async function gateway(plane: ControlPlane, account: string): Promise<() => string[]> {
+  const token = await cluster.token(account, 'istio-ca');
+  const calls = credentials.createFromMetadataGenerator((_, answer) => {
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${token}`);
+    answer(null, metadata);
+  });
+  const channel = credentials.combineChannelCredentials(
+    credentials.createSsl(Buffer.from(authority.certificate)),
+    calls,
+  );
+  const stream = plane.client(plane.port('ads.listening'), channel).sotw();
+  const given: string[] = [];
+  stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
+    given.push(...resources.map(() => typeUrl));
+    stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames: ['kubernetes://web'] });
+  };
+  const id = `router~192.0.2.1~front.${cluster.namespace}~${cluster.namespace}.svc.cluster.local`;
+  const metadata = { NAMESPACE: cluster.namespace, SERVICE_ACCOUNT: account, CLUSTER_ID: 'Kubernetes' };
+  stream.send({ node: { id, cluster: 'front', metadata }, typeUrl: typeUrls.SDS, resourceNames: ['kubernetes://web'] });
+  return () => given;
+}
+
+it('a gateway gets a Secret once the API server has said that its account may; others of the namespace get none', async () => {
+  const plane = securePlane();
+  await plane.ready();
+  const reader = await gateway(plane, await cluster.account({ namespace: [lists] }));
+  const account = await cluster.account();
+  const other = await gateway(plane, account);
+  await eventually('the gateway has it', () => reader().length > 0);
+  const reviewed = (allowed: boolean): boolean =>
+    plane.records.some(
+      (record) =>
+        record.kind === 'event' && record.event.type === 'access.reviewed' && record.event.allowed === allowed,
+    );
+  await eventually('the other was asked about', () => reviewed(false));
+  expect(reviewed(true)).toBe(true);
+  expect(other()).toEqual([]);
+  expect(plane.departures()).toEqual([]);
+});

@@ -1,0 +1,81 @@
+/** Which service accounts may have Secrets, as the statecharts ask about them (machines/discovery/kubernetes/{secret-access,access-review}.machine.ts). */
+import { expect, it } from 'vitest';
+import type { AccessAnswer } from '../../machines/discovery/kubernetes/access-review.machine.ts';
+import { DiscoveryWorld } from '../simulation/discovery-world.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+const minuteMs = 60_000;
+const yes: AccessAnswer = { outcome: 'answered', allowed: true };
+const no: AccessAnswer = { outcome: 'answered', allowed: false };
+const silent: AccessAnswer = { outcome: 'failed', reason: 'no answer in 5 s' };
+
+eachWorldFollowsTheDiagrams(['secret-access', 'access-review'], ['asking']);
+
+async function given(access: DiscoveryWorld['access']): Promise<DiscoveryWorld> {
+  const world = await DiscoveryWorld.serving({ cluster: { server: 'https://cluster', resources: [] } });
+  world.access = access;
+  return world;
+}
+
+async function wanted(world: DiscoveryWorld, ...accounts: string[]): Promise<void> {
+  world.from('secret-access/accounts', { type: 'accounts.wanted', accounts });
+  await world.settle();
+}
+
+const askedAt = (world: DiscoveryWorld, account: string): number[] => {
+  const times = world.reviews.flatMap((one) => (one.account === account ? [one.at] : []));
+  return times.map((time) => time - times[0]!);
+};
+
+const forced = (world: DiscoveryWorld): number =>
+  world
+    .events('push.request')
+    .filter(({ reasons }) => (reasons as object | undefined) && 'secret' in (reasons as object)).length;
+
+it('an account is asked about when a proxy of it wants a Secret, and once a minute; all are told when the answer is another', async () => {
+  const world = await given({ 'edge/front': yes, 'edge/other': no });
+  await wanted(world, 'edge/front', 'edge/other');
+  expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/other false']);
+  expect(forced(world)).toBe(2);
+  await wanted(world, 'edge/front', 'edge/other');
+  await world.pass(2.5 * minuteMs);
+  expect(askedAt(world, 'edge/front')).toEqual([0, minuteMs, 2 * minuteMs]);
+  expect(forced(world)).toBe(2);
+  world.access['edge/front'] = no;
+  await world.pass(minuteMs);
+  expect(world.adoptedAccess.slice(2)).toEqual(['edge/front false']);
+  expect(forced(world)).toBe(3);
+});
+
+it('nobody is asked about whose proxies are gone; who comes back is asked about anew', async () => {
+  const world = await given({ 'edge/front': yes });
+  await wanted(world, 'edge/front');
+  await wanted(world);
+  await world.pass(10 * minuteMs);
+  expect(askedAt(world, 'edge/front')).toEqual([0]);
+  await wanted(world, 'edge/front');
+  expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/front true']);
+});
+
+it('an API server that does not answer allows nobody, is asked more and more rarely, and takes back nothing', async () => {
+  const world = await given({ 'edge/front': silent });
+  await wanted(world, 'edge/front');
+  await world.pass(40_000);
+  expect(askedAt(world, 'edge/front')).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000]);
+  expect(world.adoptedAccess).toEqual([]);
+  world.access['edge/front'] = yes;
+  await world.pass(minuteMs);
+  expect(world.adoptedAccess).toEqual(['edge/front true']);
+  world.access['edge/front'] = silent;
+  await world.pass(10 * minuteMs);
+  expect(world.adoptedAccess).toEqual(['edge/front true']);
+});
+
+it('an effect with a bug is an answer that did not come', async () => {
+  const world = await given({ 'edge/front': new Error('bug') });
+  await wanted(world, 'edge/front');
+  expect(world.events('access.unanswered')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);
+  world.access['edge/front'] = yes;
+  await world.pass(2_000);
+  expect(world.adoptedAccess).toEqual(['edge/front true']);
+});
