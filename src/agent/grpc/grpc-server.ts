@@ -245,15 +245,15 @@ async function removeStale(path: string): Promise<void> {
   rmSync(path, { force: true });
 }
 
-/** Whether somebody takes connections there. */
+/** Whether somebody has it: one who is too busy to take a connection does. */
 export async function isServed(path: string): Promise<boolean> {
   const socket = connect(path);
   socket.on('error', () => {});
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(neighbourLimitMs) });
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    return isSystemError(error, 'EAGAIN') || (error instanceof Error && error.name === 'AbortError');
   } finally {
     socket.destroy();
   }

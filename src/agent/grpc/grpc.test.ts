@@ -1,5 +1,6 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { linkSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2, createSecureServer } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -271,4 +272,28 @@ test('a program that owns a path does not take a socket that somebody serves', a
   await serveOwned(new Ownership(true), 'first', process.pid);
   await expect(serveOwned(new Ownership(true), 'second', 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
   expect(await whoAnswers()).toBe('first');
+});
+
+test('a socket whose owner is too busy to take a connection is not taken from it', async () => {
+  const path = join(directory, 'busy');
+  const program = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => console.log('listens'))`;
+  const owner = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  ends.push(() => owner.kill('SIGKILL'));
+  await once(owner.stdout, 'data');
+  owner.kill('SIGSTOP');
+  const waiting: Socket[] = [];
+  ends.push(() => {
+    for (const socket of waiting) socket.destroy();
+  });
+  const isFull = async (): Promise<boolean> => {
+    const socket = connect(path);
+    waiting.push(socket);
+    return once(socket, 'connect').then(
+      () => false,
+      () => true,
+    );
+  };
+  while (!(await isFull())) expect(waiting.length).toBeLessThan(10);
+  await expect(GrpcSocketServer.listen(path, { methods })).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+  expect(existsSync(path)).toBe(true);
 });
