@@ -237,8 +237,9 @@ export const agentMachine = agentSetup.createMachine({
               on: {
                 'xds.listening': [
                   { guard: 'succeedsAnother', target: 'standing by', actions: 'spawnSuccessor' },
-                  { guard: 'asksForPatches', target: 'bootstrap patches' },
+                  // Whoever started them has left what the control plane patches.
                   { guard: and(['runsEnvoy', 'findsEnvoys']), target: '#agent.at work.supervising.taking over' },
+                  { guard: 'asksForPatches', target: 'bootstrap patches' },
                   { guard: 'runsEnvoy', target: '#agent.at work.supervising' },
                   { target: '#agent.at work.without Envoy' },
                 ],

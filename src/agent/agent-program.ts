@@ -4,7 +4,7 @@ import type { Logger } from '../runtime/output/log.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
-import { patchesBootstrap, restoresLive } from './agent-replacement.ts';
+import { patchesBootstrap } from './agent-replacement.ts';
 import { firstBinary } from './envoy/envoy-binaries.ts';
 import type { ProxyOptions } from './options/options.ts';
 import type { UnwrittenLines } from './status/agent-metrics.ts';
@@ -32,7 +32,7 @@ export function agentSettings({
   succeeds = false,
 }: AgentProgram): AgentSettings {
   const { restartPolicy, hotRestart, exitOnZeroActiveConnections, minimumDrainMs } = options;
-  const outlives = restoresLive({ ...options, config });
+  const outlives = options.liveRestore;
   return {
     ...defaultSettings,
     adminPort: config.proxyAdminPort,

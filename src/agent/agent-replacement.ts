@@ -15,7 +15,7 @@ import type { BaseIdTable } from './envoy/base-id-table.ts';
 import type { EnvoyBinaries } from './envoy/envoy-binaries.ts';
 import type { ProcessTable } from './envoy/process-table.ts';
 import { SuccessionServer, successorLink } from './envoy/succession.ts';
-import type { ToldFiles } from './envoy/told-files.ts';
+import type { ToldFiles, ToldName } from './envoy/told-files.ts';
 import type { ProxyOptions } from './options/options.ts';
 
 /** What passes from one agent to the next. */
@@ -28,18 +28,12 @@ export interface Inheritance {
   /** Names of sockets and ports. */
   readonly ownership: Ownership;
   readonly told: ToldFiles;
+  /** What the next agent cannot go on without. */
+  readonly needed: readonly ToldName[];
 }
 
 /** Less than the chart gives it. */
 const takeBackLimitMs = 300;
-
-/**
- * Whether another agent may go on with what this one has left running, or while it runs. What the control plane patches in the bootstrap is
- * not in the record: the next agent would restart Envoy without it.
- */
-export function restoresLive(options: Pick<ProxyOptions, 'liveRestore' | 'env' | 'config'>): boolean {
-  return options.liveRestore && !patchesBootstrap(options);
-}
 
 /** A bootstrap of the user's own is used as it is. */
 export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
@@ -51,7 +45,7 @@ export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'co
  * The base ids first: a newer agent that was started beside this one may have taken over already, and then nothing is touched.
  */
 export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
-  const { record, baseIds, table, runDir } = inheritance;
+  const { record, baseIds, table, runDir, told, needed } = inheritance;
   const recorded = record.baseIds;
   const isAnothers = (): boolean => areHeldBySibling(recorded);
   const claimed = recorded && (await baseIds.resume({ runDir, isAnothers }, recorded));
@@ -60,7 +54,8 @@ export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedI
     return { baseIds: [], sweptFiles: [], isAnothers: true };
   }
   const found = claimed && (await record.read());
-  if (claimed !== undefined && found !== undefined) return goOnWith(inheritance, claimed, found);
+  const isWhole = needed.every((name) => told.read(name) !== undefined);
+  if (claimed !== undefined && found !== undefined && isWhole) return goOnWith(inheritance, claimed, found);
   if (record.isThere) record.endAll();
   if (claimed !== undefined) await baseIds.releaseWhenFree(claimed.baseIds);
   return undefined;
@@ -96,7 +91,7 @@ async function goOnWith(
 
 /** Both sides of an agent's replacement by a newer one. */
 export function succession(inheritance: Inheritance) {
-  const { record, table, baseIds, ownership, told } = inheritance;
+  const { record, table, baseIds, ownership, told, needed } = inheritance;
   const server = new SuccessionServer(record.directory, () => table.keep());
   return {
     predecessor: predecessorMachine.provide({
@@ -105,6 +100,8 @@ export function succession(inheritance: Inheritance) {
         writeRecord: fromPromise<void, undefined>(async () => {
           record.require();
           await told.settled();
+          for (const name of needed)
+            if (told.read(name) === undefined) throw new Error(`${name} could not be written: is the disk full?`);
           table.letGo();
         }),
         giveUp: fromPromise<void, undefined>(async () => {

@@ -19,13 +19,14 @@ import { redactor } from '../runtime/trace/redact.ts';
 import { Ending } from '../runtime/verdicts/ending.ts';
 import { adminsAt } from './admin/admin-client.ts';
 import { type AgentProgram, agentSettings } from './agent-program.ts';
-import { patchesBootstrap, restoresLive, resumeWhatRuns, succession } from './agent-replacement.ts';
+import { patchesBootstrap, resumeWhatRuns, succession } from './agent-replacement.ts';
 import { BootstrapPatches } from './bootstrap/bootstrap-patches.ts';
 import { FirstVerdict } from './bootstrap/first-verdict.ts';
 import { nodeIdOf } from './bootstrap/node-metadata.ts';
 import { adminOf, preparationOf, scratchFolders } from './bootstrap/preparation.ts';
+import type { PrepareEnvironment } from './bootstrap/prepare-epoch.ts';
 import { FileTurns } from './certificates/file-turns.ts';
-import { patchesWithEffects, wayToControlPlane, xdsProxyWithEffects } from './control-plane-way.ts';
+import { patchesWithEffects, unpatched, wayToControlPlane, xdsProxyWithEffects } from './control-plane-way.ts';
 import { DnsCounts } from './dns/dns-counts.ts';
 import { type DnsEnvironment, dnsServer } from './dns/dns-effect.ts';
 import type { DnsOptions } from './dns/dns-options.ts';
@@ -60,16 +61,13 @@ import { XdsActivity } from './xds/xds-activity.ts';
  */
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
-  if (program.succeeds && !restoresLive(options)) {
+  if (program.succeeds && !options.liveRestore) {
     return {
       exitCode: gaveWay,
       trouble: ['no agent of this container is replaced while it runs: LIVE_RESTORE is not in force'],
     };
   }
   for (const warning of options.warnings) log.warn(warning);
-  if (options.liveRestore && !restoresLive(options)) {
-    log.warn('LIVE_RESTORE: the control plane patches the bootstrap, so an agent that is killed takes its Envoy along');
-  }
   const { hotRestart, config } = options;
   const configPath = config.customConfigFile ? undefined : config.configPath;
   requireFolders({ runDir: chooseRunDir(options.runDir), configPath, hotRestart });
@@ -169,7 +167,9 @@ async function agentWithEffects(
   const counts = new SecretCounts(vault);
   metrics.withSecrets(counts);
   const told = new ToldRoots();
-  const patches = new BootstrapPatches();
+  const { table, baseIds, binaries, record } = net;
+  const kept = record && new ToldFiles(record.directory);
+  const patches = new BootstrapPatches(kept);
   const way = wayToControlPlane(program, vault, told);
   const prepared = options.runsEnvoy
     ? preparationOf(program, net, {
@@ -186,14 +186,14 @@ async function agentWithEffects(
   const isFirst = net.record?.isThere !== true;
   const verdict = prepared && isFirst ? new FirstVerdict(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
-  const { table, baseIds, binaries, record } = net;
   const ownership = new Ownership(program.succeeds !== true);
-  const kept = record && new ToldFiles(record.directory);
-  const inheritance = record && kept && { table, baseIds, binaries, record, runDir, ownership, told: kept };
+  const needed = patchesBootstrap(options) ? (['bootstrap-patches'] as const) : [];
+  const inheritance = record && kept && { table, baseIds, binaries, record, runDir, ownership, told: kept, needed };
   await beginWithNames(names, kept);
+  if (prepared && patchesBootstrap(options)) await beginWithPatches(patches, prepared, program);
   const { ports } = net;
   ownership.whenOurs(async () => ports?.listen());
-  const shared = restoresLive(options) ? { ownership } : {};
+  const shared = options.liveRestore ? { ownership } : {};
   const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
@@ -238,7 +238,7 @@ async function agentWithEffects(
             application: { ports: options.status.applicationPorts, addresses: options.addresses },
             ...(names && { names: () => names.names }),
             log: log.scope('status'),
-            ...(restoresLive(options) && { shares: program.succeeds ? ('later' as const) : ('first' as const) }),
+            ...(options.liveRestore && { shares: program.succeeds ? ('later' as const) : ('first' as const) }),
             ...(ports && { kept: ports }),
             ...(trace && { trace }),
           }),
@@ -297,6 +297,19 @@ async function beginWithNames(names: DnsTables | undefined, kept: ToldFiles | un
   const table = names && kept?.read('name-table');
   // One that cannot be read is as none.
   if (table !== undefined) await names?.take(table).catch(() => {});
+}
+
+/** A newer agent that cannot go on with what the older one was told ends, and the older one goes on. Any other asks once more. */
+async function beginWithPatches(
+  patches: BootstrapPatches,
+  prepared: PrepareEnvironment,
+  { succeeds }: AgentProgram,
+): Promise<void> {
+  try {
+    await patches.begin(unpatched(prepared));
+  } catch (error) {
+    if (succeeds) throw error;
+  }
 }
 
 /** A bootstrap of the user's own may have any ports, or none. */

@@ -34,11 +34,16 @@ export function wayToControlPlane(
   return { discoveryAddress, credentials: (shows) => credentials.read('xds', discoveryAddress, shows), headers };
 }
 
+/** A bootstrap that the control plane has not patched. */
+export function unpatched({ source, admin }: Pick<PrepareEnvironment, 'source' | 'admin'>): () => object {
+  return () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
+}
+
 export function patchesWithEffects(
   { source, admin }: PrepareEnvironment,
   { way, patches, log }: { way: WayToControlPlane; patches: BootstrapPatches; log: Logger },
 ) {
-  const bootstrap = () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
+  const bootstrap = unpatched({ source, admin });
   const ask = askForPatches({ ...way, patches, bootstrap, log: log.scope('bootstrap') });
   return bootstrapPatchesMachine.provide({ actors: { ask } });
 }

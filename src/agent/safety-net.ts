@@ -1,7 +1,6 @@
 /** What lies outside the statecharts, and holds whatever becomes of them. */
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { AgentProgram } from './agent-program.ts';
-import { restoresLive } from './agent-replacement.ts';
 import { AgentRecord } from './envoy/agent-record.ts';
 import { BaseIdTable } from './envoy/base-id-table.ts';
 import { EnvoyBinaries } from './envoy/envoy-binaries.ts';
@@ -37,7 +36,7 @@ export class SafetyNet {
     // Until it holds, an older agent goes on with what it adopts.
     if (succeeds) this.table.letGo();
     this.binaries = new EnvoyBinaries(binary);
-    this.record = restoresLive(options) ? new AgentRecord(chooseRunDir(options.runDir)) : undefined;
+    this.record = options.liveRestore ? new AgentRecord(chooseRunDir(options.runDir)) : undefined;
     this.ports = this.record && new KeptPorts(this.record.directory);
     process.once('exit', this.#onExit);
     this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(options.env) });

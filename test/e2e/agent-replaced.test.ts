@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
 import { checkTraces, timesSent } from '../harness/check-traces.ts';
-import { type ContainedAgent, endOf, envoysIn, readyAgent, startAgent } from '../harness/contained-agent.ts';
+import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -182,30 +182,6 @@ test('a newer agent that is quicker than the one that comes after a killed one g
   agent.container.signal('SIGTERM');
   expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
   expect(envoysIn(agent)).toEqual([]);
-});
-
-test('where the control plane patches the bootstrap a newer agent refuses with a word, and the older one runs on', async () => {
-  const agent = await startAgent(
-    [
-      '--configPath',
-      '$FOLDER/rw',
-      '--runDir',
-      '$FOLDER/rw',
-      '--discoveryAddress',
-      '127.0.0.1:1',
-      '--controlPlaneAuthPolicy',
-      'NONE',
-    ],
-    { env: { ...env, BOOTSTRAP_XDS_AGENT: 'true' }, bare: true },
-  );
-  await eventually('it answers', agent.answers);
-  const [older] = nodesIn(agent);
-  agent.container.signal('SIGUSR2');
-  await agent.container.program.line(/no agent of this container is replaced while it runs/);
-  await eventually('it is alone', () => nodesIn(agent).length === 1);
-  expect(nodesIn(agent)).toEqual([older]);
-  agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
 });
 
 /** Each step of a replacement, as the one whose step it is tells of it. */

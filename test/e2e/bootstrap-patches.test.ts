@@ -1,9 +1,11 @@
 /** BOOTSTRAP patches of EnvoyFilters, from a file of the control plane to the Envoy that runs (BOOTSTRAP_XDS_AGENT). */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { createAdminClient } from '../../src/agent/admin/admin-client.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type AgentProgram, Mesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 let mesh: Mesh | undefined;
 let agent: AgentProgram;
@@ -32,13 +34,13 @@ beforeAll(async () => {
 afterAll(() => conclude(mesh));
 
 /** Of the Envoy that serves, in its own words. */
-async function inForce(): Promise<{ epoch: number; clusters: string[]; flush: string }> {
-  const answer = await fetch(`http://127.0.0.1:${agent.adminPort}/config_dump`);
+async function inForce({ adminPort } = agent): Promise<{ epoch: number; clusters: string[]; flush: string }> {
+  const answer = await fetch(`http://127.0.0.1:${adminPort}/config_dump`);
   type Bootstrap = { static_resources: { clusters: { name: string }[] }; stats_flush_interval: string };
   const { configs } = (await answer.json()) as { configs: { bootstrap?: Bootstrap }[] };
   const { static_resources: statics, stats_flush_interval: flush } = configs.find(({ bootstrap }) => bootstrap)!
     .bootstrap!;
-  const { epoch } = await createAdminClient('127.0.0.1', agent.adminPort).serverInfo();
+  const { epoch } = await createAdminClient('127.0.0.1', adminPort).serverInfo();
   return { epoch, clusters: statics.clusters.map(({ name }) => name), flush };
 }
 
@@ -51,4 +53,36 @@ test('§8.9 BOOTSTRAP: the agent waits for the control plane, and Envoy runs wit
   process.kill(agent.program.pid, 'SIGHUP');
   await eventually('the next epoch serves', async () => (await inForce()).epoch === 1, { deadlineMs: 60_000 });
   expect(await inForce()).toEqual({ epoch: 1, ...patched });
+});
+
+test('an agent that comes after another one restarts Envoy with the same patches, also where the control plane is silent meanwhile', async () => {
+  const other = await Mesh.create({ env: { BOOTSTRAP_XDS_AGENT: 'true' } });
+  onTestFinished(() => conclude(other));
+  other.directory.write('start.yaml', filter);
+  await other.startDiscovery();
+  const sidecar = await other.startContainedSidecar({ LIVE_RESTORE: 'true' });
+  const { container } = sidecar;
+  const agents = (): number[] =>
+    container
+      .children()
+      .flatMap(({ name, state, pid }) => (['node', 'MainThread'].includes(name) && state !== 'Z' ? [pid] : []));
+  const followed = async (by: () => void): Promise<void> => {
+    const [before] = agents();
+    by();
+    await eventually('another agent is alone', () => agents().length === 1 && agents()[0] !== before);
+    await other.waitForAgent(sidecar);
+  };
+  await other.waitForAgent(sidecar, 60_000);
+  const envoys = other.envoysOf(sidecar).map(({ pid }) => pid);
+  const { program } = other.discovery!;
+  process.kill(program.pid, 'SIGSTOP');
+  await followed(() => container.signal('SIGUSR2'));
+  await followed(() => process.kill(agents()[0]!, 'SIGKILL'));
+  expect(other.envoysOf(sidecar).map(({ pid }) => pid)).toEqual(envoys);
+  process.kill(program.pid, 'SIGCONT');
+  container.signal('SIGHUP');
+  await eventually('the next epoch serves', async () => (await inForce(sidecar)).epoch === 1, { deadlineMs: 60_000 });
+  expect(await inForce(sidecar)).toMatchObject({ clusters: expect.arrayContaining(['patched-in']), flush: '7s' });
+  container.signal('SIGTERM');
+  expect(await container.ended()).toEqual({ code: 0, signal: null });
 });

@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { create, fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createActor, setup } from 'xstate';
 import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
 import type { PatchesAnswered, PatchesAsked } from '../../../machines/agent/protocol.ts';
 import { bootstrapType } from '../../../machines/discovery/ads/ads-types.ts';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import {
   type DiscoveryRequest,
   DiscoveryRequestSchema,
@@ -15,6 +16,7 @@ import {
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { createLogger } from '../../runtime/output/log.ts';
+import { ToldFiles } from '../envoy/told-files.ts';
 import { frameOf } from '../grpc/grpc-frames.ts';
 import { askForPatches, BootstrapPatches } from './bootstrap-patches.ts';
 
@@ -53,9 +55,8 @@ async function given(answer: Answer) {
 }
 
 /** Asks a control plane that answers so. */
-async function asked(answer: Answer) {
+async function asked(answer: Answer, patches = new BootstrapPatches()) {
   const { address, requests, sessions } = await given(answer);
-  const patches = new BootstrapPatches();
   const lines: string[] = [];
   const { output, hasTaken } = await outcome(address, patches, lines);
   await expect.poll(() => sessions.size, { timeout: 30_000 }).toBe(0);
@@ -227,3 +228,38 @@ function packed(typeUrl: string, value: Buffer): Buffer {
   ]);
   return Buffer.concat([Buffer.from([any.length]), any]);
 }
+
+describe('what was told once is kept for the next agent of the container, which does not ask', () => {
+  /** @returns what the next agent makes of it, and whether it has asked */
+  async function afterwards(answer: Answer) {
+    const folder = temporaryFolder();
+    onTestFinished(() => folder[Symbol.dispose]());
+    const first = await asked(answer, new BootstrapPatches(new ToldFiles(folder.path)));
+    const patches = new BootstrapPatches(new ToldFiles(folder.path));
+    await patches.begin(() => own);
+    const { output, requests, merged } = await asked(answer, patches);
+    return { first: first.merged, second: merged, output, asked: requests.length };
+  }
+
+  test('patches', async () => {
+    const { first, second, output, asked: times } = await afterwards(says({ stats_flush_interval: '7s' }));
+    expect(second).toEqual({ ...own, stats_flush_interval: '7s' });
+    expect({ second, output, times }).toEqual({ second: first, output: { is: 'patched' }, times: 0 });
+  });
+
+  test('or that there are none', async () => {
+    const { second, asked: times } = await afterwards(says({}));
+    expect({ second, times }).toEqual({ second: own, times: 0 });
+  });
+
+  test('but not what could not be merged', async () => {
+    const folder = temporaryFolder();
+    onTestFinished(() => folder[Symbol.dispose]());
+    const kept = new ToldFiles(folder.path);
+    kept.keep('bootstrap-patches', Buffer.from('no message'));
+    await kept.settled();
+    const patches = new BootstrapPatches(kept);
+    await expect(patches.begin(() => own)).rejects.toThrow();
+    expect(patches.isKnown).toBe(false);
+  });
+});

@@ -12,15 +12,55 @@ import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
+import type { ToldFiles } from '../envoy/told-files.ts';
 import { GrpcError } from '../grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { methods, readInternal } from '../xds/discovery-wire.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
 
+/** Of what an agent keeps for the one after it. */
+type Kept = Pick<ToldFiles, 'read' | 'keep' | 'settled'>;
+
 /** Held by what makes bootstraps. */
 export class BootstrapPatches {
+  readonly #kept: Kept | undefined;
   #merge: ((bootstrap: object) => object) | undefined;
+  #isKnown = false;
+
+  /** @param kept where the next agent of this container finds them; undefined: none comes */
+  constructor(kept?: Kept) {
+    this.#kept = kept;
+  }
+
+  /** An agent before this one was told them, or that there are none: the control plane is not asked again. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /**
+   * Takes what an agent before this one was told, so that each epoch of an Envoy has the same.
+   *
+   * @param bootstrap without patches, as a trial
+   * @throws Error when they do not fit into it
+   */
+  async begin(bootstrap: () => object): Promise<void> {
+    const kept = this.#kept?.read(keptName);
+    if (kept === undefined) return;
+    if (kept.length > 0) {
+      const { PatchesOfBootstrap } = await import('./merge-patches.ts');
+      const said = new PatchesOfBootstrap(kept);
+      said.mergedInto(bootstrap());
+      this.are((own) => said.mergedInto(own));
+    }
+    this.#isKnown = true;
+  }
+
+  /** Before an Envoy runs with it. @param patches empty: there are none */
+  async keep(patches: Uint8Array): Promise<void> {
+    this.#kept?.keep(keptName, patches);
+    await this.#kept?.settled();
+  }
 
   are(merge: (bootstrap: object) => object): void {
     this.#merge = merge;
@@ -39,6 +79,8 @@ export interface PatchesEnvironment
   readonly log: Logger;
 }
 
+const keptName = 'bootstrap-patches';
+const none = new Uint8Array();
 /** More is no patch of a bootstrap. */
 const mostBytes = 1024 * 1024;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
@@ -50,7 +92,12 @@ export function askForPatches(environment: PatchesEnvironment) {
     const report = (event: PatchesAsked | PatchesAnswered): void => {
       if (!stop.signal.aborted) sendBack(event);
     };
+    if (environment.patches.isKnown) {
+      setImmediate(() => report({ type: 'patches.answered', answer: { is: 'patched' } }));
+      return () => stop.abort();
+    }
     receive(({ waitedMs }) => {
+      void environment.patches.keep(none);
       environment.log.warn('the control plane does not patch bootstraps', { reason: `no answer in ${waitedMs} ms` });
     });
     void answerTo(input.shows, {
@@ -96,6 +143,7 @@ async function take(
 ): Promise<PatchesAnswer> {
   if (answer === undefined) {
     log.warn('the control plane does not patch bootstraps', { reason: 'there is no bootstrap in its answer' });
+    await patches.keep(none);
     return { is: 'unpatched' };
   }
   const { PatchesOfBootstrap } = await import('./merge-patches.ts');
@@ -104,13 +152,18 @@ async function take(
   const said = new PatchesOfBootstrap(answer);
   if (said.isWhole) {
     log.warn('the control plane makes whole bootstraps, and no patches of them: the own one is used');
+    await patches.keep(none);
     return { is: 'unpatched' };
   }
   const { fields } = said;
-  if (fields.length === 0) return { is: 'unpatched' };
+  if (fields.length === 0) {
+    await patches.keep(none);
+    return { is: 'unpatched' };
+  }
   // Once now: what does not fit together ends the start, and is not tried again and again.
   said.mergedInto(bootstrap());
   patches.are((own) => said.mergedInto(own));
+  await patches.keep(answer);
   log.info('the control plane patches the bootstrap', { fields });
   return { is: 'patched' };
 }

@@ -7,7 +7,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeQuietly } from './quiet-files.ts';
 
-export type ToldName = 'name-table' | 'trust-bundle';
+export type ToldName = 'name-table' | 'trust-bundle' | 'bootstrap-patches';
 
 export class ToldFiles {
   readonly #directory: string;
