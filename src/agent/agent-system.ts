@@ -240,6 +240,7 @@ async function agentWithEffects(
             log: log.scope('status'),
             ...(options.liveRestore && { shares: program.succeeds ? ('later' as const) : ('first' as const) }),
             ...(ports && { kept: ports }),
+            ...(options.liveRestore && { orderSuccessor: () => process.kill(process.ppid, 'SIGUSR2') }),
             ...(trace && { trace }),
           }),
         },

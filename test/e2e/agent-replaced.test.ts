@@ -15,10 +15,10 @@ import { formatReport } from '../load/report.ts';
 vi.setConfig({ testTimeout: 400_000 });
 
 const env = { LIVE_RESTORE: 'true' };
-const { times, orders } = sized({
-  quick: { times: 1, orders: 1 },
-  short: { times: 2, orders: 3 },
-  full: { times: 40, orders: 40 },
+const { times, orders, instants } = sized({
+  quick: { times: 1, orders: 1, instants: 1 },
+  short: { times: 2, orders: 3, instants: 3 },
+  full: { times: 40, orders: 40, instants: 30 },
 });
 
 const nodesIn = ({ container }: ContainedAgent): number[] =>
@@ -34,10 +34,10 @@ const timesIn = (trace: string, event: string): number =>
 /** @returns the agent that has taken over, once it is alone */
 async function replaced(
   agent: ContainedAgent,
-  signal = (): void => agent.container.signal('SIGUSR2'),
+  order: () => unknown = () => agent.container.signal('SIGUSR2'),
 ): Promise<number> {
   const [before] = nodesIn(agent);
-  signal();
+  await order();
   await eventually('a newer agent is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== before, {
     everyMs: 5,
   });
@@ -80,7 +80,9 @@ test(`${times} newer agents take the place of the one before under load, and res
   })();
   const envoys = envoysIn(agent);
   for (let time = 0; time < times; time++) {
-    await replaced(agent);
+    // By either way.
+    if (time % 2 === 0) await replaced(agent, async () => expect(await agent.post('/upgrade/agent')).toBe(200));
+    else await replaced(agent);
     if (time === 0) expect(envoysIn(agent)).toEqual(envoys);
     if (time % 3 === 1) agent.container.signal('SIGHUP');
     await eventually('the newer agent is ready', agent.ready, { everyMs: 10 });
@@ -138,6 +140,40 @@ test(`a hot restart that is ordered at ${orders} moments of replacements is begu
   expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
   const { code, output } = await checkTraces(traces().map((name) => join(cwd, name)));
   expect(code, output).toBe(0);
+});
+
+test(`SIGUSR2 in ${instants} instants after an agent has given way: a third one takes its place, or a word says why not`, async () => {
+  const agent = await readyAgent([], { env });
+  const { cwd, program } = agent.container;
+  const envoys = envoysIn(agent);
+  const traces = (): string[] => readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
+  const heldTimes = (): number =>
+    traces().reduce((sum, name) => sum + timesSent(join(cwd, name), 'successor.holds'), 0);
+  const isAlone = async (): Promise<boolean> => nodesIn(agent).length === 1 && (await agent.ready());
+  let thirds = 0;
+  for (let instant = 0; instant < instants; instant++) {
+    const [before] = [heldTimes()];
+    const refusals = program.lines.length;
+    agent.container.signal('SIGUSR2');
+    await eventually('the older one has given way', () => heldTimes() > before, { everyMs: 1 });
+    await sleep((instant * 7) % 60);
+    agent.container.signal('SIGUSR2');
+    await eventually('something came of it', async () => {
+      const said = program.lines.slice(refusals).join('\n');
+      const isRefused = /an agent is being replaced.*not now|the older agent|no record|another agent has/.test(said);
+      const isThird = heldTimes() > before + 1;
+      if (!isRefused && !isThird) return false;
+      if (isThird) thirds++;
+      return true;
+    });
+    await eventually('one agent is alone, and ready', isAlone);
+    expect(envoysIn(agent)).toEqual(envoys);
+  }
+  console.log(`${thirds} of ${instants} times a third agent took over, else it was refused with a word`);
+  expect(zombiesIn(agent)).toEqual([]);
+  await restartHot(agent);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
 });
 
 test('a newer agent that hangs is ended, and the older one goes on with what runs', async () => {

@@ -14,6 +14,8 @@ export interface ContainedAgent {
   readonly ready: () => Promise<boolean>;
   /** Somebody answers at the status port, whatever the answer. */
   readonly answers: () => Promise<boolean>;
+  /** An order at the status port. @returns the status of the answer */
+  readonly post: (path: string) => Promise<number>;
   /** The signals that the agent heard, as its trace tells. */
   readonly signals: () => string[];
 }
@@ -74,6 +76,7 @@ export async function startAgent(
     container,
     ready: async () => (await ask()) === 200,
     answers: async () => (await ask()) !== undefined,
+    post: async (path) => (await fetch(`http://127.0.0.1:${statusPort}${path}`, { method: 'POST' })).status,
     signals: () =>
       [...readFileSync(trace, 'utf8').matchAll(/"signal\.received","signal":"(\w+)"/g)].map(([, name]) => name!),
   };

@@ -42,6 +42,7 @@ async function serving(options: {
   metricsForThisHost?: boolean;
   application?: ApplicationPorts;
   names?: () => DnsNames | undefined;
+  orderSuccessor?: () => void;
 }): Promise<{
   url: string;
   told: Told[];
@@ -64,6 +65,7 @@ async function serving(options: {
     metricsForThisHost: options.metricsForThisHost ?? false,
     application: options.application ?? { ports: [], addresses: [] },
     ...(options.names && { names: options.names }),
+    ...(options.orderSuccessor && { orderSuccessor: options.orderSuccessor }),
     prober: new ApplicationProber(
       options.probes ?? new Map(),
       { destination: '127.0.0.1', source: undefined, http2: true },
@@ -392,7 +394,15 @@ test('§6.2: what is for this host alone is refused to others, through Envoy, by
     const [response] = (await once(outgoing, 'response')) as [import('node:http').IncomingMessage];
     return response.resume().statusCode!;
   };
-  for (const path of ['/quitquitquit', '/drain', '/upgrade', '/debug/ndsz', '/debug/pprof/', '/debug/pprof/heap']) {
+  for (const path of [
+    '/quitquitquit',
+    '/drain',
+    '/upgrade',
+    '/upgrade/agent',
+    '/debug/ndsz',
+    '/debug/pprof/',
+    '/debug/pprof/heap',
+  ]) {
     const headers: Record<string, string>[] = [
       { 'x-forwarded-for': '10.0.0.1' },
       { host: 'evil.example' },
@@ -401,6 +411,19 @@ test('§6.2: what is for this host alone is refused to others, through Envoy, by
     for (const header of headers) expect(await status(path, header), `${path} ${Object.keys(header)}`).toBe(403);
   }
   expect(told.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
+});
+
+test('POST /upgrade/agent has a newer agent started, once for each order, and where nobody could it says so', async () => {
+  const orders: string[] = [];
+  const { url } = await serving({ orderSuccessor: () => orders.push('a newer one') });
+  expect((await fetch(`${url}/upgrade/agent`)).status).toBe(405);
+  expect(orders).toEqual([]);
+  const response = await fetch(`${url}/upgrade/agent`, { method: 'POST' });
+  expect([response.status, await response.text()]).toEqual([200, 'OK']);
+  await eventually('it is ordered', () => orders.length === 1);
+  const { url: alone } = await serving({});
+  const refused = await fetch(`${alone}/upgrade/agent`, { method: 'POST' });
+  expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('LIVE_RESTORE=true')]);
 });
 
 test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before the first table and without a DNS server there are none', async () => {

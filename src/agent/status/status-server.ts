@@ -60,6 +60,8 @@ export interface StatusServerEnvironment {
   readonly application: ApplicationPorts;
   /** Absent: the trace is not offered. */
   readonly trace?: TraceEndpoint;
+  /** Has the agent that is installed by now started in this one's place. Absent: nobody could start it. */
+  readonly orderSuccessor?: () => void;
   /** All addresses unless said otherwise. */
   readonly host?: string;
   /**
@@ -298,6 +300,9 @@ class StatusEndpoint {
         // What comes of it is told in the log and the metrics: a check and a restart take seconds.
         this.#ordered(request, response, { type: 'upgrade.requested' });
         return;
+      case '/upgrade/agent':
+        this.#replaced(request, response);
+        return;
       case '/debug/ndsz':
         this.#names(request, response);
         return;
@@ -392,6 +397,19 @@ class StatusEndpoint {
     if (isRefused(request, response, ['POST'])) return;
     send(response, 200, 'OK');
     this.#report(event);
+  }
+
+  /** The launcher decides, as after a SIGUSR2: what comes of it is told in the log. */
+  #replaced(request: IncomingMessage, response: ServerResponse): void {
+    if (isRefused(request, response, ['POST'])) return;
+    const { orderSuccessor, log } = this.#environment;
+    if (orderSuccessor === undefined) {
+      send(response, 409, 'no agent is replaced here: that needs LIVE_RESTORE=true and a container\n');
+      return;
+    }
+    log.info('a newer agent is to take the place of this one, as somebody on this host has ordered');
+    // Before this one may have ended.
+    response.end('OK', orderSuccessor);
   }
 
   /** The control plane's names with all that is derived of them: what the DNS server answers. */
