@@ -116,8 +116,9 @@ export const discoveryMachine = discoverySetup.createMachine({
           ],
           on: {
             'signal.received': 'draining',
-            'xstate.error.actor.api-server': brokenDown('cluster'),
+            'xstate.error.actor.api-server-0': brokenDown('cluster'),
             'xstate.error.actor.secret-access': brokenDown('access to Secrets'),
+            'xstate.error.actor.remote-clusters': brokenDown('remote clusters'),
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },

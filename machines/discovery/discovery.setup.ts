@@ -7,6 +7,7 @@ import { configControllerMachine } from './config/config-controller.machine.ts';
 import { meshConfigMachine } from './config/mesh-config.machine.ts';
 import { jwksMachine } from './jwks/jwks.machine.ts';
 import { apiServerMachine } from './kubernetes/api-server.machine.ts';
+import { remoteClustersMachine } from './kubernetes/remote-clusters.machine.ts';
 import { secretAccessMachine } from './kubernetes/secret-access.machine.ts';
 import type { AdsListen, AdsOrder, HttpOrder, PreparedStage, SignalReceived, StageReport } from './protocol.ts';
 import { pushMachine } from './push/push.machine.ts';
@@ -51,8 +52,9 @@ export const discoverySetup = setup({
       'server-certificates': 'prepare';
       authenticators: 'prepare';
       http: 'http';
-      'api-server': 'apiServer';
+      'api-server-0': 'apiServer';
       'secret-access': 'secretAccess';
+      'remote-clusters': 'remoteClusters';
       'ads-server': 'adsServer';
       'push-queue': 'pushQueue';
       'mesh-config': 'meshConfig';
@@ -77,6 +79,7 @@ export const discoverySetup = setup({
     adsServer: callbackEffect<AdsOrder, undefined>('adsServer'),
     apiServer: apiServerMachine,
     secretAccess: secretAccessMachine,
+    remoteClusters: remoteClustersMachine,
     meshConfig: meshConfigMachine,
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
@@ -104,12 +107,12 @@ export const discoverySetup = setup({
     }),
     followCluster: enqueueActions(({ context: { settings }, enqueue }) => {
       if (settings.cluster === null) return;
-      enqueue.spawnChild('apiServer', { id: 'api-server', input: settings.cluster });
+      enqueue.spawnChild('apiServer', { id: 'api-server-0', input: settings.cluster });
       enqueue.spawnChild('secretAccess', { id: 'secret-access' });
+      enqueue.spawnChild('remoteClusters', { id: 'remote-clusters' });
     }),
     leaveCluster: enqueueActions(({ enqueue }) => {
-      enqueue.stopChild('api-server');
-      enqueue.stopChild('secret-access');
+      for (const actor of ['remote-clusters', 'secret-access', 'api-server-0']) enqueue.stopChild(actor);
     }),
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),

@@ -8,6 +8,7 @@ import { kubernetesCatalogue } from './kubernetes/kubernetes-protocol.ts';
 
 type Diagram =
   | 'api-server'
+  | 'remote-clusters'
   | 'informer'
   | 'authority'
   | 'bootstrap'
@@ -57,8 +58,9 @@ const ownCatalogue = [
   { type: 'spawn', from: 'discovery', to: 'trust-bundles', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'authority', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'server-certificate', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'spawn', from: 'discovery', to: 'api-server', diagram: 'bootstrap-detailed', seeds: ['13.2 #1'] },
+  { type: 'spawn', from: 'discovery', to: 'api-server-0', diagram: 'bootstrap-detailed', seeds: ['13.2 #1'] },
   { type: 'spawn', from: 'discovery', to: 'secret-access', diagram: 'secret-access', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'remote-clusters', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
   {
     type: 'spawn',

@@ -82,6 +82,8 @@ export const trustBundlesTimeline = source({
   text: 'The roots of {endpoint} cannot be fetched: {reason}',
 });
 
+export const remoteClustersTimeline = source();
+
 export const gatewayNamesTimeline = source({
   event: 'gateway-name.failed',
   kind: 'failure',

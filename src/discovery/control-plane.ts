@@ -79,6 +79,7 @@ import { MeshState } from './push/mesh-state.ts';
 import type { RegistryOffers } from './registry/registry.ts';
 import { gatewayNamesWithEffects, listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
+import { RemoteClusters } from './remote/remote-clusters.ts';
 import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
 
 export interface DiscoveryProgram {
@@ -130,6 +131,7 @@ export class ControlPlane {
   readonly #authenticators: Authenticator[] = [];
   readonly #portCertificate: PortCertificate | undefined;
   readonly #signing: Signing | undefined;
+  readonly #remotes: RemoteClusters;
 
   constructor(program: DiscoveryProgram) {
     const { options } = program;
@@ -179,6 +181,12 @@ export class ControlPlane {
       warn: (node, message) => log.scope('ads').warn(message, { node }),
     });
     this.#state.onPublished((published) => this.#resources.published(published));
+    this.#remotes = new RemoteClusters({
+      secrets: this.cluster?.remoteSecrets,
+      ownCluster: clusterId,
+      settings: () => this.#state.registrySettings,
+      log: log.scope('cluster'),
+    });
     this.metrics = new DiscoveryMetrics({
       version: program.version,
       state: this.#state,
@@ -231,7 +239,7 @@ export class ControlPlane {
   machine() {
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
-        listRegistries: listRegistries(this.#state, this.#program.registries),
+        listRegistries: listRegistries(this.#state, this.#program.registries ?? this.#remotes.offers),
         gatewayNames: gatewayNamesWithEffects(this.#state.registries.gatewayNames),
         registry: registryMachine.provide({ actors: { runRegistry: runRegistry(this.#state.registries) } }),
         computeServices: fromPromise<ServicesReading, ServicesOrder>(({ input, signal }) =>
@@ -267,6 +275,7 @@ export class ControlPlane {
           apiServer: this.cluster.machine(),
           secretAccess: secretAccessOf(this.cluster.secretAccess),
         }),
+        remoteClusters: this.#remotes.machine(),
         ...(this.#signing && { authority: this.#signing.machine() }),
         ...(this.#portCertificate && { serverCertificate: this.#certificateMachine(this.#portCertificate) }),
         signals: signalEffect(this.#program.signals ?? process),
@@ -304,7 +313,10 @@ export class ControlPlane {
         ),
       },
       actions: {
-        adopt: ({ context }, { version }) => this.#state.settings.adopt(context.what, version),
+        adopt: ({ context }, { version }) => {
+          this.#state.settings.adopt(context.what, version);
+          this.#remotes.settingsChanged();
+        },
       },
     });
   }
@@ -402,6 +414,11 @@ export class ControlPlane {
     };
   }
 
+  /** Of clusters, for people. */
+  get #awaited(): string {
+    return [this.cluster?.awaited ?? '', this.#remotes.awaited].filter((text) => text !== '').join(', ');
+  }
+
   get #askedSources(): AskedSources {
     return { ...this.#program.options, cluster: [...(this.cluster?.sources.keys() ?? [])] };
   }
@@ -441,7 +458,7 @@ export class ControlPlane {
         this.#orders = orders;
       },
       profile: options.profile,
-      waitsFor: () => this.progress.textWith(this.cluster?.awaited ?? ''),
+      waitsFor: () => this.progress.textWith(this.#awaited),
       unreadable: () => this.#configs.unreadable,
       ...(trace !== undefined && { trace }),
     });

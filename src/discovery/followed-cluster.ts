@@ -17,6 +17,7 @@ import { Http2ApiServer } from './kubernetes/http2-api-server.ts';
 import { type FollowedKind, InformerEffects } from './kubernetes/informer-effects.ts';
 import { SecretAccess } from './kubernetes/secret-access.ts';
 import { usualSelection } from './kubernetes/usual-selection.ts';
+import type { RemoteSecrets } from './remote/remote-clusters.ts';
 
 type AskedCluster = Pick<
   DiscoveryOptions,
@@ -71,6 +72,8 @@ export class FollowedCluster {
   readonly sources: ReadonlyMap<string, ClusterSource>;
   readonly settings: ClusterSettings;
   readonly secretAccess: SecretAccess;
+  /** Those that name other clusters; absent: services of clusters are not asked for. */
+  readonly remoteSecrets?: RemoteSecrets;
   readonly #informers: InformerEffects;
   readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
@@ -88,6 +91,7 @@ export class FollowedCluster {
       server: this.server,
       kinds: [
         ...this.settings.kinds,
+        ...(isRegistry ? [remoteSecretsIn(settings.namespace)] : []),
         { resource: customResourceDefinitions, selection: usualSelection(customResourceDefinitions) },
         ...[...own, ...(isRegistry ? registryKinds : [])].map(followedKind),
       ],
@@ -99,6 +103,13 @@ export class FollowedCluster {
     this.settings.onChanged(() => {
       for (const changed of this.#settingsChanged) changed();
     });
+    if (isRegistry) {
+      const { name } = remoteSecretsIn(settings.namespace);
+      this.remoteSecrets = {
+        store: this.#informers.storeOf(name),
+        onChanged: (changed) => this.#informers.addReader(name, () => changed()),
+      };
+    }
     const source = (address: string, of: readonly KindName[]): [string, ClusterSource] => [
       address,
       new ClusterSource({ address, informers: this.#informers, kinds: of, revision: settings.revision }),
@@ -124,7 +135,7 @@ export class FollowedCluster {
 
   /** For the chart `api-server`. */
   get input(): ApiServerInput {
-    return { server: this.url, resources: this.#informers.resources };
+    return { server: this.url, resources: this.#informers.resources, firstInformer: 1 };
   }
 
   machine() {
@@ -154,6 +165,12 @@ export class FollowedCluster {
     if (reason === undefined) log.info(`the API server ${this.url} answers again`);
     else if (!wasLost) log.warn(`the API server ${this.url} does not answer, what is known stays in force: ${reason}`);
   }
+}
+
+/** Secrets of the control plane's own namespace that have kubeconfigs of other clusters in them. */
+function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
+  const selection = { namespace, labelSelector: 'istio/multiCluster=true', keepsData: true };
+  return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/istio/multiCluster`, selection };
 }
 
 function followedKind(kind: KindName): FollowedKind {

@@ -153,8 +153,8 @@ export class Cluster {
     return this.admin.request({ method: 'PATCH', ...where, body }, never);
   }
 
-  async delete(resource: Resource, name: string): Promise<void> {
-    await this.admin.request({ method: 'DELETE', resource, namespace: this.namespace, name }, never);
+  async delete(resource: Resource, name: string, namespace = this.namespace): Promise<void> {
+    await this.admin.request({ method: 'DELETE', resource, namespace, name }, never);
   }
 
   /** The store forgets its history: versions of before are `410`. */

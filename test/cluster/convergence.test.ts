@@ -56,7 +56,7 @@ async function following() {
     });
   }
   const actor = startRoot(effects.machine(), {
-    ...{ id: 'api-server', input: { server: own.server.url, resources: effects.resources } },
+    ...{ id: 'api-server-0', input: { server: own.server.url, resources: effects.resources, firstInformer: 1 } },
     onError: (error) => void faults.push(error),
   });
   onTestFinished(() => {

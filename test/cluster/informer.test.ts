@@ -54,8 +54,8 @@ async function following(...resources: Resource[]) {
     });
   }
   const actor = startRoot(effects.machine(), {
-    id: 'api-server',
-    input: { server: own.server.url, resources: effects.resources },
+    id: 'api-server-0',
+    input: { server: own.server.url, resources: effects.resources, firstInformer: 1 },
     onError: (error) => {
       throw error;
     },

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { eventually } from '../harness/eventually.ts';
+import type { ApiServerAddress } from './api-server-process.ts';
 import type { Cluster } from './cluster.ts';
 
 const never = new AbortController().signal;
@@ -40,20 +41,22 @@ export function definitionOf(kind: KindName, versions = kinds[kind].versions) {
 }
 
 /** A kubeconfig of the cluster; its administrator's unless another token is given. */
-export function writeKubeconfig(
-  path: string,
-  { address }: Cluster,
-  token = address.adminToken,
-  server = address.url,
-): void {
+export function writeKubeconfig(path: string, { address }: Cluster, token?: string, server?: string): void {
+  writeFileSync(path, kubeconfigText(address, { ...(token && { token }), ...(server && { server }) }), { mode: 0o600 });
+}
+
+/** @param user how one is known there, beside or instead of the administrator's token */
+export function kubeconfigText(
+  address: ApiServerAddress,
+  { token = address.adminToken, server = address.url, user = {} as object } = {},
+): string {
   const ca = Buffer.from(address.ca).toString('base64');
-  const config = {
+  return JSON.stringify({
     ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test' },
     contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
     clusters: [{ name: 'test', cluster: { server, 'certificate-authority-data': ca } }],
-    users: [{ name: 'test', user: { token } }],
-  };
-  writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
+    users: [{ name: 'test', user: { token, ...user } }],
+  });
 }
 
 export const of = {
@@ -64,6 +67,8 @@ export const of = {
   virtualServices: resourceOf('VirtualService'),
   policies: resourceOf('AuthorizationPolicy'),
   configMaps: resourceOf('ConfigMap'),
+  secrets: resourceOf('Secret'),
+  namespaces: resourceOf('Namespace'),
 } satisfies Record<string, Resource>;
 
 /** A service with one slice of these addresses, all of them ready. */
@@ -72,10 +77,11 @@ export async function writeService(
   name: string,
   addresses: readonly string[],
   port = 80,
+  namespace = cluster.namespace,
 ): Promise<void> {
   const ports = [{ name: 'http', port, protocol: 'TCP' }];
-  await cluster.apply(of.services, { metadata: { name }, spec: { selector: { app: name }, ports } });
-  await writeSlice(cluster, name, addresses, port);
+  await cluster.apply(of.services, { metadata: { name, namespace }, spec: { selector: { app: name }, ports } });
+  await writeSlice(cluster, name, addresses, port, { namespace });
 }
 
 export async function writeSlice(
@@ -83,10 +89,10 @@ export async function writeSlice(
   service: string,
   addresses: readonly string[],
   port = 80,
-  { ready = true, name = `${service}-1` } = {},
+  { ready = true, name = `${service}-1`, namespace = cluster.namespace } = {},
 ): Promise<void> {
   await cluster.apply(of.slices, {
-    metadata: { name, labels: { 'kubernetes.io/service-name': service } },
+    metadata: { name, namespace, labels: { 'kubernetes.io/service-name': service } },
     ...{ addressType: 'IPv4', ports: [{ name: 'http', port, protocol: 'TCP' }] },
     endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready } })),
   });

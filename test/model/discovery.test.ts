@@ -62,17 +62,19 @@ describe('the start', () => {
   });
 
   it('follows a cluster from before anything is read until it drains; one that does not answer holds up nobody but who reads it', async () => {
-    const world = await DiscoveryWorld.serving({ cluster: { server: 'https://cluster', resources: [] } });
-    const stateOf = () => world.discovery.getSnapshot().children['api-server']?.getSnapshot().value;
+    const world = await DiscoveryWorld.serving({
+      cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
+    });
+    const stateOf = () => world.discovery.getSnapshot().children['api-server-0']?.getSnapshot().value;
     const spawned = world.records.flatMap((r) => (r.kind === 'spawn' ? [r.actor] : []));
-    expect(spawned.indexOf('api-server')).toBeLessThan(spawned.indexOf('config-controller'));
+    expect(spawned.indexOf('api-server-0')).toBeLessThan(spawned.indexOf('config-controller'));
     await world.pass(60_000);
     expect(JSON.stringify(stateOf())).toMatch(/^\{"down"/);
     expect(world.state()).toBe(serving);
     world.from('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
     await world.settle();
-    expect(world.discovery.getSnapshot().children['api-server']).toBeUndefined();
-    expect(world.records.some((r) => r.kind === 'stop' && r.actor === 'api-server')).toBe(true);
+    expect(world.discovery.getSnapshot().children['api-server-0']).toBeUndefined();
+    expect(world.records.some((r) => r.kind === 'stop' && r.actor === 'api-server-0')).toBe(true);
   });
 
   it('opens the port with TLS before the one without, and prepares what that needs', async () => {

@@ -12,7 +12,9 @@ const silent: AccessAnswer = { outcome: 'failed', reason: 'no answer in 5 s' };
 eachWorldFollowsTheDiagrams(['secret-access', 'access-review'], ['asking']);
 
 async function given(access: DiscoveryWorld['access']): Promise<DiscoveryWorld> {
-  const world = await DiscoveryWorld.serving({ cluster: { server: 'https://cluster', resources: [] } });
+  const world = await DiscoveryWorld.serving({
+    cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
+  });
   world.access = access;
   return world;
 }

@@ -77,8 +77,8 @@ export class ClusterExploration implements World {
       ...{ wasRestored: false, compacted: 0, held: '', apart: '', burst: 0, requests: {}, violations: [] },
     };
     this.#system.start(this.#machine(charts), {
-      id: 'api-server',
-      input: { server: 'cluster', resources: ['v1/services'] },
+      id: 'api-server-0',
+      input: { server: 'cluster', resources: ['v1/services'], firstInformer: 1 },
     });
   }
 
@@ -272,7 +272,7 @@ export class ClusterExploration implements World {
             }, handing.stop),
           },
         }),
-        ping: scriptedPromise<PingAnswer, undefined>(call.start, call.stop),
+        ping: scriptedPromise<PingAnswer, { server: string }>(call.start, call.stop),
         watchDefinitions: scriptedCallback<{ type: never }, { resources: ResourceName[] }>({ start: () => {} }),
       },
       actions: { reconnect: () => this.#set({ connection: 'none' }) },

@@ -28,6 +28,7 @@ import {
   accessReviewMachine,
 } from '../../machines/discovery/kubernetes/access-review.machine.ts';
 import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { remoteClustersMachine } from '../../machines/discovery/kubernetes/remote-clusters.machine.ts';
 import { secretAccessMachine } from '../../machines/discovery/kubernetes/secret-access.machine.ts';
 import type {
   AdsOrder,
@@ -315,7 +316,7 @@ export class DiscoveryWorld {
     const apiServer = apiServerMachine.provide({
       actors: {
         // It never answers.
-        ping: fromPromise<PingAnswer, undefined>(() => new Promise(() => {})),
+        ping: fromPromise<PingAnswer, { server: string }>(() => new Promise(() => {})),
         watchDefinitions: this.#effect(),
       },
     });
@@ -443,6 +444,8 @@ export class DiscoveryWorld {
       actors: {
         apiServer,
         secretAccess,
+        // No Secret names a cluster: what becomes of them is in test/model/remote-clusters.test.ts.
+        remoteClusters: remoteClustersMachine.provide({ actors: { listClusters: this.#effect() } }),
         signals: this.#effect(),
         prepare: fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
           this.prepared.push(stage);

@@ -91,8 +91,8 @@ export class KubernetesWorld {
     recorder.observe((record) => this.records.push(record));
     const chart = this.effects.machine({ server: apiServerMachine, informer: informerMachine, ...charts });
     this.actor = startRoot(chart, {
-      id: 'api-server',
-      input: { server: 'https://cluster', resources: this.effects.resources },
+      id: 'api-server-0',
+      input: { server: 'https://cluster', resources: this.effects.resources, firstInformer: 1 },
       ...(!silently && { recorder }),
       clock: this.clock as never,
       onError: (error) => {

@@ -9,6 +9,8 @@ export interface ApiServerInput {
   server: string;
   /** Each is followed by an informer of its own, in this order. */
   resources: ResourceName[];
+  /** The number of the first of them: those of two servers have other names. */
+  firstInformer: number;
 }
 
 type InformerName = `informer-${number}`;
@@ -51,7 +53,7 @@ export const apiServerMachine = setup({
   actors: {
     informer: informerMachine,
     /** Asks the other end of the connection of watches whether it lives; opens one where there is none. */
-    ping: promiseEffect<PingAnswer, undefined>('ping'),
+    ping: promiseEffect<PingAnswer, { server: string }>('ping'),
     /** Says, of kinds that are followed, that they were defined. */
     watchDefinitions: callbackEffect<{ type: never }, { resources: ResourceName[] }>('watchDefinitions'),
   },
@@ -76,7 +78,7 @@ export const apiServerMachine = setup({
   actions: {
     startInformers: enqueueActions(({ context, enqueue }) => {
       for (const [index, resource] of context.resources.entries())
-        enqueue.spawnChild('informer', { id: nameAt(index), input: { resource } });
+        enqueue.spawnChild('informer', { id: nameAt(context, index), input: { resource } });
     }),
     letAllWait: assign({ waiting: ({ context }) => context.resources }),
     letWait: assign({
@@ -84,21 +86,25 @@ export const apiServerMachine = setup({
         waiting.includes(resource) ? waiting : [...waiting, resource],
     }),
     tellLost: enqueueActions(({ context, enqueue }, { reason }: { reason: string }) => {
-      for (const index of context.resources.keys()) enqueue.sendTo(nameAt(index), { type: 'server.lost', reason });
+      for (const index of context.resources.keys())
+        enqueue.sendTo(nameAt(context, index), { type: 'server.lost', reason });
     }),
-    wakeNext: enqueueActions(({ context: { resources, waiting, wasLongAway, streams }, enqueue }) => {
+    wakeNext: enqueueActions(({ context, enqueue }) => {
+      const { resources, waiting, wasLongAway, streams } = context;
       const [next, ...rest] = waiting;
       if (next === undefined) return;
       enqueue.assign({ waiting: rest });
-      enqueue.sendTo(nameAt(resources.indexOf(next)), { type: 'server.answers', anew: wasLongAway, streams });
+      enqueue.sendTo(nameAt(context, resources.indexOf(next)), { type: 'server.answers', anew: wasLongAway, streams });
     }),
     /** What one kind has found out, the others need not. */
-    giveUpStreams: enqueueActions(({ context: { resources }, enqueue }) => {
+    giveUpStreams: enqueueActions(({ context, enqueue }) => {
       enqueue.assign({ streams: false });
-      for (const index of resources.keys()) enqueue.sendTo(nameAt(index), { type: 'streams.refused' });
+      for (const index of context.resources.keys()) enqueue.sendTo(nameAt(context, index), { type: 'streams.refused' });
     }),
     tellDefined: enqueueActions(({ context, enqueue }, { resource, defined }: DefinitionChanged) => {
-      enqueue.sendTo(nameAt(context.resources.indexOf(resource)), { type: defined ? 'kind.defined' : 'kind.removed' });
+      enqueue.sendTo(nameAt(context, context.resources.indexOf(resource)), {
+        type: defined ? 'kind.defined' : 'kind.removed',
+      });
     }),
     countFailure: assign(({ context }, { draw }: { draw: number }) => ({
       failures: Math.min(context.failures + 1, mostFailures),
@@ -158,6 +164,7 @@ export const apiServerMachine = setup({
       invoke: {
         id: 'ping',
         src: 'ping',
+        input: ({ context: { server } }) => ({ server }),
         onDone: [
           {
             guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) },
@@ -227,6 +234,7 @@ export const apiServerMachine = setup({
           invoke: {
             id: 'ping',
             src: 'ping',
+            input: ({ context: { server } }) => ({ server }),
             onDone: [
               { guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) }, target: 'answered' },
               {
@@ -273,6 +281,7 @@ export const apiServerMachine = setup({
           invoke: {
             id: 'ping',
             src: 'ping',
+            input: ({ context: { server } }) => ({ server }),
             onDone: [
               {
                 guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) },
@@ -293,7 +302,7 @@ export const apiServerMachine = setup({
   },
 });
 
-const nameAt = (index: number): InformerName => `informer-${index + 1}`;
+const nameAt = ({ firstInformer }: ApiServerInput, index: number): InformerName => `informer-${firstInformer + index}`;
 
 function drawOf(answer: PingAnswer): number {
   return answer.outcome === 'failed' ? answer.draw : 0.5;

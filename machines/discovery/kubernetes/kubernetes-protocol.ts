@@ -22,9 +22,9 @@ export type RequestFailure = {
   retryAfterMs?: number;
 };
 
-// ---- api-server → informer-N
+// ---- api-server-N → informer-N
 
-/** api-server → informer-N. The server answers: take up the work. One kind after the other is told, so that they do not come at once. */
+/** api-server-N → informer-N. The server answers: take up the work. One kind after the other is told, so that they do not come at once. */
 export type ServerAnswers = {
   type: 'server.answers';
   /** It was away for so long that its history may be another one: what it has is taken anew. */
@@ -32,27 +32,27 @@ export type ServerAnswers = {
   /** It sends lists as streams, as far as is known. */
   streams: boolean;
 };
-/** api-server → informer-N. The connection is given up, with what runs on it. */
+/** api-server-N → informer-N. The connection is given up, with what runs on it. */
 export type ServerLost = { type: 'server.lost'; reason: string };
-/** api-server → informer-N. It sends no lists as streams: another kind has found out. */
+/** api-server-N → informer-N. It sends no lists as streams: another kind has found out. */
 export type StreamsRefused = { type: 'streams.refused' };
-/** api-server → informer-N. The kind was defined, or is defined otherwise than before. */
+/** api-server-N → informer-N. The kind was defined, or is defined otherwise than before. */
 export type KindDefined = { type: 'kind.defined' };
-/** api-server → informer-N. The definition of the kind is gone: that the server does not know it is no mistake. */
+/** api-server-N → informer-N. The definition of the kind is gone: that the server does not know it is no mistake. */
 export type KindRemoved = { type: 'kind.removed' };
 
-// ---- informer-N → api-server
+// ---- informer-N → api-server-N
 
-/** informer-N → api-server. There was no answer, or it broke off: does the server answer anybody? Until it does, the kind waits. */
+/** informer-N → api-server-N. There was no answer, or it broke off: does the server answer anybody? Until it does, the kind waits. */
 export type ServerMissed = { type: 'server.missed'; resource: ResourceName; reason: string };
-/** informer-N → api-server. The server does not know, or does not end, a list that is streamed. */
+/** informer-N → api-server-N. The server does not know, or does not end, a list that is streamed. */
 export type StreamsMissing = { type: 'streams.missing'; resource: ResourceName; reason: string };
 /**
- * informer-N → api-server. All that there is of the kind was taken, and handled by everybody who asked for it; the first time, or
+ * informer-N → api-server-N. All that there is of the kind was taken, and handled by everybody who asked for it; the first time, or
  * anew. `absent`: the server does not know the kind, so there is nothing.
  */
 export type KindSynced = { type: 'kind.synced'; resource: ResourceName; objects: number; absent: boolean };
-/** informer-N → api-server. A request was refused, and is made again later; what was taken before stays in force. */
+/** informer-N → api-server-N. A request was refused, and is made again later; what was taken before stays in force. */
 export type KindFailed = { type: 'kind.failed'; resource: ResourceName; reason: string };
 
 // ---- effects of an informer
@@ -76,10 +76,27 @@ export type ListEnded = { type: 'list.ended'; version: ResourceVersion };
 /** informer-N/stream, informer-N/list, informer-N/check → informer-N. It came to nothing. `draw`: at random, from 0 to 1. */
 export type RequestFailed = { type: 'request.failed'; failure: RequestFailure; draw: number };
 
-// ---- effects of api-server
+// ---- effects of api-server-N
 
-/** api-server/definitions → api-server. The definition of a kind has come, is another, or is gone. */
+/** api-server-N/definitions → api-server-N. The definition of a kind has come, is another, or is gone. */
 export type DefinitionChanged = { type: 'definition.changed'; resource: ResourceName; defined: boolean };
+
+// ---- remote-clusters/secrets → remote-clusters
+
+/** A cluster as a Secret has it. Of the Secret nothing is here but that it is another than before. */
+export type ListedCluster = {
+  /** Its id: the key of the Secret. */
+  cluster: string;
+  /** Another one: another kubeconfig. */
+  revision: string;
+  /** How the chart of its API server calls it: no other one has the name. */
+  server: string;
+  resources: ResourceName[];
+};
+/** remote-clusters/secrets → remote-clusters. Secrets have these clusters, and no others. */
+export type ClustersListed = { type: 'clusters.listed'; clusters: ListedCluster[] };
+/** remote-clusters/secrets → remote-clusters. All that the cluster has was handed over, as of this revision. */
+export type ClusterSynced = { type: 'cluster.synced'; cluster: string; revision: string };
 
 /** What an informer is told by the chart of its server. */
 export type InformerOrder = ServerAnswers | ServerLost | StreamsRefused | KindDefined | KindRemoved;
@@ -95,7 +112,7 @@ export type StreamReport =
 export type ListReport = PageTaken | ListEnded | RequestFailed;
 export type CheckReport = HistorySeen | RequestFailed;
 
-type Diagram = 'api-server' | 'informer';
+type Diagram = 'api-server' | 'informer' | 'remote-clusters';
 
 const rows = (diagram: Diagram, from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
   types.map((type) => ({ type, from, to, diagram, seeds: [] }));
@@ -115,12 +132,12 @@ const informerTimers = ['endLimit', 'answerLimit', 'shortWatch', 'retryDelay', '
 const timers = (names: readonly string[]): string[] => names.map((name) => `timer ${name}`);
 
 export const kubernetesCatalogue: readonly CatalogueRow<Diagram>[] = [
-  ...rows('api-server', 'api-server', 'api-server/definitions', ['spawn']),
-  ...rows('api-server', 'api-server', 'api-server/ping', ['spawn']),
-  ...rows('api-server', 'api-server', 'api-server', timers(serverTimers)),
-  ...rows('api-server', 'api-server/definitions', 'api-server', ['definition.changed']),
-  ...rows('informer', 'api-server', 'informer-N', ['spawn', ...orders]),
-  ...rows('informer', 'informer-N', 'api-server', reports),
+  ...rows('api-server', 'api-server-N', 'api-server-N/definitions', ['spawn']),
+  ...rows('api-server', 'api-server-N', 'api-server-N/ping', ['spawn']),
+  ...rows('api-server', 'api-server-N', 'api-server-N', timers(serverTimers)),
+  ...rows('api-server', 'api-server-N/definitions', 'api-server-N', ['definition.changed']),
+  ...rows('informer', 'api-server-*', 'informer-N', ['spawn', ...orders]),
+  ...rows('informer', 'informer-N', 'api-server-*', reports),
   ...rows('informer', 'informer-N', 'informer-N/check', ['spawn']),
   ...rows('informer', 'informer-N/check', 'informer-N', ofCheck),
   ...rows('informer', 'informer-N', 'informer-N/list', ['spawn']),
@@ -129,4 +146,7 @@ export const kubernetesCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...rows('informer', 'informer-N/stream', 'informer-N', ofStream),
   ...rows('informer', 'informer-N', 'informer-N/hand-over', ['spawn']),
   ...rows('informer', 'informer-N', 'informer-N', timers(informerTimers)),
+  ...rows('remote-clusters', 'remote-clusters/secrets', 'remote-clusters', ['clusters.listed', 'cluster.synced']),
+  ...rows('remote-clusters', 'remote-clusters', 'remote-clusters/secrets', ['spawn']),
+  ...rows('api-server', 'remote-clusters', 'api-server-N', ['spawn']),
 ];

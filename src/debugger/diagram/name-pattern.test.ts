@@ -43,6 +43,16 @@ describe('a name pattern', () => {
     expect(match('status-NACK', 'status-NACK')).toBe('free');
   });
 
+  test('stands for any one of a series, and leaves N to the others', () => {
+    expect(match('api-server-*', 'api-server-0')).toBe('free');
+    expect(match('api-server-*', 'api-server-17')).toBe('free');
+    for (const name of ['api-server', 'api-server-x', 'api-server-1/ping', 'api-server-01'])
+      expect(match('api-server-*', name)).toBeUndefined();
+    expect(nameAt(namePattern('api-server-*')!, '3')).toBe('api-server-*');
+    for (const wrong of ['*-1', 'api-*-server', 'api-server-*/ping'])
+      expect(match(wrong, 'api-server-1')).toBeUndefined();
+  });
+
   test('is refused where N has no meaning', () => {
     expect(namePattern('epoch-N-1')).toBeUndefined();
     expect(namePattern('N')).toBeUndefined();

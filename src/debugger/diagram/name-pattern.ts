@@ -1,7 +1,8 @@
 /**
  * Names of actors as diagrams write them. `supervisor` is that actor; `epoch-N` is any epoch, and in one activation of a
  * diagram every N is the same, so `epoch-N+1` is the epoch after it. Paths work likewise: `epoch-N/process`. A letter behind
- * the number tells series apart that count for themselves: after `epoch-0b` comes `epoch-1b`.
+ * the number tells series apart that count for themselves: after `epoch-0b` comes `epoch-1b`. `api-server-*` is any one of a series,
+ * whatever N is: whoever is spoken to by many that are told apart by their own number.
  */
 
 /** What a name says about N: a number with its series' letter, if any (`3`, `0b`); or nothing (the name has no N in it). */
@@ -18,11 +19,15 @@ export interface NamePattern {
 }
 
 const variable = /-N(?:\+(\d+))?(?=\/|$)/g;
+const anyOfSeries = /^[a-z][a-z0-9-]*-\*$/;
 const misplacedVariable = /(?:^|[-/+])N(?:$|[-/+])/;
 const numberAndSeries = /^(0|[1-9]\d*)([a-z]?)$/;
 
 /** Compiles a name. Answers undefined when N stands where it has no meaning (`epoch-N-1`, `N/x`). */
 export function namePattern(text: string): NamePattern | undefined {
+  if (anyOfSeries.test(text)) {
+    return { text, numbered: false, regexp: new RegExp(`^${text.slice(0, -1)}(?:0|[1-9]\\d*)$`), offsets: [] };
+  }
   const offsets = [...text.matchAll(variable)].map((match) => Number(match[1] ?? 0));
   if (misplacedVariable.test(text.replaceAll(variable, ''))) return undefined;
   if (offsets.length === 0) return { text, numbered: false, regexp: undefined, offsets };

@@ -116,7 +116,7 @@ class DiagramParser {
   }
 
   #participant(idText: string, alias: string, line: number): void {
-    const pattern = new RegExp(`^${name}$`).test(alias) ? namePattern(alias) : undefined;
+    const pattern = new RegExp(`^${name}(?:-\\*)?$`).test(alias) ? namePattern(alias) : undefined;
     if (this.#participants.has(idText)) this.#problem(line, `participant ${idText} is declared twice`);
     if (pattern === undefined) {
       this.#problem(

@@ -62,6 +62,12 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/kubernetes/api-server.machine.ts')).apiServerMachine,
   },
   {
+    name: 'remote-clusters',
+    file: 'machines/discovery/kubernetes/remote-clusters.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/kubernetes/remote-clusters.machine.ts')).remoteClustersMachine,
+  },
+  {
     name: 'informer',
     file: 'machines/discovery/kubernetes/informer.machine.ts',
     load: async () => (await import('../../../machines/discovery/kubernetes/informer.machine.ts')).informerMachine,

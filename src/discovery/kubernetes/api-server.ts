@@ -36,6 +36,8 @@ export interface Selection {
   readonly labelSelector?: string;
   /** Nothing but `metadata` is sent. */
   readonly metadataOnly?: boolean;
+  /** Of Secrets all data is kept, and not what credentials are of alone: who asks for it must select few. */
+  readonly keepsData?: boolean;
 }
 
 export interface ListOptions extends Selection {

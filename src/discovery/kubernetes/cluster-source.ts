@@ -2,6 +2,7 @@
  * Objects of a cluster as a source of configuration: what informers know is decoded as files are. A change costs the objects that
  * changed, however many of a kind there are.
  */
+import type { ResourceName } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { readConfigObject } from '../../model/config/config-file.ts';
@@ -13,7 +14,7 @@ import type { ConfigSource, SourceReading } from '../config/config-source.ts';
 import type { StopWatching, WatchHandlers } from '../config/file-watch.ts';
 import { resourceOf } from './api-resource.ts';
 import type { KubernetesObject } from './api-server.ts';
-import type { InformerEffects } from './informer-effects.ts';
+import { type InformerEffects, nameOf } from './informer-effects.ts';
 import type { ObjectChange, ObjectKey } from './object-store.ts';
 
 export interface ClusterSourceOptions {
@@ -22,6 +23,8 @@ export interface ClusterSourceOptions {
   /** Where they are followed. */
   readonly informers: InformerEffects;
   readonly kinds: readonly KindName[];
+  /** How they call a kind; by default by its resource. */
+  readonly nameOf?: (kind: KindName) => ResourceName;
   /** Of this control plane: objects of Istio's that are labelled for another one are not there. Empty: `default`. */
   readonly revision: string;
 }
@@ -38,6 +41,7 @@ const nothing: Held = { inForce: [], problems: [] };
 
 export class ClusterSource implements ConfigSource {
   readonly #options: ClusterSourceOptions;
+  readonly #nameOf: (kind: KindName) => ResourceName;
   /** What has to be read: keys of objects, by kind. */
   #unread = new Map<KindName, Set<ObjectKey>>();
   readonly #held = new Map<KindName, Map<ObjectKey, Held>>();
@@ -49,11 +53,17 @@ export class ClusterSource implements ConfigSource {
   constructor(options: ClusterSourceOptions) {
     this.#options = options;
     const { informers } = options;
+    this.#nameOf = options.nameOf ?? ((kind) => nameOf(resourceOf(kind)));
     for (const kind of options.kinds) {
       this.#held.set(kind, new Map());
-      informers.addReader(resourceOf(kind), (changes) => this.#note(kind, changes));
+      informers.addReader(this.#nameOf(kind), (changes) => this.#note(kind, changes));
     }
-    this.#synced = Promise.all(options.kinds.map((kind) => informers.firstSet(resourceOf(kind))));
+    this.#synced = Promise.all(options.kinds.map((kind) => informers.firstSet(this.#nameOf(kind))));
+  }
+
+  /** All that there is of the kinds was handed over; never, of a cluster that does not answer. */
+  get synced(): Promise<unknown> {
+    return this.#synced;
   }
 
   get snapshot(): ConfigSnapshot {
@@ -93,7 +103,7 @@ export class ClusterSource implements ConfigSource {
     const now: [Map<ObjectKey, Held>, ObjectKey, Held][] = [];
     for (const [kind, keys] of unread) {
       const held = this.#held.get(kind)!;
-      const store = this.#options.informers.storeOf(resourceOf(kind));
+      const store = this.#options.informers.storeOf(this.#nameOf(kind));
       for (const key of keys) {
         const before = held.get(key) ?? nothing;
         const object = store.get(key);

@@ -75,7 +75,7 @@ export class Http2ApiServer implements ApiServer {
     const items: KubernetesObject[] = [];
     const reader = new ListItems((item) => {
       if (!hasMetadata(item)) throw invalid('an object of the list has no metadata');
-      items.push(trimmed(item, resource, this.#shared, options.metadataOnly));
+      items.push(trimmed(item, resource, this.#shared, options));
     });
     const query = {
       ...selectionQuery(options),
@@ -104,7 +104,7 @@ export class Http2ApiServer implements ApiServer {
     const over = new AbortController();
     const lines = new JsonLines((line) => {
       if (over.signal.aborted || signal.aborted) return;
-      const event = this.#eventOf(line, resource, options.metadataOnly);
+      const event = this.#eventOf(line, resource, options);
       if (event === undefined) {
         end.skipped++;
         return;
@@ -228,7 +228,7 @@ export class Http2ApiServer implements ApiServer {
     return `${below}${path}${asked === '' ? '' : `?${asked}`}`;
   }
 
-  #eventOf(line: unknown, resource: Resource, metadataOnly = false): WatchEvent | undefined {
+  #eventOf(line: unknown, resource: Resource, selection: Selection): WatchEvent | undefined {
     if (!isRecord(line) || !isRecord(line.object)) throw invalid('a line of the watch is no event');
     const { type, object } = line;
     switch (type) {
@@ -242,10 +242,11 @@ export class Http2ApiServer implements ApiServer {
       case 'ADDED':
       case 'MODIFIED':
       case 'DELETED': {
-        const isOfKind = object.kind === resource.kind || (metadataOnly && object.kind === 'PartialObjectMetadata');
+        const isOfKind =
+          object.kind === resource.kind || (selection.metadataOnly === true && object.kind === 'PartialObjectMetadata');
         if (!isOfKind) return undefined;
         if (!hasMetadata(object)) throw invalid('an object of the watch has no metadata');
-        return { type, object: trimmed(object, resource, this.#shared, metadataOnly) };
+        return { type, object: trimmed(object, resource, this.#shared, selection) };
       }
       default:
         return undefined;

@@ -60,6 +60,12 @@ export interface InformerCharts {
   readonly informer: typeof informerMachine;
 }
 
+/** Whose effects those of a server, or of a kind on it, are. */
+export interface EffectsOfServers {
+  ofServer(server: string): InformerEffects;
+  ofResource(resource: ResourceName): InformerEffects;
+}
+
 const objectsOfPage = 500;
 /** So often a chart is told that a first list goes on; it gives up what has not for four seconds. */
 const progressMs = 250;
@@ -118,33 +124,46 @@ export class InformerEffects {
   }
 
   /** The chart of the server, with these effects. */
-  machine(charts: InformerCharts = { server: apiServerMachine, informer: informerMachine }): typeof apiServerMachine {
-    const { server, synced, lost } = this.#options;
+  machine(charts?: InformerCharts): typeof apiServerMachine {
+    return InformerEffects.machineOf({ ofServer: () => this, ofResource: () => this }, charts);
+  }
+
+  /** The chart of any of several servers. */
+  static machineOf(
+    { ofServer, ofResource }: EffectsOfServers,
+    charts: InformerCharts = { server: apiServerMachine, informer: informerMachine },
+  ): typeof apiServerMachine {
     const informer = charts.informer.provide({
       actors: {
-        watchKind: fromCallback<{ type: never }, SetOrder>(({ input, sendBack }) => this.#watch(input, sendBack)),
-        listKind: fromCallback<{ type: never }, SetOrder>(({ input, sendBack }) => this.#list(input, sendBack)),
+        watchKind: fromCallback<{ type: never }, SetOrder>(({ input, sendBack }) =>
+          ofResource(input.resource).#watch(input, sendBack),
+        ),
+        listKind: fromCallback<{ type: never }, SetOrder>(({ input, sendBack }) =>
+          ofResource(input.resource).#list(input, sendBack),
+        ),
         checkHistory: fromCallback<{ type: never }, { resource: ResourceName }>(({ input, sendBack }) =>
-          this.#check(input.resource, sendBack),
+          ofResource(input.resource).#check(input.resource, sendBack),
         ),
         handOver: fromPromise<{ objects: number }, { resource: ResourceName; absent: boolean }>(({ input }) =>
-          this.#handOver(input.resource, input.absent),
+          ofResource(input.resource).#handOver(input.resource, input.absent),
         ),
       },
     });
     return charts.server.provide({
       actors: {
         informer,
-        ping: fromPromise<PingAnswer, undefined>(({ signal }) => this.#ping(signal)),
-        watchDefinitions: fromCallback<{ type: never }, { resources: ResourceName[] }>(({ sendBack }) =>
-          this.#watchDefinitions((resource, defined) => sendBack({ type: 'definition.changed', resource, defined })),
+        ping: fromPromise<PingAnswer, { server: string }>(({ input, signal }) => ofServer(input.server).#ping(signal)),
+        watchDefinitions: fromCallback<{ type: never }, { resources: ResourceName[] }>(({ input, sendBack }) =>
+          ofResource(input.resources[0] ?? '').#watchDefinitions((resource, defined) =>
+            sendBack({ type: 'definition.changed', resource, defined }),
+          ),
         ),
       },
       actions: {
-        reconnect: () => server.reconnect(),
-        publishSynced: () => synced?.(),
-        publishLost: (_, { reason }) => lost?.(reason),
-        publishReached: () => lost?.(undefined),
+        reconnect: (_, { server }) => ofServer(server).#options.server.reconnect(),
+        publishSynced: (_, { server }) => ofServer(server).#options.synced?.(),
+        publishLost: (_, { server, reason }) => ofServer(server).#options.lost?.(reason),
+        publishReached: (_, { server }) => ofServer(server).#options.lost?.(undefined),
       },
     });
   }

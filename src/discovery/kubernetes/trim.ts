@@ -3,7 +3,7 @@
  * (spec/kubernetes.md §1). A field that a decoder of `src/model/kinds` reads must be kept here.
  */
 import { apiVersionOf, type Resource } from './api-resource.ts';
-import type { KubernetesObject, ObjectMeta } from './api-server.ts';
+import type { KubernetesObject, ObjectMeta, Selection } from './api-server.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -61,16 +61,16 @@ export class SharedTexts {
 
 /**
  * @param object as it came, of the resource's kind
- * @param metadataOnly nothing else is kept, whatever the server sent
+ * @param selection with `metadataOnly` nothing else is kept, whatever the server sent
  */
 export function trimmed(
   object: Fields & { readonly metadata: ObjectMeta },
   resource: Resource,
   shared: SharedTexts,
-  metadataOnly = false,
+  { metadataOnly = false, keepsData = false }: Pick<Selection, 'metadataOnly' | 'keepsData'> = {},
 ): KubernetesObject {
   const { apiVersion: _, kind: __, metadata, ...body } = object;
-  const kept = resource.group === '' ? keptOfKind.get(resource.kind) : undefined;
+  const kept = resource.group === '' && !keepsData ? keptOfKind.get(resource.kind) : undefined;
   return {
     // Items of a list do not say it.
     apiVersion: shared.of(apiVersionOf(resource)),

@@ -74,7 +74,7 @@ export class MeshState {
   constructor(options: MeshStateOptions) {
     this.#options = options;
     this.settings = options.settings;
-    this.registries = new MeshRegistries(this.#registrySettings(), {
+    this.registries = new MeshRegistries(this.registrySettings, {
       names: options.registries ?? [],
       ...(options.observer && { observer: options.observer }),
       gatewaysResolved: () => {
@@ -149,7 +149,7 @@ export class MeshState {
     const { byKey } = this.configs;
     try {
       if (registries !== undefined) yield* this.registries.keepingOnly(registries);
-      yield* this.registries.configuring(this.#registrySettings());
+      yield* this.registries.configuring(this.registrySettings);
       if (this.#hasApplied && changes !== undefined) yield* this.registries.applying(changes, byKey);
       else yield* this.registries.loading(byKey);
       this.#hasApplied = true;
@@ -188,7 +188,7 @@ export class MeshState {
     const previous = this.#context;
     const { mesh } = this.settings;
     // Services depend on mesh settings: on the trust domain, on who sees them.
-    if (forced || previous?.mesh !== mesh) yield* this.registries.configuring(this.#registrySettings());
+    if (forced || previous?.mesh !== mesh) yield* this.registries.configuring(this.registrySettings);
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     // What is known of one proxy's workload is in no resource that it shares with others.
@@ -217,7 +217,8 @@ export class MeshState {
     return context;
   }
 
-  #registrySettings(): RegistryOptions {
+  /** What registries are told beside their objects. */
+  get registrySettings(): RegistryOptions {
     const { domain, clusterId, registryOptions, features = defaultFeatures } = this.#options;
     const { trustDomain, defaultServiceExportTo, discoverySelectors } = this.mesh;
     const { networks } = this.settings;

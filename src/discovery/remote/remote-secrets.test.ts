@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest';
+import { maxKubeconfigBytes, mostRemoteClusters, namedClusters } from './remote-secrets.ts';
+
+const kubeconfig = (token = 'secret-token', user: object = { token }): string =>
+  JSON.stringify({
+    'current-context': 'c',
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
+    clusters: [{ name: 'c', cluster: { server: 'https://10.0.0.1:6443' } }],
+    users: [{ name: 'c', user }],
+  });
+
+const secret = (name: string, values: Readonly<Record<string, string>>) => ({
+  metadata: { name, namespace: 'istio-system' },
+  data: Object.fromEntries(Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')])),
+});
+
+it('each key of a Secret is a cluster, with a digest that changes with its kubeconfig alone', () => {
+  const of = (token: string) => namedClusters([secret('s', { a: kubeconfig(token), b: kubeconfig() })], 'own').clusters;
+  const [one, other] = [of('1'), of('2')];
+  expect([...one.keys()]).toEqual(['a', 'b']);
+  expect(one.get('a')!.place).toBe('Secret istio-system/s: a');
+  expect(one.get('a')!.digest).not.toBe(other.get('a')!.digest);
+  expect(one.get('b')!.digest).toBe(other.get('b')!.digest);
+});
+
+it('the own cluster is no other one, and of two Secrets with one key the first counts, whichever came first', () => {
+  const secrets = [secret('two', { a: kubeconfig('2') }), secret('one', { a: kubeconfig('1'), own: kubeconfig() })];
+  const { clusters, problems } = namedClusters(secrets, 'own');
+  expect(clusters.get('a')!.place).toBe('Secret istio-system/one: a');
+  expect([...clusters.keys()]).toEqual(['a']);
+  expect(problems).toEqual([
+    "Secret istio-system/one: own: is the id of the control plane's own cluster",
+    'Secret istio-system/two: a: is named by Secret istio-system/one: a already',
+  ]);
+});
+
+it.each([
+  ['a program', { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'id' } }, 'exec'],
+  ['a file with a token', { tokenFile: '/var/run/secrets/token' }, 'tokenFile'],
+  ['a file with a certificate', { 'client-certificate': '/etc/passwd' }, 'client-certificate'],
+  ['a file with a key', { 'client-key': '/etc/shadow' }, 'client-key'],
+])('%s of ours is refused, and no value is told', (_, user, field) => {
+  const { clusters, refused, problems } = namedClusters(
+    [secret('s', { a: kubeconfig('', user), b: kubeconfig() })],
+    '',
+  );
+  expect([...clusters.keys()]).toEqual(['b']);
+  expect([...refused]).toEqual(['a']);
+  expect(problems.join()).toContain(`user: ${field} is allowed in the operator's own file only`);
+  expect(problems.join()).not.toMatch(/passwd|shadow|secrets\/token|command/);
+});
+
+it.each([
+  ['', 'is empty'],
+  ['x'.repeat(maxKubeconfigBytes + 3), 'is longer than'],
+  ['token: secret-token\n  : [', 'is no YAML'],
+  ['[]', 'is no kubeconfig'],
+])('what is no kubeconfig is refused, and takes nothing from other keys (%#)', (text, why) => {
+  const { clusters, refused, problems } = namedClusters([secret('s', { a: text, b: kubeconfig() })], '');
+  expect([[...clusters.keys()], [...refused]]).toEqual([['b'], ['a']]);
+  expect(problems).toEqual([expect.stringContaining(`Secret istio-system/s: a: ${why}`)]);
+  expect(problems.join()).not.toContain('secret-token');
+});
+
+it('there are so many and no more, and data that are none are nothing', () => {
+  const many = Object.fromEntries(
+    Array.from({ length: mostRemoteClusters + 2 }, (_, n) => [`c${1_000 + n}`, kubeconfig()]),
+  );
+  const { clusters, problems } = namedClusters([secret('s', many)], '');
+  expect([clusters.size, problems.length]).toEqual([mostRemoteClusters, 2]);
+  const odd = [{ metadata: { name: 'odd' }, data: [] }, { metadata: { name: 'none' } }];
+  expect(namedClusters(odd, '')).toMatchObject({ problems: [] });
+  expect(namedClusters([{ metadata: { name: 'odd' }, data: { a: 7 } }], '').problems).toEqual([
+    'Secret /odd: a: is empty',
+  ]);
+});

@@ -1,0 +1,74 @@
+/** What Secrets say of other clusters: each key is a cluster's id, its value a kubeconfig. Rules only. */
+import { hash } from 'node:crypto';
+import { messageOf } from '../../runtime/errors.ts';
+import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
+import { kubeconfigAccess } from '../kubernetes/access/kubeconfig.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import { keyOf } from '../kubernetes/object-store.ts';
+import { isRecord } from '../kubernetes/trim.ts';
+
+/** A cluster that a Secret names. */
+export interface NamedCluster {
+  readonly cluster: string;
+  /** `Secret namespace/name: key`, for people. */
+  readonly place: string;
+  /** Of the kubeconfig: equal ones are the same cluster, whatever else of the Secret is another. */
+  readonly digest: string;
+  readonly access: ClusterAccess;
+}
+
+export interface NamedClusters {
+  /** By id. */
+  readonly clusters: ReadonlyMap<string, NamedCluster>;
+  /** Ids of which a Secret says something that will not do: what was known of them stays. */
+  readonly refused: ReadonlySet<string>;
+  /** Why, each with its place. No value is in it. */
+  readonly problems: readonly string[];
+}
+
+/** Each has connections and stores of its own. */
+export const mostRemoteClusters = 100;
+/** One with a bundle of certificates has 10 KB. */
+export const maxKubeconfigBytes = 128 * 1024;
+
+/**
+ * @param secrets in any order: of two that name a cluster the one with the first name counts
+ * @param ownCluster which is no other one
+ */
+export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: string): NamedClusters {
+  const clusters = new Map<string, NamedCluster>();
+  const refused = new Set<string>();
+  const problems: string[] = [];
+  const places = new Map<string, string>();
+  for (const secret of [...secrets].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {
+    const data = isRecord(secret.data) ? secret.data : {};
+    for (const cluster of Object.keys(data).sort()) {
+      const place = `Secret ${keyOf(secret)}: ${cluster}`;
+      const refuse = (why: string): void => void problems.push(`${place}: ${why}`);
+      if (cluster === ownCluster) refuse("is the id of the control plane's own cluster");
+      else if (places.has(cluster)) refuse(`is named by ${places.get(cluster)} already`);
+      else if (places.size >= mostRemoteClusters) refuse(`there are ${mostRemoteClusters} remote clusters already`);
+      else {
+        places.set(cluster, place);
+        try {
+          clusters.set(cluster, namedCluster(cluster, place, data[cluster]));
+        } catch (error) {
+          refused.add(cluster);
+          refuse(messageOf(error).replace(`${place}: `, ''));
+        }
+      }
+    }
+  }
+  return { clusters, refused, problems };
+}
+
+/** @throws Error that names no value */
+function namedCluster(cluster: string, place: string, value: unknown): NamedCluster {
+  if (typeof value !== 'string' || value === '') throw new Error('is empty');
+  // Four characters are three bytes.
+  if (value.length > (maxKubeconfigBytes / 3) * 4) throw new Error(`is longer than ${maxKubeconfigBytes} bytes`);
+  const text = Buffer.from(value, 'base64').toString('utf8');
+  // Its author may neither run programs here nor read files of ours.
+  const access = kubeconfigAccess(text, { path: place, isTrusted: false });
+  return { cluster, place, digest: hash('sha256', text), access };
+}

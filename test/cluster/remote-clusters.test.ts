@@ -1,0 +1,252 @@
+/**
+ * Two clusters, each with a real API server, and two networks: what the other cluster has is served beside the own one's,
+ * as a Secret says, for as long as the Secret says so.
+ */
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fromBinary } from '@bufbuild/protobuf';
+import { afterEach, beforeAll, expect, it } from 'vitest';
+import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { type SotwStream, typeUrls } from '../ads-client.ts';
+import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import { givenCluster, givenOwnServer } from './given-cluster.ts';
+import { kubeconfigText, of, writeKubeconfig, writeService, writeSlice } from './mesh-objects.ts';
+
+const cluster = givenCluster();
+const other = givenOwnServer();
+/** In both clusters: of services, and the control plane's own. */
+const { namespace } = cluster;
+const folder = mkdtempSync(join(tmpdir(), 'cp-remote-'));
+const kubeconfig = join(folder, 'config');
+/** Nobody listens there. */
+const nowhere = 'https://127.0.0.1:9';
+const gateway = '203.0.113.9';
+
+beforeAll(async () => {
+  writeKubeconfig(kubeconfig, cluster);
+  await other.cluster.create(of.namespaces, { metadata: { name: namespace } });
+  await writeService(cluster, 'web', ['10.1.0.1'], 80, namespace);
+  await writeService(other.cluster, 'web', ['10.2.0.1'], 80, namespace);
+  return () => rmSync(folder, { recursive: true, force: true });
+}, 300_000);
+afterEach(stopControlPlanes);
+
+const clusterOfWeb = `outbound|80||web.${namespace}.svc.cluster.local`;
+
+async function following(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
+  const flags = { registries: 'Kubernetes', configDir: '', kubeconfig };
+  const plane = new ControlPlane(flags, {}, undefined, {
+    ...{ POD_NAMESPACE: namespace, PILOT_REMOTE_CLUSTER_TIMEOUT: '20s' },
+    ...{ PILOT_DEBOUNCE_AFTER: '20ms', ...env },
+  });
+  await plane.ready();
+  return plane;
+}
+
+/** What Envoy has of a service, and everything that it ever had. */
+class Endpoints {
+  readonly all: string[][] = [];
+  readonly #stream: SotwStream;
+
+  constructor(plane: ControlPlane, metadata: Record<string, string> = {}) {
+    const node = {
+      id: `sidecar~10.1.9.9~client.${namespace}~${namespace}.svc.cluster.local`,
+      metadata: { NAMESPACE: namespace, CLUSTER_ID: 'Kubernetes', ...metadata },
+    };
+    const typeUrl = typeUrls.EDS;
+    const resourceNames = [clusterOfWeb];
+    this.#stream = plane.client('ads.listening').sotw();
+    this.#stream.onResponse = ({ resources, nonce, versionInfo }) => {
+      this.all.push(resources.flatMap(({ value }) => addressesOf(value)).sort());
+      this.#stream.send({ typeUrl, resourceNames, responseNonce: nonce, versionInfo });
+    };
+    this.#stream.send({ node, typeUrl, resourceNames });
+  }
+
+  async are(...addresses: string[]): Promise<void> {
+    const wanted = addresses.toSorted().join();
+    await eventually(`endpoints are ${wanted}`, () => this.all.at(-1)?.join() === wanted);
+  }
+
+  end(): void {
+    this.#stream.cancel();
+  }
+}
+
+function addressesOf(value: Uint8Array): string[] {
+  return fromBinary(ClusterLoadAssignmentSchema, value).endpoints.flatMap(({ lbEndpoints }) =>
+    lbEndpoints.map(({ hostIdentifier }) => {
+      const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined;
+      return address?.case === 'socketAddress' ? address.value.address : '?';
+    }),
+  );
+}
+
+/** The Secret that names other clusters, with these keys and no others. */
+async function writeRemotes(kubeconfigs: Readonly<Record<string, string>>, name = 'remotes'): Promise<void> {
+  const data = Object.entries(kubeconfigs).map(([id, text]) => [id, Buffer.from(text).toString('base64')]);
+  await cluster.apply(of.secrets, {
+    metadata: { name, labels: { 'istio/multiCluster': 'true' } },
+    data: Object.fromEntries(data),
+  });
+}
+
+const told = (plane: ControlPlane, line: RegExp) =>
+  eventually(`${line} is told`, () => plane.lines.some((one) => line.test(one)));
+
+it('a Secret that comes adds the endpoints of its cluster, one that goes takes them away, and another key is another cluster', async () => {
+  const plane = await following();
+  const endpoints = new Endpoints(plane);
+  await endpoints.are('10.1.0.1');
+  await writeRemotes({ c2: kubeconfigText(other.server) });
+  await endpoints.are('10.1.0.1', '10.2.0.1');
+  const shards = (await plane.get('/debug/clusterz')).text;
+  expect(shards).toContain('c2');
+  await writeSlice(other.cluster, 'web', ['10.2.0.1', '10.2.0.2'], 80, { namespace });
+  await endpoints.are('10.1.0.1', '10.2.0.1', '10.2.0.2');
+  await writeSlice(other.cluster, 'web', ['10.2.0.1'], 80, { namespace });
+  await endpoints.are('10.1.0.1', '10.2.0.1');
+  await cluster.delete(of.secrets, 'remotes');
+  await endpoints.are('10.1.0.1');
+  endpoints.end();
+  expect(plane.departures()).toEqual([]);
+});
+
+it('a rotated Secret takes nothing away: the old kubeconfig counts until everything was read with the new one', async () => {
+  await writeRemotes({ c2: kubeconfigText(other.server) });
+  const plane = await following();
+  const endpoints = new Endpoints(plane);
+  await endpoints.are('10.1.0.1', '10.2.0.1');
+  // With this one nothing is ever read.
+  await writeRemotes({ c2: kubeconfigText(other.server, { server: nowhere }) });
+  await told(plane, /remote cluster c2 does not answer/);
+  await writeSlice(other.cluster, 'web', ['10.2.0.1', '10.2.0.3'], 80, { namespace });
+  await endpoints.are('10.1.0.1', '10.2.0.1', '10.2.0.3');
+  // What is no kubeconfig changes nothing either.
+  await writeRemotes({ c2: 'nonsense' });
+  await told(plane, /Secret .*remotes: c2: is no kubeconfig/);
+  // Another account, the same cluster.
+  const verbs = ['list', 'watch'];
+  const core = { apiGroups: [''], resources: ['services', 'pods', 'nodes', 'namespaces'], verbs };
+  const rules = { cluster: [core, { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs }] };
+  const token = await other.cluster.token(await other.cluster.account(rules));
+  const read = () => plane.lines.filter((line) => /remote cluster c2: all that it has was read/.test(line)).length;
+  expect(read()).toBe(1);
+  await writeRemotes({ c2: kubeconfigText(other.server, { token }) });
+  await eventually('it was read once more', () => read() === 2);
+  await writeSlice(other.cluster, 'web', ['10.2.0.1'], 80, { namespace });
+  await endpoints.are('10.1.0.1', '10.2.0.1');
+  // Whatever Envoy was given had both clusters in it.
+  expect(endpoints.all.every((some) => some.includes('10.1.0.1') && some.includes('10.2.0.1'))).toBe(true);
+  endpoints.end();
+  await cluster.delete(of.secrets, 'remotes');
+  expect(plane.departures()).toEqual([]);
+});
+
+it('endpoints of another network are reached through its gateway, by who has a certificate', async () => {
+  const { cluster: there } = other;
+  await there.apply(of.namespaces, {
+    metadata: { name: namespace, labels: { 'topology.istio.io/network': 'n2' } },
+  });
+  const ports = [{ name: 'tls', port: 15443, protocol: 'TCP' }];
+  const metadata = { name: 'eastwest', namespace, labels: { 'topology.istio.io/network': 'n2' } };
+  await there.apply(of.services, { metadata, spec: { type: 'LoadBalancer', ports } });
+  await there.apply(of.services, { metadata, status: { loadBalancer: { ingress: [{ ip: gateway }] } } }, 'status');
+  const pod = { name: 'web-0', namespace, labels: { app: 'web', 'security.istio.io/tlsMode': 'istio' } };
+  await there.apply(of.pods, { metadata: pod, spec: { containers: [{ name: 'web', image: 'web' }] } });
+  const status = { phase: 'Running', podIP: '10.2.0.7', podIPs: [{ ip: '10.2.0.7' }] };
+  await there.apply(of.pods, { metadata: pod, status }, 'status');
+  await there.apply(of.slices, {
+    metadata: { name: 'web-1', namespace, labels: { 'kubernetes.io/service-name': 'web' } },
+    ...{ addressType: 'IPv4', ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
+    endpoints: [
+      {
+        addresses: ['10.2.0.7'],
+        conditions: { ready: true },
+        targetRef: { kind: 'Pod', name: 'web-0', namespace },
+      },
+    ],
+  });
+  await writeRemotes({ c2: kubeconfigText(other.server) });
+  const plane = await following();
+  const ofOwnNetwork = new Endpoints(plane, { NETWORK: 'n1' });
+  const ofItsNetwork = new Endpoints(plane, { NETWORK: 'n2', CLUSTER_ID: 'c2' });
+  await ofOwnNetwork.are('10.1.0.1', gateway);
+  await ofItsNetwork.are('10.1.0.1', '10.2.0.7');
+  // What the mesh says of networks counts before a label, also of a cluster that is followed already.
+  writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {n1: {endpoints: [{fromRegistry: c2}], gateways: []}}\n');
+  await ofOwnNetwork.are('10.1.0.1', '10.2.0.7');
+  for (const one of [ofOwnNetwork, ofItsNetwork]) one.end();
+  await there.delete(of.services, 'eastwest', namespace);
+  await writeSlice(there, 'web', ['10.2.0.1'], 80, { namespace });
+  await there.apply(of.namespaces, { metadata: { name: namespace } });
+  await cluster.delete(of.secrets, 'remotes');
+});
+
+it('a cluster that does not answer delays nobody for long, and is named', async () => {
+  await writeRemotes({ dead: kubeconfigText(other.server, { server: nowhere }), c2: kubeconfigText(other.server) });
+  const flags = { registries: 'Kubernetes', configDir: '', kubeconfig };
+  const env = { POD_NAMESPACE: namespace, PILOT_REMOTE_CLUSTER_TIMEOUT: '2s' };
+  const plane = new ControlPlane(flags, {}, undefined, env);
+  await eventually('/ready names it', async () => {
+    const { text } = await plane.get('/ready').catch(() => ({ text: '' }));
+    return /waiting for .*Kubernetes\/dead.*\(of the cluster: remote cluster dead \(.+\)/.test(text);
+  });
+  await plane.ready();
+  await told(plane, /served without what Kubernetes\/dead has/);
+  const endpoints = new Endpoints(plane);
+  await endpoints.are('10.1.0.1', '10.2.0.1');
+  endpoints.end();
+  await cluster.delete(of.secrets, 'remotes');
+  expect(plane.departures()).toEqual([]);
+});
+
+it('a kubeconfig of a Secret neither runs a program nor reads a file of ours, and takes nothing from other keys', async () => {
+  const marker = join(folder, 'was-here');
+  const apiVersion = 'client.authentication.k8s.io/v1';
+  const exec = { apiVersion, command: '/bin/touch', args: [marker], interactiveMode: 'Never' };
+  await writeRemotes({
+    runs: kubeconfigText(other.server, { user: { token: undefined, exec } }),
+    reads: kubeconfigText(other.server, { user: { token: undefined, tokenFile: kubeconfig } }),
+    key: kubeconfigText(other.server, { user: { 'client-certificate': kubeconfig, 'client-key': kubeconfig } }),
+    Kubernetes: kubeconfigText(other.server),
+    long: 'a'.repeat(200_000),
+    c2: kubeconfigText(other.server),
+  });
+  await writeRemotes({ c2: kubeconfigText(other.server, { server: nowhere }) }, 'second');
+  const plane = await following();
+  const endpoints = new Endpoints(plane);
+  await endpoints.are('10.1.0.1', '10.2.0.1');
+  endpoints.end();
+  await told(plane, /remotes: runs: user: exec is allowed in the operator's own file only/);
+  await told(plane, /remotes: reads: user: tokenFile is allowed/);
+  await told(plane, /remotes: key: user: client-certificate is allowed/);
+  await told(plane, /remotes: Kubernetes: is the id of the control plane's own cluster/);
+  await told(plane, /remotes: long: is longer than/);
+  await told(plane, /second: c2: is named by Secret .*remotes: c2 already/);
+  expect(existsSync(marker)).toBe(false);
+  expect(plane.lines.join('\n')).not.toContain(other.server.adminToken);
+  expect(JSON.stringify(plane.records)).not.toContain(other.server.adminToken);
+  for (const name of ['remotes', 'second']) await cluster.delete(of.secrets, name);
+});
+
+it('while the API server of a cluster is away its endpoints stay; they go with its Secret', async () => {
+  await writeRemotes({ c2: kubeconfigText(other.server) });
+  const plane = await following();
+  const endpoints = new Endpoints(plane);
+  await endpoints.are('10.1.0.1', '10.2.0.1');
+  await other.server.kill();
+  await told(plane, /remote cluster c2 does not answer, what is known of it stays in force/);
+  await writeSlice(cluster, 'web', ['10.1.0.1', '10.1.0.2'], 80, { namespace });
+  await endpoints.are('10.1.0.1', '10.1.0.2', '10.2.0.1');
+  await other.server.start();
+  await writeSlice(other.cluster, 'web', ['10.2.0.5'], 80, { namespace });
+  await endpoints.are('10.1.0.1', '10.1.0.2', '10.2.0.5');
+  await other.server.kill();
+  await cluster.delete(of.secrets, 'remotes');
+  await endpoints.are('10.1.0.1', '10.1.0.2');
+  endpoints.end();
+  expect(plane.departures()).toEqual([]);
+});

@@ -1,0 +1,141 @@
+/** Which remote clusters are followed, and which kubeconfig of each counts (machines/discovery/kubernetes/remote-clusters.machine.ts). */
+import { afterEach, expect, it } from 'vitest';
+import { type Actor, fromCallback, fromPromise } from 'xstate';
+import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import type {
+  ClusterSynced,
+  ClustersListed,
+  ResourceName,
+} from '../../machines/discovery/kubernetes/kubernetes-protocol.ts';
+import { remoteClustersMachine } from '../../machines/discovery/kubernetes/remote-clusters.machine.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+/** The chart with API servers that answer, and what it published last: `cluster revision`, of each cluster the one that counts. */
+class RemoteWorld {
+  static readonly made: RemoteWorld[] = [];
+  readonly records: TraceRecord[] = [];
+  readonly published: string[][] = [];
+  failed: unknown;
+  readonly actor: Actor<typeof remoteClustersMachine>;
+  #tell: (event: ClustersListed | ClusterSynced) => void = () => {};
+
+  constructor() {
+    RemoteWorld.made.push(this);
+    const clock = new VirtualClock();
+    const recorder = createRecorder({ program: 'pilot-discovery', now: clock.now });
+    recorder.observe((record) => this.records.push(record));
+    const apiServer = apiServerMachine.provide({
+      actors: {
+        ping: fromPromise<PingAnswer, { server: string }>(async () => ({ outcome: 'answered' })),
+        watchDefinitions: fromCallback<{ type: never }, { resources: ResourceName[] }>(() => {}),
+      },
+    });
+    const machine = remoteClustersMachine.provide({
+      actors: {
+        apiServer,
+        listClusters: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+          this.#tell = sendBack;
+        }),
+      },
+      actions: {
+        publishClusters: (_, { clusters }) => {
+          const firsts = [...Map.groupBy(clusters, ({ cluster }) => cluster).values()].map(([first]) => first!);
+          this.published.push(firsts.map(({ cluster, revision }) => `${cluster} ${revision}`));
+        },
+      },
+    });
+    this.actor = startRoot(machine, {
+      ...{ id: 'remote-clusters', input: undefined, recorder, clock: clock as never },
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  /** @param clusters `cluster revision` */
+  list(...clusters: string[]): void {
+    const listed = clusters.map((text) => {
+      const [cluster = '', revision = ''] = text.split(' ');
+      return { cluster, revision, server: `${text} https://${cluster}`, resources: [] };
+    });
+    this.#tell({ type: 'clusters.listed', clusters: listed });
+  }
+
+  synced(text: string): void {
+    const [cluster = '', revision = ''] = text.split(' ');
+    this.#tell({ type: 'cluster.synced', cluster, revision });
+  }
+
+  get counts(): readonly string[] {
+    return this.published.at(-1) ?? [];
+  }
+
+  /** API servers' charts that run. */
+  get running(): string[] {
+    const { children } = this.actor.getSnapshot() as { children: Record<string, unknown> };
+    return Object.keys(children).filter((name) => name.startsWith('api-server-'));
+  }
+}
+
+eachWorldFollowsTheDiagrams(['remote-clusters', 'api-server'], [], {
+  made: RemoteWorld.made,
+  machine: remoteClustersMachine,
+});
+
+let world: RemoteWorld;
+afterEach(() => void world.actor.stop());
+
+it('each cluster of a Secret has an API server of its own, which ends with it', () => {
+  world = new RemoteWorld();
+  world.list('a 1', 'b 2');
+  expect(world.running).toEqual(['api-server-1', 'api-server-2']);
+  expect(world.counts).toEqual(['a 1', 'b 2']);
+  world.synced('a 1');
+  world.list('b 2');
+  expect(world.running).toEqual(['api-server-2']);
+  expect(world.counts).toEqual(['b 2']);
+  world.list();
+  expect([world.running, world.counts]).toEqual([[], []]);
+});
+
+it('another kubeconfig counts once all was read with it; until then the one before goes on', () => {
+  world = new RemoteWorld();
+  world.list('a 1');
+  world.synced('a 1');
+  world.list('a 2');
+  expect(world.running).toEqual(['api-server-1', 'api-server-2']);
+  expect(world.counts).toEqual(['a 1']);
+  world.synced('a 2');
+  expect(world.running).toEqual(['api-server-2']);
+  expect(world.counts).toEqual(['a 2']);
+});
+
+it('one that never served gives way at once, and one that is wanted again goes on', () => {
+  world = new RemoteWorld();
+  world.list('a 1');
+  world.list('a 2');
+  expect([world.running, world.counts]).toEqual([['api-server-2'], ['a 2']]);
+  world.synced('a 2');
+  world.list('a 3');
+  world.list('a 2');
+  expect([world.running, world.counts]).toEqual([['api-server-2'], ['a 2']]);
+  // A word of one that is gone is no news.
+  world.synced('a 3');
+  expect(world.counts).toEqual(['a 2']);
+});
+
+it('two that took the place of one another before either was read leave the first in force, and the last to come', () => {
+  world = new RemoteWorld();
+  world.list('a 1', 'b 9');
+  world.synced('a 1');
+  world.list('a 2', 'b 9');
+  world.list('a 3', 'b 9');
+  expect(world.running).toEqual(['api-server-1', 'api-server-2', 'api-server-4']);
+  expect(world.counts).toEqual(['a 1', 'b 9']);
+  world.synced('a 3');
+  expect(world.counts.toSorted()).toEqual(['a 3', 'b 9']);
+});
