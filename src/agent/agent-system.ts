@@ -72,6 +72,11 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const configPath = config.customConfigFile ? undefined : config.configPath;
   requireFolders({ runDir: chooseRunDir(options.runDir), configPath, hotRestart });
   const net = new SafetyNet(program);
+  const { unknownOwners = [] } = net.record ?? {};
+  if (unknownOwners.length > 0) {
+    const directories = unknownOwners.join(', ');
+    log.info('records of other containers are left: nobody here can tell whether those live', { directories });
+  }
   const xds = new XdsActivity();
   const metrics = new AgentMetrics(undefined, program.unwrittenLines, xds);
   metrics.identityIs(options.identity.settings);

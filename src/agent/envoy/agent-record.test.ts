@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { KeptKnowledge } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts';
@@ -11,6 +12,8 @@ import { AgentRecord, parseRecord } from './agent-record.ts';
 import { startTimeOf } from './base-ids.ts';
 import { HeldEnvoy, withdrawStart } from './held-envoy.ts';
 import { openHeldChannels } from './output-channels.ts';
+import { Neighbours } from './record-neighbours.ts';
+import { openLiving, ownerOf } from './record-owner.ts';
 
 const live: EpochRecord = {
   ...{ name: 'epoch-0', epoch: 0, baseId: 7, adminPort: 15_000, pid: 100, digest: 'd', binary: 'first', orders: 0 },
@@ -188,17 +191,93 @@ test('a start is withdrawn as long as its shell has not begun, and not after', a
   expect(existsSync(held.folder)).toBe(true);
 });
 
-test('folders of containers that had this one’s namespace before are removed, and no other container’s', () => {
-  const runDir = runDirectory();
-  new AgentRecord(runDir);
-  const [own = ''] = readdirSync(runDir);
-  const [, namespace = '', start = ''] = /^live-restore-(\d+)-(\d+)$/.exec(own) ?? [];
-  const gone = `live-restore-${namespace}-${Number(start) + 1}`;
-  const others = [`live-restore-${Number(namespace) + 1}-${start}`, `live-restore-${namespace}-x`, 'base-id-7'];
-  for (const name of [gone, ...others]) mkdirSync(join(runDir, name));
-  mkdirSync(join(runDir, gone, 'envoy-7-0-1-1-0'));
-  new AgentRecord(runDir);
-  expect(readdirSync(runDir).sort()).toEqual([own, ...others].sort());
+describe('of records that other containers have left in the same run directory', () => {
+  /** @param boot of the start of the kernel; undefined: this one's */
+  function neighbour({ boot, isOfOwnNamespace = false }: { boot?: string; isOfOwnNamespace?: boolean } = {}) {
+    const runDir = runDirectory();
+    const own = new AgentRecord(runDir).directory;
+    const [, namespace = '', start = ''] = /live-restore-(\d+)-(\d+)$/.exec(own) ?? [];
+    const directory = join(
+      runDir,
+      `live-restore-${isOfOwnNamespace ? namespace : Number(namespace) + 1}-${Number(start) + 1}`,
+    );
+    mkdirSync(join(directory, 'envoy-7-0-1-1-0'), { recursive: true });
+    const living = openLiving(directory)!;
+    if (boot !== undefined) writeFileSync(join(directory, 'boot'), boot);
+    return { runDir, own, directory, living };
+  }
+  const soonMs = 20;
+  const look = async (runDir: string, own: string): Promise<Neighbours> => {
+    const neighbours = new Neighbours(runDir, own, soonMs);
+    await sleep(5 * soonMs);
+    return neighbours;
+  };
+
+  test('one whose owner lives is not touched', async () => {
+    const { runDir, own, directory, living } = neighbour();
+    expect(ownerOf(directory)).toBe('lives');
+    expect((await look(runDir, own)).unknown).toEqual([]);
+    expect(existsSync(directory)).toBe(true);
+    closeSync(living);
+  });
+
+  test('one whose owner is gone is removed, at the second look', async () => {
+    const { runDir, own, directory, living } = neighbour();
+    closeSync(living);
+    const neighbours = new Neighbours(runDir, own, soonMs);
+    expect([existsSync(directory), ownerOf(directory), neighbours.unknown]).toEqual([true, 'gone', []]);
+    await eventually('it is removed', () => !existsSync(directory));
+    expect(existsSync(own)).toBe(true);
+  });
+
+  test('one whose next agent begins between the two looks is not touched', async () => {
+    const { runDir, own, directory, living } = neighbour();
+    closeSync(living);
+    const looking = look(runDir, own);
+    const again = openLiving(directory)!;
+    await looking;
+    expect(existsSync(directory)).toBe(true);
+    closeSync(again);
+  });
+
+  test.each([
+    [
+      'of another host, or of another start of this one',
+      (directory: string) => writeFileSync(join(directory, 'boot'), 'x'),
+    ],
+    ['that does not say of which host it is', (directory: string) => rmSync(join(directory, 'boot'))],
+    ['without its pipe', (directory: string) => rmSync(join(directory, 'living'))],
+  ])('one %s is left, and told of', async (_, change) => {
+    const { runDir, own, directory, living } = neighbour();
+    closeSync(living);
+    change(directory);
+    expect((await look(runDir, own)).unknown).toEqual([directory]);
+    expect(existsSync(directory)).toBe(true);
+  });
+
+  test('one of a namespace that had the number of this one is removed at once, unless it is another host’s', async () => {
+    const gone = neighbour({ isOfOwnNamespace: true });
+    new Neighbours(gone.runDir, gone.own).stop();
+    expect(existsSync(gone.directory)).toBe(false);
+    const other = neighbour({ isOfOwnNamespace: true, boot: 'another' });
+    expect((await look(other.runDir, other.own)).unknown).toEqual([other.directory]);
+    expect(existsSync(other.directory)).toBe(true);
+    for (const { living } of [gone, other]) closeSync(living);
+  });
+
+  test('the owner lives as long as an Envoy’s shell does, also without an agent', async () => {
+    const directory = runDirectory();
+    const living = openLiving(directory)!;
+    const channels = openHeldChannels(temporaryScratch(), false)!;
+    const held = HeldEnvoy.start(join(directory, 'envoy-1'), ['sleep', '60'], channels, living);
+    channels.release();
+    closeSync(living);
+    await once(held, 'spawn');
+    expect(ownerOf(directory)).toBe('lives');
+    held.kill('SIGKILL');
+    await once(held, 'exit');
+    expect(ownerOf(directory)).toBe('gone');
+  });
 });
 
 test('bytes of a record that are changed, lost or doubled at random never throw, and what is read names its own folders only', () => {

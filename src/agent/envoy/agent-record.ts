@@ -3,7 +3,7 @@
  * (held-envoy.ts). It is written before what it says is done, whole or not at all; and it is believed only as a whole: of one that makes no
  * sense, every process that its folders name is ended, and the next agent begins as if there had been none.
  */
-import { existsSync, mkdirSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -19,6 +19,8 @@ import { startTimeOf } from './base-ids.ts';
 import { type DescribedBinary, type EnvoyBinaries, firstBinary } from './envoy-binaries.ts';
 import { endHeld, envoyIn, withdrawStart } from './held-envoy.ts';
 import { removeQuietly, textOf } from './quiet-files.ts';
+import { containerIdentity, Neighbours } from './record-neighbours.ts';
+import { openLiving } from './record-owner.ts';
 import { unwritable } from './scratch-folder.ts';
 import type { EnvoyRun } from './serving-envoy.ts';
 
@@ -60,6 +62,9 @@ export interface RecordSources {
 
 export class AgentRecord {
   readonly #directory: string;
+  /** An open file that tells others that this container lives; undefined: they cannot be told. */
+  readonly living: number | undefined;
+  readonly #neighbours: Neighbours;
   #sources: RecordSources | undefined;
   #baseIds: readonly number[] = [];
   #knowledge: KeptKnowledge | undefined;
@@ -85,7 +90,13 @@ export class AgentRecord {
     } catch (error) {
       throw unwritable(this.#directory, error, '--runDir');
     }
-    removeForerunners(runDir);
+    this.living = openLiving(this.#directory);
+    this.#neighbours = new Neighbours(runDir, this.#directory);
+  }
+
+  /** Directories of other containers of which nobody here can tell whether they live. */
+  get unknownOwners(): readonly string[] {
+    return this.#neighbours.unknown;
   }
 
   /** Where agents of this container meet. */
@@ -186,6 +197,7 @@ export class AgentRecord {
   /** Every Envoy is gone. */
   close(): void {
     this.endAll();
+    this.#neighbours.stop();
     this.#sources = undefined;
     removeQuietly(this.#directory);
   }
@@ -309,26 +321,6 @@ export function restoreBinaries(
   const serving = epochs.findLast(({ phase }) => phase === 'live')?.binary ?? firstBinary;
   const instead = (name: string): string => (held.has(name) ? name : held.has(serving) ? serving : firstBinary);
   return { ...adoption, desired: { ...desired, binary: instead(desired.binary) }, provenBinary: instead(provenBinary) };
-}
-
-/** Of the first process and its pid namespace: another container has another one, and no process of it can be found here. */
-const containerIdentity = (): string => `${pidNamespace()}-${startTimeOf(1) ?? '0'}`;
-
-function pidNamespace(): string {
-  const [, namespace = '0'] = /\[(\d+)\]/.exec(readlinkSync('/proc/self/ns/pid')) ?? [];
-  return namespace;
-}
-
-/**
- * What containers have left whose namespace had the number of this one: the kernel gives it away again when the last process is gone. Others
- * may live, where the run directory is a volume that several share.
- */
-function removeForerunners(runDir: string): void {
-  const beginning = `live-restore-${pidNamespace()}-`;
-  const own = `live-restore-${containerIdentity()}`;
-  if (startTimeOf(1) === undefined) return;
-  const names = namesIn(runDir).filter((name) => name.startsWith(beginning) && name !== own);
-  for (const name of names) if (/^\d+$/.test(name.slice(beginning.length))) removeQuietly(join(runDir, name));
 }
 
 /** Undefined unless all of it makes sense. */

@@ -43,7 +43,7 @@ export interface EnvoyProcessEnvironment {
   /** Where the pipes to an Envoy have names for a moment. */
   readonly scratch: readonly ScratchParent[];
   /** Where Envoys that outlive this agent are known from; absent: none does. */
-  readonly held?: Pick<AgentRecord, 'processStarts' | 'folderOf'>;
+  readonly held?: Pick<AgentRecord, 'processStarts' | 'folderOf'> & Partial<Pick<AgentRecord, 'living'>>;
 }
 
 type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
@@ -163,7 +163,7 @@ function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): Star
 
 /** Its parent is a shell, which outlives this agent. Undefined: there are no pipes that the next agent could open. */
 function startHeld(
-  held: Pick<AgentRecord, 'processStarts'>,
+  held: NonNullable<EnvoyProcessEnvironment['held']>,
   { scratch }: EnvoyProcessEnvironment,
   run: StartOrder,
   command: readonly string[],
@@ -171,7 +171,7 @@ function startHeld(
   const channels = openHeldChannels(scratch);
   if (channels === undefined) return undefined;
   try {
-    const child = HeldEnvoy.start(held.processStarts(run), command, channels);
+    const child = HeldEnvoy.start(held.processStarts(run), command, channels, held.living);
     return { child, stdout: child.stdout, stderr: child.stderr };
   } finally {
     channels.release();

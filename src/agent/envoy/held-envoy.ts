@@ -39,6 +39,8 @@ export interface HeldEnvoyEvents {
 const lifeFd = 3;
 const stdoutReaderFd = 4;
 const stderrReaderFd = 5;
+/** Open as long as the shell lives: {@link file://./record-owner.ts}. */
+const livingFd = 6;
 
 /**
  * An Envoy that ended before the shell could look at it has the start time 0. Signals wake `wait`, whose answer counts only when Envoy is
@@ -51,7 +53,7 @@ folder=$1
 shift
 start_of() { read -r line <"/proc/$1/stat" && set -- \${line##*) } && start=\${20}; }
 start_of $$ && echo "$$ $start" >"$folder/wrapper" || exit 70
-"$@" ${lifeFd}>&- ${stdoutReaderFd}<&- ${stderrReaderFd}<&- &
+"$@" ${lifeFd}>&- ${stdoutReaderFd}<&- ${stderrReaderFd}<&- ${livingFd}<&- &
 envoy=$!
 exec >/dev/null 2>&1
 start_of $envoy || start=0
@@ -97,15 +99,17 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
   /**
    * Starts an Envoy in a new folder.
    *
+   * @param living a file of ours that says to others that this container lives
    * @throws Error of the operating system
    */
-  static start(folder: string, command: readonly string[], channels: HeldChannels): HeldEnvoy {
+  static start(folder: string, command: readonly string[], channels: HeldChannels, living?: number): HeldEnvoy {
     mkdirSync(folder, { mode: 0o700 });
     const { stdout, stderr, life } = channels;
     const held = new HeldEnvoy(folder, { stdout: stdout.stream ?? null, stderr: stderr.stream, life: life.stream });
+    const ends = [stdout.childEnd, stderr.childEnd, life.childEnd, stdout.readEnd ?? 'ignore', stderr.readEnd] as const;
     // In a session of its own: no terminal's signal reaches it, and it is the group that ends it with its Envoy.
     const child = spawn('/bin/sh', ['-c', wrapper, 'envoy-wrapper', folder, ...command], {
-      stdio: ['ignore', stdout.childEnd, stderr.childEnd, life.childEnd, stdout.readEnd ?? 'ignore', stderr.readEnd],
+      stdio: ['ignore', ...ends, living ?? 'ignore'],
       detached: true,
     });
     child.once('error', (error) => held.#failed(error));
