@@ -481,6 +481,7 @@ export class ControlPlane {
         },
       }),
       clusterId: options.clusterId,
+      secretOfCluster: (cluster) => this.#remotes.secretOf(cluster),
       unsafeAdmin: options.unsafeAdminEndpoints,
     };
   }

@@ -111,9 +111,12 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#gauge('pilot_info', 'Version of this control plane', ['version']).set({ version }, 1);
     this.#gaugeOf('istiod_uptime_seconds', 'Seconds since the start', () => process.uptime());
     const connected = this.#gauge('pilot_xds', 'Connected proxies, by their version', ['version']);
-    const clusters = this.#gauge('istiod_managed_clusters', 'Clusters that are read', ['cluster_type']);
-    clusters.set({ cluster_type: 'local' }, 1);
-    clusters.set({ cluster_type: 'remote' }, 0);
+    const clusters = this.#gauge('istiod_managed_clusters', 'Clusters that are read', ['cluster_type'], () => {
+      const { registries } = this.#options.state.registries;
+      const read = registries.filter(({ provider }) => provider === 'Kubernetes').length;
+      clusters.set({ cluster_type: 'local' }, 1);
+      clusters.set({ cluster_type: 'remote' }, Math.max(0, read - 1));
+    });
     return connected;
   }
 

@@ -76,6 +76,11 @@ export class RemoteClusters {
     };
   };
 
+  /** `namespace/name` of the Secret that names a cluster; empty: none does. */
+  secretOf(cluster: string): string {
+    return this.#named.get(cluster)?.named.secret ?? '';
+  }
+
   /** Those of which not all was read yet, and why; empty: none. */
   get awaited(): string {
     const awaited = [...this.#clusters.values()].map((cluster) => cluster.awaited).filter((text) => text !== '');

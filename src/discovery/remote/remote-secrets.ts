@@ -10,6 +10,8 @@ import { isRecord } from '../kubernetes/trim.ts';
 /** A cluster that a Secret names. */
 export interface NamedCluster {
   readonly cluster: string;
+  /** `namespace/name`. */
+  readonly secret: string;
   /** `Secret namespace/name: key`, for people. */
   readonly place: string;
   /** Of the kubeconfig: equal ones are the same cluster, whatever else of the Secret is another. */
@@ -51,7 +53,7 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
       else {
         places.set(cluster, place);
         try {
-          clusters.set(cluster, namedCluster(cluster, place, data[cluster]));
+          clusters.set(cluster, namedCluster({ cluster, secret: keyOf(secret), place }, data[cluster]));
         } catch (error) {
           refused.add(cluster);
           refuse(messageOf(error).replace(`${place}: `, ''));
@@ -63,12 +65,12 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
 }
 
 /** @throws Error that names no value */
-function namedCluster(cluster: string, place: string, value: unknown): NamedCluster {
+function namedCluster(where: Pick<NamedCluster, 'cluster' | 'secret' | 'place'>, value: unknown): NamedCluster {
   if (typeof value !== 'string' || value === '') throw new Error('is empty');
   // Four characters are three bytes.
   if (value.length > (maxKubeconfigBytes / 3) * 4) throw new Error(`is longer than ${maxKubeconfigBytes} bytes`);
   const text = Buffer.from(value, 'base64').toString('utf8');
   // Its author may neither run programs here nor read files of ours.
-  const access = kubeconfigAccess(text, { path: place, isTrusted: false });
-  return { cluster, place, digest: hash('sha256', text), access };
+  const access = kubeconfigAccess(text, { path: where.place, isTrusted: false });
+  return { ...where, digest: hash('sha256', text), access };
 }

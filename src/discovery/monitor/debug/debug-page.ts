@@ -20,6 +20,8 @@ export interface DebugSources {
   /** Absent: nothing is signed here. */
   readonly authority?: AuthorityPageSource;
   readonly clusterId: string;
+  /** `namespace/name` of the Secret that names a cluster; empty, or absent: none does. */
+  readonly secretOfCluster?: (clusterId: string) => string;
   /** `UNSAFE_ENABLE_ADMIN_ENDPOINTS`: pages that break something on purpose are there. */
   readonly unsafeAdmin: boolean;
 }

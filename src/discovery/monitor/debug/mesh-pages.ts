@@ -60,13 +60,13 @@ function endpointShards({ state }: DebugSources): object {
   return Object.fromEntries([...hosts].map(([host, namespaces]) => [host, Object.fromEntries(namespaces)]));
 }
 
-/** This control plane's own cluster has no Secret that says how to reach it. */
-function clusters({ state, clusterId }: DebugSources): object[] {
+/** No Secret says how to reach this control plane's own cluster. */
+function clusters({ state, clusterId, secretOfCluster = () => '' }: DebugSources): object[] {
   const ids = new Set([clusterId, ...state.registries.registries.map((registry) => registry.clusterId)]);
   return [...ids].map((id) => {
     const registries = state.registries.registries.filter((registry) => registry.clusterId === id);
     const isSynced = registries.every((registry) => registry.hasSynced());
-    return { id, secretName: '', syncStatus: isSynced ? 'synced' : 'syncing' };
+    return { id, secretName: secretOfCluster(id), syncStatus: isSynced ? 'synced' : 'syncing' };
   });
 }
 
