@@ -11,6 +11,7 @@ import { remoteClustersMachine } from '../../machines/discovery/kubernetes/remot
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
@@ -23,8 +24,9 @@ class RemoteWorld {
   readonly actor: Actor<typeof remoteClustersMachine>;
   #tell: (event: ClustersListed | ClusterSynced) => void = () => {};
 
-  constructor() {
-    RemoteWorld.made.push(this);
+  /** @param silently nothing is recorded: for many worlds */
+  constructor(silently = false) {
+    if (!silently) RemoteWorld.made.push(this);
     const clock = new VirtualClock();
     const recorder = createRecorder({ program: 'pilot-discovery', now: clock.now });
     recorder.observe((record) => this.records.push(record));
@@ -49,7 +51,8 @@ class RemoteWorld {
       },
     });
     this.actor = startRoot(machine, {
-      ...{ id: 'remote-clusters', input: undefined, recorder, clock: clock as never },
+      ...{ id: 'remote-clusters', input: undefined, clock: clock as never },
+      ...(!silently && { recorder }),
       onError: (error) => {
         this.failed = error;
       },
@@ -138,4 +141,47 @@ it('two that took the place of one another before either was read leave the firs
   expect(world.counts).toEqual(['a 1', 'b 9']);
   world.synced('a 3');
   expect(world.counts.toSorted()).toEqual(['a 3', 'b 9']);
+});
+
+it('whatever Secrets say in whichever order, what was read is not given up for what was not', () => {
+  const lists = [[], ['a 1'], ['a 2'], ['a 1', 'b 1'], ['a 2', 'b 1']];
+  const words = ['a 1', 'a 2', 'b 1'];
+  const most = sized({ short: 3, full: 4 });
+  const steps: readonly (readonly [string, (one: RemoteWorld) => void, readonly string[] | undefined])[] = [
+    ...lists.map((list) => [`list ${list}`, (one: RemoteWorld) => one.list(...list), list] as const),
+    ...words.map((word) => [`synced ${word}`, (one: RemoteWorld) => one.synced(word), undefined] as const),
+  ];
+  const clusterOf = (text: string): string => text.split(' ')[0]!;
+  const check = (path: readonly number[]): void => {
+    world = new RemoteWorld(true);
+    const read = new Set<string>();
+    let listed: readonly string[] = [];
+    for (const index of path) {
+      const [name, act, list] = steps[index]!;
+      const before = world.counts;
+      const running = world.running.length;
+      act(world);
+      const told = path.map((at) => steps[at]![0]).join(', ');
+      if (list === undefined && before.includes(name.slice(7))) read.add(name.slice(7));
+      if (list === undefined && world.counts.includes(name.slice(7))) read.add(name.slice(7));
+      listed = list ?? listed;
+      // Of each that is listed one counts, and of no other.
+      expect(world.counts.map(clusterOf).sort(), told).toEqual(listed.map(clusterOf).sort());
+      for (const one of before) {
+        const after = world.counts.find((other) => clusterOf(other) === clusterOf(one));
+        if (list !== undefined && read.has(one) && after !== undefined) expect(after, told).toBe(one);
+      }
+      for (const one of [...read]) if (!world.counts.includes(one)) read.delete(one);
+      // Each has one chart, and a second one while its kubeconfig is another.
+      expect(world.running.length, told).toBeLessThanOrEqual(2 * listed.length);
+      expect(world.running.length, told).toBeGreaterThanOrEqual(listed.length);
+      if (list === undefined) expect(world.running.length, told).toBeLessThanOrEqual(running);
+    }
+    world.actor.stop();
+  };
+  const extend = (path: readonly number[]): void => {
+    if (path.length === most) check(path);
+    else for (const index of steps.keys()) extend([...path, index]);
+  };
+  extend([]);
 });

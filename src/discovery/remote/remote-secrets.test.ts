@@ -55,6 +55,12 @@ it.each([
   ['x'.repeat(maxKubeconfigBytes + 3), 'is longer than'],
   ['token: secret-token\n  : [', 'is no YAML'],
   ['[]', 'is no kubeconfig'],
+  // Each line nine times the one before.
+  [
+    `a0: &a0 [x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 11 }, (_, n) => `a${n + 1}: &a${n + 1} [${Array(9).fill(`*a${n}`)}]\n`).join('')}`,
+    'is no YAML',
+  ],
+  ['['.repeat(60_000), 'is no YAML'],
 ])('what is no kubeconfig is refused, and takes nothing from other keys (%#)', (text, why) => {
   const { clusters, refused, problems } = namedClusters([secret('s', { a: text, b: kubeconfig() })], '');
   expect([[...clusters.keys()], [...refused]]).toEqual([['b'], ['a']]);
