@@ -56,6 +56,15 @@ const laterModules: Readonly<Record<string, { functions: string; objects?: strin
   'node:http2': { functions: 'connect createServer', objects: 'constants' },
   'node:tls': { functions: 'connect checkServerIdentity', classes: 'TLSSocket' },
   'node:zlib': { functions: 'createGzip', objects: 'constants' },
+  'node:crypto': {
+    functions:
+      'createHash createPrivateKey createPublicKey generateKeyPairSync hash randomBytes randomInt randomUUID sign timingSafeEqual verify',
+    classes: 'X509Certificate',
+  },
+  'node:http': {
+    functions: 'createServer get request validateHeaderName validateHeaderValue',
+    classes: 'Agent',
+  },
   'node:worker_threads': { functions: '', classes: 'Worker' },
   'node:dgram': { functions: 'createSocket' },
   'node:dns/promises': { functions: 'lookup' },

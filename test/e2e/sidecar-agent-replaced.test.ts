@@ -205,8 +205,8 @@ test(`${kills} kills of either agent while one gives way to the other, and of on
     }
   });
   console.log(`${kills} kills; the status port answered nobody for ${longestMs} ms; ${names}`);
-  // What an agent had read and not answered yet is lost with it.
-  expect(lost).toBeLessThanOrEqual(kills);
+  // What an agent had read and not answered yet is lost with it: some milliseconds of questions, where it was seconds of them.
+  expect(lost).toBeLessThanOrEqual(3 * kills);
   expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
 });
 
@@ -264,7 +264,7 @@ test(`either agent killed at its step, ${killedAt.length} times: no request fail
   });
   console.log(`${killedAt.length} kills at steps; the status port answered nobody for ${longestMs} ms; ${names}`);
   expect(longestMs).toBeLessThan(500);
-  expect(lost).toBeLessThanOrEqual(killedAt.length);
+  expect(lost).toBeLessThanOrEqual(3 * killedAt.length);
   expect(empty).toBe(0);
   expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
   const [newest] = envoys().slice(-1);
@@ -283,9 +283,11 @@ test('what is left beside the sockets of the agent that lives is nobody’s, and
     .map((name) => join(folder, name))
     .filter((file) => statSync(file).size > 0);
   expect(traces.length).toBeGreaterThan(times);
-  const newer = readFileSync(traces.find((name) => !name.endsWith('.ndjson'))!, 'utf8')
-    .split('\n')
-    .slice(1);
+  // One that was not killed before it had opened anything.
+  const newer = traces
+    .filter((name) => !name.endsWith('.ndjson'))
+    .map((name) => readFileSync(name, 'utf8').split('\n').slice(1))
+    .find((records) => records.some((record) => record.includes('"xds.listening"')))!;
   const [roots = -1, listening = -1] = ['trust-bundle.received', 'xds.listening'].map((type) =>
     newer.findIndex((record) => record.includes(`"${type}"`)),
   );

@@ -30,7 +30,8 @@ export class PortKeeper {
   /** These sockets are open from now on, and no others of this port. */
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
     this.#kept.set(port, sockets);
-    this.#settle();
+    // At once: an agent may be killed in its next turn.
+    if (!this.#isOver) this.#start();
   }
 
   forget(port: PassedPort): void {
@@ -55,13 +56,14 @@ export class PortKeeper {
     this.#shell = undefined;
   }
 
-  /** What is opened in one turn is one shell's. */
+  /** In a turn of its own: what is closed because this agent ends may be kept. */
   #settle(): void {
     if (this.#isOver || this.#due !== undefined) return;
     this.#due = setImmediate(() => this.#start());
   }
 
   #start(): void {
+    clearImmediate(this.#due);
     this.#due = undefined;
     const before = this.#shell;
     this.#shell = this.#made();
