@@ -11,8 +11,8 @@ import { sized } from '../harness/size-of-run.ts';
 import { type SuccessionBounds, type SuccessionMachines, SuccessionWorld } from '../simulation/succession-world.ts';
 import { expectCaught } from './given-worlds.ts';
 
-const bounds = (orders: number, faults: number, ends: number, news: number, restarts = 0): SuccessionBounds => ({
-  ...{ orders, faults, ends, news, restarts },
+const bounds = (orders: number, faults: number, ends: number, news: number, restarts = 0, questions = 0) => ({
+  ...{ orders, faults, ends, news, restarts, questions },
 });
 const beginning =
   (within: SuccessionBounds, machines: Partial<SuccessionMachines> = {}) =>
@@ -23,8 +23,21 @@ describe('an agent that is replaced', () => {
   test.each(
     sized<readonly SuccessionBounds[]>({
       quick: [bounds(1, 1, 0, 0)],
-      short: [bounds(1, 1, 0, 1), bounds(1, 1, 1, 0), bounds(2, 0, 1, 0), bounds(1, 1, 0, 0, 1)],
-      full: [bounds(1, 1, 1, 0, 1), bounds(2, 1, 0, 0, 2), bounds(2, 1, 0, 1), bounds(2, 1, 1, 0), bounds(2, 1, 1, 1)],
+      short: [
+        bounds(1, 1, 0, 1),
+        bounds(1, 1, 1, 0),
+        bounds(2, 0, 1, 0),
+        bounds(1, 1, 0, 0, 1),
+        bounds(1, 1, 0, 0, 0, 1),
+      ],
+      full: [
+        bounds(1, 1, 1, 0, 1),
+        bounds(2, 1, 0, 0, 2),
+        bounds(2, 1, 0, 1),
+        bounds(2, 1, 1, 0),
+        bounds(2, 1, 1, 1),
+        bounds(2, 1, 1, 0, 0, 1),
+      ],
     }),
   )(
     'is followed by one that decides, and by one only, within %o',
@@ -83,6 +96,12 @@ describe('an agent that is replaced', () => {
       'has ended, or does not hear yet, while an order comes that is dropped',
       { dropsWhatNobodyHears: true },
       bounds(1, 0, 0, 0, 1),
+      whatIsWantedIsReached,
+    ],
+    [
+      'gives way or is killed, and whose ports close with the questions in them',
+      { keepsNoPorts: true },
+      bounds(1, 0, 0, 0, 0, 1),
       whatIsWantedIsReached,
     ],
   ])('that %s is caught', (_, machines, within, invariant) => {

@@ -31,6 +31,8 @@ export interface SuccessionBounds {
   readonly news: number;
   /** Orders to restart Envoy hot, once one runs. */
   readonly restarts?: number;
+  /** Questions at an agent's port, one at a time. */
+  readonly questions?: number;
 }
 
 export interface SuccessionMachines {
@@ -52,6 +54,8 @@ export interface SuccessionMachines {
   readonly forgetsWhatIsLeft?: boolean;
   /** The launcher drops an order that nobody hears at the moment. */
   readonly dropsWhatNobodyHears?: boolean;
+  /** Nobody has an agent's ports when it has ended. */
+  readonly keepsNoPorts?: boolean;
 }
 
 const ours: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
@@ -98,6 +102,8 @@ interface State extends Required<SuccessionBounds> {
   readonly truth: number;
   /** A restart was ordered that nobody has begun: the launcher knows of it, or an agent has heard of it. */
   readonly owedBy: 'launcher' | number | undefined;
+  /** The process at whose port a question waits; undefined: none does. {@link noOne}: nobody will answer it. */
+  readonly askedAt: number | undefined;
   /** Somebody has decided before. */
   readonly hasBegun: boolean;
   readonly violations: readonly Violation[];
@@ -131,7 +137,7 @@ export class SuccessionWorld implements World {
     this.#state = {
       ...bounds,
       ...{ agent: 0, newcomer: undefined, processes: [], link: undefined, holder: undefined, record: undefined },
-      ...{ restarts: bounds.restarts ?? 0, owedBy: undefined },
+      ...{ restarts: bounds.restarts ?? 0, owedBy: undefined, questions: bounds.questions ?? 0, askedAt: undefined },
       ...{ diskIsFull: false, truth: 0, hasBegun: false, violations: [] },
     };
     this.#launcher = this.#system.start(this.#launcherLogic(), { id: 'launcher', input: undefined });
@@ -151,6 +157,7 @@ export class SuccessionWorld implements World {
     const living = this.#state.processes.filter(({ life }) => life !== 'reaped');
     if (this.#isOver) return living.length === 0;
     if (this.#state.owedBy !== undefined && !this.ending) return false;
+    if (this.#state.askedAt !== undefined && !this.ending) return false;
     return (
       living.some((process) => this.#decides(process)) && living.filter(({ life }) => life !== 'hung').length === 1
     );
@@ -166,6 +173,10 @@ export class SuccessionWorld implements World {
     if (ends > 0) choices.push(bounded('end'));
     if (restarts > 0 && this.#state.hasBegun && this.#state.owedBy === undefined) choices.push(bounded('restart'));
     if (this.#canPass) choices.push(free('pass'));
+    if (this.#state.questions > 0 && this.#state.askedAt === undefined && this.#deciding.length > 0)
+      choices.push(bounded('ask'));
+    if (this.#canReply) choices.push(free('reply'));
+    if (this.#standsIn && this.#deciding.length > 0) choices.push(free('passOn'));
     if (faults > 0 && !diskIsFull) choices.push(bounded('full'));
     for (const process of processes) {
       const { number, life, calls } = process;
@@ -201,6 +212,15 @@ export class SuccessionWorld implements World {
       case 'restart':
         this.#set({ restarts: this.#state.restarts - 1, owedBy: 'launcher' });
         this.#launcher.send({ type: 'signal.order' });
+        break;
+      case 'ask':
+        this.#set({ questions: this.#state.questions - 1, askedAt: this.#deciding[0]!.number });
+        break;
+      case 'reply':
+        this.#set({ askedAt: undefined });
+        break;
+      case 'passOn':
+        this.#set({ askedAt: this.#deciding[0]!.number });
         break;
       case 'pass':
         this.#pass();
@@ -268,8 +288,9 @@ export class SuccessionWorld implements World {
 
   #settle(): void {
     this.#noteEnds();
+    if (this.#standsIn && this.#machines.keepsNoPorts === true) this.#set({ askedAt: noOne });
     this.#armNature();
-    const deciding = this.#state.processes.filter((process) => this.#decides(process));
+    const deciding = this.#deciding;
     if (deciding.length > 0 || this.#isOver || this.ending) {
       this.#system.disarm(nobody);
       if (deciding.length > 0) this.#set({ hasBegun: true });
@@ -285,6 +306,22 @@ export class SuccessionWorld implements World {
     }
     if (this.#isOver && !this.ending) this.#violate('it ends by order only', 'nobody has ordered an end');
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+  }
+
+  get #deciding(): Process[] {
+    return this.#state.processes.filter((process) => this.#decides(process));
+  }
+
+  /** Also one that has given up the right to decide answers who asked it before. */
+  get #canReply(): boolean {
+    const { askedAt } = this.#state;
+    return askedAt !== undefined && this.#isRunning(askedAt);
+  }
+
+  /** The agent has ended at whose port a question waits: its stand-in has that. */
+  get #standsIn(): boolean {
+    const { askedAt = noOne } = this.#state;
+    return askedAt !== noOne && ['ended', 'reaped'].includes(this.#process(askedAt).life);
   }
 
   /** Its supervisor is at work. */
