@@ -8,6 +8,7 @@ import { AdsTestClient, typeUrls } from '../ads-client.ts';
 import { writeKubeconfig } from '../cluster/mesh-objects.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { Inspector } from '../harness/inspector.ts';
 import { nowMs } from '../sidecars/fleet.ts';
 import { FleetProcess } from '../sidecars/fleet-process.ts';
 import { exitWith, print, wholeNumber } from './bench-run.ts';
@@ -15,6 +16,7 @@ import { type ClusterSize, FilledCluster } from './cluster/filled-cluster.ts';
 import { cpuTimeMs } from './cpu-time.ts';
 import { memoryOf } from './memory-usage.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
+import { collectedMemory } from './push/collected-memory.ts';
 import { type Figure, figure, formatFigure, missedGoals } from './push/push-figures.ts';
 import { nextMark, settleMs } from './push/push-run.ts';
 import { startPilot } from './push/servers.ts';
@@ -79,26 +81,43 @@ interface FollowingPilot {
   readonly port: number;
   readonly readyMs: number;
   readonly readyCpuMs: number;
+  /** Collects its heap. */
+  tellMemory(when: string): Promise<void>;
   stop(): Promise<void>;
 }
 
 async function startFollowing(programs: Programs, { cluster }: FilledCluster): Promise<FollowingPilot> {
   const kubeconfig = join(programs.root, 'kubeconfig');
   writeKubeconfig(kubeconfig, cluster);
-  const ports = await freePorts(3);
+  const [inspectorPort, ...ports] = await freePorts(4);
   const pilot = await startPilot(
     programs,
     { configDirectory: '', meshConfigFile: '' },
-    { debounce: '1ms', ports, args: ['--registries', 'Kubernetes', '--kubeconfig', kubeconfig] },
+    {
+      debounce: '1ms',
+      ports,
+      env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` },
+      args: ['--registries', 'Kubernetes', '--kubeconfig', kubeconfig],
+    },
   );
   const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${pilot.httpPort}/ready`)).ok;
   await eventually('it is ready', ready, { deadlineMs: 300_000, everyMs: 20, hopeless: pilot.hopeless });
+  const began = { readyMs: nowMs() - pilot.startedAtMs, readyCpuMs: cpuTimeMs(pilot.pid) };
+  const inspector = await Inspector.attach(inspectorPort!);
   return {
+    ...began,
     pid: pilot.pid,
     port: pilot.port,
-    readyMs: nowMs() - pilot.startedAtMs,
-    readyCpuMs: cpuTimeMs(pilot.pid),
-    stop: pilot.stop,
+    tellMemory: async (when) => {
+      const { rssMib, peakMib } = memoryOf(pilot.pid);
+      const { heapMib, buffersMib } = await collectedMemory(pilot.pid, inspector);
+      const [rss, peak, heap, buffers] = [rssMib, peakMib, heapMib, buffersMib].map((mib) => mib.toFixed(0));
+      print(`${when}: ${rss} MiB resident, ${peak} at most; after a collection ${heap} of heap, ${buffers} of buffers`);
+    },
+    stop: async () => {
+      inspector.close();
+      await pilot.stop();
+    },
   };
 }
 
@@ -132,9 +151,8 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
   const filled = await FilledCluster.make(programs, settings);
   print(`written in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   const pilot = await startFollowing(programs, filled);
-  print(
-    `ready after ${pilot.readyMs.toFixed(0)} ms, ${pilot.readyCpuMs.toFixed(0)} ms of CPU; ${tellMemory(pilot.pid)}`,
-  );
+  print(`ready after ${pilot.readyMs.toFixed(0)} ms, ${pilot.readyCpuMs.toFixed(0)} ms of CPU`);
+  await pilot.tellMemory('ready');
   const fleet = new FleetProcess(programs.env);
   programs.onEnd(() => fleet.end());
   await fleet.ready();
@@ -143,6 +161,7 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
   await sleep(settleMs);
   const initialCpuMs = cpuTimeMs(pilot.pid) - beforeOpen;
   print(`${sidecars} sidecars after ${(fullAtMs - openedAtMs).toFixed(0)} ms, ${initialCpuMs.toFixed(0)} ms of CPU`);
+  await pilot.tellMemory('with sidecars');
   const held = followEndpoints(programs, pilot.port, [...filled.addresses().keys()]);
   const readiness: { ackMs: number; cpuMs: number }[] = [];
   // The first one is not measured: the code is not warm.
@@ -160,6 +179,7 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
     if (change > 0) readiness.push({ ackMs: atMs - changedAtMs, cpuMs: cpuTimeMs(pilot.pid) - before });
   }
   const rolling = await roll(filled, fleet, pilot.pid, rolled);
+  await pilot.tellMemory('after the rolling restart');
   await eventually('one more sidecar has what is there', () => isSame(held, filled.addresses()), {
     deadlineMs: 60_000,
   });
@@ -207,11 +227,6 @@ async function roll(filled: FilledCluster, fleet: FleetProcess, pid: number, pod
 
 function isSame(held: ReadonlyMap<string, string[]>, wanted: ReadonlyMap<string, string[]>): boolean {
   return [...wanted].every(([name, addresses]) => held.get(name)?.join() === addresses.join());
-}
-
-function tellMemory(pid: number): string {
-  const { rssMib, peakMib } = memoryOf(pid);
-  return `${rssMib.toFixed(0)} MiB resident, ${peakMib.toFixed(0)} at most`;
 }
 
 /** How the start and the memory grow with what there is. */
