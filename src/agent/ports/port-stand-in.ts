@@ -1,6 +1,7 @@
 /**
  * A program of its own: stands in for an agent that has ended, at its ports, until the next one can be reached. It answers nothing: questions
- * are kept and passed on, connections wait in the kernel and are handed over (stand-in.machine.ts is its chart). Started by the shell of port-keeper.ts, with the sockets.
+ * are kept and passed on, connections wait in the kernel and are handed over (stand-in.machine.ts is its chart). The shell of port-keeper.ts
+ * becomes it, and has the sockets.
  *
  * Usage: port-stand-in DIRECTORY '[{"port", "transport", "address", "fd"}…]'
  */
