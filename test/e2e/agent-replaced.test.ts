@@ -116,12 +116,17 @@ test(`a hot restart that is ordered at ${orders} moments of replacements is begu
   for (let order = 0; order < orders; order++) {
     const [before] = nodesIn(agent);
     const already = begun();
+    const { length } = traces();
+    const said = agent.container.program.lines.length;
     agent.container.signal('SIGUSR2');
     // Most moments lie where the older one gives way, which is when the newer one has started.
     if (order % 3 === 0) await sleep((order * 53) % 1_500);
     else {
-      const { length } = traces();
-      await eventually('the newer one has begun', () => traces().length > length, { everyMs: 2 });
+      const hasBegun = (): true => {
+        if (traces().length > length) return true;
+        throw new Error(agent.container.program.lines.slice(said).join('\n'));
+      };
+      await eventually('the newer one has begun', hasBegun, { everyMs: 2 });
       await sleep((order * 29) % 260);
     }
     agent.container.signal('SIGUSR1');

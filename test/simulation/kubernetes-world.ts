@@ -143,7 +143,9 @@ export class KubernetesWorld {
     return this.#followed.flatMap(({ resource }) => {
       const known = contentOf(this.effects.storeOf(resource).entries());
       const there = contentOf(this.server.objectsOf(resource).entries());
-      const isAtRest = /watching|absent/.test(this.stateOf(resource));
+      // A kind that is known to be absent is looked for now and then.
+      const isAbsent = this.recordOf(resource).handed === 'absence' && !this.server.isDefined(resource);
+      const isAtRest = isAbsent || /watching|absent/.test(this.stateOf(resource));
       if (isDeepStrictEqual(known, there) && isAtRest) return [];
       return [`${nameOf(resource)} in ${this.stateOf(resource)}: has ${known}, and there are ${there}`];
     });
