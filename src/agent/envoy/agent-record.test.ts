@@ -134,6 +134,26 @@ describe('what a killed agent leaves', () => {
     await eventually('its process is gone', () => !isAlive(held.pid));
   });
 
+  test('is ended with its shell in one, where that has not said yet whom it has started: an Envoy without its shell would end its parent', async () => {
+    const runDir = runDirectory();
+    const record = new AgentRecord(runDir);
+    record.keep([7, 8], sources);
+    const [ready, told] = [join(runDir, 'ready'), join(runDir, 'told')];
+    // As Envoy ties itself to its shell.
+    const tied = `trap 'echo >${told}; exit' TERM; echo >${ready}; while :; do sleep 0.01; done`;
+    const folder = record.processStarts({ ...live, configFile: 'envoy.json' });
+    const channels = openHeldChannels(temporaryScratch(), false)!;
+    const held = HeldEnvoy.start(folder, ['setpriv', '--pdeathsig', 'TERM', 'sh', '-c', tied], channels);
+    channels.release();
+    await once(held, 'spawn');
+    await eventually('it is tied', () => existsSync(ready));
+    const { pid } = held;
+    rmSync(join(folder, 'envoy'));
+    expect(record.endAll()).toHaveLength(1);
+    await eventually('it is gone', () => !isAlive(pid));
+    expect(existsSync(told)).toBe(false);
+  });
+
   test('names a process of another start time: that one is left alone', async () => {
     const { runDir, directory, held } = await agentWithProcess();
     const folder = readdirSync(directory).find((name) => name.startsWith('envoy-'))!;
@@ -141,7 +161,7 @@ describe('what a killed agent leaves', () => {
     writeFileSync(join(directory, 'record.json'), '');
     expect(await new AgentRecord(runDir).read()).toBeUndefined();
     expect(isAlive(process.pid)).toBe(true);
-    expect(isAlive(held.pid)).toBe(true);
+    await eventually('what its shell did start is gone with it', () => !isAlive(held.pid));
   });
 });
 

@@ -225,12 +225,20 @@ export function withdrawStart(folder: string): boolean {
   }
 }
 
-/** Ends what was started in a folder, whatever it is, and removes that. @returns the processes that had to be killed */
+/**
+ * Ends what was started in a folder, whatever it is, and removes that. The shell never before its Envoy, which may not be known yet: an Envoy
+ * that loses its shell gets SIGTERM, and ends the parent that serves (spec/envoy-hot-restart.md facts 3 and 8).
+ *
+ * @returns the processes that had to be killed
+ */
 export function endHeld(folder: string): number[] {
   const found = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
-  const killed = found.filter((process) => send(process, 'SIGKILL')).map(({ pid }) => pid);
+  const living = found.filter(isAlive);
+  for (const process of living) {
+    if (!sendToGroup(process, 'SIGKILL')) send(process, 'SIGKILL');
+  }
   removeQuietly(folder);
-  return killed;
+  return living.map(({ pid }) => pid);
 }
 
 /** Of an Envoy; undefined: its shell has not said yet. */
