@@ -147,6 +147,8 @@ export default defineConfig({
     // For machines that do other things as well: none takes a tenth of that alone.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // The condition decides, not the clock: a page beside six other files draws its first frame after more than the usual second.
+    expect: { poll: { timeout: 30_000 } },
     setupFiles: ['test/harness/setup-cpu.ts'],
     // Hundreds of programs are started from their sources: to strip their types and compile them took half of that time.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },

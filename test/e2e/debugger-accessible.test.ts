@@ -304,5 +304,5 @@ async function pressToTheEnd(page: Page, key: string): Promise<string[]> {
 
 /** A busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
-  return expect.poll(read, { timeout: 20_000 });
+  return expect.poll(read);
 }

@@ -117,7 +117,7 @@ test('a gateway and its control plane on one axis: an arrow goes from one to the
 });
 
 /** On a busy machine a page takes its time. */
-const shown = <T>(what: () => Promise<T>) => expect.poll(what, { timeout: 20_000 });
+const shown = <T>(what: () => Promise<T>) => expect.poll(what);
 
 /** What a browser has. */
 interface InPage {

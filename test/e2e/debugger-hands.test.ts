@@ -373,5 +373,5 @@ async function flagsAt(page: Page): Promise<{ first: number; apart: number; trac
 
 /** A busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
-  return expect.poll(read, { timeout: 20_000 });
+  return expect.poll(read);
 }

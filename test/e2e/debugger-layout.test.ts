@@ -326,7 +326,7 @@ async function isSeen(lane: Locator): Promise<boolean> {
 
 /** A busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
-  return expect.poll(read, { timeout: 20_000 });
+  return expect.poll(read);
 }
 
 /** The part of an HTML element that is read in the browser. */

@@ -242,5 +242,5 @@ async function* endless(said: string): AsyncGenerator<string> {
 
 /** A busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
-  return expect.poll(read, { timeout: 20_000 });
+  return expect.poll(read);
 }

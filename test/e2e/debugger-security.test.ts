@@ -325,5 +325,5 @@ async function listening(server: Server): Promise<{ server: Server; address: str
 
 /** A busy machine draws later. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
-  return expect.poll(read, { timeout: 20_000 });
+  return expect.poll(read);
 }

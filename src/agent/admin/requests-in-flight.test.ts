@@ -221,7 +221,7 @@ async function open(port: number, firstWords = ''): Promise<Socket> {
 }
 
 async function settlesAt(expected: number, counted: () => Promise<number>): Promise<void> {
-  await expect.poll(counted, { timeout: 5_000, interval: 20 }).toBe(expected);
+  await expect.poll(counted, { interval: 20 }).toBe(expected);
 }
 
 test('the real Envoy: requests, TCP connections and WebSockets are in flight; idle connections and probes are not', async () => {

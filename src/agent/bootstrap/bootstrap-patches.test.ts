@@ -59,7 +59,7 @@ async function asked(answer: Answer, patches = new BootstrapPatches()) {
   const { address, requests, sessions } = await given(answer);
   const lines: string[] = [];
   const { output, hasTaken } = await outcome(address, patches, lines);
-  await expect.poll(() => sessions.size, { timeout: 30_000 }).toBe(0);
+  await expect.poll(() => sessions.size).toBe(0);
   return { output, hasTaken, requests, merged: patches.mergedInto(own), lines };
 }
 
@@ -71,7 +71,7 @@ async function outcome(discoveryAddress: string, patches: BootstrapPatches, line
     on: { '*': { actions: ({ event }) => void told.push(event as PatchesAsked | PatchesAnswered) } },
   });
   const actor = createActor(chart).start();
-  await expect.poll(() => told.at(-1)?.type, { timeout: 30_000 }).toBe('patches.answered');
+  await expect.poll(() => told.at(-1)?.type).toBe('patches.answered');
   actor.stop();
   const { answer: output } = told.at(-1) as PatchesAnswered;
   return { output, hasTaken: told[0]!.type === 'patches.asked' };

@@ -133,7 +133,7 @@ test('an Envoy is spawned, lives, and ends by SIGTERM with code 0', async () => 
   expect(envoy.table.list()).toMatchObject([{ pid, epoch: 0 }]);
   // Every line of the start is in the log, from Envoy's stderr, with its level.
   const lastLine = /\tinfo\tenvoy\t.*starting main dispatch loop/;
-  await expect.poll(() => envoy.log.some((line) => lastLine.test(line)), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => envoy.log.some((line) => lastLine.test(line))).toBe(true);
   envoy.order('SIGTERM');
   expect(await envoy.event('process.exited')).toMatchObject({ code: 0, signal: null, refusedByParent: false });
   expect(envoy.table.list()).toEqual([]);
@@ -251,9 +251,7 @@ describe('of a child that is killed', () => {
   test('while it initializes, its parent has not given way', async () => {
     const exit = await endOfChild({ bootstrap: writeWaitingBootstrap }, async ({ adminPort }) => {
       const admin = createAdminClient('127.0.0.1', adminPort);
-      await expect
-        .poll(async () => (await admin.state()).detail, { timeout: 5_000, interval: 10 })
-        .toMatch(/INITIALIZING$/);
+      await expect.poll(async () => (await admin.state()).detail, { interval: 10 }).toMatch(/INITIALIZING$/);
     });
     expect(exit).toMatchObject({ signal: 'SIGKILL' });
     expect(exit).not.toHaveProperty('tookOverWithinMs');

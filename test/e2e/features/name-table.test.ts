@@ -69,11 +69,11 @@ test('the table comes when it is asked for, and again when a name comes or goes'
   stream.onResponse = ({ versionInfo, nonce }) => stream.send({ typeUrl, versionInfo, responseNonce: nonce });
   stream.send({ node, typeUrl });
   const latest = () => namesOf(stream.responses.at(-1)!.resources);
-  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'a.test': ['10.5.0.1'] });
+  await expect.poll(latest).toEqual({ 'a.test': ['10.5.0.1'] });
   apply({ 'a.test': '10.5.0.1', 'b.test': '10.5.0.2' });
-  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'a.test': ['10.5.0.1'], 'b.test': ['10.5.0.2'] });
+  await expect.poll(latest).toEqual({ 'a.test': ['10.5.0.1'], 'b.test': ['10.5.0.2'] });
   apply({ 'b.test': '10.5.0.3' });
-  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'b.test': ['10.5.0.3'] });
+  await expect.poll(latest).toEqual({ 'b.test': ['10.5.0.3'] });
   const page = await fetch(`http://127.0.0.1:${http}/debug/ndsz?proxyID=${id}`);
   expect(await page.json()).toEqual({ table: { 'b.test': { ips: ['10.5.0.3'], registry: 'External' } } });
   stream.cancel();
@@ -85,9 +85,9 @@ test('by the delta protocol it is one resource, sent again when it changes', asy
   stream.onResponse = ({ nonce }) => stream.send({ typeUrl, responseNonce: nonce });
   stream.send({ node, typeUrl });
   const latest = () => namesOf(stream.responses.at(-1)!.resources.map(({ resource }) => resource!));
-  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'a.test': ['10.5.0.1'] });
+  await expect.poll(latest).toEqual({ 'a.test': ['10.5.0.1'] });
   apply({ 'c.test': '10.5.0.3' });
-  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'c.test': ['10.5.0.3'] });
+  await expect.poll(latest).toEqual({ 'c.test': ['10.5.0.3'] });
   expect(stream.responses.flatMap(({ removedResources }) => removedResources)).toEqual([]);
   stream.cancel();
 });
