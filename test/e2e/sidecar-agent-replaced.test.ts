@@ -63,49 +63,53 @@ const isAnswered = async (): Promise<boolean> => {
   }
 };
 
+/** As a resolver waits (resolv.conf(5), `timeout`), and what an answer itself takes on a busy machine. */
+const patienceMs = 8_000;
+
 /** Asks the agent for a name of its table each few milliseconds, and counts what comes of it. */
 class NameClient {
   asked = 0;
   readonly answers = new Map<number, number>();
-  readonly #socket: Socket;
+  /** Some that stay: what a new agent answers at once for all who have waited would not find room with one. */
+  readonly #lasting: readonly Socket[] = Array.from({ length: 16 }, () => this.#opened());
   #isOver = false;
   readonly #run: Promise<void>;
 
   constructor(port: number) {
-    this.#socket = createSocket('udp4');
-    this.#socket.on('message', (message) => this.answers.set(message.readUInt16BE(0), message.readUInt16BE(6)));
     this.#run = this.#ask(port);
+  }
+
+  #opened(): Socket {
+    const socket = createSocket('udp4');
+    return socket.on('message', (message) => this.answers.set(message.readUInt16BE(0), message.readUInt16BE(6)));
   }
 
   async #ask(port: number): Promise<void> {
     while (!this.#isOver) {
-      const query = encode({ type: 'query', id: ++this.asked, questions: [{ type: 'A', name: sampleHost }] });
-      // Another client each time, as the kernel gives each of them to one of two that share a port.
-      const socket = this.asked % 2 === 0 ? this.#socket : createSocket('udp4');
-      if (socket !== this.#socket) {
-        socket.on('message', (message) => {
-          this.answers.set(message.readUInt16BE(0), message.readUInt16BE(6));
-          socket.close();
-        });
-        setTimeout(() => {
-          try {
-            socket.close();
-          } catch {
-            // It was answered.
-          }
-        }, 3_000).unref();
-      }
+      const id = ++this.asked;
+      const query = encode({ type: 'query', id, questions: [{ type: 'A', name: sampleHost }] });
+      // Another client each second time, as the kernel gives each of them to one of two that share a port.
+      const socket = id % 2 === 0 ? this.#lasting[(id / 2) % this.#lasting.length]! : this.#once();
       socket.send(query, port, '127.0.0.1');
       await sleep(4);
     }
+  }
+
+  /** Leaves with its answer, or when it has waited for long enough. */
+  #once(): Socket {
+    const socket = this.#opened();
+    const limit = setTimeout(() => socket.close(), patienceMs).unref();
+    socket.once('message', () => socket.close()).once('close', () => clearTimeout(limit));
+    return socket;
   }
 
   /** @returns how many were asked, and of those how many had no answer, and one without an address */
   async end(): Promise<{ asked: number; lost: number; empty: number }> {
     this.#isOver = true;
     await this.#run;
-    await sleep(1_000);
-    this.#socket.close();
+    const limit = performance.now() + patienceMs;
+    while (this.answers.size < this.asked && performance.now() < limit) await sleep(20);
+    for (const socket of this.#lasting) socket.close();
     const empty = [...this.answers.values()].filter((count) => count === 0).length;
     return { asked: this.asked, lost: this.asked - this.answers.size, empty };
   }
