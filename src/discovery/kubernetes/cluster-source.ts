@@ -198,9 +198,13 @@ function isOfRevision({ metadata: { labels } }: KubernetesObject, revision: stri
   return wanted === undefined || (wanted || 'default') === (revision || 'default');
 }
 
-/** Nothing that anybody could notice differs. */
+/** Nothing that anybody could notice differs. What is the same again in another generation is another one to who writes its status. */
 function isEqual(one: Config, other: Config): boolean {
-  return one.resourceVersion === other.resourceVersion && one.creationTimestamp === other.creationTimestamp;
+  return (
+    one.resourceVersion === other.resourceVersion &&
+    one.creationTimestamp === other.creationTimestamp &&
+    one.generation === other.generation
+  );
 }
 
 function problemOf(

@@ -107,6 +107,11 @@ export class InformerEffects {
     return this.#kindOf(nameOf(resource)).store;
   }
 
+  /** In the version in which the server has it, as far as that is known. */
+  served(resource: Resource | ResourceName): Resource {
+    return this.#kindOf(nameOf(resource)).resources[0]!;
+  }
+
   /** Added before the chart is started, so that it is told everything. Called one after the other, as they were added. */
   addReader(resource: Resource | ResourceName, reader: StoreReader): void {
     this.#kindOf(nameOf(resource)).readers.push(reader);

@@ -224,6 +224,7 @@ class DocumentReader {
       annotations: envelope.annotations,
       resourceVersion: contentHash([envelope.labels, envelope.annotations, envelope.spec, envelope.status]),
       creationTimestamp: envelope.creationTimestamp ?? this.options.creationTimestamp,
+      ...(envelope.generation === undefined ? {} : { generation: envelope.generation }),
       spec: decoded.right,
       ...(envelope.status === undefined ? {} : { status: envelope.status }),
       source: { file: this.file, line: this.document.positionOf(path).line },

@@ -11,6 +11,8 @@ export interface Config<Spec = unknown> {
   readonly resourceVersion: string;
   /** Milliseconds since the Unix epoch. Older objects win conflicts (spec/discovery.md §4.1). */
   readonly creationTimestamp: number;
+  /** Counts the changes of the spec, as the API server of a cluster does; absent for objects of elsewhere. */
+  readonly generation?: number;
   readonly spec: Spec;
   /** As written; only a WorkloadEntry's health is read from it. */
   readonly status?: unknown;

@@ -19,6 +19,7 @@ export interface Envelope {
   readonly annotations: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch, when the object says it. */
   readonly creationTimestamp?: number;
+  readonly generation?: number;
   readonly spec: unknown;
   readonly status?: unknown;
 }
@@ -195,7 +196,7 @@ function withMetadata(
     });
   }
   const metadata = metadataMeant(writtenMetadata);
-  const { name, creationTimestamp } = metadata;
+  const { name, creationTimestamp, generation } = metadata;
   const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
   if (typeof name !== 'string' || !isObjectName(name)) {
     errors.push({ path: 'metadata.name', message: nameMistake(name, 'letters, digits, "-" and "."') });
@@ -218,6 +219,7 @@ function withMetadata(
     labels,
     annotations,
     ...(createdAt === undefined ? {} : { creationTimestamp: createdAt }),
+    ...(typeof generation === 'number' && { generation }),
     ...(status === undefined || status === null ? {} : { status }),
   };
 }

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import { StatusQueue } from './status-queue.ts';
+
+const any = (): boolean => true;
+
+/** All that is due, in its order. */
+function taken(queue: StatusQueue<string>, now: number): string[] {
+  const all: string[] = [];
+  for (let next = queue.take(now, any); next !== undefined; next = queue.take(now, any)) all.push(next[1]);
+  return all;
+}
+
+describe('the order', () => {
+  it('is urgent first, then as they came, each once and the newest of it', () => {
+    const queue = new StatusQueue<string>({ restMs: 0 });
+    queue.add('a', 'a1', false, 0);
+    queue.add('b', 'b1', false, 0);
+    queue.add('a', 'a2', false, 0);
+    queue.add('c', 'c1', true, 0);
+    queue.add('c', 'c2', false, 0);
+    expect(queue.size).toBe(3);
+    expect(taken(queue, 0)).toEqual(['c2', 'a2', 'b1']);
+  });
+
+  it('passes over what was taken already in this run', () => {
+    const queue = new StatusQueue<string>({ restMs: 0 });
+    queue.add('a', 'a', true, 0);
+    queue.add('b', 'b', false, 0);
+    expect(queue.take(0, (key) => key !== 'a')).toEqual(['b', 'b']);
+    expect(queue.take(0, (key) => key !== 'a')).toBeUndefined();
+    expect(queue.isDue(0)).toBe(true);
+  });
+});
+
+describe('the rest of an object', () => {
+  const restMs = 10_000;
+
+  it('lasts from its last write, for all but what is urgent', () => {
+    const queue = new StatusQueue<string>({ restMs });
+    queue.written('a', 1_000);
+    queue.add('a', 'a', false, 2_000);
+    queue.add('b', 'b', false, 2_000);
+    expect(taken(queue, 2_000)).toEqual(['b']);
+    expect(queue.isDue(10_999)).toBe(false);
+    expect(queue.nextAt(2_000)).toBe(11_000);
+    expect(taken(queue, 11_000)).toEqual(['a']);
+    expect(queue.nextAt(11_000)).toBeUndefined();
+    queue.add('a', 'again', false, 11_000);
+    queue.add('a', 'urgent', true, 11_000);
+    expect(taken(queue, 11_000)).toEqual(['urgent']);
+  });
+
+  it('is not begun anew by more that comes meanwhile', () => {
+    const queue = new StatusQueue<string>({ restMs });
+    queue.written('a', 0);
+    for (let now = 100; now < restMs; now += 100) queue.add('a', `${now}`, false, now);
+    expect(queue.nextAt(restMs - 1)).toBe(restMs);
+    expect(taken(queue, restMs)).toEqual(['9900']);
+  });
+
+  it('ends for many at once', () => {
+    const queue = new StatusQueue<string>({ restMs });
+    for (let index = 0; index < 1_000; index++) {
+      queue.written(`${index}`, index * 10);
+      queue.add(`${index}`, 'x', false, index * 10);
+    }
+    const wakings = new Set<number>();
+    for (let now = queue.nextAt(0); now !== undefined; now = queue.nextAt(now)) wakings.add(now);
+    expect(wakings.size).toBeLessThanOrEqual(41);
+  });
+});
+
+describe('what was tried in vain', () => {
+  it('is due when it is another one, or when somebody asks for it again', () => {
+    const queue = new StatusQueue<string>({ restMs: 0 });
+    queue.fail('a', 'a');
+    queue.fail('b', 'b');
+    expect([queue.failed, queue.isDue(0)]).toEqual([2, false]);
+    queue.add('b', 'new', false, 0);
+    expect(taken(queue, 0)).toEqual(['new']);
+    queue.retry(0);
+    expect(taken(queue, 0)).toEqual(['a']);
+    expect(queue.size).toBe(0);
+  });
+
+  it('is nothing where a newer one is due', () => {
+    const queue = new StatusQueue<string>({ restMs: 0 });
+    queue.add('a', 'newer', false, 0);
+    queue.fail('a', 'older');
+    expect(taken(queue, 0)).toEqual(['newer']);
+    expect(queue.failed).toBe(0);
+  });
+
+  it('is all that is due, when it is given up', () => {
+    const queue = new StatusQueue<string>({ restMs: 0 });
+    queue.add('a', 'a', true, 0);
+    queue.add('b', 'b', false, 0);
+    queue.failDue(0);
+    expect([queue.failed, queue.isDue(0)]).toEqual([2, false]);
+  });
+});
+
+it('so many and no more: others are counted', () => {
+  const queue = new StatusQueue<string>({ restMs: 0, most: 2 });
+  for (const key of ['a', 'b', 'c', 'a']) queue.add(key, key, false, 0);
+  expect([queue.size, queue.dropped]).toEqual([2, 1]);
+});
