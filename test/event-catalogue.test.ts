@@ -34,7 +34,12 @@ const sides: readonly Side[] = [
   {
     name: 'pilot-discovery',
     program: 'discovery',
-    protocols: ['protocol.ts', 'ads/ads-protocol.ts', 'kubernetes/kubernetes-protocol.ts'],
+    protocols: [
+      'protocol.ts',
+      'ads/ads-protocol.ts',
+      'kubernetes/kubernetes-protocol.ts',
+      'registration/registration-protocol.ts',
+    ],
     catalogue: ofDiscovery,
     inner: [],
   },

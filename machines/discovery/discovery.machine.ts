@@ -119,6 +119,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'xstate.error.actor.api-server-0': brokenDown('cluster'),
             'xstate.error.actor.secret-access': brokenDown('access to Secrets'),
             'xstate.error.actor.remote-clusters': brokenDown('remote clusters'),
+            'xstate.error.actor.registrations': brokenDown('registration of workloads'),
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },

@@ -12,6 +12,7 @@ import { secretAccessMachine } from './kubernetes/secret-access.machine.ts';
 import type { AdsListen, AdsOrder, HttpOrder, PreparedStage, SignalReceived, StageReport } from './protocol.ts';
 import { pushMachine } from './push/push.machine.ts';
 import { pushQueueMachine } from './push/push-queue.machine.ts';
+import { registrationsMachine } from './registration/registrations.machine.ts';
 import { serviceRegistryMachine } from './registry/service-registry.machine.ts';
 import type { DiscoverySettings } from './settings.ts';
 
@@ -55,6 +56,7 @@ export const discoverySetup = setup({
       'api-server-0': 'apiServer';
       'secret-access': 'secretAccess';
       'remote-clusters': 'remoteClusters';
+      registrations: 'registrations';
       'ads-server': 'adsServer';
       'push-queue': 'pushQueue';
       'mesh-config': 'meshConfig';
@@ -80,6 +82,7 @@ export const discoverySetup = setup({
     apiServer: apiServerMachine,
     secretAccess: secretAccessMachine,
     remoteClusters: remoteClustersMachine,
+    registrations: registrationsMachine,
     meshConfig: meshConfigMachine,
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
@@ -110,9 +113,11 @@ export const discoverySetup = setup({
       enqueue.spawnChild('apiServer', { id: 'api-server-0', input: settings.cluster });
       enqueue.spawnChild('secretAccess', { id: 'secret-access' });
       enqueue.spawnChild('remoteClusters', { id: 'remote-clusters' });
+      enqueue.spawnChild('registrations', { id: 'registrations', input: settings.registrations });
     }),
     leaveCluster: enqueueActions(({ enqueue }) => {
-      for (const actor of ['remote-clusters', 'secret-access', 'api-server-0']) enqueue.stopChild(actor);
+      for (const actor of ['registrations', 'remote-clusters', 'secret-access', 'api-server-0'])
+        enqueue.stopChild(actor);
     }),
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),

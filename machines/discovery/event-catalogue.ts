@@ -5,6 +5,7 @@
 import type { CatalogueRow } from '../catalogue-row.ts';
 import { adsCatalogue } from './ads/ads-protocol.ts';
 import { kubernetesCatalogue } from './kubernetes/kubernetes-protocol.ts';
+import { registrationCatalogue } from './registration/registration-protocol.ts';
 
 type Diagram =
   | 'api-server'
@@ -24,6 +25,8 @@ type Diagram =
   | 'key-set'
   | 'registries'
   | 'registry'
+  | 'registration'
+  | 'registrations'
   | 'push'
   | 'push-queue'
   | 'secret-access'
@@ -393,4 +396,5 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...ownCatalogue,
   ...adsCatalogue,
   ...kubernetesCatalogue,
+  ...registrationCatalogue,
 ];

@@ -6,6 +6,7 @@ import type { JwksInput } from './jwks/jwks.machine.ts';
 import type { ApiServerInput } from './kubernetes/api-server.machine.ts';
 import type { PushInput } from './push/push.machine.ts';
 import type { PushQueueInput } from './push/push-queue.machine.ts';
+import type { RegistrationsInput } from './registration/registrations.machine.ts';
 import type { ServiceRegistryInput } from './registry/service-registry.machine.ts';
 
 /** What a person can set, as far as decisions depend on it. Times in milliseconds. */
@@ -16,6 +17,8 @@ export interface DiscoverySettings {
   networks: Omit<MeshConfigInput, 'what'>;
   configs: ConfigControllerInput;
   registries: ServiceRegistryInput;
+  /** Of workloads that register themselves. */
+  registrations: RegistrationsInput;
   jwks: JwksInput;
   push: PushInput;
   /** Whether xDS is served over TLS as well. */

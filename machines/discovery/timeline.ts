@@ -96,6 +96,14 @@ export const secretAccessTimeline = source({
   text: 'Whether {account} may read Secrets is not known: {reason}',
 });
 
+export const registrationsTimeline: Timeline = {
+  lane: 'none',
+  marks: [
+    { event: 'registration.failed', kind: 'failure', text: 'The entry {entry} cannot be written: {reason}' },
+    { event: 'registration.rejected', kind: 'rejected', text: 'The workload {entry} cannot register: {reason}' },
+  ],
+};
+
 export const apiServerTimeline = source({
   event: 'kind.failed',
   kind: 'failure',

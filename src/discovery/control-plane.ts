@@ -52,6 +52,7 @@ import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
 import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
+import type { ResourceSource } from './ads/resource-source.ts';
 import type { AuthoritySettings } from './authority/authority-settings.ts';
 import { Signing } from './authority/signing.ts';
 import type { BundleEndpoints } from './bundles/bundle-endpoints.ts';
@@ -76,6 +77,8 @@ import { PortCertificate } from './port-certificate.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
+import { registeringSource } from './registration/registering-source.ts';
+import { registrationsWithEffects } from './registration/registration-effects.ts';
 import type { RegistryOffers } from './registry/registry.ts';
 import { gatewayNamesWithEffects, listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
@@ -274,6 +277,7 @@ export class ControlPlane {
         ...(this.cluster && {
           apiServer: this.cluster.machine(),
           secretAccess: secretAccessOf(this.cluster.secretAccess),
+          registrations: registrationsWithEffects(this.cluster.registrations),
         }),
         remoteClusters: this.#remotes.machine(),
         ...(this.#signing && { authority: this.#signing.machine() }),
@@ -506,7 +510,7 @@ export class ControlPlane {
         securePort: { address: options.securePort.address, credentials: () => this.#portCertificate!.credentials },
       }),
       shutdownMs: options.shutdownMs,
-      source: this.#signing?.roots.beside(this.#resources) ?? this.#resources,
+      source: this.#source,
       logger: this.#log('ads'),
       recorder,
       observer: this.metrics,
@@ -532,6 +536,15 @@ export class ControlPlane {
         this.#isGrpcOpen = true;
       },
     });
+  }
+
+  /** What proxies are served from. */
+  get #source(): ResourceSource {
+    const { clusterAliases, registration } = this.#program.options;
+    const source = this.#signing?.roots.beside(this.#resources) ?? this.#resources;
+    if (this.cluster === undefined || !registration.enabled) return source;
+    const { registrations } = this.cluster;
+    return registeringSource(source, { registrations, clusterAliases, healthChecks: registration.healthChecks });
   }
 
   *#connectedVersions(): Iterable<string> {

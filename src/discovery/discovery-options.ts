@@ -123,6 +123,8 @@ export interface DiscoveryOptions {
   readonly secretsOnPlaintext: boolean;
   /** Clients of the port with TLS must say who they are. */
   readonly authenticates: boolean;
+  /** Workloads that register themselves. */
+  readonly registration: RegistrationOptions;
   /** How long the start waits for the first list of a registry (PILOT_REMOTE_CLUSTER_TIMEOUT). */
   readonly firstListsMs: number;
   /** How often issuers of tokens are asked for their keys (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
@@ -135,6 +137,15 @@ export interface DiscoveryOptions {
   readonly notes: readonly string[];
   /** For the log: what was strange, but no mistake. */
   readonly warnings: readonly string[];
+}
+
+export interface RegistrationOptions {
+  /** PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION. */
+  readonly enabled: boolean;
+  /** What they say of their health counts (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS). */
+  readonly healthChecks: boolean;
+  /** Since a workload is gone, until its entry is deleted (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD). */
+  readonly graceMs: number;
 }
 
 const oneSecondMs = 1_000;
@@ -218,6 +229,11 @@ export function resolveDiscoveryOptions(
     checksIdentity: from.boolean('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
     secretsOnPlaintext,
     authenticates: from.boolean('XDS_AUTH', true),
+    registration: {
+      enabled: from.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', true),
+      healthChecks: from.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS', true),
+      graceMs: from.durationMs('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
+    },
     firstListsMs: from.durationMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
     keyRefreshMs: from.durationMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
     jwtRule: from.text('JWT_RULE', ''),

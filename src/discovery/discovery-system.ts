@@ -75,6 +75,7 @@ function settingsOf(options: DiscoveryOptions, { cluster }: ControlPlane): Disco
     networks: { file: options.networksConfigFile, settleMs: 100 },
     configs: { quietMs: 5, coalesceMs: 20 },
     registries: { firstListsMs: options.firstListsMs },
+    registrations: { graceMs: options.registration.graceMs },
     jwks: { refreshMs: options.keyRefreshMs, firstKeysTimeoutMs: 5_000 },
     push: options.push,
     pushQueue: { throttle: options.pushThrottle },

@@ -12,11 +12,14 @@ import { inClusterAccess, isInCluster } from './kubernetes/access/in-cluster.ts'
 import { kubeconfigFile } from './kubernetes/access/kubeconfig.ts';
 import { customResourceDefinitions, resourceOf } from './kubernetes/api-resource.ts';
 import { ClusterSettings, type SettingsNames } from './kubernetes/cluster-settings.ts';
-import { ClusterSource } from './kubernetes/cluster-source.ts';
+import { ClusterSource, isOfRevision } from './kubernetes/cluster-source.ts';
 import { Http2ApiServer } from './kubernetes/http2-api-server.ts';
 import { type FollowedKind, InformerEffects } from './kubernetes/informer-effects.ts';
 import { SecretAccess } from './kubernetes/secret-access.ts';
 import { usualSelection } from './kubernetes/usual-selection.ts';
+import { type ReadGroup, readGroup } from './registration/group-entry.ts';
+import { replicaIdentity } from './registration/replica-identity.ts';
+import { WorkloadRegistrations } from './registration/workload-registrations.ts';
 import type { RemoteSecrets } from './remote/remote-clusters.ts';
 
 type AskedCluster = Pick<
@@ -72,6 +75,7 @@ export class FollowedCluster {
   readonly sources: ReadonlyMap<string, ClusterSource>;
   readonly settings: ClusterSettings;
   readonly secretAccess: SecretAccess;
+  readonly registrations: WorkloadRegistrations;
   /** Those that name other clusters; absent: services of clusters are not asked for. */
   readonly remoteSecrets?: RemoteSecrets;
   readonly #informers: InformerEffects;
@@ -99,6 +103,12 @@ export class FollowedCluster {
       now: () => performance.now(),
       lost: (reason) => this.#tellLost(reason, log),
       fault: faultOf(log),
+    });
+    this.registrations = new WorkloadRegistrations({
+      server: this.server,
+      groupOf: (...name) => this.#groupOf(settings.revision, ...name),
+      onEntries: (changed) => this.#informers.addReader(resourceOf('WorkloadEntry'), changed),
+      controller: replicaIdentity(),
     });
     this.settings.onChanged(() => {
       for (const changed of this.#settingsChanged) changed();
@@ -152,6 +162,11 @@ export class FollowedCluster {
       .map(({ name, reason }) => (reason === undefined ? name : `${name} (${reason})`));
     const more = awaited.length - texts.length;
     return [...texts, ...(more > 0 ? [`${more} other kinds`] : [])].join(', ');
+  }
+
+  #groupOf(revision: string, namespace: string, name: string): ReadGroup | undefined {
+    const object = this.#informers.storeOf(resourceOf('WorkloadGroup')).get(`${namespace}/${name}`);
+    return object === undefined || !isOfRevision(object, revision) ? undefined : readGroup(object);
   }
 
   /** Nothing is asked any more. */

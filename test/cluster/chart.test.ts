@@ -174,12 +174,18 @@ describe('rights', () => {
     expect(plane.troubles()).toEqual([]);
   });
 
-  it('are no more than what is followed, which is read, and the questions who somebody is and what it may', async () => {
+  it('are no more than what is followed, which is read, the questions who somebody is and what it may, and entries of workloads that register themselves', async () => {
     const { rules: all } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
-    const isQuestion = ({ verbs }: Rule): boolean => verbs.includes('create');
+    const isQuestion = ({ verbs }: Rule): boolean => !verbs.includes('list');
     expect(all.filter(isQuestion)).toEqual([
       { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
       { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
+      {
+        apiGroups: ['networking.istio.io'],
+        resources: ['workloadentries'],
+        verbs: ['get', 'create', 'patch', 'delete'],
+      },
+      { apiGroups: ['networking.istio.io'], resources: ['workloadentries/status'], verbs: ['patch'] },
     ]);
     const rules = all.filter((rule) => !isQuestion(rule));
     const granted = rules.flatMap(({ apiGroups, resources }) =>

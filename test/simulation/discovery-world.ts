@@ -42,6 +42,7 @@ import type {
   StopSignal,
 } from '../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push/push.machine.ts';
+import { registrationsMachine } from '../../machines/discovery/registration/registrations.machine.ts';
 import {
   type GatewayNameInput,
   gatewayNameMachine,
@@ -72,6 +73,7 @@ export const scriptedSettings: DiscoverySettings = {
   networks: { file: 'meshNetworks', settleMs: 100 },
   configs: { quietMs: 5, coalesceMs: 20 },
   registries: { firstListsMs: 30_000 },
+  registrations: { graceMs: 10_000 },
   jwks: { refreshMs: 1_200_000, firstKeysTimeoutMs: 5_000 },
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
   pushQueue: { throttle: 25 },
@@ -446,6 +448,8 @@ export class DiscoveryWorld {
         secretAccess,
         // No Secret names a cluster: what becomes of them is in test/model/remote-clusters.test.ts.
         remoteClusters: remoteClustersMachine.provide({ actors: { listClusters: this.#effect() } }),
+        // Nobody registers: what becomes of those who do is in test/model/registration.test.ts.
+        registrations: registrationsMachine.provide({ actors: { watchWorkloads: this.#effect() } }),
         signals: this.#effect(),
         prepare: fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
           this.prepared.push(stage);

@@ -101,6 +101,7 @@ export const adsConnectionMachine = setup({
     'stream.closed': { target: '.closed', description: 'Nobody to talk to any more, whatever was under way.' },
     // Of what is asked for once, which a stream may have done before it was told to end.
     'request.refused': {},
+    'workload.rejected': { description: 'It is on its way out already.' },
     // A stream that is not yet served or is ended already has a limit of its own.
     'stream.congested': {},
     'stream.relieved': {},
@@ -164,6 +165,10 @@ export const adsConnectionMachine = setup({
             type: 'rememberEnd',
             params: ({ event }) => ({ code: 'PERMISSION_DENIED', reason: `authorization failed: ${event.reason}` }),
           },
+        },
+        'workload.rejected': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
         'node.missing': {
           target: 'closing',
@@ -252,6 +257,10 @@ export const adsConnectionMachine = setup({
           },
         },
         'request.refused': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
+        },
+        'workload.rejected': {
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },

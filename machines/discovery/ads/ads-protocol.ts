@@ -53,6 +53,7 @@ export type ResponseOrder = {
 /** The gRPC status of an ended stream. */
 export type EndCode =
   | 'OK'
+  | 'FAILED_PRECONDITION'
   | 'INVALID_ARGUMENT'
   | 'PERMISSION_DENIED'
   | 'RESOURCE_EXHAUSTED'
@@ -71,6 +72,8 @@ export type NodeAccepted = { type: 'node.accepted'; node: string };
 export type NodeRefused = { type: 'node.refused'; reason: string };
 /** The first message names a node that the client is not. */
 export type NodeForbidden = { type: 'node.forbidden'; reason: string };
+/** The workload wants to register itself, and cannot: found out at once, or later; `reason` is for the client. */
+export type WorkloadRejected = { type: 'workload.rejected'; code: EndCode; reason: string };
 /** The first message names no node. */
 export type NodeMissing = { type: 'node.missing' };
 /** A request came. */
@@ -155,6 +158,7 @@ export type StreamReport =
   | NodeAccepted
   | NodeRefused
   | NodeForbidden
+  | WorkloadRejected
   | NodeMissing
   | RequestReceived
   | RequestRefused
@@ -186,6 +190,7 @@ export const adsCatalogue = [
   { type: 'node.accepted', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.refused', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.forbidden', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'workload.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.missing', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
     type: 'request.received',

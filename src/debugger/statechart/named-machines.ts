@@ -68,6 +68,18 @@ export const namedMachines: readonly NamedMachine[] = [
       (await import('../../../machines/discovery/kubernetes/remote-clusters.machine.ts')).remoteClustersMachine,
   },
   {
+    name: 'registrations',
+    file: 'machines/discovery/registration/registrations.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/registration/registrations.machine.ts')).registrationsMachine,
+  },
+  {
+    name: 'registration',
+    file: 'machines/discovery/registration/registration.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/registration/registration.machine.ts')).registrationMachine,
+  },
+  {
     name: 'informer',
     file: 'machines/discovery/kubernetes/informer.machine.ts',
     load: async () => (await import('../../../machines/discovery/kubernetes/informer.machine.ts')).informerMachine,

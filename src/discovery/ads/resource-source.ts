@@ -3,6 +3,7 @@
  * bare cache. The ADS server knows streams, nonces, subscriptions and what was sent; a source knows what a node should
  * have.
  */
+import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
 
 /** A resource in the form in which it goes out: encoded once, its bytes shared by every stream that gets it. */
 export interface EncodedResource {
@@ -87,11 +88,23 @@ export interface NodeResources {
   acknowledged?(typeUrl: string, version: string): void;
   /** The client says something of its node again, in a later request of a type. What it says is its own word. */
   nodeHeard?(typeUrl: string, metadata: Readonly<Record<string, unknown>>): void;
+  /** The workload says how it is; undefined: it is healthy, else why it is not. */
+  healthReported?(failure: string | undefined): void;
   /** The stream is gone. */
   close(): void;
 }
 
+/** Why a node is served no more. */
+export interface Refused {
+  readonly code: EndCode;
+  /** For the client. */
+  readonly reason: string;
+}
+
+/** A node's resources, or why it cannot be served: a sentence, for INVALID_ARGUMENT where there is no other code. */
+export type OpenedNode = { readonly error: string; readonly code?: EndCode } | { readonly resources: NodeResources };
+
 export interface ResourceSource {
-  /** Why a node cannot be served (a sentence for INVALID_ARGUMENT), or its resources. */
-  open(node: NodeIdentity): { readonly error: string } | { readonly resources: NodeResources };
+  /** @param refused called when it is found out later that the node must not be served: its stream ends */
+  open(node: NodeIdentity, refused?: (why: Refused) => void): OpenedNode;
 }

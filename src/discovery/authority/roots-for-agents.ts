@@ -80,8 +80,8 @@ export class RootsForAgents {
   /** What there is, and the roots beside it. */
   beside(source: ResourceSource): ResourceSource {
     return {
-      open: (node) => {
-        const opened = source.open(node);
+      open: (node, refused) => {
+        const opened = source.open(node, refused);
         if ('error' in opened) return opened;
         return { resources: this.#withRoots(opened.resources, node) };
       },
@@ -116,6 +116,7 @@ export class RootsForAgents {
         if (typeUrl !== proxyConfigType || workload === undefined || typeof said !== 'string') return;
         if (serialNumber.test(said)) this.#options.arrived({ ...workload, serialNumber: said });
       },
+      healthReported: (failure) => others.healthReported?.(failure),
       close: () => {
         if (workload !== undefined) this.#forget(workload, stream);
         others.close();

@@ -193,7 +193,8 @@ function isWorthTelling(kind: KindName): (problem: Problem) => boolean {
   return ({ severity }) => severity === 'error' || kinds[kind].body === 'spec';
 }
 
-function isOfRevision({ metadata: { labels } }: KubernetesObject, revision: string): boolean {
+/** Whether an object of Istio's is there for a control plane of this revision. */
+export function isOfRevision({ metadata: { labels } }: KubernetesObject, revision: string): boolean {
   const wanted = labels?.[revisionLabel];
   return wanted === undefined || (wanted || 'default') === (revision || 'default');
 }

@@ -118,7 +118,7 @@ export class WriteGate {
   }
 }
 
-function requestOf(order: WriteOrder): ApiRequest {
+export function requestOf(order: WriteOrder): ApiRequest {
   const { verb, resource, namespace, name } = order;
   const where = { resource, ...(namespace !== undefined && { namespace }) };
   const metadata = (of: Readonly<Record<string, unknown>>, own: object): object => ({

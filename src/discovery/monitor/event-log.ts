@@ -71,6 +71,7 @@ export function logEvents(recorder: Recorder, log: Logger): () => void {
     if (record.kind !== 'event') return;
     if (record.event.type === 'gateway-name.failed') tellUnresolved(record.event, failures);
     if (record.event.type === 'kind.failed') tellRefused(record.event, refusals);
+    if (record.event.type === 'registration.failed') tellUnregistered(record.event, refusals);
     logLines[record.event.type]?.(record.event, log.scope(record.from));
   });
   return () => {
@@ -84,6 +85,11 @@ export function logEvents(recorder: Recorder, log: Logger): () => void {
 function tellRefused({ resource, reason }: TracedEvent, refusals: RepeatedLines): void {
   const meanwhile = 'what is known of the kind stays in force, and it is asked for again';
   refusals.warn(String(resource), `${resource} cannot be had (${meanwhile})`, { reason });
+}
+
+/** Workloads are many where an API server does not answer, and each is tried again and again. */
+function tellUnregistered({ entry, reason }: TracedEvent, failures: RepeatedLines): void {
+  failures.warn('registration', 'a WorkloadEntry could not be written, and it is tried again', { entry, reason });
 }
 
 /** Names are many where DNS is down, and each is asked for again and again. */

@@ -94,7 +94,7 @@ function isResolvedByName(spec: ServiceEntry): boolean {
 
 /** A WorkloadEntry as what selectors find. Labels of the object itself do not select: those of the workload do. */
 export function workloadOfEntry(config: Config<WorkloadEntry>, options: ServiceEntryOptions): Workload {
-  return workloadOf(config, config.spec, { name: config.name, healthy: isHealthy(config.status) }, options);
+  return workloadOf(config, config.spec, { name: config.name, healthy: isHealthy(config) }, options);
 }
 
 function workloadOf(
@@ -126,12 +126,19 @@ function workloadOf(
   };
 }
 
-/** A condition `Healthy` that is false makes a workload unhealthy (§5.5). */
-function isHealthy(status: unknown): boolean {
+/**
+ * A condition `Healthy` that is false makes a workload unhealthy (§5.5). So does none, where the workload was to say how it is: until it has,
+ * nobody knows whether it serves.
+ */
+function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
-  return !conditions.some((condition) => {
-    return isObject(condition) && condition.type === 'Healthy' && String(condition.status).toLowerCase() === 'false';
-  });
+  const said = conditions.filter((one) => isObject(one) && one.type === 'Healthy').map(({ status: is }) => textOf(is));
+  if (booleanOf(annotations['proxy.istio.io/health-checks-enabled'] ?? '') === true) return said[0] === 'true';
+  return !said.includes('false');
+}
+
+function textOf(value: unknown): string {
+  return String(value).toLowerCase();
 }
 
 function portEndpoints({ spec }: Config<ServiceEntry>, workload: Workload): Endpoint[] {

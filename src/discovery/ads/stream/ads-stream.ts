@@ -17,7 +17,7 @@ import { authorize } from '../authorization.ts';
 import { type ReadRequest, RequestReader, readNode } from '../requests/ads-request.ts';
 import { KnownRuns, omittedFrom } from '../requests/known-runs.ts';
 import type { RequestIntake } from '../requests/request-intake.ts';
-import type { NodeIdentity, NodeResources, ResourceChange, ResourceSource } from '../resource-source.ts';
+import type { NodeIdentity, NodeResources, Refused, ResourceChange, ResourceSource } from '../resource-source.ts';
 import { AdsResponder } from '../responses/ads-responder.ts';
 import { AdsExchange } from './ads-exchange.ts';
 import { type AdsCall, type AdsTransport, peerOf, replaceDecoder, transportOf } from './ads-transport.ts';
@@ -179,7 +179,10 @@ export class AdsStream {
     }
     call.on('finish', () => this.#close('ended by the server'));
     call.on('cancelled', () => this.#gone('cancelled by the client'));
-    call.on('error', (error: Error) => this.#close(messageOf(error)));
+    // A status that we end it with is told as an error as well; it follows what was sent, and is cut off with it if the stream is over now.
+    call.on('error', (error: Error) => {
+      if (codeOf(this.#life) === undefined || clientOf(this.#life) === undefined) this.#close(messageOf(error));
+    });
     call.on('close', () => this.#gone('closed'));
     if (this.#security.authenticators.length === 0) this.#admit([]);
     else this.#contained(() => void this.#authenticate());
@@ -284,7 +287,9 @@ export class AdsStream {
     if (authorized === undefined) return false;
     const opened = this.#openSource(identities.length === 0 ? authorized : { ...authorized, identities });
     if ('error' in opened) {
-      this.#tell({ type: 'node.refused', reason: shortened(opened.error) });
+      const { error, code } = opened;
+      if (code === undefined) this.#tell({ type: 'node.refused', reason: shortened(error) });
+      else this.#reject({ code, reason: error });
       return false;
     }
     const { resources } = opened;
@@ -293,6 +298,12 @@ export class AdsStream {
     this.responder.meet({ node: authorized, resources, identities, isSecure });
     this.#tell({ type: 'node.accepted', node: identity.id });
     return true;
+  }
+
+  #reject({ code, reason }: Refused): void {
+    const text = shortened(reason);
+    this.#lines.warn('rejected', `a workload cannot register itself: ${text}`, { peer: this.peer, code });
+    this.#tell({ type: 'workload.rejected', code, reason: text });
   }
 
   #refuse(reason: string): void {
@@ -316,7 +327,7 @@ export class AdsStream {
 
   #openSource(identity: NodeIdentity): ReturnType<ResourceSource['open']> {
     try {
-      return this.#around.source.open(identity);
+      return this.#around.source.open(identity, (why) => this.#reject(why));
     } catch (error) {
       this.#sourceFailed(error);
       return { error: `the node cannot be served: ${messageOf(error)}` };
@@ -350,6 +361,7 @@ export class AdsStream {
 
   #hear(request: AdsRequest): void {
     if (!isOfExchange(request, this.kind.onlyType)) {
+      if (request.typeUrl === healthType) this.#hearHealth(request);
       this.#tell({ type: 'request.received', request });
       return;
     }
@@ -362,6 +374,11 @@ export class AdsStream {
     if (watch.nonceAcked !== ackedBefore) {
       clientOf(this.#life)?.resources.acknowledged?.(typeUrl, watch.versionAcked);
     }
+  }
+
+  /** Before it is known who says so, it is nobody's health. */
+  #hearHealth({ rejection }: AdsRequest): void {
+    clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortened(rejection));
   }
 
   /** An agent says on its own subscription what has become of its certificate. Envoys repeat their whole node: it is not read again. */

@@ -1,0 +1,75 @@
+/**
+ * Events around workloads that register themselves (spec/discovery.md §5.5): who sends each to whom. The order in which they may pass
+ * is in sequences/registrations.mmd and registration.mmd. Objects never travel in them: the effects have the nodes and the entries.
+ */
+import type { CatalogueRow } from '../../catalogue-row.ts';
+
+/** `namespace/name` of a WorkloadEntry. */
+export type EntryKey = string;
+
+/** What a workload says of itself. */
+export type WorkloadHealth = { healthy: boolean /** Why it is not; empty where it is. */; message: string };
+
+// ---- registrations/workloads → registrations → registration-N
+
+/** A workload is connected here that had no connection before. */
+export type WorkloadConnected = { type: 'workload.connected'; entry: EntryKey };
+/** None of its connections is left. */
+export type WorkloadDisconnected = { type: 'workload.disconnected'; entry: EntryKey };
+/** It said how it is; what was said before counts no more. */
+export type WorkloadHealthReported = { type: 'workload.health'; entry: EntryKey } & WorkloadHealth;
+/** The entry of a workload that is connected here is gone, or says that it is not connected: somebody else has written it. */
+export type EntryLost = { type: 'entry.lost'; entry: EntryKey };
+
+// ---- registration-N → registrations
+
+/** A write was not taken, or nobody knows; it is tried again. */
+export type RegistrationFailed = { type: 'registration.failed'; entry: EntryKey; reason: string };
+/** The workload cannot be registered as it is: its connections are ended. */
+export type RegistrationRejected = { type: 'registration.rejected'; entry: EntryKey; reason: string };
+/** Nothing of the workload is left to do here: its entry was deleted, or is another replica's. */
+export type RegistrationEnded = { type: 'registration.ended'; entry: EntryKey };
+
+/** What is told of one workload. */
+export type WorkloadReport = WorkloadConnected | WorkloadDisconnected | WorkloadHealthReported | EntryLost;
+
+/** What one registration tells. */
+export type RegistrationReport = RegistrationFailed | RegistrationRejected | RegistrationEnded;
+
+const [registrations, one] = ['registrations', 'registration-N'] as const;
+
+/** Rows of the catalogue of events. */
+export const registrationCatalogue = [
+  { type: 'spawn', from: 'discovery', to: registrations, diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: registrations, to: 'registrations/workloads', diagram: 'registrations', seeds: [] },
+  {
+    ...{ type: 'workload.connected', from: 'registrations/workloads', to: registrations },
+    ...{ diagram: 'registrations', seeds: [] },
+  },
+  {
+    ...{ type: 'workload.disconnected', from: 'registrations/workloads', to: registrations },
+    ...{ diagram: 'registrations', seeds: [] },
+  },
+  {
+    ...{ type: 'workload.health', from: 'registrations/workloads', to: registrations },
+    ...{ diagram: 'registrations', seeds: [] },
+  },
+  {
+    ...{ type: 'entry.lost', from: 'registrations/workloads', to: registrations },
+    ...{ diagram: 'registrations', seeds: [] },
+  },
+  { type: 'spawn', from: registrations, to: one, diagram: 'registration', seeds: [] },
+  { type: 'workload.connected', from: registrations, to: one, diagram: 'registration', seeds: [] },
+  { type: 'workload.disconnected', from: registrations, to: one, diagram: 'registration', seeds: [] },
+  { type: 'workload.health', from: registrations, to: one, diagram: 'registration', seeds: [] },
+  { type: 'entry.lost', from: registrations, to: one, diagram: 'registration', seeds: [] },
+  { type: 'spawn', from: one, to: 'registration-N/writing', diagram: 'registration', seeds: [] },
+  { type: 'timer pace', from: one, to: one, diagram: 'registration', seeds: [] },
+  { type: 'timer settleTime', from: one, to: one, diagram: 'registration', seeds: [] },
+  { type: 'timer gracePeriod', from: one, to: one, diagram: 'registration', seeds: [] },
+  { type: 'timer rejectionTime', from: one, to: one, diagram: 'registration', seeds: [] },
+  { type: 'timer rest', from: one, to: one, diagram: 'registration', seeds: [] },
+  { type: 'registration.failed', from: one, to: registrations, diagram: 'registration', seeds: [] },
+  { type: 'registration.rejected', from: one, to: registrations, diagram: 'registration', seeds: [] },
+  { type: 'registration.ended', from: one, to: registrations, diagram: 'registration', seeds: [] },
+] as const satisfies readonly CatalogueRow<'registrations' | 'registration' | 'bootstrap-detailed'>[];

@@ -1,0 +1,81 @@
+import { enqueueActions, setup } from 'xstate';
+import { callbackEffect } from '../../effect.ts';
+import { registrationsTimeline } from '../timeline.ts';
+import { registrationMachine } from './registration.machine.ts';
+import type { EntryKey, RegistrationReport, WorkloadReport } from './registration-protocol.ts';
+
+export interface RegistrationsInput {
+  /** Since the last connection of a workload is gone, until its entry is deleted (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD). */
+  graceMs: number;
+}
+
+interface RegistrationsContext extends RegistrationsInput {
+  workloads: { entry: EntryKey; name: `registration-${number}` }[];
+  /** How many actors there were, for the name of the next. */
+  started: number;
+}
+
+/**
+ * Workloads of WorkloadGroups that are connected to this replica, or were a while ago (spec/discovery.md §5.5). What is written of them this
+ * replica writes, whoever is elected. How many there may be the effect knows, which turns away more.
+ */
+export const registrationsMachine = setup({
+  types: {
+    context: {} as RegistrationsContext,
+    input: {} as RegistrationsInput,
+    events: {} as WorkloadReport | RegistrationReport,
+    children: {} as { workloads: 'watchWorkloads' } & Record<`registration-${number}`, 'registration'>,
+  },
+  actors: {
+    /** Tells which workloads come and go, how they are, and what others do to their entries; a bounded number. */
+    watchWorkloads: callbackEffect<{ type: never }, undefined>('watchWorkloads'),
+    registration: registrationMachine,
+  },
+  actions: {
+    /** The workload's own registration is told; one that comes for the first time gets one. */
+    tellRegistration: enqueueActions(({ context, enqueue }, report: WorkloadReport) => {
+      const known = context.workloads.find(({ entry }) => entry === report.entry);
+      if (known !== undefined) enqueue.sendTo(known.name, report);
+      else if (report.type === 'workload.connected') {
+        const started = context.started + 1;
+        const name = `registration-${started}` as const;
+        enqueue.spawnChild('registration', { id: name, input: { entry: report.entry, graceMs: context.graceMs } });
+        enqueue.assign({ started, workloads: [...context.workloads, { entry: report.entry, name }] });
+      }
+    }),
+    drop: enqueueActions(({ context, enqueue }, { entry }: { entry: EntryKey }) => {
+      enqueue.assign({ workloads: context.workloads.filter((one) => one.entry !== entry) });
+    }),
+    /** Effect: nothing is kept for the workload any more. */
+    forget: (_, _params: { entry: EntryKey }) => {},
+    /** Effect: the connections of the workload are ended, with the reason. */
+    turnAway: (_, _params: { entry: EntryKey; reason: string }) => {},
+  },
+}).createMachine({
+  id: 'registrations',
+  description: 'Workloads that register themselves.',
+  meta: { timeline: registrationsTimeline },
+  context: ({ input }) => ({ ...input, workloads: [], started: 0 }),
+  invoke: { id: 'workloads', src: 'watchWorkloads' },
+  initial: 'following',
+  states: {
+    following: {
+      description: 'Each workload has its actor.',
+      meta: { waitsFor: 'workloads that come and go: this is the work' },
+      on: {
+        'workload.connected': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
+        'workload.disconnected': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
+        'workload.health': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
+        'entry.lost': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
+        'registration.failed': { description: 'For the record: it is tried again.' },
+        'registration.rejected': { actions: { type: 'turnAway', params: ({ event }) => event } },
+        'registration.ended': {
+          actions: [
+            { type: 'drop', params: ({ event }) => event },
+            { type: 'forget', params: ({ event }) => event },
+          ],
+        },
+      },
+    },
+  },
+});

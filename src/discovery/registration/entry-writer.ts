@@ -1,0 +1,188 @@
+/**
+ * One write to the WorkloadEntry of a workload. The entry is read first, from the API server itself, and what is written names the version
+ * that was read: whoever else wrote in between wins, and the chart comes again. An entry of another replica is let be.
+ */
+
+import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/registration/registration.machine.ts';
+import type { WorkloadHealth } from '../../../machines/discovery/registration/registration-protocol.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import { resourceOf } from '../kubernetes/api-resource.ts';
+import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
+import { requestOf, type WriteOrder } from '../leader/write-gate.ts';
+import { annotations, type Connected, entryOf, type ReadGroup } from './group-entry.ts';
+import type { WorkloadClaim } from './workload-claim.ts';
+
+export interface EntryWriterOptions {
+  readonly server: Pick<ApiServer, 'request'>;
+  /** Of this replica, and of no other one, nor of one before it. */
+  readonly controller: string;
+  /** Undefined: there is none. */
+  readonly groupOf: (claim: WorkloadClaim) => ReadGroup | undefined;
+  /** Unix time in milliseconds. */
+  readonly now: () => number;
+}
+
+/** Of an answer of the API server; a write has two. */
+const answerMs = 5_000;
+const entries = resourceOf('WorkloadEntry');
+/** As long as a condition's message may be. */
+const maxMessage = 32_768;
+
+type Where = { readonly resource: typeof entries; readonly namespace: string; readonly name: string };
+
+export class EntryWriter {
+  readonly #options: EntryWriterOptions;
+
+  constructor(options: EntryWriterOptions) {
+    this.#options = options;
+  }
+
+  /** What goes wrong is an answer. @param connectedAt RFC 3339 */
+  async write(order: EntryOrder, claim: WorkloadClaim, connectedAt: string, signal: AbortSignal): Promise<EntryAnswer> {
+    const where: Where = { resource: entries, namespace: claim.namespace, name: claim.name };
+    try {
+      const entry = await this.#read(where, signal);
+      const write = this.#writeFor(order, { claim, connectedAt, entry, where });
+      if (!('verb' in write)) return write;
+      await this.#options.server.request({ ...requestOf(write), timeoutMs: answerMs }, signal);
+      return { outcome: 'written' };
+    } catch (error) {
+      return answerTo(error, order);
+    }
+  }
+
+  async #read({ resource, namespace, name }: Where, signal: AbortSignal): Promise<KubernetesObject | undefined> {
+    try {
+      const order = { method: 'GET', resource, namespace, name, timeoutMs: answerMs } as const;
+      return await this.#options.server.request(order, signal);
+    } catch (error) {
+      if (codeOf(error) === 404) return undefined;
+      throw error;
+    }
+  }
+
+  #writeFor(order: EntryOrder, read: Read): WriteOrder | EntryAnswer {
+    const { controller } = this.#options;
+    if (order.deed === 'register') return this.#registering(read);
+    const { entry, where } = read;
+    if (entry === undefined || annotationsOf(entry)[annotations.controller] !== controller) {
+      return { outcome: 'not ours' };
+    }
+    const named = { ...where, version: entry.metadata.resourceVersion ?? '' };
+    switch (order.deed) {
+      case 'report health': {
+        const conditions = withHealth(entry.status, order.health, this.#time);
+        if (conditions === undefined) return { outcome: 'written' };
+        return { ...named, verb: 'patch', subresource: 'status', fields: { status: { conditions } } };
+      }
+      case 'note disconnect':
+        return {
+          ...{ ...named, verb: 'patch' },
+          fields: {
+            metadata: {
+              annotations: { [annotations.connectedAt]: null, [annotations.disconnectedAt]: this.#time },
+            },
+          },
+        };
+      case 'delete':
+        // Somebody has brought it back.
+        if (annotationsOf(entry)[annotations.disconnectedAt] === undefined) return { outcome: 'not ours' };
+        return { ...named, verb: 'delete' };
+    }
+  }
+
+  #registering({ claim, connectedAt, entry, where }: Read): WriteOrder | EntryAnswer {
+    const { controller, groupOf } = this.#options;
+    const connected: Connected = { controller, connectedAt };
+    if (entry !== undefined) {
+      const problem = foreignness(entry, claim);
+      if (problem !== undefined) return { outcome: 'rejected', reason: problem };
+      if (entry.metadata.deletionTimestamp !== undefined) return { outcome: 'failed', reason: 'it is being deleted' };
+      const known = annotationsOf(entry);
+      const isSaid = known[annotations.connectedAt] === connectedAt && known[annotations.disconnectedAt] === undefined;
+      if (isSaid && known[annotations.controller] === controller) return { outcome: 'written' };
+      const taken = {
+        [annotations.controller]: controller,
+        [annotations.connectedAt]: connectedAt,
+        [annotations.disconnectedAt]: null,
+      };
+      const version = entry.metadata.resourceVersion ?? '';
+      return { ...where, verb: 'patch', version, fields: { metadata: { annotations: taken } } };
+    }
+    const read = groupOf(claim);
+    const problem = groupProblem(read, claim);
+    if (problem !== undefined || read === undefined || !('group' in read)) {
+      return { outcome: 'rejected', reason: problem ?? '' };
+    }
+    return { ...where, verb: 'create', object: entryOf(claim, read.group, connected) };
+  }
+
+  get #time(): string {
+    return new Date(this.#options.now()).toISOString();
+  }
+}
+
+interface Read {
+  readonly claim: WorkloadClaim;
+  readonly connectedAt: string;
+  readonly entry: KubernetesObject | undefined;
+  readonly where: Where;
+}
+
+/** Why a workload cannot be registered by the group; undefined: it can. */
+export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim): string | undefined {
+  const { namespace, group, name } = claim;
+  const failed = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
+  if (read === undefined) return `${failed} cannot find WorkloadGroup ${namespace}/${group}`;
+  if ('problem' in read) return `${failed} WorkloadGroup ${namespace}/${group} is not valid: ${read.problem}`;
+  const account = read.group.spec.template.serviceAccount ?? '';
+  if (account === '' || account === claim.serviceAccount) return undefined;
+  return `${failed} it is for service account ${account}, not ${claim.serviceAccount}`;
+}
+
+/** Why an entry of this name is not the workload's: a person's, another group's, another address's, another account's. */
+function foreignness(entry: KubernetesObject, claim: WorkloadClaim): string | undefined {
+  const spec = isObject(entry.spec) ? entry.spec : {};
+  const there = `WorkloadEntry ${claim.namespace}/${claim.name} is there already, and is`;
+  const group = annotationsOf(entry)[annotations.group];
+  if (group === undefined) return `${there} not one that was registered automatically`;
+  if (group !== claim.group) return `${there} of WorkloadGroup ${group}`;
+  if (spec.address !== claim.address) return `${there} of another address`;
+  const account = spec.serviceAccount ?? '';
+  return account === '' || account === claim.serviceAccount ? undefined : `${there} of another service account`;
+}
+
+/** The conditions with what the workload says, each in its place; undefined: they say it already. */
+function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: string): unknown[] | undefined {
+  const before: unknown[] = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
+  const at = before.findIndex((one) => isObject(one) && one.type === 'Healthy');
+  const known = before[at];
+  const said = { status: healthy ? 'True' : 'False', message: message.slice(0, maxMessage) };
+  const isSameStatus = isObject(known) && known.status === said.status;
+  if (isSameStatus && (known.message ?? '') === said.message) return undefined;
+  const since = isSameStatus ? known.lastTransitionTime : now;
+  const condition = {
+    ...{ type: 'Healthy', ...said, reason: healthy ? 'Healthy' : 'Unhealthy' },
+    ...{ lastProbeTime: now, lastTransitionTime: since ?? now },
+  };
+  return at < 0 ? [...before, condition] : before.with(at, condition);
+}
+
+function answerTo(error: unknown, { deed }: EntryOrder): EntryAnswer {
+  const code = codeOf(error);
+  if (code === 404 && deed !== 'register') return { outcome: 'not ours' };
+  const reason = messageOf(error);
+  // What is written cannot be taken, whenever it comes.
+  if (deed === 'register' && (code === 400 || code === 413 || code === 422)) return { outcome: 'rejected', reason };
+  return { outcome: 'failed', reason };
+}
+
+function codeOf(error: unknown): number | undefined {
+  return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
+}
+
+function annotationsOf({ metadata }: KubernetesObject): Readonly<Record<string, string | undefined>> {
+  return metadata.annotations ?? {};
+}

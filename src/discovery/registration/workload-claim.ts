@@ -1,0 +1,128 @@
+/** Which WorkloadEntry a connection asks for by `AUTO_REGISTER_GROUP` (spec/discovery.md §5.5, §7.2), and whether it may have it. */
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import * as E from 'fp-ts/lib/Either.js';
+import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
+import type { EntryKey } from '../../../machines/discovery/registration/registration-protocol.ts';
+import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { isObjectName } from '../../model/fields/names.ts';
+import { parseNode } from '../../model/node/parse-node.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { NodeIdentity } from '../ads/resource-source.ts';
+
+/** What a workload is registered as. What it says of itself is here as well, and is no more than its word. */
+export interface WorkloadClaim {
+  readonly entry: EntryKey;
+  readonly namespace: string;
+  readonly name: string;
+  readonly group: string;
+  /** Which its client has shown to be its own. */
+  readonly serviceAccount: string;
+  readonly address: string;
+  readonly network: string;
+  readonly locality: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** It says how it is: until then it counts as unhealthy. */
+  readonly isProbed: boolean;
+}
+
+/** Why a connection ends instead. */
+export interface Rejection {
+  readonly code: EndCode;
+  readonly reason: string;
+}
+
+/** As long as an object's name may be. */
+const maxName = 253;
+/** What it says of labels goes into an object of the API server. */
+const maxLabelCharacters = 16_384;
+
+/** Addresses that are nobody's in particular, or whoever's who uses them. */
+const nobodys = new BlockList();
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['224.0.0.0', 3],
+] as const) {
+  nobodys.addSubnet(network, bits, 'ipv4');
+}
+for (const [network, bits] of [
+  ['::', 127],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const) {
+  nobodys.addSubnet(network, bits, 'ipv6');
+}
+
+/** Whether a node asks to be registered. */
+export function asksToRegister({ metadata }: NodeIdentity): boolean {
+  const { AUTO_REGISTER_GROUP: group } = metadata;
+  return group !== undefined && group !== null && group !== '';
+}
+
+/**
+ * What a node that asks to be registered would be registered as.
+ *
+ * @param clusterAliases as for any node
+ */
+export function claimOf(
+  node: NodeIdentity,
+  clusterAliases: Readonly<Record<string, string>> = {},
+): WorkloadClaim | Rejection {
+  const { AUTO_REGISTER_GROUP: group } = node.metadata;
+  if (typeof group !== 'string' || !isObjectName(group)) {
+    return invalid(`metadata AUTO_REGISTER_GROUP is ${quoted(group)}, which is no name of a WorkloadGroup`);
+  }
+  const parsed = parseNode(node, clusterAliases);
+  if (E.isLeft(parsed)) return invalid(parsed.left);
+  const { configNamespace: namespace, ipAddresses, network, locality, labels } = parsed.right;
+  const address = ipAddresses[0]!.toLowerCase();
+  const identity = identityIn(node, namespace);
+  if (identity === undefined) {
+    return {
+      code: 'PERMISSION_DENIED',
+      reason: `registration of ${namespace}/${group} requires a verified identity of namespace ${namespace}`,
+    };
+  }
+  if (isNobodys(address)) return invalid(`a workload cannot be registered by the address ${address}`);
+  if (JSON.stringify(labels).length > maxLabelCharacters)
+    return invalid('metadata LABELS is too long to be registered');
+  const name = entryName(group, address, network);
+  if (!isObjectName(name)) {
+    return invalid(`a WorkloadEntry cannot be named ${quoted(name)}: by group, address and network`);
+  }
+  return {
+    ...{ entry: `${namespace}/${name}`, namespace, name, group, address, network, locality, labels },
+    serviceAccount: identity,
+    isProbed: isProbed(node.metadata.PROXY_CONFIG),
+  };
+}
+
+/** `<group>-<ip>[-<network>]`; one that is too long loses its beginning. Which group it is of, its annotation says. */
+export function entryName(group: string, address: string, network: string): string {
+  const name = [group, address.replaceAll(':', '-'), ...(network === '' ? [] : [network])].join('-');
+  return name.length <= maxName ? name : name.slice(-maxName).replace(/^[^a-z0-9]+/, '');
+}
+
+/** The service account of the namespace that the client has shown to be; undefined: it has shown none. */
+function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespace: string): string | undefined {
+  const shown = verifiedIdentity === undefined ? identities : [verifiedIdentity];
+  return shown.map(workloadIdentityOf).find((one) => one?.namespace === namespace)?.serviceAccount;
+}
+
+function isNobodys(address: string): boolean {
+  if (isIPv4(address)) return nobodys.check(address, 'ipv4');
+  // With a zone it is an address of one machine's interface.
+  return !isIPv6(address) || address.includes('%') || nobodys.check(address, 'ipv6');
+}
+
+/** `PROXY_CONFIG` as an agent sends it. */
+function isProbed(config: unknown): boolean {
+  return isObject(config) && isObject(config.readinessProbe);
+}
+
+function invalid(reason: string): Rejection {
+  return { code: 'INVALID_ARGUMENT', reason };
+}
+
+const quoted = (value: unknown): string => JSON.stringify(value)?.slice(0, 100) ?? 'nothing';

@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import type { WorkloadReport } from '../../../machines/discovery/registration/registration-protocol.ts';
+import type { ObjectChange } from '../kubernetes/object-store.ts';
+import type { GroupInForce, ReadGroup } from './group-entry.ts';
+import type { Rejection, WorkloadClaim } from './workload-claim.ts';
+import { WorkloadRegistrations } from './workload-registrations.ts';
+
+const group: GroupInForce = { name: 'vm', uid: 'uid', apiVersion: 'v1', spec: { template: { serviceAccount: 'vm' } } };
+
+function claimed(address = '10.0.0.1', more: Partial<WorkloadClaim> = {}): WorkloadClaim {
+  const name = `vm-${address}`;
+  return {
+    ...{ entry: `shop/${name}`, namespace: 'shop', name, group: 'vm', serviceAccount: 'vm', address },
+    ...{ network: '', locality: '', labels: {}, isProbed: false, ...more },
+  };
+}
+
+/** What is told; `connected shop/vm-10.0.0.1`. */
+function given(groups: Record<string, ReadGroup> = { 'shop/vm': { group } }) {
+  const told: string[] = [];
+  let entriesChanged: (changes: readonly ObjectChange[]) => void = () => {};
+  const registrations = new WorkloadRegistrations({
+    server: { request: () => Promise.reject(new Error('nobody is asked')) },
+    groupOf: (namespace, name) => groups[`${namespace}/${name}`],
+    onEntries: (changed) => {
+      entriesChanged = changed;
+    },
+    controller: 'me',
+    limits: { mostWorkloads: 3, mostOfAccount: 2 },
+  });
+  const tell = ({ type, entry, ...said }: WorkloadReport): void => {
+    const health = 'healthy' in said ? ` ${said.healthy ? 'healthy' : said.message}` : '';
+    told.push(`${type} ${entry}${health}`);
+  };
+  const stop = registrations.watch(tell);
+  return { registrations, told, stop, tell, change: (...changes: ObjectChange[]) => entriesChanged(changes) };
+}
+
+const entry = 'shop/vm-10.0.0.1';
+const nothing = (): void => {};
+
+describe('of the connections of a workload', () => {
+  it('the first and the last are told, and a second one is not', () => {
+    const { registrations, told } = given();
+    const one = registrations.enter(claimed(), nothing);
+    const two = registrations.enter(claimed(), () => {});
+    one.leave();
+    one.leave();
+    expect(told).toEqual([`workload.connected ${entry}`]);
+    two.leave();
+    expect(told).toEqual([`workload.connected ${entry}`, `workload.disconnected ${entry}`]);
+  });
+
+  it('those that there are are told to who begins to look', () => {
+    const { registrations, told, stop, tell } = given();
+    stop();
+    registrations.enter(claimed(), nothing);
+    registrations.enter(claimed('10.0.0.2'), nothing).leave();
+    registrations.watch(tell);
+    expect(told).toEqual([`workload.connected ${entry}`]);
+  });
+
+  it('all are turned away, and none that has gone', () => {
+    const { registrations } = given();
+    const turned: string[] = [];
+    const turn = (name: string) => (why: Rejection) => void turned.push(`${name}: ${why.code} ${why.reason}`);
+    registrations.enter(claimed(), turn('one'));
+    registrations.enter(claimed(), turn('two')).leave();
+    registrations.turnAway(entry, 'it is not allowed');
+    expect(turned).toEqual(['one: FAILED_PRECONDITION it is not allowed']);
+  });
+});
+
+describe('who may not be registered', () => {
+  it.each<[string, Record<string, ReadGroup>, string]>([
+    ['without a group', {}, 'FAILED_PRECONDITION'],
+    ['with a group of the name in another namespace', { 'other/vm': { group } }, 'FAILED_PRECONDITION'],
+    ['with a group that cannot be read', { 'shop/vm': { problem: 'no template' } }, 'FAILED_PRECONDITION'],
+    [
+      'with a group of another account',
+      { 'shop/vm': { group: { ...group, spec: { template: { serviceAccount: 'admin' } } } } },
+      'PERMISSION_DENIED',
+    ],
+  ])('%s', (_, groups, code) => {
+    expect(given(groups).registrations.rejectionOf(claimed())?.code).toBe(code);
+  });
+
+  it('any account of the namespace may where the group names none', () => {
+    const any = { group: { ...group, spec: { template: {} } } };
+    expect(given({ 'shop/vm': any }).registrations.rejectionOf(claimed())).toBeUndefined();
+  });
+
+  it('more than there may be, of an account or in all, until others are forgotten; who is there already may come again', () => {
+    const { registrations } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
+    const codeFor = (claim: WorkloadClaim) => registrations.rejectionOf(claim)?.code;
+    for (const address of ['10.0.0.1', '10.0.0.2']) registrations.enter(claimed(address), nothing);
+    expect(codeFor(claimed('10.0.0.3'))).toBe('RESOURCE_EXHAUSTED');
+    expect(codeFor(claimed('10.0.0.1'))).toBeUndefined();
+    const other = { serviceAccount: 'other' };
+    expect(codeFor(claimed('10.0.0.3', other))).toBeUndefined();
+    registrations.enter(claimed('10.0.0.3', other), nothing).leave();
+    expect(codeFor(claimed('10.0.0.4', other))).toBe('RESOURCE_EXHAUSTED');
+    registrations.forget('shop/vm-10.0.0.3');
+    expect(codeFor(claimed('10.0.0.4', other))).toBeUndefined();
+    registrations.forget('shop/vm-10.0.0.2');
+    expect(codeFor(claimed('10.0.0.4'))).toBeUndefined();
+  });
+});
+
+describe('health', () => {
+  it('is told when it is another, bounded, and not of a workload that has gone', () => {
+    const { registrations, told } = given();
+    const connection = registrations.enter(claimed(), nothing);
+    connection.reportHealth(undefined);
+    connection.reportHealth(undefined);
+    connection.reportHealth('x'.repeat(100_000));
+    connection.leave();
+    connection.reportHealth(undefined);
+    expect(told.slice(1)).toEqual([
+      `workload.health ${entry} healthy`,
+      `workload.health ${entry} ${'x'.repeat(1_000)}`,
+      `workload.disconnected ${entry}`,
+    ]);
+  });
+
+  it('is told anew when the workload comes back', () => {
+    const { registrations, told } = given();
+    for (let i = 0; i < 2; i++) {
+      const connection = registrations.enter(claimed(), nothing);
+      connection.reportHealth(undefined);
+      connection.leave();
+    }
+    expect(told.filter((text) => text.endsWith('healthy')).length).toBe(2);
+  });
+});
+
+it('what others do to an entry is told while its workload is connected, and what is written of who has it is not', () => {
+  const { registrations, told, change } = given();
+  const object = (annotations: Record<string, string>) => ({ metadata: { name: 'vm-10.0.0.1', annotations } });
+  const gone: ObjectChange = { event: 'delete', key: entry, previous: object({}) };
+  const connected: ObjectChange = { event: 'add', key: entry, object: object({ 'istio.io/connectedAt': 'now' }) };
+  const noted: ObjectChange = { event: 'add', key: entry, object: object({ 'istio.io/disconnectedAt': 'now' }) };
+  change(gone);
+  const connection = registrations.enter(claimed(), nothing);
+  change(connected);
+  change(gone);
+  change(noted);
+  connection.leave();
+  change(gone);
+  expect(told.filter((text) => text.startsWith('entry.lost')).length).toBe(2);
+});

@@ -1,0 +1,187 @@
+/** Which workloads of WorkloadGroups are connected here, for the charts that register them: bounded, and told as edges only. */
+
+import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/registration/registration.machine.ts';
+import type {
+  EntryKey,
+  WorkloadHealth,
+  WorkloadReport,
+} from '../../../machines/discovery/registration/registration-protocol.ts';
+import type { ApiServer } from '../kubernetes/api-server.ts';
+import type { ObjectChange } from '../kubernetes/object-store.ts';
+import { EntryWriter, groupProblem } from './entry-writer.ts';
+import { annotations, type ReadGroup } from './group-entry.ts';
+import type { Rejection, WorkloadClaim } from './workload-claim.ts';
+
+export interface WorkloadRegistrationsOptions {
+  readonly server: Pick<ApiServer, 'request'>;
+  /** The group of a claim as the cluster has it; undefined: there is none. */
+  readonly groupOf: (namespace: string, name: string) => ReadGroup | undefined;
+  /** Tells what becomes of WorkloadEntries. */
+  readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
+  /** Of this replica, and of no other one, nor of one before it. */
+  readonly controller: string;
+  readonly limits?: Partial<RegistrationLimits>;
+  /** Unix time in milliseconds. */
+  readonly now?: () => number;
+}
+
+export interface RegistrationLimits {
+  /** Workloads that are connected, or were and still have an entry to be deleted. */
+  readonly mostWorkloads: number;
+  /** Of one service account: who has its token can say any address. */
+  readonly mostOfAccount: number;
+}
+
+export const registrationLimits: RegistrationLimits = { mostWorkloads: 10_000, mostOfAccount: 2_500 };
+
+/** Why a workload is unhealthy is told to people. */
+const maxHealthMessage = 1_000;
+
+/** A connection of a workload that registers itself. */
+export interface RegisteredConnection {
+  /** What the workload says of itself; undefined `failure`: it is healthy. */
+  reportHealth(failure: string | undefined): void;
+  /** It is gone. */
+  leave(): void;
+}
+
+type Turned = (rejection: Rejection) => void;
+
+interface Workload {
+  claim: WorkloadClaim;
+  /** RFC 3339, of the first of its connections. */
+  connectedAt: string;
+  readonly connections: Set<Turned>;
+  health: WorkloadHealth | undefined;
+}
+
+export class WorkloadRegistrations {
+  readonly #options: WorkloadRegistrationsOptions;
+  readonly #limits: RegistrationLimits;
+  readonly #now: () => number;
+  readonly #writer: EntryWriter;
+  readonly #workloads = new Map<EntryKey, Workload>();
+  readonly #ofAccount = new Map<string, number>();
+  readonly #watchers = new Set<(report: WorkloadReport) => void>();
+
+  constructor(options: WorkloadRegistrationsOptions) {
+    this.#options = options;
+    this.#limits = { ...registrationLimits, ...options.limits };
+    this.#now = options.now ?? Date.now;
+    const { server, controller } = options;
+    const groupOf = ({ namespace, group }: WorkloadClaim): ReadGroup | undefined => options.groupOf(namespace, group);
+    this.#writer = new EntryWriter({ server, controller, groupOf, now: this.#now });
+    options.onEntries((changes) => this.#entriesChanged(changes));
+  }
+
+  /** Why a workload may not be registered, as far as that is known without a question to the API server. */
+  rejectionOf(claim: WorkloadClaim): Rejection | undefined {
+    const problem = groupProblem(this.#options.groupOf(claim.namespace, claim.group), claim);
+    if (problem !== undefined) {
+      // Of an account that is not the group's: it is not its client's to have.
+      const code = /service account/.test(problem) ? 'PERMISSION_DENIED' : 'FAILED_PRECONDITION';
+      return { code, reason: problem };
+    }
+    const { mostWorkloads, mostOfAccount } = this.#limits;
+    if (this.#workloads.has(claim.entry)) return undefined;
+    const isFull = this.#workloads.size >= mostWorkloads;
+    if (!isFull && (this.#ofAccount.get(accountOf(claim)) ?? 0) < mostOfAccount) return undefined;
+    const whose = isFull ? 'in all' : `of service account ${accountOf(claim)}`;
+    return { code: 'RESOURCE_EXHAUSTED', reason: `too many workloads register themselves here, ${whose}` };
+  }
+
+  /** @param turned called when the workload cannot be registered after all */
+  enter(claim: WorkloadClaim, turned: Turned): RegisteredConnection {
+    const { entry } = claim;
+    const workload = this.#workloadOf(claim);
+    const isFirst = workload.connections.size === 0;
+    workload.connections.add(turned);
+    if (isFirst) {
+      workload.connectedAt = new Date(this.#now()).toISOString();
+      this.#tell({ type: 'workload.connected', entry });
+    }
+    return {
+      reportHealth: (failure) => this.#healthReported(workload, failure),
+      leave: () => {
+        if (!workload.connections.delete(turned) || workload.connections.size > 0) return;
+        workload.health = undefined;
+        if (this.#workloads.get(entry) === workload) this.#tell({ type: 'workload.disconnected', entry });
+      },
+    };
+  }
+
+  /** Tells of all that are there, and from then on what becomes of them. @returns ends it */
+  watch(tell: (report: WorkloadReport) => void): () => void {
+    this.#watchers.add(tell);
+    for (const [entry, { connections }] of this.#workloads) {
+      if (connections.size > 0) tell({ type: 'workload.connected', entry });
+    }
+    return () => void this.#watchers.delete(tell);
+  }
+
+  /** What goes wrong is an answer. */
+  async write(order: EntryOrder, signal: AbortSignal): Promise<EntryAnswer> {
+    const workload = this.#workloads.get(order.entry);
+    if (workload === undefined) return { outcome: 'not ours' };
+    return this.#writer.write(order, workload.claim, workload.connectedAt, signal);
+  }
+
+  /** Ends the connections of a workload. */
+  turnAway(entry: EntryKey, reason: string): void {
+    const connections = [...(this.#workloads.get(entry)?.connections ?? [])];
+    for (const turned of connections) turned({ code: 'FAILED_PRECONDITION', reason });
+  }
+
+  /** Nothing of the workload is left to do. */
+  forget(entry: EntryKey): void {
+    const workload = this.#workloads.get(entry);
+    if (workload === undefined) return;
+    this.#workloads.delete(entry);
+    const account = accountOf(workload.claim);
+    const left = (this.#ofAccount.get(account) ?? 1) - 1;
+    if (left === 0) this.#ofAccount.delete(account);
+    else this.#ofAccount.set(account, left);
+  }
+
+  #workloadOf(claim: WorkloadClaim): Workload {
+    const known = this.#workloads.get(claim.entry);
+    if (known !== undefined) {
+      // What it says of itself may be another word by now; whose it is, is the same.
+      known.claim = { ...claim, serviceAccount: known.claim.serviceAccount };
+      return known;
+    }
+    const made: Workload = { claim, connectedAt: '', connections: new Set(), health: undefined };
+    this.#workloads.set(claim.entry, made);
+    const account = accountOf(claim);
+    this.#ofAccount.set(account, (this.#ofAccount.get(account) ?? 0) + 1);
+    return made;
+  }
+
+  #healthReported(workload: Workload, failure: string | undefined): void {
+    const { entry } = workload.claim;
+    const health = { healthy: failure === undefined, message: (failure ?? '').slice(0, maxHealthMessage) };
+    const { health: before } = workload;
+    if (before?.healthy === health.healthy && before.message === health.message) return;
+    if (workload.connections.size === 0 || this.#workloads.get(entry) !== workload) return;
+    workload.health = health;
+    this.#tell({ type: 'workload.health', entry, ...health });
+  }
+
+  /** Somebody else has deleted the entry of a workload that is connected here, or written that it is not. */
+  #entriesChanged(changes: readonly ObjectChange[]): void {
+    for (const change of changes) {
+      const workload = this.#workloads.get(change.key);
+      if (workload === undefined || workload.connections.size === 0) continue;
+      const said = change.event === 'delete' ? undefined : change.object.metadata.annotations;
+      if (said?.[annotations.connectedAt] === undefined) this.#tell({ type: 'entry.lost', entry: change.key });
+    }
+  }
+
+  #tell(report: WorkloadReport): void {
+    for (const tell of this.#watchers) tell(report);
+  }
+}
+
+function accountOf({ namespace, serviceAccount }: WorkloadClaim): string {
+  return `${namespace}/${serviceAccount}`;
+}

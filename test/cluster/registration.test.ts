@@ -1,0 +1,240 @@
+/** Workloads that register themselves, on a real API server, with replicas of the program that are killed. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { type ChannelCredentials, status } from '@grpc/grpc-js';
+import { beforeAll, expect, it } from 'vitest';
+import { healthType } from '../../machines/discovery/ads/ads-types.ts';
+import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { HealthStatus } from '../../src/gen/envoy/config/core/v3/health_check_pb.ts';
+import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { type SotwStream, typeUrls } from '../ads-client.ts';
+import { eventually } from '../harness/eventually.ts';
+import { givenCluster } from './given-cluster.ts';
+import { defineKinds, of } from './mesh-objects.ts';
+import { type NodeWords, type Replica, Replicas } from './replica.ts';
+
+const never = new AbortController().signal;
+const cluster = givenCluster();
+const graceMs = 3_000;
+const replicas = new Replicas(cluster, { PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: `${graceMs}ms` });
+const entries = resourceOf('WorkloadEntry');
+const groups = resourceOf('WorkloadGroup');
+const probe = { PROXY_CONFIG: { readinessProbe: { tcpSocket: { port: 80 } } } };
+let first: Replica;
+let second: Replica;
+let vm: string;
+let asVm: ChannelCredentials;
+
+beforeAll(async () => {
+  await defineKinds(cluster);
+  vm = await cluster.account();
+  asVm = await replicas.credentialsOf(vm);
+  await cluster.apply(groups, {
+    metadata: { name: 'vm' },
+    spec: {
+      metadata: { labels: { app: 'vm' }, annotations: { note: 'of the group' } },
+      template: { serviceAccount: vm, ports: { http: 8080 }, labels: { tier: 'back' } },
+    },
+  });
+  await cluster.apply(of.serviceEntries, {
+    metadata: { name: 'vm' },
+    spec: {
+      ...{ hosts: ['vm.example.com'], resolution: 'STATIC', ports: [{ number: 80, name: 'http', protocol: 'HTTP' }] },
+      workloadSelector: { labels: { app: 'vm' } },
+    },
+  });
+  [first, second] = await Promise.all([replicas.start('first'), replicas.start('second')]);
+}, 300_000);
+
+const registering = (words: NodeWords = {}): NodeWords => ({
+  ...words,
+  metadata: { AUTO_REGISTER_GROUP: 'vm', ...words.metadata },
+});
+
+function connect(replica: Replica, words: NodeWords = {}, as: ChannelCredentials | null = asVm): SotwStream {
+  const port = as === null ? replica.plainPort : replica.securePort;
+  return replicas.connect(port, registering(words), as ?? undefined);
+}
+
+async function entry(name: string): Promise<KubernetesObject | undefined> {
+  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace }, never);
+  return items.find(({ metadata }) => metadata.name === name);
+}
+
+const annotation = (object: KubernetesObject | undefined, name: string): string | undefined =>
+  object?.metadata.annotations?.[`istio.io/${name}`];
+
+/** Once it is there, and says by whom it is held. */
+const heldBy = (name: string, controller: string): Promise<KubernetesObject> =>
+  eventually(`${name} is held by ${controller}`, async () => {
+    const object = await entry(name);
+    const isHeld = annotation(object, 'workloadController')?.startsWith(`${controller}_`);
+    return isHeld && annotation(object, 'connectedAt') !== undefined ? object : undefined;
+  });
+
+/** Those that requests are sent to. */
+async function endpoints(replica: Replica): Promise<string[]> {
+  const stream = replicas.connect(replica.plainPort, { ip: '10.9.9.9' });
+  await stream.next();
+  stream.onResponse = () => {};
+  stream.send({ typeUrl: typeUrls.EDS, resourceNames: ['outbound|80||vm.example.com'] });
+  for (;;) {
+    const { typeUrl, resources } = await stream.next();
+    if (typeUrl !== typeUrls.EDS) continue;
+    stream.cancel();
+    return resources.flatMap(({ value }) =>
+      fromBinary(ClusterLoadAssignmentSchema, value).endpoints.flatMap(({ lbEndpoints }) =>
+        lbEndpoints
+          .filter(({ healthStatus }) => healthStatus !== HealthStatus.UNHEALTHY)
+          .map(({ hostIdentifier }) => {
+            const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined;
+            return address?.case === 'socketAddress'
+              ? `${address.value.address}:${JSON.stringify(address.value.portSpecifier.value)}`
+              : '?';
+          }),
+      ),
+    );
+  }
+}
+
+const isEndpoint = async (replica: Replica, ip: string): Promise<boolean> =>
+  (await endpoints(replica)).includes(`${ip}:8080`);
+
+it('a workload that connects has an entry of its group, and is an endpoint; away for less than the grace period it keeps it, and then not', async () => {
+  const ip = '10.9.1.1';
+  const name = `vm-${ip}-lab`;
+  const words = { ip, metadata: { NETWORK: 'lab', LABELS: { version: 'v2' } } };
+  const stream = connect(first, words);
+  const made = await heldBy(name, 'first');
+  expect(made.spec).toEqual({
+    ...{ address: ip, network: 'lab', serviceAccount: vm, ports: { http: 8080 } },
+    labels: { tier: 'back', app: 'vm', version: 'v2' },
+  });
+  expect(made.metadata).toMatchObject({
+    labels: { app: 'vm' },
+    annotations: { note: 'of the group', 'istio.io/autoRegistrationGroup': 'vm' },
+    ownerReferences: [{ kind: 'WorkloadGroup', name: 'vm', controller: true }],
+  });
+  stream.cancel();
+  await eventually('its disconnect is noted', async () => annotation(await entry(name), 'disconnectedAt'));
+  const back = connect(first, words);
+  const kept = await heldBy(name, 'first');
+  expect(kept.metadata.uid).toBe(made.metadata.uid);
+  expect(annotation(kept, 'disconnectedAt')).toBeUndefined();
+  back.cancel();
+  await eventually('it is deleted', async () => (await entry(name)) === undefined);
+});
+
+it('one that is probed is an endpoint once it says that it is healthy, and as long as it says so', async () => {
+  const ip = '10.9.2.1';
+  const name = `vm-${ip}`;
+  const stream = connect(first, { ip, metadata: probe });
+  await heldBy(name, 'first');
+  const plain = connect(first, { ip: '10.9.2.2' });
+  await eventually('one that is not probed is', () => isEndpoint(second, '10.9.2.2'));
+  expect(await isEndpoint(second, ip)).toBe(false);
+  await cluster.patch(entries, name, { status: { conditions: [{ type: 'Foreign', status: 'True' }] } }, 'status');
+  stream.send({ typeUrl: healthType });
+  await eventually('it is healthy', () => isEndpoint(second, ip));
+  const since = (await conditionsOf(name))[1]!.lastTransitionTime;
+  stream.send({ typeUrl: healthType, errorDetail: { code: 13, message: 'connection refused' } });
+  await eventually('it is not', async () => !(await isEndpoint(second, ip)));
+  expect(await conditionsOf(name)).toMatchObject([
+    { type: 'Foreign', status: 'True' },
+    { type: 'Healthy', status: 'False', message: 'connection refused' },
+  ]);
+  expect((await conditionsOf(name))[1]!.lastTransitionTime).not.toBe(since);
+  stream.cancel();
+  plain.cancel();
+});
+
+async function conditionsOf(name: string): Promise<Record<string, string>[]> {
+  const { conditions } = (await entry(name))!.status as { conditions: Record<string, string>[] };
+  return conditions;
+}
+
+it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, RegExp]>([
+  [
+    'of a group that there is not',
+    () => connect(first, { metadata: { AUTO_REGISTER_GROUP: 'none' } }),
+    'FAILED_PRECONDITION',
+    /cannot find WorkloadGroup .*\/none/,
+  ],
+  [
+    "of an account that is not the group's",
+    async () => connect(first, {}, await replicas.credentialsOf(await cluster.account())),
+    'PERMISSION_DENIED',
+    /service account/,
+  ],
+  ['that has shown no identity', () => connect(first, {}, null), 'PERMISSION_DENIED', /requires a verified identity/],
+  [
+    'of another namespace',
+    () => connect(first, { metadata: { NAMESPACE: 'default' } }),
+    'PERMISSION_DENIED',
+    /authorization failed/,
+  ],
+  [
+    'of a group that is named with a namespace',
+    () => connect(first, { metadata: { AUTO_REGISTER_GROUP: 'default/vm' } }),
+    'INVALID_ARGUMENT',
+    /no name of a WorkloadGroup/,
+  ],
+  ['that says an address of every host', () => connect(first, { ip: '127.0.0.1' }), 'INVALID_ARGUMENT', /127\.0\.0\.1/],
+])('a workload %s is refused, and nothing is written', async (_, from, code, told) => {
+  const ended = await (await from()).ended;
+  expect([status[ended.code], ended.details]).toEqual([code, expect.stringMatching(told)]);
+  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace }, never);
+  expect(items.filter(({ metadata }) => /127|none/.test(metadata.name))).toEqual([]);
+});
+
+it('an entry of the same name that a person wrote is let be, and whoever wants it is refused', async () => {
+  const ip = '10.9.3.1';
+  await cluster.apply(entries, { metadata: { name: `vm-${ip}` }, spec: { address: ip } });
+  const ended = await connect(first, { ip }).ended;
+  expect([status[ended.code], ended.details]).toEqual([
+    'FAILED_PRECONDITION',
+    expect.stringMatching(/not one that was registered automatically/),
+  ]);
+  expect((await entry(`vm-${ip}`))?.spec).toEqual({ address: ip });
+  await cluster.delete(entries, `vm-${ip}`);
+});
+
+it('an entry that somebody deletes while its workload is connected is made anew', async () => {
+  const ip = '10.9.4.1';
+  const stream = connect(first, { ip });
+  const made = await heldBy(`vm-${ip}`, 'first');
+  await cluster.delete(entries, `vm-${ip}`);
+  const again = await eventually('it is there again', () => entry(`vm-${ip}`));
+  expect(again.metadata.uid).not.toBe(made.metadata.uid);
+  stream.cancel();
+});
+
+it('another replica takes over who connects to it, and neither a late disconnect nor a kill of the one before deletes anything', async () => {
+  const [moved, killed] = ['10.9.5.1', '10.9.5.2'];
+  const old = connect(first, { ip: moved });
+  const alone = connect(first, { ip: killed });
+  const made = await heldBy(`vm-${moved}`, 'first');
+  await heldBy(`vm-${killed}`, 'first');
+  const taken = connect(second, { ip: moved });
+  await heldBy(`vm-${moved}`, 'second');
+  // Late: it is with the other one already. When one that went with it is noted, this one was looked at too.
+  old.cancel();
+  const witness = connect(first, { ip: '10.9.5.3' });
+  await heldBy('vm-10.9.5.3', 'first');
+  witness.cancel();
+  await eventually('the witness is deleted', async () => (await entry('vm-10.9.5.3')) === undefined);
+  expect((await entry(`vm-${moved}`))?.metadata.uid).toBe(made.metadata.uid);
+  expect(annotation(await entry(`vm-${moved}`), 'disconnectedAt')).toBeUndefined();
+  await first.program.stop({ signal: 'SIGKILL' });
+  await alone.ended;
+  const before = await entry(`vm-${killed}`);
+  const back = connect(second, { ip: killed });
+  const after = await heldBy(`vm-${killed}`, 'second');
+  expect(after.metadata.uid).toBe(before?.metadata.uid);
+  await eventually(
+    'both are endpoints',
+    async () => (await isEndpoint(second, moved)) && (await isEndpoint(second, killed)),
+  );
+  for (const stream of [taken, back]) stream.cancel();
+  await eventually('both are deleted', async () => !(await entry(`vm-${killed}`)) && !(await entry(`vm-${moved}`)));
+});

@@ -1,0 +1,112 @@
+/** Replicas of pilot-discovery as programs in a cluster, and workloads that are connected to them with a token of their account. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ChannelCredentials, credentials, Metadata } from '@grpc/grpc-js';
+import { afterAll } from 'vitest';
+import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
+import { createAuthority } from '../certs/authority.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Program } from '../harness/program.ts';
+import { pilotDiscovery } from '../harness/program-files.ts';
+import type { Cluster } from './cluster.ts';
+import { writeKubeconfig } from './mesh-objects.ts';
+
+export interface Replica {
+  readonly program: Program;
+  /** With TLS. */
+  readonly securePort: number;
+  readonly plainPort: number;
+}
+
+/** What a workload says of its node. */
+export interface NodeWords {
+  readonly ip?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** Call it at the top of a file. All that it starts ends with the file. */
+export class Replicas {
+  readonly #cluster: Cluster;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'cp-replicas-'));
+  readonly #authority = createAuthority();
+  readonly #programs: Program[] = [];
+  readonly #clients: AdsTestClient[] = [];
+  readonly #env: NodeJS.ProcessEnv;
+
+  constructor(cluster: Cluster, env: NodeJS.ProcessEnv = {}) {
+    this.#cluster = cluster;
+    this.#env = env;
+    afterAll(async () => {
+      for (const client of this.#clients) client.close();
+      await Promise.all(this.#programs.map((program) => program.stop({ signal: 'SIGKILL' })));
+      rmSync(this.#folder, { recursive: true, force: true });
+    });
+  }
+
+  /** @param token of whom it asks the API server as; by default it may do everything */
+  async start(name: string, token?: string): Promise<Replica> {
+    const [securePort, plainPort, httpPort] = (await freePorts(3)) as [number, number, number];
+    const { certificate, privateKey } = this.#authority.issue(['127.0.0.1']);
+    const file = (what: string, text: string): string => {
+      const path = join(this.#folder, `${name}-${what}`);
+      writeFileSync(path, text);
+      return path;
+    };
+    const kubeconfig = join(this.#folder, `${name}-kubeconfig`);
+    writeKubeconfig(kubeconfig, this.#cluster, token);
+    const { executable, args } = pilotDiscovery();
+    const program = Program.run(`replica ${name}`, executable, {
+      args: [
+        ...[...args, 'discovery', '--registries', 'Kubernetes', '--kubeconfig', kubeconfig],
+        ...['--secureGRPCAddr', `127.0.0.1:${securePort}`, '--grpcAddr', `127.0.0.1:${plainPort}`],
+        ...['--httpAddr', `127.0.0.1:${httpPort}`, '--monitoringAddr=', '--httpsAddr=', '--shutdownDuration', '1s'],
+        ...['--caCertFile', file('ca', this.#authority.certificate)],
+        ...['--tlsCertFile', file('cert', certificate), '--tlsKeyFile', file('key', privateKey)],
+      ],
+      env: {
+        ...process.env,
+        ...{ POD_NAME: name, POD_NAMESPACE: this.#cluster.namespace, PILOT_DEBOUNCE_AFTER: '10ms' },
+        ...this.#env,
+      },
+      cwd: this.#folder,
+    });
+    this.#programs.push(program);
+    await eventually(
+      `${name} is ready`,
+      async () => (await fetch(`http://127.0.0.1:${httpPort}/ready`).catch(() => undefined))?.status === 200,
+      { hopeless: () => program.hopeless() },
+    );
+    return { program, securePort, plainPort };
+  }
+
+  /** Of a service account of the file's namespace. */
+  async credentialsOf(account: string): Promise<ChannelCredentials> {
+    const token = await this.#cluster.token(account, 'istio-ca');
+    const calls = credentials.createFromMetadataGenerator((_, answer) => {
+      const metadata = new Metadata();
+      metadata.set('authorization', `Bearer ${token}`);
+      answer(null, metadata);
+    });
+    return credentials.combineChannelCredentials(
+      credentials.createSsl(Buffer.from(this.#authority.certificate)),
+      calls,
+    );
+  }
+
+  /** A stream whose first request says which node it is; it acknowledges what comes. */
+  connect(port: number, { ip = '10.9.0.1', metadata = {} }: NodeWords, as?: ChannelCredentials): SotwStream {
+    const client = new AdsTestClient(port, as);
+    this.#clients.push(client);
+    const stream = client.sotw();
+    stream.onResponse = ({ typeUrl, nonce, versionInfo }) => {
+      stream.send({ typeUrl, responseNonce: nonce, versionInfo });
+    };
+    const { namespace } = this.#cluster;
+    const id = `sidecar~${ip}~vm.${namespace}~${namespace}.svc.cluster.local`;
+    const said = { NAMESPACE: namespace, CLUSTER_ID: 'Kubernetes', ...metadata };
+    stream.send({ node: { id, cluster: 'vm', metadata: said as never }, typeUrl: typeUrls.CDS });
+    return stream;
+  }
+}

@@ -1,0 +1,365 @@
+/** Workloads that register themselves (machines/discovery/registration/), with a scripted API server, under a virtual clock. */
+import { describe, expect, it } from 'vitest';
+import { type Actor, fromCallback, fromPromise } from 'xstate';
+import {
+  type EntryAnswer,
+  type EntryOrder,
+  registrationMachine,
+} from '../../machines/discovery/registration/registration.machine.ts';
+import type { WorkloadReport } from '../../machines/discovery/registration/registration-protocol.ts';
+import { registrationsMachine } from '../../machines/discovery/registration/registrations.machine.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+const written: EntryAnswer = { outcome: 'written' };
+const conflict: EntryAnswer = { outcome: 'failed', reason: 'the object has been modified' };
+const entry = 'shop/vm-10.0.0.1';
+
+class RegistrationWorld {
+  static readonly made: RegistrationWorld[] = [];
+  readonly records: TraceRecord[] = [];
+  readonly clock = new VirtualClock();
+  /** `4000 register`: what was ordered when. */
+  readonly orders: string[] = [];
+  /** What the next order is answered: `held` not before {@link answer}; an error: the effect has a bug. Absent: it is written. */
+  readonly answers: (EntryAnswer | Error | 'held')[] = [];
+  readonly turnedAway: string[] = [];
+  readonly forgotten: string[] = [];
+  failed: unknown;
+  /** Writes under way at the same time, the most. */
+  mostAtATime = 0;
+  readonly actor: Actor<typeof registrationsMachine>;
+  #underWay = 0;
+  #answer: (answer: EntryAnswer) => void = () => {};
+  #tell: (report: WorkloadReport) => void = () => {};
+
+  constructor() {
+    RegistrationWorld.made.push(this);
+    const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
+    recorder.observe((record) => this.records.push(record));
+    const machine = registrationsMachine.provide({
+      actors: {
+        watchWorkloads: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+          this.#tell = sendBack;
+        }),
+        registration: registrationMachine.provide({
+          actors: { writeEntry: fromPromise<EntryAnswer, EntryOrder>(({ input }) => this.#write(input)) },
+        }),
+      },
+      actions: {
+        forget: (_, { entry: of }) => void this.forgotten.push(of),
+        turnAway: (_, { reason }) => void this.turnedAway.push(reason),
+      },
+    });
+    this.actor = startRoot(machine, {
+      ...{ id: 'registrations', input: { graceMs: 10_000 }, clock: this.clock as never, recorder },
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  async #write(order: EntryOrder): Promise<EntryAnswer> {
+    const health = order.deed === 'report health' ? ` ${order.health.healthy ? 'healthy' : order.health.message}` : '';
+    this.orders.push(`${this.clock.now() - begin} ${order.deed}${health}`);
+    this.#underWay++;
+    this.mostAtATime = Math.max(this.mostAtATime, this.#underWay);
+    try {
+      const answer = this.answers.shift() ?? written;
+      if (answer instanceof Error) throw answer;
+      if (answer !== 'held') return answer;
+      return await new Promise<EntryAnswer>((resolve) => {
+        this.#answer = resolve;
+      });
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  async answer(answer: EntryAnswer): Promise<void> {
+    this.#answer(answer);
+    await this.settle();
+  }
+
+  async connect(): Promise<void> {
+    this.#tell({ type: 'workload.connected', entry });
+    await this.settle();
+  }
+
+  async disconnect(): Promise<void> {
+    this.#tell({ type: 'workload.disconnected', entry });
+    await this.settle();
+  }
+
+  async health(message?: string): Promise<void> {
+    this.#tell({ type: 'workload.health', entry, healthy: message === undefined, message: message ?? '' });
+    await this.settle();
+  }
+
+  async lose(): Promise<void> {
+    this.#tell({ type: 'entry.lost', entry });
+    await this.settle();
+  }
+
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+  }
+
+  async pass(ms: number): Promise<void> {
+    const until = this.clock.now() + ms;
+    await this.settle();
+    for (
+      let next = this.clock.pending()[0];
+      next !== undefined && this.clock.now() + next <= until;
+      next = this.clock.pending()[0]
+    ) {
+      this.clock.fireNext();
+      await this.settle();
+    }
+    this.clock.advance(until - this.clock.now());
+    await this.settle();
+  }
+
+  get workloads(): number {
+    return this.actor.getSnapshot().context.workloads.length;
+  }
+}
+
+const begin = new VirtualClock().now();
+
+eachWorldFollowsTheDiagrams(['registrations', 'registration'], ['writing'], {
+  made: RegistrationWorld.made,
+  machine: registrationsMachine,
+});
+
+async function connected(): Promise<RegistrationWorld> {
+  const world = new RegistrationWorld();
+  await world.connect();
+  return world;
+}
+
+describe('a workload', () => {
+  it('is registered when it connects, and its entry is deleted the grace period after it has gone', async () => {
+    const world = await connected();
+    await world.pass(60_000);
+    expect(world.orders).toEqual(['0 register']);
+    await world.disconnect();
+    await world.pass(9_999);
+    expect(world.orders.slice(1)).toEqual(['61000 note disconnect']);
+    await world.pass(1);
+    expect(world.orders.slice(2)).toEqual(['70000 delete']);
+    expect([world.forgotten, world.workloads]).toEqual([[entry], 0]);
+  });
+
+  it('that flaps a thousand times a second costs one write', async () => {
+    const world = await connected();
+    for (let i = 0; i < 300; i++) {
+      await world.disconnect();
+      await world.connect();
+      world.clock.advance(1);
+    }
+    await world.pass(10_000);
+    expect(world.orders).toEqual(['0 register']);
+  });
+
+  it('that is away a while each time costs two writes each', async () => {
+    const world = await connected();
+    for (let i = 0; i < 5; i++) {
+      await world.disconnect();
+      await world.pass(2_000);
+      await world.connect();
+      await world.pass(1_000);
+    }
+    expect(world.orders.length).toBe(1 + 2 * 5);
+  });
+
+  it('that comes back within the grace period keeps its entry', async () => {
+    const world = await connected();
+    await world.disconnect();
+    await world.pass(9_999);
+    await world.connect();
+    await world.pass(60_000);
+    expect(world.orders).toEqual(['0 register', '1000 note disconnect', '9999 register']);
+    expect(world.forgotten).toEqual([]);
+  });
+
+  it('that comes back while its entry is being deleted gets another one, after that', async () => {
+    const world = await connected();
+    await world.disconnect();
+    world.answers.push(written, 'held');
+    await world.pass(10_000);
+    await world.connect();
+    expect(world.orders.at(-1)).toBe('10000 delete');
+    await world.answer(written);
+    expect(world.orders.at(-1)).toBe('10000 register');
+    expect(world.forgotten).toEqual([]);
+  });
+
+  it('that goes while it is being registered is cleared away after that', async () => {
+    const world = new RegistrationWorld();
+    world.answers.push('held');
+    await world.connect();
+    await world.disconnect();
+    await world.pass(4_000);
+    expect(world.orders).toEqual(['0 register']);
+    await world.answer(written);
+    await world.pass(20_000);
+    expect(world.orders.slice(1)).toEqual(['5000 note disconnect', '14000 delete']);
+    expect(world.mostAtATime).toBe(1);
+  });
+
+  it('whose entry nobody knows to have been made is looked for when it has gone', async () => {
+    const world = new RegistrationWorld();
+    world.answers.push({ outcome: 'failed', reason: 'no answer in 5 s' });
+    await world.connect();
+    await world.disconnect();
+    await world.pass(20_000);
+    expect(world.orders.map((text) => text.replace(/^\d+ /, ''))).toEqual(['register', 'note disconnect', 'delete']);
+  });
+
+  it('that another replica has taken over is left to it', async () => {
+    const world = await connected();
+    world.answers.push({ outcome: 'not ours' });
+    await world.disconnect();
+    await world.pass(60_000);
+    expect(world.orders).toEqual(['0 register', '1000 note disconnect']);
+    expect(world.forgotten).toEqual([entry]);
+  });
+
+  it('that was taken over in its grace period is left to who has it', async () => {
+    const world = await connected();
+    world.answers.push(written, { outcome: 'not ours' });
+    await world.disconnect();
+    await world.pass(60_000);
+    expect(world.orders).toEqual(['0 register', '1000 note disconnect', '10000 delete']);
+    expect(world.forgotten).toEqual([entry]);
+  });
+
+  it('whose entry somebody deletes gets another one, once a second at the most', async () => {
+    const world = await connected();
+    for (let i = 0; i < 100; i++) {
+      await world.lose();
+      await world.pass(50);
+    }
+    expect(world.orders.length).toBe(1 + 5);
+  });
+});
+
+describe('a write that is not taken', () => {
+  it('is tried again, more and more rarely', async () => {
+    const world = new RegistrationWorld();
+    world.answers.push(conflict, conflict, conflict, new Error('bug'), conflict, conflict, conflict);
+    await world.connect();
+    await world.pass(200_000);
+    const times = world.orders.map((text) => Number(text.split(' ')[0]));
+    expect(times).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000, 61_000, 91_000]);
+  });
+
+  it('of a workload that is back is not the one that was tried, but what is due', async () => {
+    const world = await connected();
+    world.answers.push(conflict);
+    await world.disconnect();
+    await world.pass(1_500);
+    await world.connect();
+    await world.pass(60_000);
+    expect(world.orders).toEqual(['0 register', '1000 note disconnect', '2000 register']);
+  });
+
+  it('of a disconnect is followed by the whole rest of the farewell, also after an earlier one', async () => {
+    const world = await connected();
+    await world.disconnect();
+    await world.pass(2_000);
+    await world.connect();
+    world.answers.push(conflict);
+    await world.disconnect();
+    await world.pass(30_000);
+    expect(world.orders.slice(2).map((text) => text.replace(/^\d+ /, ''))).toEqual([
+      ...['register', 'note disconnect', 'note disconnect', 'delete'],
+    ]);
+  });
+});
+
+describe('health', () => {
+  it('is written when it is known, and when it is another', async () => {
+    const world = await connected();
+    await world.health('connection refused');
+    await world.pass(5_000);
+    await world.health();
+    await world.pass(5_000);
+    await world.health();
+    await world.pass(5_000);
+    expect(world.orders.slice(1)).toEqual(['0 report health connection refused', '5000 report health healthy']);
+  });
+
+  it('that changes all the time is written once a second, and in the end as it is', async () => {
+    const world = await connected();
+    for (let i = 0; i < 300; i++) {
+      await world.health(i % 2 === 0 ? 'down' : undefined);
+      world.clock.advance(10);
+    }
+    await world.pass(5_000);
+    expect(world.orders.length).toBeLessThanOrEqual(1 + 5);
+    expect(world.orders.at(-1)).toContain('healthy');
+  });
+
+  it('that is said before the entry is there follows it', async () => {
+    const world = new RegistrationWorld();
+    world.answers.push('held');
+    await world.connect();
+    await world.health('down');
+    await world.answer(written);
+    expect(world.orders).toEqual(['0 register', '0 report health down']);
+  });
+
+  it('that was not written is written when it can be, and once more into an entry that was made anew', async () => {
+    const world = await connected();
+    world.answers.push(conflict);
+    await world.health('down');
+    await world.pass(1_000);
+    expect(world.orders.slice(1)).toEqual(['0 report health down', '1000 report health down']);
+    await world.pass(5_000);
+    await world.lose();
+    await world.pass(1_000);
+    expect(world.orders.slice(3)).toEqual(['7000 register', '7000 report health down']);
+  });
+
+  it('of a workload that is with another replica is not fought over', async () => {
+    const world = await connected();
+    world.answers.push({ outcome: 'not ours' });
+    await world.health('down');
+    await world.pass(60_000);
+    expect(world.orders.length).toBe(2);
+  });
+});
+
+describe('who cannot be registered', () => {
+  const rejected: EntryAnswer = { outcome: 'rejected', reason: 'the entry is of another group' };
+
+  it('is turned away, and so is whoever comes as it is for a while, without a question', async () => {
+    const world = new RegistrationWorld();
+    world.answers.push(rejected);
+    await world.connect();
+    await world.disconnect();
+    await world.pass(1_000);
+    await world.connect();
+    expect(world.turnedAway).toEqual([rejected.reason, rejected.reason]);
+    expect(world.orders).toEqual(['0 register']);
+    await world.disconnect();
+    await world.pass(4_000);
+    expect(world.forgotten).toEqual([entry]);
+    await world.connect();
+    expect(world.orders).toEqual(['0 register', '5000 register']);
+  });
+
+  it('keeps its connections if it was registered before: it is tried again', async () => {
+    const world = await connected();
+    world.answers.push(rejected);
+    await world.lose();
+    await world.pass(30_000);
+    expect(world.turnedAway).toEqual([]);
+    expect(world.orders).toEqual(['0 register', '1000 register', '3000 register']);
+  });
+});
