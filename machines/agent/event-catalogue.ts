@@ -76,6 +76,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer writeLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
   { type: 'timer giveUpLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
   { type: 'timer holdLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
+  { type: 'timer lastWordLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
   { type: 'timer takeBackLimit', from: 'predecessor', to: 'predecessor', diagram: 'predecessor', seeds: [] },
   { type: 'spawn', from: 'agent', to: 'successor', diagram: 'successor', seeds: [] },
   { type: 'spawn', from: 'successor', to: 'successor/link', diagram: 'successor', seeds: [] },

@@ -64,17 +64,28 @@ export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedI
 /**
  * The base ids first, and then what runs under them: nothing is touched that another agent has.
  *
+ * @param signal the chart waits no more: what is had by then is another agent's to take
  * @throws Error where they are not to be had
  */
-async function takeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds> {
-  const { record, baseIds, table, runDir } = inheritance;
+async function takeWhatRuns(inheritance: Inheritance, signal: AbortSignal): Promise<ClaimedIds> {
+  const { record, baseIds, table, ownership, runDir } = inheritance;
   baseIds.letGoAll();
   const recorded = record.baseIds;
   if (recorded === undefined) throw new Error('the older agent has left no record that this one can read');
   const claimed = await baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs }, recorded);
   if (claimed === undefined) throw new Error('another agent has the base ids');
-  table.forget();
-  return goOnWith(inheritance, claimed, await record.read());
+  try {
+    signal.throwIfAborted();
+    table.forget();
+    const taken = await goOnWith(inheritance, claimed, await record.read());
+    signal.throwIfAborted();
+    return taken;
+  } catch (error) {
+    // Who has them decides: nobody would, from here.
+    ownership.giveUp();
+    baseIds.letGoAll();
+    throw error;
+  }
 }
 
 /** @param found undefined: nothing of it can be believed, and none of it runs any more */
@@ -97,9 +108,11 @@ export function succession(inheritance: Inheritance) {
     predecessor: predecessorMachine.provide({
       actors: {
         link: server.link,
-        writeRecord: fromPromise<void, undefined>(async () => {
+        writeRecord: fromPromise<void, undefined>(async ({ signal }) => {
           record.require();
           await told.settled();
+          // It was too slow, or the newer agent has ended meanwhile: this one goes on.
+          signal.throwIfAborted();
           for (const name of needed)
             if (told.read(name) === undefined) throw new Error(`${name} could not be written: is the disk full?`);
           table.letGo();
@@ -109,9 +122,10 @@ export function succession(inheritance: Inheritance) {
           ownership.giveUp();
           baseIds.letGoAll();
         }),
-        takeBack: fromPromise<ClaimedIds, undefined>(async () => {
+        takeBack: fromPromise<ClaimedIds, undefined>(async ({ signal }) => {
           await server.endNewcomer(takeBackLimitMs);
-          const claimed = await takeWhatRuns(inheritance);
+          signal.throwIfAborted();
+          const claimed = await takeWhatRuns(inheritance, signal);
           table.keep();
           return claimed;
         }),
@@ -120,7 +134,7 @@ export function succession(inheritance: Inheritance) {
     successor: successorMachine.provide({
       actors: {
         link: successorLink(record.directory, () => table.keep()),
-        claim: fromPromise<ClaimedIds, undefined>(() => inOneLine(() => takeWhatRuns(inheritance))),
+        claim: fromPromise<ClaimedIds, undefined>(({ signal }) => inOneLine(() => takeWhatRuns(inheritance, signal))),
       },
     }),
   };

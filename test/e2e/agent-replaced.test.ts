@@ -204,6 +204,32 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
 });
 
+test('an older agent that was not run while the newer one took over gives way all the same, however late', async () => {
+  const agent = await readyAgent([], { env });
+  const [older] = nodesIn(agent);
+  const envoys = envoysIn(agent);
+  const trace = join(agent.container.cwd, 'agent.trace');
+  agent.container.signal('SIGUSR2');
+  const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
+    everyMs: 1,
+  });
+  const taken = (): number =>
+    readdirSync(agent.container.cwd)
+      .filter((name) => name.startsWith('agent.trace.'))
+      .reduce((sum, name) => sum + timesSent(join(agent.container.cwd, name), 'hold.tell'), 0);
+  await eventually('the older one has given way', () => timesSent(trace, 'successor.grant') > 0, { everyMs: 1 });
+  process.kill(older!, 'SIGSTOP');
+  await eventually('the newer one holds', () => taken() > 0);
+  // More than the older one waits for that word.
+  await sleep(1_500);
+  process.kill(older!, 'SIGCONT');
+  await eventually('one agent is alone', () => nodesIn(agent).length === 1);
+  expect(nodesIn(agent)).toEqual([newer]);
+  await eventually('it is ready', agent.ready);
+  expect(envoysIn(agent)).toEqual(envoys);
+  await restartHot(agent);
+});
+
 test('a newer agent that is quicker than the one that comes after a killed one goes on with what runs, alone', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);

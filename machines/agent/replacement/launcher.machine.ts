@@ -20,12 +20,16 @@ const passWhatIsLeft = {
   params: ({ event }: { event: { leaves: boolean } }) => ({ leaves: event.leaves }),
 };
 
+/** A newer agent has its certificate and its ports by then, or has ended. */
+const newcomerLimitMs = 150_000;
+
 /**
  * The first process of a container, which is the shell bin/pilot-agent: it starts agents, and takes their exit codes. That shell is this
  * chart's program; the chart is there to be explored with two agents (test/model/explore-succession.test.ts), and read.
  */
 export const launcherMachine = setup({
   types: { context: {} as { endAsked: boolean }, events: {} as LauncherEvent },
+  delays: { newcomerLimit: newcomerLimitMs },
   guards: {
     endedInOrder: (_, { how }: { how: AgentEnd }) => how === 'in order',
     endAsked: ({ context }) => context.endAsked,
@@ -36,6 +40,8 @@ export const launcherMachine = setup({
     /** It is the agent from now on. */
     takeNewcomer: () => {},
     endNewcomer: () => {},
+    /** Of the two that agent that has not the base ids: a newer one that hangs, or an older one that has given way. */
+    endWhoeverHangs: () => {},
     /** To the agent, as soon as that one hears signals. */
     tellEnd: () => {},
     noteEnd: assign({ endAsked: true }),
@@ -70,7 +76,8 @@ export const launcherMachine = setup({
       },
     },
     'two agents': {
-      meta: { waitsFor: 'the end of either: the newer one takes over or ends within its limits' },
+      description: 'Either ends: the newer one takes over, or ends within its limits.',
+      after: { newcomerLimit: { target: 'two agents', reenter: true, actions: 'endWhoeverHangs' } },
       on: {
         'succession.order': { actions: 'sayNotNow' },
         'signal.order': { actions: 'pass' },

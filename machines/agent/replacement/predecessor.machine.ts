@@ -10,6 +10,8 @@ const writeLimitMs = 1_000;
 const giveUpLimitMs = 250;
 /** A newer agent has taken over in a tenth of it. Together with the way back it is less than 2 s. */
 const holdLimitMs = 1_250;
+/** An agent that was not run for a while hears of its timers first, and then of what was said meanwhile. */
+const lastWordLimitMs = 10;
 /** A process is killed, and the kernel has to free what it held. */
 const takeBackLimitMs = 400;
 /** A disk that was full may have room again. */
@@ -38,6 +40,7 @@ export const predecessorMachine = setup({
     writeLimit: writeLimitMs,
     giveUpLimit: giveUpLimitMs,
     holdLimit: holdLimitMs,
+    lastWordLimit: lastWordLimitMs,
     takeBackLimit: takeBackLimitMs,
     relink: relinkMs,
   },
@@ -123,7 +126,12 @@ export const predecessorMachine = setup({
         },
         'waiting for its hold': {
           description: 'Nobody decides, or the newer agent does and has not said so yet.',
-          after: { holdLimit: 'taking back' },
+          after: { holdLimit: 'hearing its last word' },
+          on: { 'successor.holds': '#predecessor.succeeded', 'successor.gone': 'taking back' },
+        },
+        'hearing its last word': {
+          description: 'The newer agent may have said in time that it holds.',
+          after: { lastWordLimit: 'taking back' },
           on: { 'successor.holds': '#predecessor.succeeded', 'successor.gone': 'taking back' },
         },
         'taking back': {

@@ -32,6 +32,9 @@ const mostEpochs = 8;
 const beginLimitMs = 500;
 const beginPollMs = 5;
 
+/** The path of the record. */
+export const recordIn = (directory: string): string => join(directory, 'record.json');
+
 /** One Envoy that was, or was about to be, started. */
 interface KeptProcess extends EnvoyRun {
   /** Its name in the directory of the record. */
@@ -203,7 +206,7 @@ export class AgentRecord {
   }
 
   get #file(): string {
-    return join(this.#directory, 'record.json');
+    return recordIn(this.#directory);
   }
 
   /** A parent leaves since its child was live, which may have been before this agent could see it. */

@@ -5,7 +5,7 @@
  * - newer: `ready {"pid", "startTime", "format"}`; later `hold`;
  * - older: `granted`, or `refused` with a reason.
  */
-import { renameSync } from 'node:fs';
+import { lstatSync, renameSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,6 +28,8 @@ const mostBytes = 512;
 const readyLimitMs = 2_000;
 const dialLimitMs = 1_000;
 const endPollMs = 5;
+/** A socket whose name is gone, as files are that somebody cleans up, reaches nobody. */
+const lookMs = 10_000;
 
 const socketIn = (directory: string): string => join(directory, 'succession');
 
@@ -125,7 +127,12 @@ export class SuccessionServer {
       });
     });
     server.maxConnections = 8;
-    this.#listen(server).catch((error) => report({ type: 'link.failed', reason: messageOf(error) }));
+    const failed = (reason: string): void => report({ type: 'link.failed', reason });
+    this.#listen(server).catch((error) => failed(messageOf(error)));
+    const look = setInterval(() => {
+      if (current === undefined && server.listening && !isSocket(socketIn(this.#directory)))
+        failed('its socket is gone from where newer agents look for it');
+    }, lookMs).unref();
     receive((order) => {
       if (order.type === 'successor.grant') {
         current?.write('granted\n');
@@ -138,6 +145,7 @@ export class SuccessionServer {
     });
     return () => {
       isOpen = false;
+      clearInterval(look);
       server.close();
       current?.destroy();
     };
@@ -147,13 +155,24 @@ export class SuccessionServer {
   async #listen(server: Server): Promise<void> {
     const path = socketIn(this.#directory);
     const own = `${path}.${process.pid}`;
+    // Of an earlier process of this number.
+    rmSync(own, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(own, resolve);
     });
     server.on('error', () => {});
     server.unref();
+    if (!isSocket(path)) rmSync(path, { recursive: true, force: true });
     renameSync(own, path);
+  }
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return lstatSync(path).isSocket();
+  } catch {
+    return false;
   }
 }
 

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { rmSync, writeFileSync } from 'node:fs';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import { connect, createServer as createNetServer, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { freePorts } from '../../../test/harness/free-ports.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
+import { recordIn } from '../envoy/agent-record.ts';
 import { KeptPorts } from './kept-ports.ts';
 import { keptTcp, keptUdp, passedOnIn } from './kept-socket.ts';
 import { PassedOn } from './passed-on.ts';
@@ -100,6 +102,16 @@ test('what comes to the ports of a killed agent waits, and is answered by the ne
   const later = ask(killed.port, 100);
   await eventually('every later question is answered', () => later.answers.size === later.asked);
   for (let again = 0; again < 20; again++) expect((await fetched(killed.port)).text).toMatch(/^127/);
+});
+
+test('where somebody has removed the socket at which agents meet, the record says that ports may be open', async () => {
+  const killed = await killedAgent();
+  writeFileSync(recordIn(killed.directory), '');
+  rmSync(passedOnIn(killed.directory));
+  const { ports } = await nextAgent(killed);
+  expect(ports.isAfterAnother).toBe(true);
+  const questions = ask(killed.port, 50);
+  await eventually('every question is answered', () => questions.answers.size === questions.asked);
 });
 
 test('an agent that ends in order closes its ports', async () => {

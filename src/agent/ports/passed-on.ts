@@ -5,6 +5,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
+import { recordIn } from '../envoy/agent-record.ts';
 import { type PassedPort, type PassingHeader, passedOnIn, passingAnswer, passingFormat } from './kept-socket.ts';
 
 /** Who takes what was passed on, as if it had come to its own sockets. */
@@ -28,12 +29,12 @@ export class PassedOn {
   readonly #takers = new Map<PassedPort, Taker>();
   readonly #waiting = new Set<Socket>();
   #server: Server | undefined;
-  /** An agent of this container was here before, and its ports may be open yet. */
+  /** An agent of this container was here before, and its ports may be open yet. Its socket may be gone, as files are that somebody cleans up. */
   readonly isAfterAnother: boolean;
 
   constructor(directory: string) {
     this.#directory = directory;
-    this.isAfterAnother = existsSync(passedOnIn(directory));
+    this.isAfterAnother = existsSync(passedOnIn(directory)) || existsSync(recordIn(directory));
   }
 
   take(port: PassedPort, taker: Taker): void {

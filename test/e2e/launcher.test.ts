@@ -1,0 +1,105 @@
+/** bin/pilot-agent as a container's first process, with agents that do as they are told: what it does about those that die or hang. */
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { temporaryFolder } from '../fixtures/real-envoy.ts';
+import { eventually } from '../harness/eventually.ts';
+import { Program } from '../harness/program.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+/** What each agent does, in the order of their starts, in the words of a shell. An agent that has no such line ends in order. */
+function launched(agents: readonly string[], { newcomerLimit = 150 } = {}): Program {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const bin = join(folder.path, 'bin');
+  for (const name of ['bin', 'dist', 'agents']) mkdirSync(join(folder.path, name));
+  const launcher = readFileSync(join(packageRoot(), 'bin/pilot-agent'), 'utf8');
+  writeFileSync(join(bin, 'pilot-agent'), launcher.replace(/^newcomer_limit=\d+$/m, `newcomer_limit=${newcomerLimit}`));
+  writeFileSync(join(bin, 'find-node.sh'), 'node=$root/bin/agent\n');
+  writeFileSync(join(folder.path, 'dist/pilot-agent.mjs'), '');
+  // The first that can be made is the next one's turn. It hears signals as an agent does, or `listens` would wait.
+  writeFileSync(
+    join(bin, 'agent'),
+    `#!/bin/sh
+turn=1
+while ! mkdir "$FOLDER/agents/$turn" 2>/dev/null; do turn=$((turn + 1)); done
+trap : HUP USR1
+trap 'exit 0' TERM
+[ -f "$FOLDER/agent-$turn" ] || exit 0
+. "$FOLDER/agent-$turn"
+`,
+  );
+  for (const name of ['pilot-agent', 'agent']) chmodSync(join(bin, name), 0o755);
+  agents.forEach((script, index) => {
+    writeFileSync(join(folder.path, `agent-${index + 1}`), script);
+  });
+  symlinkSync(join(bin, 'pilot-agent'), join(folder.path, 'launcher'));
+  const program = Program.run('the launcher', 'unshare', {
+    args: ['--pid', '--fork', '--kill-child', '--mount', '--mount-proc', join(folder.path, 'launcher'), 'proxy'],
+    cwd: folder.path,
+    env: { ...process.env, FOLDER: folder.path, LIVE_RESTORE: 'true' },
+  });
+  onTestFinished(async () => {
+    if (program.exit === undefined) process.kill(program.pid, 'SIGKILL');
+    await program.exited.catch(() => {});
+  });
+  return program;
+}
+
+const dies = 'kill -s KILL $$';
+const hangs = 'while :; do sleep 1; done';
+const times = <A>(count: number, one: A): A[] => new Array<A>(count).fill(one);
+
+test('ten agents that are killed within two seconds each are the end of it all, and Envoys are told so', async () => {
+  const envoy = `trap 'echo told' TERM; echo runs; ${hangs}`;
+  const program = launched([`sh -c "${envoy}" & sleep 0.2; ${dies}`, ...times(20, dies)]);
+  expect(await program.exited).toEqual({ code: 137, signal: null });
+  const said = program.lines.filter((line) => !['Killed', 'Terminated'].includes(line));
+  expect(said).toEqual([
+    'runs',
+    expect.stringMatching(/^pilot-agent: ten agents were killed within two seconds each/),
+    'told',
+  ]);
+});
+
+test('an agent that gives way in order between those that are killed is no part of such a row', async () => {
+  const program = launched([...times(9, dies), 'exit 75', ...times(9, dies), 'echo the last; exit 0']);
+  expect(await program.exited).toEqual({ code: 0, signal: null });
+  expect(program.lines).toContain('the last');
+});
+
+test('a newer agent that hangs before it has the right to decide is killed, and another one can be ordered', async () => {
+  const program = launched([`kill -s USR2 1; ${hangs}`, hangs, 'echo another one; exit 1'], { newcomerLimit: 1 });
+  await program.line(/the newer agent hangs; it is killed/);
+  const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
+  process.kill(launcher, 'SIGUSR2');
+  await program.line(/another one/);
+  process.kill(launcher, 'SIGTERM');
+  expect(await program.exited).toEqual({ code: 0, signal: null });
+});
+
+test('an older agent that has given way and hangs is killed, and the one that decides goes on', async () => {
+  const decides = `exec python3 -c 'import signal, socket, sys, time
+signal.signal(signal.SIGHUP, lambda *_: None)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+held = socket.socket(socket.AF_UNIX); held.bind("\\0chartpilot_base_id_test"); held.listen()
+print("decides", flush=True)
+while True: time.sleep(1)'`;
+  const program = launched([`kill -s USR2 1; ${hangs}`, decides], { newcomerLimit: 1 });
+  await program.line(/the agent that gave way does not end; it is killed/);
+  const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
+  await eventually('one agent is left', () => childrenOf(launcher).length === 1);
+  process.kill(launcher, 'SIGTERM');
+  expect(await program.exited).toEqual({ code: 0, signal: null });
+});
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+const firstChildOf = (pid: number): number | undefined => childrenOf(pid)[0];
