@@ -120,6 +120,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'xstate.error.actor.secret-access': brokenDown('access to Secrets'),
             'xstate.error.actor.remote-clusters': brokenDown('remote clusters'),
             'xstate.error.actor.registrations': brokenDown('registration of workloads'),
+            'xstate.error.actor.shared-authority': brokenDown('certificate authority'),
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },
@@ -147,6 +148,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'authority.loaded': { description: 'For the record: it signs.' },
             'authority.changed': { description: 'For the record: who signs, and whose roots are given out.' },
             'authority.failed': { description: 'For the record: what signs goes on.' },
+            'shared-authority.awaited': { description: 'For the record: /ready says so.' },
             'bundle.awaited': { description: 'For the record: who is missing.' },
             'certificate.changed': { description: 'For the record: handshakes from now on show it.' },
             'certificate.rejected': { description: 'For the record: what is shown goes on.' },
@@ -200,7 +202,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'finding the authority': {
               description: 'What signs the certificates of workloads, and maybe that of the secure port.',
-              meta: { waitsFor: 'its files, or a key to be made; /ready says so' },
+              meta: { waitsFor: 'its files or its Secret, or a key to be made; /ready says so' },
               entry: 'loadAuthority',
               on: {
                 'authority.loaded': 'reading server certificates',

@@ -2,6 +2,7 @@ import { assign, enqueueActions, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
 import { authorityMachine } from './authority/authority.machine.ts';
 import { serverCertificateMachine } from './authority/server-certificate.machine.ts';
+import { sharedAuthorityMachine } from './authority/shared-authority.machine.ts';
 import { trustBundlesMachine } from './bundles/trust-bundles.machine.ts';
 import { configControllerMachine } from './config/config-controller.machine.ts';
 import { meshConfigMachine } from './config/mesh-config.machine.ts';
@@ -9,7 +10,15 @@ import { jwksMachine } from './jwks/jwks.machine.ts';
 import { apiServerMachine } from './kubernetes/api-server.machine.ts';
 import { remoteClustersMachine } from './kubernetes/remote-clusters.machine.ts';
 import { secretAccessMachine } from './kubernetes/secret-access.machine.ts';
-import type { AdsListen, AdsOrder, HttpOrder, PreparedStage, SignalReceived, StageReport } from './protocol.ts';
+import type {
+  AdsListen,
+  AdsOrder,
+  AuthorityLoad,
+  HttpOrder,
+  PreparedStage,
+  SignalReceived,
+  StageReport,
+} from './protocol.ts';
 import { pushMachine } from './push/push.machine.ts';
 import { pushQueueMachine } from './push/push-queue.machine.ts';
 import { registrationsMachine } from './registration/registrations.machine.ts';
@@ -66,6 +75,7 @@ export const discoverySetup = setup({
       jwks: 'jwks';
       'trust-bundles': 'trustBundles';
       authority: 'authority';
+      'shared-authority': 'sharedAuthority';
       'server-certificate': 'serverCertificate';
       push: 'push';
     },
@@ -89,6 +99,7 @@ export const discoverySetup = setup({
     jwks: jwksMachine,
     trustBundles: trustBundlesMachine,
     authority: authorityMachine,
+    sharedAuthority: sharedAuthorityMachine,
     serverCertificate: serverCertificateMachine,
     push: pushMachine,
     pushQueue: pushQueueMachine,
@@ -114,10 +125,17 @@ export const discoverySetup = setup({
       enqueue.spawnChild('secretAccess', { id: 'secret-access' });
       enqueue.spawnChild('remoteClusters', { id: 'remote-clusters' });
       enqueue.spawnChild('registrations', { id: 'registrations', input: settings.registrations });
+      if (isShared(settings)) {
+        enqueue.spawnChild('sharedAuthority', {
+          id: 'shared-authority',
+          input: { checkMs: settings.authority.checkMs },
+        });
+      }
     }),
     leaveCluster: enqueueActions(({ enqueue }) => {
-      for (const actor of ['registrations', 'remote-clusters', 'secret-access', 'api-server-0'])
+      for (const actor of ['shared-authority', 'registrations', 'remote-clusters', 'secret-access', 'api-server-0']) {
         enqueue.stopChild(actor);
+      }
     }),
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),
@@ -125,7 +143,10 @@ export const discoverySetup = setup({
     loadConfigs: sendTo('config-controller', { type: 'configs.load' }),
     loadKeys: sendTo('jwks', { type: 'jwks.load' }),
     loadBundles: sendTo('trust-bundles', { type: 'bundles.load' }),
-    loadAuthority: sendTo('authority', { type: 'authority.load' }),
+    /** The authority of this program alone, or the one that replicas share. */
+    loadAuthority: sendTo(({ context }) => (isShared(context.settings) ? 'shared-authority' : 'authority'), {
+      type: 'authority.load',
+    } satisfies AuthorityLoad),
     watchCertificate: sendTo('server-certificate', { type: 'certificate.watch' }),
     loadServices: sendTo('service-registry', { type: 'services.load' }),
     startPush: sendTo('push', { type: 'push.start' }),
@@ -139,3 +160,7 @@ export const discoverySetup = setup({
     closeHttp: sendTo('http', { type: 'http.close' }),
   },
 });
+
+function isShared({ hasAuthority, sharesAuthority }: DiscoverySettings): boolean {
+  return hasAuthority && sharesAuthority;
+}

@@ -4,6 +4,8 @@
  */
 import type { CatalogueRow } from '../catalogue-row.ts';
 import { adsCatalogue } from './ads/ads-protocol.ts';
+import { sharedAuthorityCatalogue } from './authority/shared-authority-protocol.ts';
+import { signingRequestCatalogue } from './authority/signing-request.machine.ts';
 import { kubernetesCatalogue } from './kubernetes/kubernetes-protocol.ts';
 import { registrationCatalogue } from './registration/registration-protocol.ts';
 
@@ -32,6 +34,8 @@ type Diagram =
   | 'secret-access'
   | 'access-review'
   | 'server-certificate'
+  | 'shared-authority'
+  | 'signing-request'
   | 'shutdown'
   | 'trust-bundle'
   | 'trust-bundles';
@@ -395,6 +399,8 @@ const ownCatalogue = [
 export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...ownCatalogue,
   ...adsCatalogue,
+  ...sharedAuthorityCatalogue,
+  ...signingRequestCatalogue,
   ...kubernetesCatalogue,
   ...registrationCatalogue,
 ];

@@ -348,6 +348,8 @@ export type AuthorityChanged = {
 };
 /** authority → discovery. It cannot be had, or something cannot be done with it; what signs goes on. */
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
+/** shared-authority → discovery. There is none yet that could be used; it is waited for. */
+export type SharedAuthorityAwaited = { type: 'shared-authority.awaited'; reason: string };
 /** discovery/http → authority. Somebody wants the root rotated. */
 export type RotationOrder = { type: 'rotation.order' };
 /** discovery/http → authority. Somebody wants the last step of the rotation taken back. */
@@ -424,6 +426,7 @@ export type StageReport =
   | AuthorityLoaded
   | AuthorityChanged
   | AuthorityFailed
+  | SharedAuthorityAwaited
   | BundleAwaited
   | CertificateChanged
   | CertificateRejected;

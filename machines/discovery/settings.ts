@@ -25,6 +25,8 @@ export interface DiscoverySettings {
   secure: boolean;
   /** Whether certificates are signed here. */
   hasAuthority: boolean;
+  /** Whether that is by an authority that all replicas share, in the cluster that is followed. */
+  sharesAuthority: boolean;
   authority: AuthorityInput;
   serverCertificate: ServerCertificateInput;
   pushQueue: PushQueueInput;

@@ -5,6 +5,7 @@ import {
   type CertificateReading,
   serverCertificateMachine,
 } from '../../machines/discovery/authority/server-certificate.machine.ts';
+import { sharedOrders } from '../../machines/discovery/authority/shared-rotation.ts';
 import {
   type BundleAnswer,
   type TrustBundleInput,
@@ -43,7 +44,7 @@ import {
 } from '../../machines/discovery/registry/service-registry.machine.ts';
 import { problemText } from '../model/config/problem.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
-import { messageOf } from '../runtime/errors.ts';
+import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -53,7 +54,7 @@ import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
 import type { ResourceSource } from './ads/resource-source.ts';
-import type { AuthoritySettings } from './authority/authority-settings.ts';
+import { type AuthoritySettings, isAuthorityShared } from './authority/authority-settings.ts';
 import { Signing } from './authority/signing.ts';
 import type { BundleEndpoints } from './bundles/bundle-endpoints.ts';
 import type { SourceAdapters } from './config/config-source.ts';
@@ -83,6 +84,8 @@ import type { RegistryOffers } from './registry/registry.ts';
 import { gatewayNamesWithEffects, listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
 import { RemoteClusters } from './remote/remote-clusters.ts';
+import { orderAnnotation } from './shared-authority/authority-secret.ts';
+import { SharedAuthority } from './shared-authority/shared-authority.ts';
 import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
 
 export interface DiscoveryProgram {
@@ -134,6 +137,8 @@ export class ControlPlane {
   readonly #authenticators: Authenticator[] = [];
   readonly #portCertificate: PortCertificate | undefined;
   readonly #signing: Signing | undefined;
+  /** The authority that replicas share. */
+  readonly #sharedAuthority: SharedAuthority | undefined;
   readonly #remotes: RemoteClusters;
 
   constructor(program: DiscoveryProgram) {
@@ -199,6 +204,7 @@ export class ControlPlane {
       nodes: () => this.#resources.nodes,
     });
     this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
+    this.#sharedAuthority = options.authority && this.#makeSharedAuthority(options.authority);
     this.#signing = options.authority && this.#makeSigning(options.authority);
     this.#portCertificate =
       options.securePort &&
@@ -232,6 +238,7 @@ export class ControlPlane {
       authenticators: this.#authenticators,
       rootsChanged: (change) => this.#ads?.push(change),
       logger: this.#log('authority'),
+      ...(this.#sharedAuthority && { shared: this.#sharedAuthority }),
       ...(this.#program.bundleAuthorities !== undefined && { bundleAuthorities: this.#program.bundleAuthorities }),
     });
     // In the same turn: whoever is told of other roots finds the port so.
@@ -239,7 +246,22 @@ export class ControlPlane {
     return signing;
   }
 
+  #makeSharedAuthority(settings: AuthoritySettings): SharedAuthority | undefined {
+    if (this.cluster?.authoritySecrets === undefined) return undefined;
+    const log = this.#log('authority');
+    return new SharedAuthority({
+      secrets: this.cluster.authoritySecrets,
+      server: this.cluster.server,
+      root: { ttlMs: settings.rootTtlMs, rsaBits: settings.rsaBits },
+      trustDomain: () => this.#state.mesh.trustDomain,
+      leaves: settings.leaves,
+      now: () => new Date(),
+      warn: (message) => log.warn(message),
+    });
+  }
+
   machine() {
+    const authority = this.#signing?.machine();
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
         listRegistries: listRegistries(this.#state, this.#program.registries ?? this.#remotes.offers),
@@ -280,7 +302,8 @@ export class ControlPlane {
           registrations: registrationsWithEffects(this.cluster.registrations),
         }),
         remoteClusters: this.#remotes.machine(),
-        ...(this.#signing && { authority: this.#signing.machine() }),
+        ...(authority && { authority }),
+        ...(this.#sharedAuthority && { sharedAuthority: this.#sharedAuthority.machine() }),
         ...(this.#portCertificate && { serverCertificate: this.#certificateMachine(this.#portCertificate) }),
         signals: signalEffect(this.#program.signals ?? process),
         prepare: prepareEffect(this.#stages()),
@@ -397,6 +420,9 @@ export class ControlPlane {
     return {
       environment: () => {
         if (this.#clusterMistake !== undefined) throw this.#clusterMistake;
+        if (options.authority !== undefined && this.cluster?.authoritySecrets === undefined) {
+          refuseSecretWithoutCluster(options.authority);
+        }
         prepareEnvironment(options, this.cluster?.url, log);
       },
       'config-sources': () => {
@@ -420,7 +446,9 @@ export class ControlPlane {
 
   /** Of clusters, for people. */
   get #awaited(): string {
-    return [this.cluster?.awaited ?? '', this.#remotes.awaited].filter((text) => text !== '').join(', ');
+    return [this.cluster?.awaited ?? '', this.#remotes.awaited, this.#sharedAuthority?.awaited ?? '']
+      .filter((text) => text !== '')
+      .join(', ');
   }
 
   get #askedSources(): AskedSources {
@@ -482,6 +510,7 @@ export class ControlPlane {
           describe: () => this.#signing!.describe(),
           missing: () => this.#signing!.ledger.missing,
           rotate: (order) => this.#orders?.rotateRoot(order),
+          ...(this.cluster?.authoritySecrets && { orderedBy: orderedBy(this.cluster.authoritySecrets) }),
         },
       }),
       clusterId: options.clusterId,
@@ -550,6 +579,18 @@ export class ControlPlane {
   *#connectedVersions(): Iterable<string> {
     for (const { proxy } of this.#resources.nodes) yield String(proxy.metadata.ISTIO_VERSION ?? 'unknown');
   }
+}
+
+/** A root in memory that nobody asked for would be another one in each replica. */
+function refuseSecretWithoutCluster(authority: AuthoritySettings): void {
+  if (!isAuthorityShared(authority)) return;
+  throw new ChartpilotError('FLAG_INVALID', `SELF_SIGNED_CA_SECRET=${authority.secret}: no cluster is followed`, {
+    hint: 'run it in a pod, or name a cluster with --kubeconfig',
+  });
+}
+
+function orderedBy({ namespace, name }: { namespace: string; name: string }): string {
+  return `replicas share the root: kubectl -n ${namespace} annotate secret ${name} ${orderAnnotation}=${sharedOrders.join('|')}`;
 }
 
 function secretAccessOf(access: SecretAccess) {

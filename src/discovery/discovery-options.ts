@@ -13,7 +13,12 @@ import { openFilesLimit } from '../runtime/fences/open-files.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
 import { strangerLimits } from './ads/admission/strangers.ts';
 import { type AdsLimits, defaultMaxNames } from './ads/ads-limits.ts';
-import { type AuthoritySettings, authoritySettingsOf, isAuthorityGiven } from './authority/authority-settings.ts';
+import {
+  type AuthoritySettings,
+  authoritySettingsOf,
+  isAuthorityGiven,
+  isAuthorityShared,
+} from './authority/authority-settings.ts';
 import { ownNames } from './authority/own-certificate.ts';
 import { type ConfigLimits, configLimitsOf } from './config/config-limits.ts';
 import { booleanOf, Environment, variablesWithoutEffect } from './environment.ts';
@@ -173,6 +178,15 @@ export function resolveDiscoveryOptions(
     warn('PILOT_SECRETS_ON_PLAINTEXT: private keys are served to whoever asks on a port without TLS');
   }
   const authority = authoritySettingsOf(from);
+  if (isAuthorityShared(authority) && authority.stateDirectory !== '') {
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      'SELF_SIGNED_CA_DIR and SELF_SIGNED_CA_SECRET: an authority is in one place',
+      {
+        hint: 'replicas share a Secret; a directory is for one process',
+      },
+    );
+  }
   const mayHaveAuthority = from.boolean('ENABLE_CA_SERVER', true);
   const hasAuthority = mayHaveAuthority && isAuthorityGiven(authority);
   const securePort = securePortOf(flags, {

@@ -81,6 +81,7 @@ function settingsOf(options: DiscoveryOptions, { cluster }: ControlPlane): Disco
     pushQueue: { throttle: options.pushThrottle },
     secure: options.securePort !== undefined,
     hasAuthority: options.authority !== undefined,
+    sharesAuthority: cluster?.authoritySecrets !== undefined,
     authority: { checkMs: options.authority?.checkMs ?? 3_600_000, settleMs: 100 },
     serverCertificate: { checkMs: 3_600_000, settleMs: 100 },
     shutdownMs: options.shutdownMs,

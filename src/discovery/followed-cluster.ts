@@ -4,6 +4,7 @@ import { type KindName, kinds } from '../model/kinds/index.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
 import type { Logger } from '../runtime/output/log.ts';
+import { isAuthorityShared } from './authority/authority-settings.ts';
 import type { ConfigSource } from './config/config-source.ts';
 import { clusterConfig, clusterServices } from './config/config-sources.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
@@ -21,10 +22,11 @@ import { type ReadGroup, readGroup } from './registration/group-entry.ts';
 import { replicaIdentity } from './registration/replica-identity.ts';
 import { WorkloadRegistrations } from './registration/workload-registrations.ts';
 import type { RemoteSecrets } from './remote/remote-clusters.ts';
+import type { AuthoritySecrets } from './shared-authority/shared-authority.ts';
 
 type AskedCluster = Pick<
   DiscoveryOptions,
-  'kubeconfig' | 'registries' | 'configDir' | 'pod' | 'revision' | 'namespace' | 'sharedMeshConfig'
+  'kubeconfig' | 'registries' | 'configDir' | 'pod' | 'revision' | 'namespace' | 'sharedMeshConfig' | 'authority'
 >;
 
 /**
@@ -34,9 +36,16 @@ type AskedCluster = Pick<
  */
 export function followedCluster(options: AskedCluster, log: Logger): FollowedCluster | undefined {
   const access = accessOf(options);
-  const { registries, revision, namespace, sharedMeshConfig: shared } = options;
+  const { registries, revision, namespace, sharedMeshConfig: shared, authority } = options;
   const isRegistry = registries.includes('Kubernetes');
-  return access && new FollowedCluster({ access, isRegistry, settings: { namespace, revision, shared }, log });
+  const sharesAuthority = authority !== undefined && isAuthorityShared(authority);
+  return (
+    access &&
+    new FollowedCluster({
+      ...{ access, isRegistry, settings: { namespace, revision, shared }, log },
+      ...(sharesAuthority && { authoritySecret: authority.secret }),
+    })
+  );
 }
 
 function accessOf({ kubeconfig, registries, configDir, pod }: AskedCluster): ClusterAccess | undefined {
@@ -56,6 +65,8 @@ export interface FollowedClusterOptions {
   readonly isRegistry: boolean;
   /** Where settings of the mesh are, and of which revision this control plane is. */
   readonly settings: SettingsNames;
+  /** The Secret in which replicas share an authority; absent: they share none. */
+  readonly authoritySecret?: string;
   readonly log: Logger;
 }
 
@@ -78,13 +89,15 @@ export class FollowedCluster {
   readonly registrations: WorkloadRegistrations;
   /** Those that name other clusters; absent: services of clusters are not asked for. */
   readonly remoteSecrets?: RemoteSecrets;
+  /** Of the authority that replicas share; absent: they share none. */
+  readonly authoritySecrets?: AuthoritySecrets;
   readonly #informers: InformerEffects;
   readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
   /** Why it does not answer; undefined: it does, or was not asked yet. */
   #lost: string | undefined;
 
-  constructor({ access, isRegistry, settings, log }: FollowedClusterOptions) {
+  constructor({ access, isRegistry, settings, authoritySecret, log }: FollowedClusterOptions) {
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
     this.server = new Http2ApiServer(access);
@@ -96,6 +109,9 @@ export class FollowedCluster {
       kinds: [
         ...this.settings.kinds,
         ...(isRegistry ? [remoteSecretsIn(settings.namespace)] : []),
+        ...(authoritySecret === undefined
+          ? []
+          : [authoritySecret, pluggedInSecret].map((name) => oneSecret(settings.namespace, name))),
         { resource: customResourceDefinitions, selection: usualSelection(customResourceDefinitions) },
         ...[...own, ...(isRegistry ? registryKinds : [])].map(followedKind),
       ],
@@ -120,6 +136,8 @@ export class FollowedCluster {
         onChanged: (changed) => this.#informers.addReader(name, () => changed()),
       };
     }
+    if (authoritySecret !== undefined)
+      this.authoritySecrets = this.#authoritySecrets(settings.namespace, authoritySecret);
     const source = (address: string, of: readonly KindName[]): [string, ClusterSource] => [
       address,
       new ClusterSource({ address, informers: this.#informers, kinds: of, revision: settings.revision }),
@@ -174,12 +192,42 @@ export class FollowedCluster {
     this.server.close();
   }
 
+  #authoritySecrets(namespace: string, name: string): AuthoritySecrets {
+    const kindOf = (secret: string): string => oneSecret(namespace, secret).name;
+    const objectOf = (secret: string) => this.#informers.storeOf(kindOf(secret)).get(`${namespace}/${secret}`);
+    const listeners = new Set<() => void>();
+    for (const secret of [name, pluggedInSecret]) {
+      this.#informers.addReader(kindOf(secret), () => {
+        for (const changed of listeners) changed();
+      });
+    }
+    return {
+      ...{ namespace, name },
+      shared: () => objectOf(name),
+      plugged: () => objectOf(pluggedInSecret),
+      known: Promise.all([name, pluggedInSecret].map((secret) => this.#informers.firstSet(kindOf(secret)))),
+      watch: (changed) => {
+        listeners.add(changed);
+        return () => void listeners.delete(changed);
+      },
+    };
+  }
+
   #tellLost(reason: string | undefined, log: Logger): void {
     const wasLost = this.#lost !== undefined;
     this.#lost = reason;
     if (reason === undefined) log.info(`the API server ${this.url} answers again`);
     else if (!wasLost) log.warn(`the API server ${this.url} does not answer, what is known stays in force: ${reason}`);
   }
+}
+
+/** Istio's, of an authority that a person has made. */
+const pluggedInSecret = 'cacerts';
+
+/** One Secret of the namespace with all that it has, and no other one. */
+function oneSecret(namespace: string, name: string): FollowedKind & { readonly name: string } {
+  const selection = { namespace, fieldSelector: `metadata.name=${name}`, keepsData: true };
+  return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${name}`, selection };
 }
 
 /** Secrets of the control plane's own namespace that have kubeconfigs of other clusters in them. */

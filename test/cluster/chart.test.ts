@@ -78,14 +78,15 @@ function only(objects: readonly KubernetesObject[], kind: string): KubernetesObj
 
 const nameOf = (objects: readonly KubernetesObject[]): string => only(objects, 'ServiceAccount').metadata.name;
 
-/** Of the program, where it may do what the chart lets it. */
+/** Of the program, where it may do what the chart lets it, with the root that replicas share. */
 async function started(...values: string[]): Promise<ControlPlane> {
   const objects = await rendered(...image, ...values);
   await applied(objects);
   const kubeconfig = join(folder, crypto.randomUUID());
   writeKubeconfig(kubeconfig, cluster, await cluster.token(nameOf(objects)));
   const { namespace } = cluster;
-  return new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig, namespace }, {});
+  const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, namespace, secureGRPCAddr: '127.0.0.1:0' };
+  return new ControlPlane(flags, {}, () => {}, { SELF_SIGNED_CA_SECRET: 'istio-ca-secret' });
 }
 
 describe('Helm', () => {
@@ -120,7 +121,7 @@ describe.each([
           'PodDisruptionBudget',
           'Service',
         ],
-        ...(values.length > 0 ? ['Role', 'RoleBinding'] : []),
+        ...['Role', 'RoleBinding'],
       ]),
     );
     await applied(objects);
@@ -207,10 +208,24 @@ describe('rights', () => {
     expect(new Set(rules.flatMap(({ verbs }) => verbs))).toEqual(new Set(['list', 'watch']));
   });
 
+  it('to the root that replicas share are to make a Secret in the own namespace and to change that one, and no others', async () => {
+    const roleIn = (objects: readonly KubernetesObject[]) =>
+      objects.find(({ kind, metadata: { name } }) => kind === 'Role' && name.endsWith('-authority'));
+    const role = roleIn(await rendered(...image));
+    expect(role?.metadata.namespace).toBe(cluster.namespace);
+    expect(role?.rules).toEqual([
+      { apiGroups: [''], resources: ['secrets'], verbs: ['create'] },
+      { apiGroups: [''], resources: ['secrets'], resourceNames: ['istio-ca-secret'], verbs: ['patch'] },
+    ]);
+    for (const value of ['authority.secretName=cacerts', 'authority.selfSigned=false']) {
+      expect(roleIn(await rendered(...image, '--set', value))).toBeUndefined();
+    }
+  });
+
   it('that are missing are named by /ready', async () => {
     const plane = await started('--set', 'rights.secrets=false,revision=poor');
-    // Those that name other clusters as well.
-    const told = /of the cluster: (?:v1\/secrets\S* \(secrets is forbidden: [^,]*(?:, |$)){2}$/;
+    // Those that name other clusters as well, and the two that have an authority.
+    const told = /of the cluster: (?:v1\/secrets\S* \(secrets is forbidden: [^,]*(?:, |$)){4}$/;
     await eventually('it waits for Secrets alone, and says why', async () => {
       const { status, text } = await plane.get('/ready');
       return status === 503 && told.test(text.trim());

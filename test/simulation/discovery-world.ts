@@ -79,6 +79,7 @@ export const scriptedSettings: DiscoverySettings = {
   pushQueue: { throttle: 25 },
   secure: false,
   hasAuthority: false,
+  sharesAuthority: false,
   authority: { checkMs: 3_600_000, settleMs: 100 },
   serverCertificate: { checkMs: 3_600_000, settleMs: 100 },
   shutdownMs: 10_000,

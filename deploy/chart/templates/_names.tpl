@@ -22,6 +22,15 @@ app.kubernetes.io/part-of: chartpilot
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{/* A root of its own, which replicas share; not beside one that is mounted. */}}
+{{- define "chartpilot.selfSigned" -}}
+{{- if and .Values.authority.selfSigned (not .Values.authority.secretName) }}yes{{ end }}
+{{- end }}
+
+{{- define "chartpilot.signs" -}}
+{{- if or .Values.authority.selfSigned .Values.authority.secretName }}yes{{ end }}
+{{- end }}
+
 {{- define "chartpilot.plaintext" -}}
-{{- if kindIs "invalid" .Values.plaintext }}{{ if not .Values.authority.secretName }}yes{{ end }}{{ else if .Values.plaintext }}yes{{ end }}
+{{- if kindIs "invalid" .Values.plaintext }}{{ if not (include "chartpilot.signs" .) }}yes{{ end }}{{ else if .Values.plaintext }}yes{{ end }}
 {{- end }}

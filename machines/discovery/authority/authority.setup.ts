@@ -169,7 +169,7 @@ export const authoritySetup = setup({
 });
 
 /** The roots that are given out in a stage. */
-export function rootsIn(stage: RotationStage, context: AuthorityContext): AuthorityId[] {
+export function rootsIn(stage: RotationStage, context: Pick<AuthorityContext, 'signer' | 'other'>): AuthorityId[] {
   return stage === 'dropping' ? [context.signer] : rootsOf(context);
 }
 

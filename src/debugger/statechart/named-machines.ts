@@ -100,6 +100,18 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/authority/authority.machine.ts')).authorityMachine,
   },
   {
+    name: 'shared-authority',
+    file: 'machines/discovery/authority/shared-authority.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/authority/shared-authority.machine.ts')).sharedAuthorityMachine,
+  },
+  {
+    name: 'signing-request',
+    file: 'machines/discovery/authority/signing-request.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/authority/signing-request.machine.ts')).signingRequestMachine,
+  },
+  {
     name: 'gateway-names',
     file: 'machines/discovery/registry/gateway-names.machine.ts',
     load: async () =>

@@ -1,4 +1,4 @@
-/** What an authority signs with, from a directory that a person filled (spec/discovery.md §11, "plugged in"). */
+/** What an authority signs with, from a directory or a Secret that a person filled (spec/discovery.md §11, "plugged in"). */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,6 +39,15 @@ const revocationFile = 'ca-crl.pem';
 
 const mostFileBytes = 1024 * 1024;
 
+/** Texts by their names: files of a directory, or keys of a Secret. */
+export interface NamedTexts {
+  has(name: string): boolean;
+  /** @throws ChartpilotError FILE_UNREADABLE */
+  text(name: string): string;
+  /** How people call it. */
+  placeOf(name: string): string;
+}
+
 /** Whether somebody meant to plug an authority in here: one of its files is there. */
 export function isPluggedIn(directory: string): boolean {
   return conventions.some(({ key, certificate }) =>
@@ -53,21 +62,35 @@ export function isPluggedIn(directory: string): boolean {
  * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the file
  */
 export function readPluggedIn(directory: string, now: Date): AuthorityMaterial {
-  const names = conventions.find(({ key }) => existsSync(join(directory, key))) ?? conventions[0]!;
-  const fileOf = (name: string): string => join(directory, name);
-  const own = certificatesOf(fileOf(names.certificate));
-  const roots = certificatesOf(fileOf(names.root));
-  const chain = names.chain !== undefined && existsSync(fileOf(names.chain)) ? certificatesOf(fileOf(names.chain)) : [];
+  const placeOf = (name: string): string => join(directory, name);
+  return pluggedInOf({ has: (name) => existsSync(placeOf(name)), text: (name) => textOf(placeOf(name)), placeOf }, now)
+    .material;
+}
+
+/** An authority, and the roots that lie beside it, one of which is its own. */
+export interface PluggedIn {
+  readonly material: AuthorityMaterial;
+  readonly roots: readonly Certificate[];
+}
+
+/** @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the place */
+export function pluggedInOf(texts: NamedTexts, now: Date): PluggedIn {
+  const names = conventions.find(({ key }) => texts.has(key)) ?? conventions[0]!;
+  const certificatesOf = (name: string): Certificate[] => parsed(texts, name, readCertificates);
+  const own = certificatesOf(names.certificate);
+  const roots = certificatesOf(names.root);
+  const chain = names.chain !== undefined && texts.has(names.chain) ? certificatesOf(names.chain) : [];
   const [certificate, ...others] = own;
-  const privateKey = parsed(fileOf(names.key), (text) => createPrivateKey(text));
+  const privateKey = parsed(texts, names.key, (text) => createPrivateKey(text));
   if (!certificate!.x509.checkPrivateKey(privateKey)) {
-    throw invalid(fileOf(names.key), `is not the key of the certificate in ${fileOf(names.certificate)}`);
+    throw invalid(texts.placeOf(names.key), `is not the key of the certificate in ${texts.placeOf(names.certificate)}`);
   }
-  const lists = existsSync(fileOf(revocationFile)) ? { revocationLists: textOf(fileOf(revocationFile)) } : {};
+  const lists = texts.has(revocationFile) ? { revocationLists: texts.text(revocationFile) } : {};
   try {
-    return { ...materialOf({ certificate: certificate!, privateKey }, [...others, ...chain], roots, now), ...lists };
+    const material = materialOf({ certificate: certificate!, privateKey }, [...others, ...chain], roots, now);
+    return { material: { ...material, ...lists }, roots };
   } catch (error) {
-    throw invalid(fileOf(names.certificate), messageOf(error), error);
+    throw invalid(texts.placeOf(names.certificate), messageOf(error), error);
   }
 }
 
@@ -97,16 +120,12 @@ export function materialOf(
   };
 }
 
-function certificatesOf(file: string): Certificate[] {
-  return parsed(file, readCertificates);
-}
-
-function parsed<T>(file: string, parse: (text: string) => T): T {
-  const text = textOf(file);
+function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T): T {
+  const text = texts.text(name);
   try {
     return parse(text);
   } catch (error) {
-    throw invalid(file, `is not PEM as it should be: ${messageOf(error)}`, error);
+    throw invalid(texts.placeOf(name), `is not PEM as it should be: ${messageOf(error)}`, error);
   }
 }
 

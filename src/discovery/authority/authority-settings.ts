@@ -8,6 +8,8 @@ export interface AuthoritySettings {
   readonly pluggedInDirectory: string;
   /** SELF_SIGNED_CA_DIR: where one of our own lies, and the journal; empty: in memory, lost with the process. */
   readonly stateDirectory: string;
+  /** SELF_SIGNED_CA_SECRET: the Secret of the control plane's namespace where replicas share one; empty: none. */
+  readonly secret: string;
   readonly rootTtlMs: number;
   /** 0: P-256. */
   readonly rsaBits: number;
@@ -25,6 +27,7 @@ export function authoritySettingsOf(from: Environment): AuthoritySettings {
   return {
     pluggedInDirectory: from.text('ROOT_CA_DIR', './etc/cacerts'),
     stateDirectory: from.text('SELF_SIGNED_CA_DIR', ''),
+    secret: from.text('SELF_SIGNED_CA_SECRET', ''),
     rootTtlMs: from.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
     rsaBits: from.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
     // None: it is never due, and the longest timer that there is looks so.
@@ -38,6 +41,11 @@ export function authoritySettingsOf(from: Environment): AuthoritySettings {
 }
 
 /** Whether somebody has seen to an authority: a directory is plugged in, or one of our own has a place. */
-export function isAuthorityGiven({ pluggedInDirectory, stateDirectory }: AuthoritySettings): boolean {
-  return stateDirectory !== '' || isPluggedIn(pluggedInDirectory);
+export function isAuthorityGiven({ pluggedInDirectory, stateDirectory, secret }: AuthoritySettings): boolean {
+  return stateDirectory !== '' || secret !== '' || isPluggedIn(pluggedInDirectory);
+}
+
+/** Replicas share it, as a Secret. Files of a person count before it. */
+export function isAuthorityShared({ pluggedInDirectory, secret }: AuthoritySettings): boolean {
+  return secret !== '' && !isPluggedIn(pluggedInDirectory);
 }

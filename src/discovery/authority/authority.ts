@@ -38,7 +38,20 @@ export interface AuthorityInForce {
   readonly tainted: readonly string[];
 }
 
-export class Authority {
+/** Whoever says what counts: an authority of this program alone, or one that replicas share. */
+export interface SigningAuthority {
+  readonly signer: CertificateSigner;
+  /** Undefined as long as nothing can be signed. */
+  readonly inForce: AuthorityInForce | undefined;
+  /** Whose key is no longer only ours; null: nobody has said so. */
+  readonly tainted: AuthorityId | null;
+  /** Undefined before there is one. */
+  readonly stage: RotationStage | undefined;
+  /** Called with each change of the signer or the roots. */
+  onChanged(listener: (inForce: AuthorityInForce) => void): void;
+}
+
+export class Authority implements SigningAuthority {
   readonly signer: CertificateSigner;
   readonly #options: AuthorityOptions;
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();

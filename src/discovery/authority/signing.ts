@@ -21,10 +21,11 @@ import { BundleEndpoints } from '../bundles/bundle-endpoints.ts';
 import { watchDirectory } from '../config/directory-watch.ts';
 import { type StopWatching, type WatchHandlers, watchFile } from '../config/file-watch.ts';
 import { watchEffect } from '../config/watch-effect.ts';
-import { Authority, type AuthorityInForce } from './authority.ts';
+import { Authority, type AuthorityInForce, type SigningAuthority } from './authority.ts';
 import type { AuthoritySettings } from './authority-settings.ts';
 import { type AuthorityStore, DirectoryStore, MemoryStore } from './authority-store.ts';
 import { CertificateService, certificateMethod, type IssuedLeaf } from './certificate-service.ts';
+import type { LifetimeLimits } from './leaf-lifetime.ts';
 import { LedgerKeeper } from './ledger-effect.ts';
 import { LedgerLog } from './ledger-log.ts';
 import { type RootsInMesh, rootsOfMesh } from './mesh-roots.ts';
@@ -47,12 +48,16 @@ export interface SigningOptions {
   /** Other roots are to be trusted: xDS clients that watch them are to be told. */
   readonly rootsChanged: (change: ResourceChange) => void;
   readonly logger: Logger;
+  /** The authority that replicas share; absent: this program has one of its own. */
+  readonly shared?: SigningAuthority & { readonly limits: LifetimeLimits };
   /** PEM: by whom bundle endpoints are known, instead of the roots that Node knows; for tests. */
   readonly bundleAuthorities?: string;
 }
 
 export class Signing {
-  readonly authority: Authority;
+  readonly authority: SigningAuthority;
+  /** Absent: replicas share one. */
+  readonly #own: Authority | undefined;
   readonly ledger: LedgerKeeper;
   readonly service: UnaryService;
   /** What an operator took back. */
@@ -74,12 +79,12 @@ export class Signing {
   #passedOver: ReadonlySet<string> = new Set();
 
   constructor(options: SigningOptions) {
-    const { settings, trustDomains, authenticators, logger } = options;
+    const { settings, trustDomains, authenticators, logger, shared } = options;
     const trustDomain = (): string => trustDomains()[0]!;
     const { stateDirectory, pluggedInDirectory, rootTtlMs, rsaBits, gracePercent, leaves } = settings;
     const warn = (message: string): void => logger.warn(message);
     this.#options = options;
-    if (stateDirectory === '') {
+    if (stateDirectory === '' && shared === undefined) {
       warn(
         'the authority lies in memory: after a restart everybody has to be told of another root; see SELF_SIGNED_CA_DIR',
       );
@@ -94,15 +99,19 @@ export class Signing {
     this.revoked = new RevokedFile(stateDirectory === '' ? '' : join(stateDirectory, revokedFile), warn);
     const store = stateDirectory === '' ? new MemoryStore() : new DirectoryStore(stateDirectory);
     this.#store = store;
-    this.authority = new Authority({
-      root: { ttlMs: rootTtlMs, rsaBits },
-      pluggedInDirectory,
-      store,
-      trustDomain,
-      gracePercent,
-      now: () => new Date(),
-      warn,
-    });
+    this.#own =
+      shared === undefined
+        ? new Authority({
+            root: { ttlMs: rootTtlMs, rsaBits },
+            pluggedInDirectory,
+            store,
+            trustDomain,
+            gracePercent,
+            now: () => new Date(),
+            warn,
+          })
+        : undefined;
+    this.authority = shared ?? this.#own!;
     this.ledger = new LedgerKeeper({
       ledger: new WorkloadLedger({ maxLeafMs: leaves.maxMs }),
       ...(stateDirectory !== '' && { log: new LedgerLog(join(stateDirectory, 'workloads.log')) }),
@@ -126,7 +135,7 @@ export class Signing {
       inForce: () => this.authority.inForce,
       signer: this.authority.signer,
       trustDomains,
-      limits: leaves,
+      limits: shared?.limits ?? leaves,
       now: () => new Date(),
       logger,
       issued: (leaf) => this.#issued(leaf),
@@ -228,8 +237,11 @@ export class Signing {
     return watchFile(file, { changed, failed });
   }
 
-  machine() {
-    const { authority, ledger } = this;
+  /** Undefined: replicas share the authority, and another chart has it. */
+  machine(): typeof authorityMachine | undefined {
+    const { ledger } = this;
+    const authority = this.#own;
+    if (authority === undefined) return undefined;
     const { settings, logger } = this.#options;
     const { pluggedInDirectory } = settings;
     return authorityMachine.provide({

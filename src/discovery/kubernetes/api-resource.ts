@@ -42,6 +42,13 @@ export const tokenReviews: Resource = {
   kind: 'TokenReview',
   namespaced: false,
 };
+export const certificateSigningRequests: Resource = {
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  plural: 'certificatesigningrequests',
+  kind: 'CertificateSigningRequest',
+  namespaced: false,
+};
 export const subjectAccessReviews: Resource = {
   group: 'authorization.k8s.io',
   version: 'v1',

@@ -18,6 +18,7 @@ export const authorityPages: readonly DebugPage[] = [
       if (authority === undefined) return text('nothing is signed here: see docs/identity.md', 404);
       const order = request.query.get('order');
       if (order === null) return ok(authority.describe());
+      if (authority.orderedBy !== undefined) return text(`refused: ${authority.orderedBy}`, 409);
       const refusal = refusalOf(order, request) ?? (order === 'proceed' ? cutOff(authority, request) : undefined);
       if (refusal !== undefined) return refusal;
       authority.rotate(orders[order]!);

@@ -32,6 +32,8 @@ export interface AuthorityPageSource {
   /** Whom a rotation waits for. */
   readonly missing: () => Missing | undefined;
   readonly rotate: (order: OperatorOrder['type']) => void;
+  /** How orders are given instead, where replicas share the authority. */
+  readonly orderedBy?: string;
 }
 
 export type PageRequest = Pick<HttpRequest, 'headers'> & {

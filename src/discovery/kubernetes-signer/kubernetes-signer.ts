@@ -1,0 +1,232 @@
+/** Has certificates signed by a signer of the cluster (certificates.k8s.io): a bounded number at a time, a bounded number that wait. */
+import { randomUUID } from 'node:crypto';
+import { fromPromise } from 'xstate';
+import {
+  type RequestReading,
+  type RequestStep,
+  type SigningRequestOutput,
+  signingRequestMachine,
+} from '../../../machines/discovery/authority/signing-request.machine.ts';
+import type { Certificate } from '../../identity/certificate.ts';
+import { startRoot } from '../../runtime/actors/actor-system.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { Recorder } from '../../runtime/trace/recorder.ts';
+import { type QueueLimits, SigningQueue } from '../authority/signing-queue.ts';
+import { certificateSigningRequests } from '../kubernetes/api-resource.ts';
+import type { ApiRequest, ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
+import { type CertificateOrder, type IssuedCertificate, judged } from './certificate-order.ts';
+
+export interface KubernetesSignerOptions {
+  readonly server: Pick<ApiServer, 'request'>;
+  /** K8S_SIGNER, as `example.com/mesh`. */
+  readonly signerName: string;
+  /** Requests are approved here; else somebody else does. */
+  readonly approves: boolean;
+  /** That what is signed must lead to one of. */
+  readonly roots: () => readonly Certificate[];
+  readonly now: () => Date;
+  readonly limitMs?: number;
+  readonly limits?: QueueLimits;
+  readonly recorder?: Recorder;
+}
+
+export type SignerAnswer =
+  | { readonly issued: IssuedCertificate }
+  /** The signer's word, or what it signed was something else. */
+  | { readonly refused: string }
+  | { readonly failed: string }
+  /** There is no room; worth another try after so long. */
+  | { readonly tryAgainAfterMs: number };
+
+export interface Whose {
+  /** When what the caller has now ends, Unix time in milliseconds; 0: it has nothing. */
+  readonly endsAt: number;
+  /** Whose share of the queue it takes. */
+  readonly client: string;
+}
+
+interface Job {
+  readonly order: CertificateOrder;
+  readonly settle: (answer: SignerAnswer) => void;
+}
+
+const requestLimitMs = 10_000;
+const answerMs = 5_000;
+/** Each is some five requests: the API server has more to do. */
+const mostAtOnce = 16;
+const queueLimits: QueueLimits = { mostWaiting: 1_000, mostOfClient: 16 };
+/** Of those under way some are done in a second. */
+const perSecond = 10;
+/** Kubernetes signs for no less. */
+const shortestSeconds = 600;
+/** The object is trusted no further than a certificate of this many characters. */
+const mostCharacters = 128 * 1024;
+const longestReason = 300;
+
+export class KubernetesSigner {
+  readonly #options: KubernetesSignerOptions;
+  readonly #queue: SigningQueue<Job>;
+  #underWay = 0;
+  #count = 0;
+
+  constructor(options: KubernetesSignerOptions) {
+    this.#options = options;
+    this.#queue = new SigningQueue(options.limits ?? queueLimits);
+  }
+
+  /** For metrics. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** @param signal the caller is gone: what has not begun is not done */
+  sign(order: CertificateOrder, { endsAt, client }: Whose, signal?: AbortSignal): Promise<SignerAnswer> {
+    const { promise, resolve } = Promise.withResolvers<SignerAnswer>();
+    const job: Job = { order, settle: resolve };
+    const leave = (): void => {
+      this.#queue.remove(job);
+      resolve({ failed: 'the caller is gone' });
+    };
+    if (signal?.aborted === true) return Promise.resolve({ failed: 'the caller is gone' });
+    signal?.addEventListener('abort', leave, { once: true });
+    const refused = this.#queue.add({ item: job, endsAt, client });
+    refused?.item.settle({ tryAgainAfterMs: Math.max(1_000, Math.ceil((1_000 * this.#queue.length) / perSecond)) });
+    this.#begin();
+    return promise.finally(() => signal?.removeEventListener('abort', leave));
+  }
+
+  #begin(): void {
+    while (this.#underWay < mostAtOnce) {
+      const next = this.#queue.next();
+      if (next === undefined) return;
+      this.#underWay++;
+      void this.#run(next.item).finally(() => {
+        this.#underWay--;
+        this.#begin();
+      });
+    }
+  }
+
+  async #run({ order, settle }: Job): Promise<void> {
+    const { approves, limitMs = requestLimitMs, recorder } = this.#options;
+    const request = new RequestObject(this.#options, order);
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const answer = (result: SigningRequestOutput): void => {
+      if (result.outcome === 'issued') settle({ issued: request.issued! });
+      else settle(result.outcome === 'refused' ? { refused: result.reason } : { failed: result.reason });
+    };
+    const machine = signingRequestMachine.provide({
+      actors: {
+        createRequest: fromPromise<RequestStep, undefined>(({ signal }) => request.create(signal)),
+        approveRequest: fromPromise<RequestStep, undefined>(({ signal }) => request.approve(signal)),
+        readRequest: fromPromise<RequestReading, undefined>(({ signal }) => request.read(signal)),
+        removeRequest: fromPromise<void, undefined>(({ signal }) => request.remove(signal)),
+      },
+      actions: { settle: (_, result) => answer(result) },
+    });
+    const actor = startRoot(machine, {
+      ...{ id: `signing-request-${++this.#count}`, input: { approves, limitMs } },
+      ...(recorder !== undefined && { recorder }),
+      onError: (error) => {
+        settle({ failed: messageOf(error) });
+        end();
+      },
+    });
+    actor.subscribe({ complete: end });
+    if (actor.getSnapshot().status !== 'active') end();
+    await ended;
+  }
+}
+
+/** The object of one request. */
+class RequestObject {
+  readonly #options: KubernetesSignerOptions;
+  readonly #order: CertificateOrder;
+  readonly #name = `chartpilot-${randomUUID()}`;
+  #isMade = false;
+  #object: KubernetesObject | undefined;
+  issued: IssuedCertificate | undefined;
+
+  constructor(options: KubernetesSignerOptions, order: CertificateOrder) {
+    this.#options = options;
+    this.#order = order;
+  }
+
+  create(signal: AbortSignal): Promise<RequestStep> {
+    const { signerName } = this.#options;
+    const { request, isForClients, key, lifetimeMs } = this.#order;
+    const encipherment = key.asymmetricKeyType === 'rsa' ? ['key encipherment'] : [];
+    const body = {
+      ...{ apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' },
+      metadata: { name: this.#name },
+      spec: {
+        ...{ request: Buffer.from(request).toString('base64'), signerName },
+        usages: ['digital signature', ...encipherment, 'server auth', ...(isForClients ? ['client auth'] : [])],
+        expirationSeconds: Math.max(shortestSeconds, Math.ceil(lifetimeMs / 1_000)),
+      },
+    };
+    // Where its answer is lost it may be there.
+    this.#isMade = true;
+    return this.#step('cannot be made', async () => {
+      this.#object = await this.#ask({ method: 'POST', resource, body }, signal);
+    });
+  }
+
+  approve(signal: AbortSignal): Promise<RequestStep> {
+    return this.#step('cannot be approved', async () => {
+      const condition = {
+        ...{ type: 'Approved', status: 'True', reason: 'ChartpilotApproved' },
+        message: 'of a caller that has proven who it is',
+      };
+      const body = { ...this.#object, status: { conditions: [condition] } };
+      await this.#ask({ method: 'PUT', resource, name: this.#name, subresource: 'approval', body }, signal);
+    });
+  }
+
+  async read(signal: AbortSignal): Promise<RequestReading> {
+    const { roots, now, signerName } = this.#options;
+    let status: unknown;
+    try {
+      ({ status } = await this.#ask({ method: 'GET', resource, name: this.#name }, signal));
+    } catch (error) {
+      return { outcome: 'unknown', reason: messageOf(error) };
+    }
+    const { certificate, conditions } = isObject(status) ? status : {};
+    const bad = (Array.isArray(conditions) ? conditions : []).find(
+      (one) => isObject(one) && (one.type === 'Denied' || one.type === 'Failed'),
+    );
+    if (bad !== undefined) {
+      const word = bad.type === 'Denied' ? 'was denied' : 'failed';
+      const why = [bad.reason, bad.message].filter((text) => typeof text === 'string' && text !== '').join(': ');
+      return { outcome: 'refused', reason: `the request to ${signerName} ${word}: ${why.slice(0, longestReason)}` };
+    }
+    if (typeof certificate !== 'string' || certificate === '') return { outcome: 'pending' };
+    if (certificate.length > mostCharacters) return { outcome: 'refused', reason: `${signerName} has signed too much` };
+    const pem = Buffer.from(certificate, 'base64').toString();
+    const answer = judged(pem, this.#order, roots(), now());
+    if ('problem' in answer) return { outcome: 'refused', reason: `${signerName}: ${answer.problem}` };
+    this.issued = answer;
+    return { outcome: 'issued' };
+  }
+
+  async remove(signal: AbortSignal): Promise<void> {
+    if (!this.#isMade) return;
+    await this.#ask({ method: 'DELETE', resource, name: this.#name }, signal).catch(() => {});
+  }
+
+  async #step(what: string, deed: () => Promise<void>): Promise<RequestStep> {
+    try {
+      await deed();
+      return { outcome: 'done' };
+    } catch (error) {
+      return { outcome: 'failed', reason: `the request to ${this.#options.signerName} ${what}: ${messageOf(error)}` };
+    }
+  }
+
+  #ask(request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
+    return this.#options.server.request({ ...request, timeoutMs: answerMs }, signal);
+  }
+}
+
+const resource = certificateSigningRequests;

@@ -1,0 +1,197 @@
+/** The authority that replicas share as a Secret: one root for all of them, whoever starts when, and whatever becomes of the Secret. */
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, credentials } from '@grpc/grpc-js';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { makeRoot } from '../../src/discovery/authority/root-maker.ts';
+import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { makeRequest } from '../../src/identity/certificate-request.ts';
+import { askForCertificate, serverName } from '../harness/certificate-caller.ts';
+import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Program } from '../harness/program.ts';
+import { givenCluster } from './given-cluster.ts';
+import { writeKubeconfig } from './mesh-objects.ts';
+
+const cluster = givenCluster();
+const secrets = resourceOf('Secret');
+const never = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), 'cp-authority-secret-'));
+const kubeconfig = join(folder, 'config');
+const name = 'istio-ca-secret';
+const env = { SELF_SIGNED_CA_SECRET: name };
+const clients: Client[] = [];
+
+beforeAll(() => writeKubeconfig(kubeconfig, cluster));
+beforeEach(async () => {
+  for (const secret of [name, 'cacerts']) await cluster.delete(secrets, secret).catch(() => {});
+});
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close();
+  await stopControlPlanes();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function started(): ControlPlane {
+  const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, secureGRPCAddr: '127.0.0.1:0' };
+  return new ControlPlane({ ...flags, namespace: cluster.namespace }, {}, () => {}, env);
+}
+
+async function replica(): Promise<ControlPlane> {
+  const plane = started();
+  await plane.ready();
+  return plane;
+}
+
+const secret = (of = name): Promise<KubernetesObject> =>
+  cluster.admin.request({ method: 'GET', resource: secrets, namespace: cluster.namespace, name: of }, never);
+
+async function textOf(key: string, of = name): Promise<string> {
+  // What a client keeps of a Secret is trimmed; a list that keeps its data is not.
+  const selection = { namespace: cluster.namespace, fieldSelector: `metadata.name=${of}`, keepsData: true };
+  const [object] = (await cluster.admin.list(secrets, selection, never)).items;
+  return Buffer.from((object?.data as Record<string, string> | undefined)?.[key] ?? '', 'base64').toString();
+}
+
+const dataFor = (texts: Record<string, string>) =>
+  Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
+
+/** What the API server and a replica have in common. */
+interface Page {
+  readonly stage: string;
+  readonly signer?: { readonly id: string };
+  readonly roots: readonly { readonly id: string }[];
+}
+
+async function page(plane: ControlPlane): Promise<Page> {
+  return (await plane.get('/debug/authorityz')).json();
+}
+
+const signerOf = async (plane: ControlPlane): Promise<string | undefined> => (await page(plane)).signer?.id;
+
+/** @returns PEM: leaf and roots, of a workload that shows a token of the cluster */
+async function certificateOf(plane: ControlPlane): Promise<string[]> {
+  const ca = await textOf('root-cert.pem');
+  const options = { ...serverName, 'grpc.ssl_target_name_override': `istiod.${cluster.namespace}.svc` };
+  const client = new Client(
+    `127.0.0.1:${plane.port('ads.listening')}`,
+    credentials.createSsl(Buffer.from(ca)),
+    options,
+  );
+  clients.push(client);
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const bearer = await cluster.token(await cluster.account(), 'istio-ca');
+  return askForCertificate(client, { csr: makeRequest(privateKey, []), bearer });
+}
+
+it('two programs that start at once end with one root', async () => {
+  const ports = await freePorts(4);
+  const programs = [ports.slice(0, 2), ports.slice(2)].map(([http, secure]) =>
+    Program.start('pilot-discovery', {
+      args: [
+        ...['discovery', '--registries', 'Kubernetes', '--kubeconfig', kubeconfig, '--namespace', cluster.namespace],
+        ...['--grpcAddr', '', '--monitoringAddr', ''],
+        ...['--httpAddr', `127.0.0.1:${http}`, '--secureGRPCAddr', `127.0.0.1:${secure}`],
+      ],
+      env: { ...process.env, ...env },
+      cwd: folder,
+    }),
+  );
+  const signers = async (): Promise<(string | undefined)[]> =>
+    Promise.all(
+      [ports[0], ports[2]].map(async (port) => {
+        const answer = await fetch(`http://127.0.0.1:${port}/debug/authorityz`);
+        return ((await answer.json()) as Page).signer?.id;
+      }),
+    );
+  await eventually('both sign', async () => !(await signers()).includes(undefined));
+  expect(new Set(await signers()).size).toBe(1);
+  expect(JSON.parse((await secret()).metadata.annotations!['chartpilot/rotation']!)).toMatchObject({
+    ...{ stage: 'steady', signer: (await signers())[0], other: null },
+  });
+  expect((await secret()).type).toBe('istio.io/ca-root');
+  for (const program of programs) process.kill(program.pid, 'SIGTERM');
+  for (const program of programs) expect((await program.exited).code).toBe(0);
+}, 60_000);
+
+it('a replica that starts later signs by the root that is there, and keys are in no log, trace or page', async () => {
+  const one = await replica();
+  const other = await replica();
+  expect(await signerOf(other)).toBe(await signerOf(one));
+  const root = new X509Certificate(await textOf('root-cert.pem'));
+  for (const plane of [one, other]) {
+    const [leaf = ''] = await certificateOf(plane);
+    expect(new X509Certificate(leaf).verify(root.publicKey)).toBe(true);
+    const key = (await textOf('ca-key.pem')).split('\n')[1]!;
+    const shown = [plane.lines, plane.records, (await plane.get('/debug/authorityz')).text];
+    expect(JSON.stringify(shown)).not.toContain(key.slice(0, 40));
+    expect(plane.departures()).toEqual([]);
+    expect(plane.troubles()).toEqual([]);
+  }
+}, 60_000);
+
+it('a Secret that is broken, emptied or of another root leaves the last good one in force, and is told; one that is gone is put back', async () => {
+  const plane = await replica();
+  const signer = await signerOf(plane);
+  const [key, certificate] = [await textOf('ca-key.pem'), await textOf('ca-cert.pem')];
+  const told = (word: string) => eventually(word, () => plane.troubles().some((line) => line.includes(word)));
+  await cluster.patch(secrets, name, { data: dataFor({ 'ca-key.pem': 'no key' }) });
+  await told('ca-key.pem is not PEM as it should be');
+  await cluster.patch(secrets, name, { data: null });
+  await told('ca-cert.pem is not there, or empty');
+  expect(await signerOf(plane)).toBe(signer);
+  const stranger = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, new Date());
+  const strangerKey = stranger.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
+  await cluster.patch(secrets, name, {
+    metadata: { annotations: { 'chartpilot/rotation': null } },
+    data: dataFor({ 'ca-cert.pem': stranger.root.pem, 'ca-key.pem': strangerKey, 'root-cert.pem': stranger.root.pem }),
+  });
+  await told('another root');
+  expect(await signerOf(plane)).toBe(signer);
+  expect((await page(plane)).roots.map(({ id }) => id)).toContain(signer);
+  await cluster.delete(secrets, name);
+  await eventually('it is put back', async () => (await textOf('ca-cert.pem')) === certificate);
+  expect(createsSameKey(await textOf('ca-key.pem'), key)).toBe(true);
+  expect(plane.departures()).toEqual([]);
+}, 60_000);
+
+it('one that a person plugs in signs, another intermediate of its roots too, and one of a root that was not given out does not', async () => {
+  const make = (years = 1) =>
+    makeRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());
+  const [first, second, third] = [await make(), await make(2), await make(3)];
+  const dataOf = (signer: typeof first, ...roots: (typeof first)[]) =>
+    dataFor({
+      'ca-cert.pem': signer.root.pem,
+      'ca-key.pem': signer.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
+      'root-cert.pem': roots.map(({ root }) => root.pem).join(''),
+    });
+  await cluster.create(secrets, { metadata: { name: 'cacerts' }, data: dataOf(first, first) });
+  const plane = await replica();
+  expect(await signerOf(plane)).toBe(first.id);
+  const rootsAre = (...of: (typeof first)[]) =>
+    eventually('these roots are given out', async () => {
+      const ids = (await page(plane)).roots.map(({ id }) => id).sort();
+      return JSON.stringify(ids) === JSON.stringify(of.map(({ id }) => id).sort());
+    });
+  await cluster.patch(secrets, 'cacerts', { data: dataOf(second, second) });
+  await eventually('it is told', () => plane.troubles().some((line) => line.includes('another root')));
+  expect(await signerOf(plane)).toBe(first.id);
+  await cluster.patch(secrets, 'cacerts', { data: dataOf(first, first, second) });
+  await rootsAre(first, second);
+  await cluster.patch(secrets, 'cacerts', { data: dataOf(second, first, second) });
+  await eventually('the second signs', async () => (await signerOf(plane)) === second.id);
+  await cluster.patch(secrets, 'cacerts', { data: dataOf(third, first, second, third) });
+  await cluster.patch(secrets, 'cacerts', { data: dataOf(second, second) });
+  await rootsAre(second);
+  // It is a person's: nobody has made another beside it.
+  await expect(secret()).rejects.toThrow('not found');
+  expect(plane.departures()).toEqual([]);
+}, 60_000);
+
+function createsSameKey(one: string, other: string): boolean {
+  return one.replaceAll(/\s/g, '') === other.replaceAll(/\s/g, '');
+}

@@ -1,0 +1,336 @@
+/**
+ * The authority that replicas share (machines/discovery/authority/shared-authority.machine.ts) and the rotation of its root by time: several
+ * replicas that read late, beside workloads that renew late.
+ */
+import fc from 'fast-check';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Actor, fromCallback, fromPromise, sendTo, setup } from 'xstate';
+import { rootsIn } from '../../machines/discovery/authority/authority.setup.ts';
+import { type Creation, sharedAuthorityMachine } from '../../machines/discovery/authority/shared-authority.machine.ts';
+import type {
+  SharedAuthorityReport,
+  SharedStage,
+} from '../../machines/discovery/authority/shared-authority-protocol.ts';
+import {
+  leastStageMs,
+  nextStep,
+  type RotationFacts,
+  rotationTo,
+  type SharedJournal,
+} from '../../machines/discovery/authority/shared-rotation.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+const steady = (signer: string, more: Partial<SharedStage> = {}): SharedStage => ({
+  ...{ stage: 'steady', signer, other: null, tainted: null, before: [] },
+  ...more,
+});
+
+/** As much of the control plane's own chart as the authority needs. */
+const discovery = setup({ actors: { sharedAuthority: sharedAuthorityMachine } }).createMachine({
+  id: 'discovery',
+  invoke: { id: 'shared-authority', src: 'sharedAuthority', input: { checkMs: hourMs } },
+  entry: sendTo('shared-authority', { type: 'authority.load' }),
+});
+
+/** The chart of one replica; a test says what the Secret has. */
+class Replica {
+  static readonly made: Replica[] = [];
+  readonly records: TraceRecord[] = [];
+  readonly clock = new VirtualClock();
+  readonly actor: Actor<typeof discovery>;
+  failed: unknown;
+  readonly adopted: number[] = [];
+  readonly creations: { anew: boolean; done: () => void; fail: (reason: string) => void }[] = [];
+  looks = 0;
+  #reading = 0;
+  #tell: (report: SharedAuthorityReport) => void = () => {};
+
+  constructor() {
+    Replica.made.push(this);
+    const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
+    recorder.observe((record) => this.records.push(record));
+    const machine = sharedAuthorityMachine.provide({
+      actors: {
+        followSecret: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+          this.#tell = sendBack;
+        }),
+        createSecret: fromPromise<Creation, { anew: boolean }>(
+          ({ input: { anew } }) =>
+            new Promise((resolve) => {
+              this.creations.push({
+                anew,
+                done: () => resolve({ outcome: 'there' }),
+                fail: (reason) => resolve({ outcome: 'failed', reason }),
+              });
+            }),
+        ),
+      },
+      actions: {
+        adopt: (_, { reading }) => void this.adopted.push(reading),
+        lookForDue: () => void this.looks++,
+      },
+    });
+    this.actor = startRoot(discovery.provide({ actors: { sharedAuthority: machine } }), {
+      ...{ id: 'discovery', input: undefined, clock: this.clock as never, recorder },
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  read(what: SharedStage, fits = false): void {
+    this.#tell({ type: 'shared-authority.read', reading: ++this.#reading, fits, ...what });
+  }
+
+  absent(): void {
+    this.#tell({ type: 'shared-authority.absent' });
+  }
+
+  refused(reason = 'no key'): void {
+    this.#tell({ type: 'shared-authority.refused', reason });
+  }
+
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+  }
+}
+
+eachWorldFollowsTheDiagrams(['shared-authority'], [], { made: Replica.made, machine: discovery });
+
+let replica: Replica;
+afterEach(() => void replica?.actor.stop());
+
+describe('one replica', () => {
+  it('makes the Secret where there is none, and signs by what is read, whoever made it', async () => {
+    replica = new Replica();
+    expect(replica.creations).toEqual([]);
+    replica.absent();
+    expect(replica.creations.map(({ anew }) => anew)).toEqual([true]);
+    replica.creations[0]!.done();
+    await replica.settle();
+    expect(replica.adopted).toEqual([]);
+    replica.read(steady('a'));
+    expect(replica.adopted).toEqual([1]);
+    expect(replica.looks).toBe(1);
+  });
+
+  it('tries again, later each time, while the API server does not take it, and looks again for what does not come', async () => {
+    replica = new Replica();
+    replica.absent();
+    for (const waits of [1_000, 2_000, 4_000]) {
+      replica.creations.at(-1)!.fail('forbidden');
+      await replica.settle();
+      const before = replica.creations.length;
+      replica.clock.advance(waits - 1);
+      expect(replica.creations.length).toBe(before);
+      replica.clock.advance(1);
+      expect(replica.creations.length).toBe(before + 1);
+    }
+    replica.creations.at(-1)!.done();
+    await replica.settle();
+    replica.clock.advance(10_000);
+    expect(replica.creations.length).toBe(5);
+    replica.read(steady('a'));
+    expect(replica.adopted).toEqual([1]);
+  });
+
+  it('makes none beside one that is broken, and waits for who mends it', async () => {
+    replica = new Replica();
+    replica.refused();
+    replica.clock.advance(hourMs);
+    expect(replica.creations).toEqual([]);
+    replica.read(steady('a'));
+    expect(replica.adopted).toEqual([1]);
+    replica.refused();
+    replica.read(steady('a'), true);
+    expect(replica.adopted).toEqual([1, 2]);
+  });
+
+  it('puts back what is gone, and never a new root', async () => {
+    replica = new Replica();
+    replica.read(steady('a'));
+    replica.absent();
+    expect(replica.creations.map(({ anew }) => anew)).toEqual([false]);
+    replica.creations[0]!.fail('away');
+    await replica.settle();
+    replica.clock.advance(1_000);
+    expect(replica.creations.map(({ anew }) => anew)).toEqual([false, false]);
+    replica.read(steady('a'), true);
+    expect(replica.adopted).toEqual([1, 2]);
+  });
+
+  it.each<[string, SharedStage, SharedStage, boolean, boolean]>([
+    ['the next stage', steady('a'), steady('a', { stage: 'trusting', other: 'b' }), true, true],
+    [
+      'a stage after one that it has not seen',
+      steady('a'),
+      steady('b', { stage: 'signing', other: 'a', before: ['a'] }),
+      false,
+      true,
+    ],
+    ['the end of a rotation that it has not seen', steady('a'), steady('b', { before: ['a'] }), false, true],
+    ['another root', steady('a'), steady('b'), false, false],
+    [
+      'an older Secret, put back in the midst of a rotation',
+      steady('b', { stage: 'signing', other: 'a', before: ['a'] }),
+      steady('a'),
+      false,
+      false,
+    ],
+    ['another intermediate of a root that all trust', steady('a'), steady('c'), true, true],
+  ])('%s: followed or not', (_, known, read, fits, isFollowed) => {
+    replica = new Replica();
+    replica.read(known);
+    replica.read(read, fits);
+    expect(replica.adopted).toEqual(isFollowed ? [1, 2] : [1]);
+  });
+
+  it('looks each hour, and a minute after each reading, whether something is due', async () => {
+    replica = new Replica();
+    replica.read(steady('a'));
+    replica.clock.advance(leastStageMs);
+    expect(replica.looks).toBe(2);
+    replica.clock.advance(2 * hourMs);
+    expect(replica.looks).toBe(4);
+  });
+});
+
+const journalOf = (more: Partial<SharedJournal> = {}): SharedJournal => ({
+  ...{ ...steady('a'), since: 0, longestLeafMs: dayMs },
+  ...more,
+});
+const factsAt = (now: number, more: Partial<RotationFacts> = {}): RotationFacts => ({
+  ...{ now, order: null, isRootDue: false, endsAt: 3_650 * dayMs, otherEndsAt: null, longestLeafMs: dayMs },
+  ...more,
+});
+
+describe('the stages', () => {
+  const trusting = journalOf({ stage: 'trusting', other: 'b' });
+  const signing = journalOf({ stage: 'signing', signer: 'b', other: 'a', before: ['a'] });
+  const dropping = { ...signing, stage: 'dropping' as const };
+
+  it.each<[string, SharedJournal, RotationFacts, Partial<SharedJournal> | undefined]>([
+    ['a root with time is let be', journalOf(), factsAt(dayMs), undefined],
+    [
+      'a root that is due gets a next one',
+      journalOf(),
+      factsAt(5, { isRootDue: true }),
+      { stage: 'trusting', since: 5 },
+    ],
+    ['an order begins it', journalOf(), factsAt(5, { order: 'rotate' }), { stage: 'trusting', tainted: null }],
+    ['a tainted one, too', journalOf(), factsAt(5, { order: 'taint' }), { stage: 'trusting', tainted: 'a' }],
+    ['nobody signs by the next one before all can have renewed', trusting, factsAt(2 * dayMs - 1), undefined],
+    ['then it signs', trusting, factsAt(2 * dayMs), { stage: 'signing', signer: 'b', other: 'a', before: ['a'] }],
+    ['an order goes on', trusting, factsAt(leastStageMs, { order: 'proceed' }), { stage: 'signing' }],
+    ['but not before replicas have read it', trusting, factsAt(leastStageMs - 1, { order: 'proceed' }), undefined],
+    ['it is given up', trusting, factsAt(5, { order: 'revert' }), { stage: 'steady', signer: 'a', other: null }],
+    [
+      'of a root that ends soon half of its time is for each',
+      trusting,
+      factsAt(12 * hourMs, { endsAt: dayMs }),
+      { stage: 'signing' },
+    ],
+    ['the root before is dropped when all it signed has ended', signing, factsAt(2 * dayMs), { stage: 'dropping' }],
+    ['and not before', signing, factsAt(2 * dayMs - 1), undefined],
+    ['it signs again', signing, factsAt(5, { order: 'revert' }), { stage: 'signing', signer: 'a', other: 'b' }],
+    ['a tainted one does not', { ...signing, tainted: 'a' }, factsAt(5, { order: 'revert' }), undefined],
+    ['a taint is told, and the time goes on', signing, factsAt(5, { order: 'taint' }), { tainted: 'a', since: 0 }],
+    ['and forgotten in the end', dropping, factsAt(2 * dayMs), { stage: 'steady', signer: 'b', other: null }],
+    ['before that it can be trusted again', dropping, factsAt(5, { order: 'revert' }), { stage: 'trusting' }],
+    [
+      'a replica that may sign for longer says so first',
+      journalOf(),
+      factsAt(5, { longestLeafMs: 9 * dayMs }),
+      { longestLeafMs: 9 * dayMs, since: 0, stage: 'steady' },
+    ],
+    ['a clock that was set back waits', { ...trusting, since: 9 * dayMs }, factsAt(5 * dayMs), undefined],
+  ])('%s', (_, journal, facts, expected) => {
+    const step = nextStep(journal, facts);
+    if (expected === undefined) expect(step).toBeUndefined();
+    else expect(step!.journal).toMatchObject(expected);
+  });
+
+  it('another root in the place of ours is the next one of a rotation', () => {
+    expect(rotationTo('x', journalOf(), 7)).toMatchObject({ stage: 'trusting', signer: 'a', other: 'x', since: 7 });
+  });
+});
+
+interface Followed {
+  journal: SharedJournal;
+}
+
+interface Workload {
+  readonly replica: number;
+  trusts: readonly string[];
+  leaf: { signer: string; endsAt: number };
+}
+
+/** What the property may break on purpose. */
+type Mutant = 'signs at once' | 'drops at once' | undefined;
+
+/**
+ * Replicas read what is written up to half a day late; workloads get what theirs gives out when they renew, at half of a certificate's life, and
+ * keep to the roots that they got then. @returns what went wrong first
+ */
+function run(delaysInHours: readonly number[], ordersAt: readonly number[], mutant?: Mutant): string | undefined {
+  let written = journalOf();
+  const history = [{ at: 0, journal: written }];
+  const replicas: Followed[] = delaysInHours.map(() => ({ journal: written }));
+  const workloads = [0, 1, 2, 3].map(
+    (i): Workload => ({ replica: i % replicas.length, trusts: ['a'], leaf: { signer: 'a', endsAt: dayMs } }),
+  );
+  let roots = 0;
+  for (let hour = 0; hour < 15 * 24; hour++) {
+    const now = hour * hourMs;
+    const order = ordersAt.includes(hour) ? ('rotate' as const) : null;
+    const early =
+      (mutant === 'signs at once' && written.stage === 'trusting') ||
+      (mutant === 'drops at once' && written.stage === 'signing');
+    const step = nextStep(early ? { ...written, since: now - 9 * dayMs } : written, factsAt(now, { order }));
+    if (step !== undefined) {
+      written = step.makesRoot ? { ...step.journal, other: `root-${++roots}` } : step.journal;
+      history.push({ at: now, journal: written });
+    }
+    replicas.forEach((one, i) => {
+      one.journal = history.findLast(({ at }) => at + delaysInHours[i]! * hourMs <= now)?.journal ?? one.journal;
+    });
+    workloads.forEach((workload, i) => {
+      if (workload.leaf.endsAt - now > dayMs / 2 - i * hourMs) return;
+      const { journal } = replicas[workload.replica]!;
+      workload.trusts = rootsIn(journal.stage, journal);
+      workload.leaf = { signer: journal.signer, endsAt: now + dayMs };
+    });
+    for (const one of workloads) {
+      const refused = workloads.find(({ trusts }) => !trusts.includes(one.leaf.signer));
+      if (refused !== undefined) return `hour ${hour}: ${refused.trusts} does not trust ${one.leaf.signer}`;
+    }
+  }
+  return roots > 0 && written.stage === 'steady' ? undefined : `it did not end: ${written.stage}`;
+}
+
+describe('replicas that read late beside workloads that renew late', () => {
+  const delays = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 3 });
+  const orders = fc.integer({ min: 1, max: 60 }).map((first) => [first]);
+
+  it('never have two workloads of which one does not trust what the other shows', () => {
+    const numRuns = sized({ quick: 30, short: 100, full: 3_000 });
+    fc.assert(
+      fc.property(delays, orders, (late, ordered) => {
+        expect(run(late, ordered)).toBeUndefined();
+      }),
+      { numRuns },
+    );
+  });
+
+  it.each(['signs at once', 'drops at once'] as const)('do, where the authority %s', (mutant) => {
+    expect(run([0, 12], [5], mutant)).toMatch(/does not trust/);
+  });
+});

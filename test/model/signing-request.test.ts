@@ -1,0 +1,150 @@
+/** One certificate that the signer of a cluster is asked for (machines/discovery/authority/signing-request.machine.ts): whatever becomes of it, it ends. */
+import { expect, it } from 'vitest';
+import { fromPromise } from 'xstate';
+import {
+  type RequestReading,
+  type RequestStep,
+  type SigningRequestOutput,
+  signingRequestMachine,
+} from '../../machines/discovery/authority/signing-request.machine.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+type Answer<T> = T | 'never' | Error;
+
+const done: RequestStep = { outcome: 'done' };
+const failed: RequestStep = { outcome: 'failed', reason: 'forbidden' };
+const pending: RequestReading = { outcome: 'pending' };
+
+class Request {
+  static readonly made: Request[] = [];
+  readonly clock = new VirtualClock();
+  readonly records: TraceRecord[] = [];
+  readonly asked: string[] = [];
+  told: SigningRequestOutput | undefined;
+  ended: SigningRequestOutput | undefined;
+  failed: unknown;
+
+  constructor(
+    readings: readonly Answer<RequestReading>[],
+    { approves = true, creation = done, approval = done, removal = undefined as Answer<undefined> } = {} as {
+      approves?: boolean;
+      creation?: Answer<RequestStep>;
+      approval?: Answer<RequestStep>;
+      removal?: Answer<undefined>;
+    },
+  ) {
+    Request.made.push(this);
+    const left = [...readings];
+    const answer = async <T>(what: string, value: Answer<T>): Promise<T> => {
+      this.asked.push(what);
+      if (value === 'never') return new Promise(() => {});
+      if (value instanceof Error) throw value;
+      return value;
+    };
+    const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
+    recorder.observe((record) => this.records.push(record));
+    const machine = signingRequestMachine.provide({
+      actors: {
+        createRequest: fromPromise<RequestStep, undefined>(() => answer('make', creation)),
+        approveRequest: fromPromise<RequestStep, undefined>(() => answer('approve', approval)),
+        readRequest: fromPromise<RequestReading, undefined>(() =>
+          answer('read', left.length > 1 ? left.shift()! : left[0]!),
+        ),
+        removeRequest: fromPromise<void, undefined>(() => answer('remove', removal)),
+      },
+      actions: {
+        settle: (_, result) => {
+          this.told = result;
+        },
+      },
+    });
+    const actor = startRoot(machine, {
+      ...{ id: 'signing-request-1', input: { approves, limitMs: 10_000 }, clock: this.clock as never, recorder },
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+    actor.subscribe({
+      complete: () => {
+        this.ended = actor.getSnapshot().output;
+      },
+    });
+  }
+
+  /** @param ms in steps, between which answers come */
+  async pass(ms: number): Promise<void> {
+    for (let passed = 0; passed <= ms; passed += 100) {
+      for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+      if (passed < ms) this.clock.advance(100);
+    }
+  }
+}
+
+eachWorldFollowsTheDiagrams(['signing-request'], ['creation', 'approval', 'reading', 'removal'], {
+  made: Request.made,
+  machine: signingRequestMachine,
+});
+
+it('is made, approved, read until it is signed, told, and removed', async () => {
+  const request = new Request([pending, pending, { outcome: 'issued' }]);
+  await request.pass(1_000);
+  expect(request.asked).toEqual(['make', 'approve', 'read', 'read', 'read', 'remove']);
+  expect(request.told).toEqual({ outcome: 'issued' });
+  expect(request.ended).toEqual({ outcome: 'issued' });
+});
+
+it('that others approve is not approved here', async () => {
+  const request = new Request([{ outcome: 'issued' }], { approves: false });
+  await request.pass(0);
+  expect(request.asked).toEqual(['make', 'read', 'remove']);
+});
+
+it.each<[string, readonly Answer<RequestReading>[], object, SigningRequestOutput]>([
+  ['cannot be made', [pending], { creation: failed }, { outcome: 'failed', reason: 'forbidden' }],
+  ['cannot be approved', [pending], { approval: failed }, { outcome: 'failed', reason: 'forbidden' }],
+  ['is denied', [{ outcome: 'refused', reason: 'no' }], {}, { outcome: 'refused', reason: 'no' }],
+  ['is made by an effect with a bug', [pending], { creation: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
+  ['is approved by one', [pending], { approval: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
+  ['is read by one', [new Error('bug')], {}, { outcome: 'failed', reason: 'bug' }],
+])('that %s is told so at once, and removed', async (_, readings, options, result) => {
+  const request = new Request(readings, options);
+  await request.pass(0);
+  expect(request.told).toEqual(result);
+  expect(request.asked.at(-1)).toBe('remove');
+  expect(request.ended).toEqual(result);
+});
+
+it.each<[string, readonly Answer<RequestReading>[], object, string]>([
+  ['whose signer never signs', [pending], {}, 'there is no certificate after 10 s'],
+  [
+    'that the API server is silent about',
+    [{ outcome: 'unknown', reason: 'away' }],
+    {},
+    'there is no certificate after 10 s: away',
+  ],
+  ['whose reading hangs', ['never'], {}, 'there is no certificate after 10 s'],
+  ['whose making hangs', [pending], { creation: 'never' }, 'there is no certificate after 10 s'],
+  ['whose approval hangs', [pending], { approval: 'never' }, 'there is no certificate after 10 s'],
+])('one %s has a limit', async (_, readings, options, reason) => {
+  const request = new Request(readings, options);
+  await request.pass(9_900);
+  expect(request.told).toBeUndefined();
+  await request.pass(100);
+  expect(request.told).toEqual({ outcome: 'failed', reason });
+  expect(request.asked.filter((what) => what === 'read').length).toBeLessThan(20);
+  await request.pass(100);
+  expect(request.ended).toEqual(request.told);
+});
+
+it.each<[string, Answer<undefined>, number]>([
+  ['is not answered', 'never', 5_000],
+  ['has a bug', new Error('bug'), 0],
+])('it ends where its removal %s', async (_, removal, ms) => {
+  const request = new Request([{ outcome: 'issued' }], { removal });
+  await request.pass(ms);
+  expect(request.ended).toEqual({ outcome: 'issued' });
+});
