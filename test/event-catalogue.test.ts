@@ -37,7 +37,7 @@ const sides: readonly Side[] = [
     protocols: [
       'protocol.ts',
       'ads/ads-protocol.ts',
-        'authority/shared-authority-protocol.ts',
+      'authority/shared-authority-protocol.ts',
       'kubernetes/kubernetes-protocol.ts',
       'registration/registration-protocol.ts',
     ],
