@@ -4,11 +4,11 @@ import type { Config } from '../../model/config/config.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/authorization-policy.ts';
 import { isDryRun } from '../../model/kinds/dry-run.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
-import type { ProxyContext } from '../inputs/connection-context.ts';
 import type { Init } from '../messages/init.ts';
 import { conditionMatchers, isOfRequests } from './conditions.ts';
 import { allOfPermissions, isAboutRequests, noPermission, operationPermissions } from './permissions.ts';
 import { allOfPrincipals, comesByRequests, noPrincipal, type RuleContext, sourcePrincipals } from './principals.ts';
+import type { PoliciesContext } from './shared-filters.ts';
 
 export type RbacRules = Init<typeof RBACSchema>;
 type PolicyInit = Init<typeof PolicySchema>;
@@ -35,7 +35,7 @@ const actions = [
  * In the order in which they are asked: what is to be told, who is refused, who is let in. Without a policy that lets
  * somebody in everybody is let in.
  */
-export function actionRules(proxy: ProxyContext, carried: Carried): ActionRules[] {
+export function actionRules(proxy: PoliciesContext, carried: Carried): ActionRules[] {
   return actions.flatMap(({ action, envoy, dryRunPrefix }) => {
     const ofAction = proxy.policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
     const rules = (policies: readonly Config<AuthorizationPolicy>[]): RbacRules | undefined =>
@@ -54,7 +54,7 @@ export function actionRules(proxy: ProxyContext, carried: Carried): ActionRules[
 }
 
 export interface RulesContext {
-  readonly proxy: ProxyContext;
+  readonly proxy: Pick<PoliciesContext, 'push'>;
   readonly carried: Carried;
   /**
    * What a rule says of requests is left out where there are none, so that it matches more, and more is refused or told;

@@ -190,8 +190,20 @@ function asModel(plan: RoutePlan, others: Model | undefined, around: Surrounding
 function nextPlan(own: RoutePlan | undefined, around: Surroundings): RoutePlan {
   if (around.selection.host !== undefined) return planFrom(undefined, around);
   const others = modelFor(around);
-  const model = own === undefined ? others : undefined;
-  return asModel(planFrom(own ?? others?.plan, around, model), others, around);
+  const model = own === undefined || isNearer(others, own, around) ? others : undefined;
+  return asModel(planFrom(model?.plan ?? own, around, model), others, around);
+}
+
+/**
+ * Whether another client's plan is of the services and rules of now, and the own one is not: what came in between was worked
+ * out once, and of the own one all virtual hosts would have to be looked at.
+ */
+function isNearer(others: Model | undefined, own: RoutePlan, around: Surroundings): others is Model {
+  if (others === undefined) return false;
+  const groups = groupsOf(around);
+  const rules = around.push.destinationRuleRevision;
+  const isOfNow = ({ made }: RoutePlan): boolean => made.groups === groups && made.rules === rules;
+  return isOfNow(others.plan) && !isOfNow(own);
 }
 
 type SameAs = (made: MadeVirtualHost, hostname: string) => boolean;
