@@ -40,6 +40,7 @@ const sides: readonly Side[] = [
       'authority/shared-authority-protocol.ts',
       'kubernetes/kubernetes-protocol.ts',
       'registration/registration-protocol.ts',
+      'kubernetes/leader-protocol.ts',
     ],
     catalogue: ofDiscovery,
     inner: [],

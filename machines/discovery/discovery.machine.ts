@@ -121,6 +121,8 @@ export const discoveryMachine = discoverySetup.createMachine({
             'xstate.error.actor.remote-clusters': brokenDown('remote clusters'),
             'xstate.error.actor.registrations': brokenDown('registration of workloads'),
             'xstate.error.actor.shared-authority': brokenDown('certificate authority'),
+            'xstate.error.actor.elections': brokenDown('elections'),
+            'leaders.resigned': {},
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },
@@ -284,7 +286,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               tags: 'serving',
               description: 'Proxies are served, /ready answers 200.',
               meta: { waitsFor: 'a signal: this is the work' },
-              entry: 'becomeReady',
+              entry: ['becomeReady', 'standForElection'],
               on: { 'push.wanted': { actions: 'pushEverything' } },
             },
           },
@@ -297,6 +299,11 @@ export const discoveryMachine = discoverySetup.createMachine({
             'http.failed': { description: 'It is being closed anyway.' },
             'ads.failed': { description: 'It is being closed anyway.' },
             'push.wanted': { description: 'Nobody is pushed to any more.' },
+            'leaders.resigned': { description: 'They are asked once more when everything else has ended.' },
+            'xstate.error.actor.elections': {
+              description: 'What is held ends by itself.',
+              target: '#discovery.stopped',
+            },
             // Answers to orders of before.
             'http.listening': {},
             'http.closed': {},
@@ -306,12 +313,18 @@ export const discoveryMachine = discoverySetup.createMachine({
           initial: 'closing streams',
           states: {
             'closing streams': {
-              entry: ['becomeUnready', 'drainQueue', 'drainStreams'],
+              entry: ['becomeUnready', 'resignLeaders', 'drainQueue', 'drainStreams'],
               on: { 'ads.drained': 'closing http' },
             },
             'closing http': {
               entry: 'closeHttp',
-              on: { 'http.closed': '#discovery.stopped' },
+              on: { 'http.closed': [{ guard: 'mayLead', target: 'resigning' }, { target: '#discovery.stopped' }] },
+            },
+            resigning: {
+              description:
+                'Other replicas need not wait for what this one has to write: it was told long ago to give that back.',
+              entry: 'resignLeaders',
+              on: { 'leaders.resigned': '#discovery.stopped' },
             },
           },
         },

@@ -8,6 +8,8 @@ import { configControllerMachine } from './config/config-controller.machine.ts';
 import { meshConfigMachine } from './config/mesh-config.machine.ts';
 import { jwksMachine } from './jwks/jwks.machine.ts';
 import { apiServerMachine } from './kubernetes/api-server.machine.ts';
+import { electionsMachine } from './kubernetes/elections.machine.ts';
+import type { LeadersResigned } from './kubernetes/leader-protocol.ts';
 import { remoteClustersMachine } from './kubernetes/remote-clusters.machine.ts';
 import { secretAccessMachine } from './kubernetes/secret-access.machine.ts';
 import type {
@@ -53,7 +55,7 @@ export const discoverySetup = setup({
     context: {} as DiscoveryContext,
     input: {} as DiscoveryInput,
     output: {} as DiscoveryOutput,
-    events: {} as SignalReceived | StageReport,
+    events: {} as SignalReceived | StageReport | LeadersResigned,
     children: {} as {
       signals: 'signals';
       environment: 'prepare';
@@ -66,6 +68,7 @@ export const discoverySetup = setup({
       'secret-access': 'secretAccess';
       'remote-clusters': 'remoteClusters';
       registrations: 'registrations';
+      elections: 'elections';
       'ads-server': 'adsServer';
       'push-queue': 'pushQueue';
       'mesh-config': 'meshConfig';
@@ -93,6 +96,7 @@ export const discoverySetup = setup({
     secretAccess: secretAccessMachine,
     remoteClusters: remoteClustersMachine,
     registrations: registrationsMachine,
+    elections: electionsMachine,
     meshConfig: meshConfigMachine,
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
@@ -110,6 +114,7 @@ export const discoverySetup = setup({
     isNetworks: ({ event }) => event.type === 'settings.loaded' && event.what === 'networks',
     hasFailed: (_, params: { failure?: string }) => params.failure !== undefined,
     hasSecurePort: ({ context }) => context.settings.secure,
+    mayLead: ({ context }) => context.settings.elections !== null,
     hasAuthority: ({ context }) => context.settings.hasAuthority,
   },
   actions: {
@@ -131,11 +136,18 @@ export const discoverySetup = setup({
           input: { checkMs: settings.authority.checkMs },
         });
       }
+      if (settings.elections !== null) enqueue.spawnChild('elections', { id: 'elections', input: settings.elections });
     }),
     leaveCluster: enqueueActions(({ enqueue }) => {
       for (const actor of ['shared-authority', 'registrations', 'remote-clusters', 'secret-access', 'api-server-0']) {
         enqueue.stopChild(actor);
       }
+    }),
+    standForElection: enqueueActions(({ context: { settings }, enqueue }) => {
+      if (settings.elections !== null) enqueue.sendTo('elections', { type: 'leaders.stand' });
+    }),
+    resignLeaders: enqueueActions(({ context: { settings }, enqueue }) => {
+      if (settings.elections !== null) enqueue.sendTo('elections', { type: 'leaders.resign' });
     }),
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),

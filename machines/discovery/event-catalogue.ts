@@ -7,12 +7,16 @@ import { adsCatalogue } from './ads/ads-protocol.ts';
 import { sharedAuthorityCatalogue } from './authority/shared-authority-protocol.ts';
 import { signingRequestCatalogue } from './authority/signing-request.machine.ts';
 import { kubernetesCatalogue } from './kubernetes/kubernetes-protocol.ts';
+import { leaderCatalogue } from './kubernetes/leader-protocol.ts';
 import { registrationCatalogue } from './registration/registration-protocol.ts';
 
 type Diagram =
   | 'api-server'
   | 'remote-clusters'
   | 'informer'
+  | 'elections'
+  | 'leader'
+  | 'elected-writer'
   | 'authority'
   | 'bootstrap'
   | 'bootstrap-detailed'
@@ -403,4 +407,5 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...signingRequestCatalogue,
   ...kubernetesCatalogue,
   ...registrationCatalogue,
+  ...leaderCatalogue,
 ];

@@ -4,6 +4,7 @@ import type { ConfigControllerInput } from './config/config-controller.machine.t
 import type { MeshConfigInput } from './config/mesh-config.machine.ts';
 import type { JwksInput } from './jwks/jwks.machine.ts';
 import type { ApiServerInput } from './kubernetes/api-server.machine.ts';
+import type { ElectionsInput } from './kubernetes/elections.machine.ts';
 import type { PushInput } from './push/push.machine.ts';
 import type { PushQueueInput } from './push/push-queue.machine.ts';
 import type { RegistrationsInput } from './registration/registrations.machine.ts';
@@ -13,6 +14,8 @@ import type { ServiceRegistryInput } from './registry/service-registry.machine.t
 export interface DiscoverySettings {
   /** The API server of the cluster that is followed; null: none is. */
   cluster: ApiServerInput | null;
+  /** What one replica of many writes there; null: nothing is written. */
+  elections: ElectionsInput | null;
   mesh: Omit<MeshConfigInput, 'what'>;
   networks: Omit<MeshConfigInput, 'what'>;
   configs: ConfigControllerInput;

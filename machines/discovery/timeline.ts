@@ -103,6 +103,18 @@ export const registrationsTimeline: Timeline = {
     { event: 'registration.rejected', kind: 'rejected', text: 'The workload {entry} cannot register: {reason}' },
   ],
 };
+/** That a replica leads is a phase of it; that it does not is none of its faults. */
+export const electionsTimeline: Timeline = { lane: 'none', group: 'elections' };
+export const leaderTimeline: Timeline = {
+  lane: 'none',
+  group: 'elections',
+  marks: [
+    { event: 'leader.elected', kind: 'change', text: 'Leads, by the Lease {lease}' },
+    { event: 'leader.lost', kind: 'departure', text: 'Leads no more ({lease}): {reason}' },
+    { event: 'leader.failed', kind: 'failure', text: 'The Lease {lease} cannot be had: {reason}' },
+    { event: 'duty.written', above: { failed: 0 }, kind: 'failure', text: '{lease}: {failed} writes failed: {reason}' },
+  ],
+};
 
 export const apiServerTimeline = source({
   event: 'kind.failed',

@@ -1,4 +1,5 @@
 /** What the control plane consists of: its statecharts with their effects, and what these work on. */
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { fromCallback, fromPromise } from 'xstate';
 import {
@@ -67,6 +68,10 @@ import type { DiscoveryOptions } from './discovery-options.ts';
 import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
 import type { SecretAccess } from './kubernetes/secret-access.ts';
+import { dutiesOf } from './leader/duties.ts';
+import { Elections } from './leader/elections.ts';
+import { processMoment } from './leader/leader-term.ts';
+import { leaseTimesOf } from './leader/lease-times.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { callerNamespace } from './monitor/debug/known-caller.ts';
 import type { DebugAccess, DebugSources } from './monitor/debug-endpoints.ts';
@@ -118,6 +123,8 @@ export class ControlPlane {
   readonly progress = new StartProgress();
   /** The cluster that is followed; undefined: none is, or there is none as it was asked for. */
   readonly cluster: FollowedCluster | undefined;
+  /** What one replica of many writes there. */
+  readonly elections: Elections | undefined;
   readonly #program: DiscoveryProgram;
   /** Why there is no cluster as it was asked for. */
   #clusterMistake: unknown;
@@ -206,6 +213,7 @@ export class ControlPlane {
     this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
     this.#sharedAuthority = options.authority && this.#makeSharedAuthority(options.authority);
     this.#signing = options.authority && this.#makeSigning(options.authority);
+    this.elections = this.cluster && this.#makeElections(this.cluster);
     this.#portCertificate =
       options.securePort &&
       new PortCertificate({
@@ -228,6 +236,18 @@ export class ControlPlane {
       this.#clusterMistake = error;
       return undefined;
     }
+  }
+
+  #makeElections({ server, leaseServer, informers }: FollowedCluster): Elections {
+    const { namespace, podName, leaseMs, revision, rootConfigMap } = this.#program.options;
+    return new Elections({
+      ...{ server, leaseServer, namespace },
+      identity: `${podName || hostname()}_${randomUUID()}`,
+      duties: dutiesOf({ informers, revision, rootConfigMap, ...(this.#signing && { signing: this.#signing }) }),
+      times: leaseTimesOf(leaseMs),
+      now: processMoment,
+      draw: Math.random,
+    });
   }
 
   #makeSigning(settings: AuthoritySettings): Signing {
@@ -304,6 +324,7 @@ export class ControlPlane {
         remoteClusters: this.#remotes.machine(),
         ...(authority && { authority }),
         ...(this.#sharedAuthority && { sharedAuthority: this.#sharedAuthority.machine() }),
+        ...(this.elections && { elections: this.elections.machine() }),
         ...(this.#portCertificate && { serverCertificate: this.#certificateMachine(this.#portCertificate) }),
         signals: signalEffect(this.#program.signals ?? process),
         prepare: prepareEffect(this.#stages()),

@@ -22,6 +22,7 @@ import {
 import { ownNames } from './authority/own-certificate.ts';
 import { type ConfigLimits, configLimitsOf } from './config/config-limits.ts';
 import { booleanOf, Environment, variablesWithoutEffect } from './environment.ts';
+import { shortestLeaseMs, usualLeaseMs } from './leader/lease-times.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
 import { registryNames } from './registry-names.ts';
 import { type SecurePort, type SecurePortFlags, securePortOf } from './secure-port.ts';
@@ -67,6 +68,12 @@ export interface DiscoveryOptions {
   readonly pod: Readonly<Record<string, string>>;
   /** REVISION: objects of Istio's that are labelled for another one are not there. Empty: the default one. */
   readonly revision: string;
+  /** POD_NAME, for people who ask who leads; empty: it is the host's. */
+  readonly podName: string;
+  /** How long a replica is waited for that has something to write and says nothing (PILOT_LEASE_DURATION). */
+  readonly leaseMs: number;
+  /** PILOT_CA_CERT_CONFIGMAP: where pods find the root of the mesh. */
+  readonly rootConfigMap: string;
   /** SHARED_MESH_CONFIG: a ConfigMap beneath the own one; empty: none. */
   readonly sharedMeshConfig: string;
   /** Empty: no directory. */
@@ -207,6 +214,9 @@ export function resolveDiscoveryOptions(
     kubeconfig: flags.kubeconfig ?? '',
     pod: podOf(env),
     revision: from.text('REVISION', ''),
+    podName: from.text('POD_NAME', ''),
+    leaseMs: leaseMsOf(from, warn),
+    rootConfigMap: from.text('PILOT_CA_CERT_CONFIGMAP', 'istio-ca-root-cert'),
     sharedMeshConfig: from.text('SHARED_MESH_CONFIG', ''),
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
@@ -255,6 +265,16 @@ export function resolveDiscoveryOptions(
     notes,
     warnings,
   };
+}
+
+/** A Lease says whole seconds. */
+function leaseMsOf(from: Environment, warn: (warning: string) => void): number {
+  const ms = from.durationMs('PILOT_LEASE_DURATION', usualLeaseMs);
+  if (ms >= shortestLeaseMs && ms % 1_000 === 0) return ms;
+  warn(
+    `PILOT_LEASE_DURATION: not ${ms} ms but ${usualLeaseMs}: it must be whole seconds, ${shortestLeaseMs} ms at least`,
+  );
+  return usualLeaseMs;
 }
 
 function podOf({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port }: NodeJS.ProcessEnv) {

@@ -68,9 +68,10 @@ function lastFence(
   return { atStart: promise, stop };
 }
 
-function settingsOf(options: DiscoveryOptions, { cluster }: ControlPlane): DiscoverySettings {
+function settingsOf(options: DiscoveryOptions, { cluster, elections }: ControlPlane): DiscoverySettings {
   return {
     cluster: cluster?.input ?? null,
+    elections: elections?.input ?? null,
     mesh: { file: options.meshConfigFile, settleMs: 100 },
     networks: { file: options.networksConfigFile, settleMs: 100 },
     configs: { quietMs: 5, coalesceMs: 20 },

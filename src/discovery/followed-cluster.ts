@@ -91,7 +91,10 @@ export class FollowedCluster {
   readonly remoteSecrets?: RemoteSecrets;
   /** Of the authority that replicas share; absent: they share none. */
   readonly authoritySecrets?: AuthoritySecrets;
-  readonly #informers: InformerEffects;
+  /** What is known of it. Readers are added before the chart is started. */
+  readonly informers: InformerEffects;
+  /** Of Leases alone: no other request holds up a renewal. */
+  readonly leaseServer: Http2ApiServer;
   readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
   /** Why it does not answer; undefined: it does, or was not asked yet. */
@@ -101,10 +104,11 @@ export class FollowedCluster {
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
     this.server = new Http2ApiServer(access);
+    this.leaseServer = new Http2ApiServer(access);
     this.secretAccess = new SecretAccess({ server: this.server, warn: (message) => log.warn(message) });
     const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
-    this.settings = new ClusterSettings(settings, () => this.#informers);
-    this.#informers = new InformerEffects({
+    this.settings = new ClusterSettings(settings, () => this.informers);
+    this.informers = new InformerEffects({
       server: this.server,
       kinds: [
         ...this.settings.kinds,
@@ -123,7 +127,7 @@ export class FollowedCluster {
     this.registrations = new WorkloadRegistrations({
       server: this.server,
       groupOf: (...name) => this.#groupOf(settings.revision, ...name),
-      onEntries: (changed) => this.#informers.addReader(resourceOf('WorkloadEntry'), changed),
+      onEntries: (changed) => this.informers.addReader(resourceOf('WorkloadEntry'), changed),
       controller: replicaIdentity(),
     });
     this.settings.onChanged(() => {
@@ -132,15 +136,15 @@ export class FollowedCluster {
     if (isRegistry) {
       const { name } = remoteSecretsIn(settings.namespace);
       this.remoteSecrets = {
-        store: this.#informers.storeOf(name),
-        onChanged: (changed) => this.#informers.addReader(name, () => changed()),
+        store: this.informers.storeOf(name),
+        onChanged: (changed) => this.informers.addReader(name, () => changed()),
       };
     }
     if (authoritySecret !== undefined)
       this.authoritySecrets = this.#authoritySecrets(settings.namespace, authoritySecret);
     const source = (address: string, of: readonly KindName[]): [string, ClusterSource] => [
       address,
-      new ClusterSource({ address, informers: this.#informers, kinds: of, revision: settings.revision }),
+      new ClusterSource({ address, informers: this.informers, kinds: of, revision: settings.revision }),
     ];
     this.sources = new Map([
       source(clusterConfig, own),
@@ -163,17 +167,17 @@ export class FollowedCluster {
 
   /** For the chart `api-server`. */
   get input(): ApiServerInput {
-    return { server: this.url, resources: this.#informers.resources, firstInformer: 1 };
+    return { server: this.url, resources: this.informers.resources, firstInformer: 1 };
   }
 
   machine() {
-    return this.#informers.machine();
+    return this.informers.machine();
   }
 
   /** What has not come yet, for people; empty: all of it has. */
   get awaited(): string {
     if (this.#lost !== undefined) return `the API server ${this.url} does not answer: ${this.#lost}`;
-    const awaited = this.#informers.awaited;
+    const awaited = this.informers.awaited;
     const named = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
     const texts = named
       .slice(0, mostNamed)
@@ -183,21 +187,22 @@ export class FollowedCluster {
   }
 
   #groupOf(revision: string, namespace: string, name: string): ReadGroup | undefined {
-    const object = this.#informers.storeOf(resourceOf('WorkloadGroup')).get(`${namespace}/${name}`);
+    const object = this.informers.storeOf(resourceOf('WorkloadGroup')).get(`${namespace}/${name}`);
     return object === undefined || !isOfRevision(object, revision) ? undefined : readGroup(object);
   }
 
   /** Nothing is asked any more. */
   close(): void {
     this.server.close();
+    this.leaseServer.close();
   }
 
   #authoritySecrets(namespace: string, name: string): AuthoritySecrets {
     const kindOf = (secret: string): string => oneSecret(namespace, secret).name;
-    const objectOf = (secret: string) => this.#informers.storeOf(kindOf(secret)).get(`${namespace}/${secret}`);
+    const objectOf = (secret: string) => this.informers.storeOf(kindOf(secret)).get(`${namespace}/${secret}`);
     const listeners = new Set<() => void>();
     for (const secret of [name, pluggedInSecret]) {
-      this.#informers.addReader(kindOf(secret), () => {
+      this.informers.addReader(kindOf(secret), () => {
         for (const changed of listeners) changed();
       });
     }
@@ -205,7 +210,7 @@ export class FollowedCluster {
       ...{ namespace, name },
       shared: () => objectOf(name),
       plugged: () => objectOf(pluggedInSecret),
-      known: Promise.all([name, pluggedInSecret].map((secret) => this.#informers.firstSet(kindOf(secret)))),
+      known: Promise.all([name, pluggedInSecret].map((secret) => this.informers.firstSet(kindOf(secret)))),
       watch: (changed) => {
         listeners.add(changed);
         return () => void listeners.delete(changed);

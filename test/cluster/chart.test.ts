@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { FollowedCluster } from '../../src/discovery/followed-cluster.ts';
-import type { Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import { leases, type Resource } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -187,6 +187,8 @@ describe('rights', () => {
         verbs: ['get', 'create', 'patch', 'delete'],
       },
       { apiGroups: ['networking.istio.io'], resources: ['workloadentries/status'], verbs: ['patch'] },
+      { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
+      { apiGroups: [''], resources: ['configmaps'], resourceNames: ['istio-ca-root-cert'], verbs: ['patch'] },
     ]);
     const rules = all.filter((rule) => !isQuestion(rule));
     const granted = rules.flatMap(({ apiGroups, resources }) =>
@@ -220,6 +222,28 @@ describe('rights', () => {
     for (const value of ['authority.secretName=cacerts', 'authority.selfSigned=false']) {
       expect(roleIn(await rendered(...image, '--set', value))).toBeUndefined();
     }
+  });
+
+  it('to Leases, and to one ConfigMap in each namespace, are all used', async () => {
+    const objects = await rendered(...image);
+    const role = objects.find(({ kind, metadata: { name } }) => kind === 'Role' && !name.endsWith('-authority'));
+    expect(role?.rules).toEqual([
+      { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create', 'update'] },
+    ]);
+    const of = resourceOf({ kind: 'ConfigMap', apiVersion: 'v1' } as KubernetesObject);
+    const where = { resource: of, namespace: cluster.namespace, name: 'istio-ca-root-cert' } as const;
+    const written = async (): Promise<string> => {
+      const { data } = await cluster.admin.request({ method: 'GET', ...where }, never);
+      return (data as Record<string, string>)['root-cert.pem']!;
+    };
+    const plane = await started();
+    await eventually('the root is there', async () => (await written()).includes('BEGIN CERTIFICATE'));
+    await cluster.apply(of, { metadata: { name: where.name }, data: { 'root-cert.pem': 'another' } });
+    await eventually('it is there again', async () => (await written()).includes('BEGIN CERTIFICATE'));
+    await plane.stop();
+    const [held] = (await cluster.admin.list(leases, { namespace: cluster.namespace }, never)).items;
+    expect((held!.spec as { holderIdentity?: string }).holderIdentity ?? '').toBe('');
+    expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
   it('that are missing are named by /ready', async () => {

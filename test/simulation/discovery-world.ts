@@ -69,6 +69,7 @@ type Send = (event: AnyEventObject) => void;
 
 export const scriptedSettings: DiscoverySettings = {
   cluster: null,
+  elections: null,
   mesh: { file: 'mesh', settleMs: 100 },
   networks: { file: 'meshNetworks', settleMs: 100 },
   configs: { quietMs: 5, coalesceMs: 20 },

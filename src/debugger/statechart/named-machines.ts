@@ -80,6 +80,22 @@ export const namedMachines: readonly NamedMachine[] = [
       (await import('../../../machines/discovery/registration/registration.machine.ts')).registrationMachine,
   },
   {
+    name: 'elections',
+    file: 'machines/discovery/kubernetes/elections.machine.ts',
+    load: async () => (await import('../../../machines/discovery/kubernetes/elections.machine.ts')).electionsMachine,
+  },
+  {
+    name: 'leader',
+    file: 'machines/discovery/kubernetes/leader.machine.ts',
+    load: async () => (await import('../../../machines/discovery/kubernetes/leader.machine.ts')).leaderMachine,
+  },
+  {
+    name: 'elected-writer',
+    file: 'machines/discovery/kubernetes/elected-writer.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/kubernetes/elected-writer.machine.ts')).electedWriterMachine,
+  },
+  {
     name: 'informer',
     file: 'machines/discovery/kubernetes/informer.machine.ts',
     load: async () => (await import('../../../machines/discovery/kubernetes/informer.machine.ts')).informerMachine,

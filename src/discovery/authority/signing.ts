@@ -75,6 +75,7 @@ export class Signing {
   #ofMesh:
     | { readonly from: readonly unknown[]; readonly pools: ReadonlyMap<string, readonly Certificate[]> }
     | undefined;
+  readonly #rootsWatchers: (() => void)[] = [];
   /** What was passed over of the mesh configuration, as it was told last. */
   #passedOver: ReadonlySet<string> = new Set();
 
@@ -149,6 +150,11 @@ export class Signing {
     return inForce && this.#poolsOf(inForce);
   }
 
+  /** Tells whenever other roots may be trusted, the first ones included. */
+  onRoots(changed: () => void): void {
+    this.#rootsWatchers.push(changed);
+  }
+
   /** @returns whether other roots are trusted now */
   meshChanged(): boolean {
     const before = this.#ofMesh?.pools;
@@ -167,6 +173,7 @@ export class Signing {
   /** Agents judge by one pool, so they are told of the mesh's own alone. */
   #publishRoots(inForce: AuthorityInForce): void {
     this.roots.publish(this.#poolsOf(inForce).own, inForce.roots, inForce.tainted);
+    for (const changed of this.#rootsWatchers) changed();
   }
 
   #poolsOf({ bundle }: AuthorityInForce): TrustPools {

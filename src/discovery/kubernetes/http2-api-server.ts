@@ -269,7 +269,7 @@ function selectionQuery({ fieldSelector, labelSelector }: Selection): Record<str
 
 /** Nothing takes effect after nobody waits for it; a GET cannot. */
 function serverLimit(method: ApiRequest['method'], timeoutMs: number): Record<string, string> {
-  return method === 'GET' ? {} : { timeout: `${Math.max(1, Math.ceil(timeoutMs / 1_000))}s` };
+  return method === 'GET' ? {} : { timeout: timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms` };
 }
 
 function requestPath({ resource, namespace, name, subresource }: ApiRequest): string {

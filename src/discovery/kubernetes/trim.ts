@@ -105,8 +105,8 @@ function sharedEntries(entries: Fields, shared: SharedTexts): Record<string, str
 
 /** What a credential may be of (`src/model/kinds/kubernetes/credential.ts`): no password of anybody else's is kept. */
 const credentialKeys = ['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'ca.crl'];
-/** And what the mesh configuration is under. */
-const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks'];
+/** And what the mesh configuration is under, and the root of the mesh (`src/discovery/leader/root-certificates.ts`). */
+const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks', 'root-cert.pem'];
 
 function secretFields({ type, data }: Fields, shared: SharedTexts): Fields {
   return {

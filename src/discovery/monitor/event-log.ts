@@ -51,6 +51,9 @@ const logLines: Readonly<Record<string, Tell>> = {
   'context.failed': ({ reason }, log) => {
     log.error(`no push context, the last one stays in force until it is tried again: ${reason}`);
   },
+  'leader.elected': ({ lease }, log) => log.info(`this replica leads, by the Lease ${lease}`),
+  'leader.lost': ({ lease, reason }, log) =>
+    log.warn(`this replica leads no more (${lease}), and stands again: ${reason}`),
   'http.listening': ({ addresses }, log) => log.info(`HTTP on ${(addresses as string[]).join(', ')}`),
   'ads.listening': ({ addresses }, log) => log.info(`xDS on ${(addresses as string[]).join(', ')}`),
   'clients.push': ({ version, forced, configs }, log) => {
@@ -67,16 +70,20 @@ const logLines: Readonly<Record<string, Tell>> = {
 export function logEvents(recorder: Recorder, log: Logger): () => void {
   const failures = new RepeatedLines(log.scope('gateway-names'), () => performance.now());
   const refusals = new RepeatedLines(log.scope('cluster'), () => performance.now());
+  const elections = new RepeatedLines(log.scope('elections'), () => performance.now());
   const forget = recorder.observe((record) => {
     if (record.kind !== 'event') return;
     if (record.event.type === 'gateway-name.failed') tellUnresolved(record.event, failures);
     if (record.event.type === 'kind.failed') tellRefused(record.event, refusals);
     if (record.event.type === 'registration.failed') tellUnregistered(record.event, refusals);
+    if (record.event.type === 'leader.failed') tellLeaseless(record.event, elections);
+    if (record.event.type === 'duty.written') tellUnwritten(record.event, elections);
     logLines[record.event.type]?.(record.event, log.scope(record.from));
   });
   return () => {
     failures.end();
     refusals.end();
+    elections.end();
     forget();
   };
 }
@@ -92,6 +99,18 @@ function tellUnregistered({ entry, reason }: TracedEvent, failures: RepeatedLine
   failures.warn('registration', 'a WorkloadEntry could not be written, and it is tried again', { entry, reason });
 }
 
+/** Without a Lease nothing is written, and it is tried again every few seconds. */
+function tellLeaseless({ lease, reason }: TracedEvent, elections: RepeatedLines): void {
+  elections.warn(`lease ${lease}`, `the Lease ${lease} cannot be had (it is tried again)`, { reason });
+}
+
+function tellUnwritten({ lease, failed, reason }: TracedEvent, elections: RepeatedLines): void {
+  if (Number(failed) === 0) return;
+  elections.warn(`writes of ${lease}`, `${failed} objects could not be written (${lease}; they are tried again)`, {
+    reason,
+  });
+}
+
 /** Names are many where DNS is down, and each is asked for again and again. */
 function tellUnresolved({ hostname, addresses, reason }: TracedEvent, failures: RepeatedLines): void {
   const last = namesOf(addresses);
@@ -101,12 +120,14 @@ function tellUnresolved({ hostname, addresses, reason }: TracedEvent, failures: 
 
 /** Of requests to a cluster that fail people are told by {@link tellRefused}: each is made again, and there are many kinds. */
 const ofInformers = ['request.failed', 'kind.failed'];
+/** And of a Lease or a write by {@link tellLeaseless} and {@link tellUnwritten}. */
+const toldOnce = [...ofInformers, 'leader.failed', 'duty.written'];
 
 const rejections = ['configs.rejected', 'settings.rejected'];
 
 /** That something was found wrong, for the log of what the charts do: how much of it was refused, and how much is in force. */
 export function rejectionLine(record: TraceRecord): LogLine | undefined {
-  if (record.kind === 'event' && ofInformers.includes(record.event.type)) {
+  if (record.kind === 'event' && toldOnce.includes(record.event.type)) {
     return { level: 'debug', line: `${record.from}: ${record.event.type}`, fields: {} };
   }
   if (record.kind !== 'event' || !rejections.includes(record.event.type)) return undefined;

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import { heldLease, microTime, releasedLease, sightingOf } from './lease.ts';
+
+const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5, 67);
+const word = { identity: 'one_1', leaseMs: 15_000, nowMs };
+const now = '2026-01-02T03:04:05.067000Z';
+
+const leaseOf = (spec: object, metadata = {}): KubernetesObject => ({
+  ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', spec },
+  metadata: { name: 'duty', resourceVersion: '7', ...metadata },
+});
+
+it('a time has six decimals', () => {
+  expect(microTime(nowMs)).toBe(now);
+});
+
+describe('what its holder writes', () => {
+  it('is whole where there was none', () => {
+    expect(heldLease(undefined, word)).toEqual({
+      spec: {
+        ...{ holderIdentity: 'one_1', leaseDurationSeconds: 15, acquireTime: now, renewTime: now },
+        leaseTransitions: 0,
+      },
+    });
+  });
+
+  it('leaves alone what is none of its fields, and names the version', () => {
+    const before = leaseOf({ strategy: 'OldestEmulationVersion' }, { labels: { a: 'b' }, managedFields: [{}] });
+    expect(heldLease(before, word)).toMatchObject({
+      metadata: { name: 'duty', resourceVersion: '7', labels: { a: 'b' } },
+      spec: { strategy: 'OldestEmulationVersion' },
+    });
+    expect(heldLease(before, word)).not.toHaveProperty('metadata.managedFields');
+  });
+
+  it.each([
+    ['its own', { holderIdentity: 'one_1', acquireTime: 'then', leaseTransitions: 3 }, 'then', 3],
+    ["another's", { holderIdentity: 'two_2', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
+    ['given back', { holderIdentity: '', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
+    ['without a count', { leaseTransitions: 'many' }, now, 1],
+  ])('over one that is %s', (_, spec, acquireTime, leaseTransitions) => {
+    expect(heldLease(leaseOf(spec), word).spec).toMatchObject({ acquireTime, renewTime: now, leaseTransitions });
+  });
+
+  it('at its end is that nobody has it', () => {
+    const before = leaseOf({ holderIdentity: 'one_1', leaseDurationSeconds: 15, leaseTransitions: 3 });
+    expect(releasedLease(before, nowMs).spec).toMatchObject({
+      ...{ holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 3 },
+    });
+  });
+});
+
+describe('what is seen of it', () => {
+  it.each([
+    [{ holderIdentity: 'one_1', leaseDurationSeconds: 15 }, 'this one', 15_000],
+    [{ holderIdentity: 'one_2', leaseDurationSeconds: 30 }, 'another', 30_000],
+    [{ holderIdentity: '', leaseDurationSeconds: 1 }, 'nobody', 1_000],
+    [{}, 'nobody', 15_000],
+    [{ holderIdentity: 'two', leaseDurationSeconds: -1 }, 'another', 15_000],
+    [{ holderIdentity: 'two', leaseDurationSeconds: 2_147_483_647 }, 'another', 3_600_000],
+    [{ holderIdentity: 5 }, 'nobody', 15_000],
+  ])('of %j', (spec, holder, leaseMs) => {
+    expect(sightingOf(leaseOf(spec), 'one_1', 15_000)).toMatchObject({ holder, leaseMs, version: '7' });
+  });
+
+  it('is another record only where its holder has written', () => {
+    const seen = (spec: object, metadata = {}): string => sightingOf(leaseOf(spec, metadata), 'x', 15_000).record;
+    const spec = { holderIdentity: 'two', renewTime: now };
+    expect(seen(spec, { annotations: { a: 'b' }, resourceVersion: '9' })).toBe(seen(spec));
+    expect(seen({ ...spec, renewTime: 'later' })).not.toBe(seen(spec));
+  });
+});

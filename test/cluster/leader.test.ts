@@ -1,0 +1,93 @@
+/** Which of two control planes writes, and what, in front of a real API server: a server of the file's own, for one mesh has one root. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { leases, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import { givenOwnServer } from './given-cluster.ts';
+import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
+
+const own = givenOwnServer();
+const { cluster } = own;
+const folder = mkdtempSync(join(tmpdir(), 'cp-leader-'));
+const kubeconfig = join(folder, 'config');
+const never = new AbortController().signal;
+const [configMaps, namespaces] = [resourceOf('ConfigMap'), resourceOf('Namespace')];
+const lease = 'istio-namespace-controller-election';
+const root = 'istio-ca-root-cert';
+
+beforeAll(async () => {
+  await defineKinds(cluster);
+  writeKubeconfig(kubeconfig, cluster);
+}, 300_000);
+afterEach(stopControlPlanes);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Both have the same authority. */
+async function serving(podName: string): Promise<ControlPlane> {
+  const plane = new ControlPlane(
+    {
+      registries: 'Kubernetes',
+      configDir: '',
+      kubeconfig,
+      namespace: cluster.namespace,
+      secureGRPCAddr: '127.0.0.1:0',
+    },
+    {},
+    () => {},
+    { SELF_SIGNED_CA_DIR: join(folder, 'ca'), POD_NAME: podName, PILOT_LEASE_DURATION: '3s' },
+  );
+  await plane.ready();
+  return plane;
+}
+
+async function read(resource: typeof configMaps, name: string, namespace = cluster.namespace) {
+  try {
+    return await cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+  } catch {
+    return undefined;
+  }
+}
+
+const holder = async (): Promise<string> =>
+  String((((await read(leases, lease))?.spec ?? {}) as { holderIdentity?: string }).holderIdentity ?? '').split(
+    '_',
+  )[0]!;
+const rootIn = async (namespace: string): Promise<string> => {
+  const { data } = ((await read(configMaps, root, namespace)) ?? {}) as { data?: Record<string, string> };
+  return data?.['root-cert.pem'] ?? '';
+};
+
+it('the root of the mesh is in each namespace, whoever writes something else there; its Lease is given back and taken', async () => {
+  const first = await serving('one');
+  await eventually('the first one leads', async () => (await holder()) === 'one');
+  await eventually('each namespace has it', async () => (await rootIn(cluster.namespace)).includes('BEGIN CERT'));
+  const pem = await rootIn(cluster.namespace);
+  expect(await rootIn('kube-system')).toBe(pem);
+  expect([await rootIn('kube-public'), await rootIn('kube-node-lease')]).toEqual(['', '']);
+  expect((await read(configMaps, root))!.metadata.labels).toEqual({ 'istio.io/config': 'true' });
+
+  const later = `${cluster.namespace}-later`;
+  await cluster.apply(namespaces, { metadata: { name: later } } as never);
+  await eventually('a new namespace has it', async () => (await rootIn(later)) === pem);
+
+  await cluster.apply(configMaps, { metadata: { name: root }, data: { 'root-cert.pem': 'another', own: 'kept' } });
+  await eventually('what somebody else wrote is overwritten', async () => (await rootIn(cluster.namespace)) === pem);
+  expect(((await read(configMaps, root)) as KubernetesObject & { data: object }).data).toMatchObject({ own: 'kept' });
+  await cluster.delete(configMaps, root, later);
+  await eventually('what was deleted is there again', async () => (await rootIn(later)) === pem);
+
+  const second = await serving('two');
+  await first.stop();
+  await eventually('the other one leads', async () => (await holder()) === 'two');
+  await cluster.delete(configMaps, root, later);
+  await eventually('the other one writes', async () => (await rootIn(later)) === pem);
+
+  await cluster.delete(namespaces, later);
+  expect(second.troubles()).toEqual([]);
+  await second.stop();
+  expect(await holder()).toBe('');
+});

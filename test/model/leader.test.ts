@@ -1,0 +1,267 @@
+/** Which of several replicas has a duty, and what it writes (machines/discovery/kubernetes/{elections,leader,elected-writer}.machine.ts). */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LeaderWorld, lease, Replica, rootMachine } from '../simulation/leader-world.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+eachWorldFollowsTheDiagrams(['elections', 'leader', 'elected-writer'], ['writing'], {
+  made: Replica.made as never,
+  machine: rootMachine,
+});
+
+let world: LeaderWorld;
+beforeEach(() => {
+  world = new LeaderWorld();
+});
+afterEach(() => {
+  expect(world.violations).toEqual([]);
+  world.end();
+});
+
+/** Two, of which the first one leads. */
+async function given(): Promise<[Replica, Replica]> {
+  const first = world.start('one');
+  await world.pass(100);
+  const second = world.start('two');
+  await world.pass(10_000);
+  expect(world.leaders).toEqual(['one']);
+  return [first, second];
+}
+
+const specs = () => world.server.taken.map(({ object }) => object.spec as Record<string, unknown>);
+
+describe('one leads', () => {
+  it('whoever finds no Lease makes it, with times of six decimals, and renews it every two seconds', async () => {
+    world.start('one');
+    await world.pass(8_100);
+    expect(world.leaders).toEqual(['one']);
+    expect(specs()[0]).toEqual({
+      ...{ holderIdentity: 'one', leaseDurationSeconds: 15, leaseTransitions: 0 },
+      acquireTime: expect.stringMatching(/T\d\d:\d\d:\d\d\.\d{6}Z$/),
+      renewTime: expect.stringMatching(/T\d\d:\d\d:\d\d\.\d{6}Z$/),
+    });
+    expect(world.server.taken.map(({ at }) => Math.round(at / 1_000))).toEqual([0, 2, 4, 6, 8]);
+    expect(new Set(specs().map(({ acquireTime }) => acquireTime)).size).toBe(1);
+    expect(new Set(specs().map(({ renewTime }) => renewTime)).size).toBe(5);
+  });
+
+  it('of several that begin at the same moment', async () => {
+    for (const name of ['one', 'two', 'three']) world.start(name);
+    await world.pass(100);
+    expect(world.leaders).toHaveLength(1);
+    await world.pass(60_000);
+    expect(world.leaders).toHaveLength(1);
+    expect(specs().at(-1)!.leaseTransitions).toBe(0);
+  });
+
+  it('one that is killed is followed when its time is over since its last word was seen, and at once by one look', async () => {
+    const [first, second] = await given();
+    const lastWord = world.server.taken.at(-1)!.at;
+    world.kill(first);
+    await world.pass(lastWord + 15_000 - world.clock.now());
+    expect(world.leaders).toEqual([]);
+    await world.pass(4_500);
+    expect(world.leaders).toEqual([second.name]);
+    expect(specs().at(-1)).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 });
+  });
+
+  it('one that resigns gives the Lease back, and the other has it at its next look', async () => {
+    const [first, second] = await given();
+    first.order('leaders.resign');
+    await world.pass(100);
+    expect(first.state).toBe('resigned');
+    expect(world.server.holder).toBe('');
+    await world.pass(4_500);
+    expect(world.leaders).toEqual([second.name]);
+    first.order('leaders.resign');
+    await world.pass(100);
+    const told = first.records.filter((record) => record.kind === 'event' && record.event.type === 'leaders.resigned');
+    expect(told).toHaveLength(2);
+  });
+
+  it('one that is told to resign while it claims gives back what it got', async () => {
+    const first = world.start('one');
+    await world.pass(7);
+    expect(first.state).toBe('claiming');
+    first.order('leaders.resign');
+    await world.pass(100);
+    expect([first.state, world.server.holder]).toEqual(['resigned', '']);
+  });
+
+  it('one whose Lease another one has taken ends at once', async () => {
+    const [first] = await given();
+    const { spec } = world.server.lease!;
+    world.server.put(lease, { spec: { ...(spec as object), holderIdentity: 'stranger', renewTime: 'now' } });
+    await world.pass(2_100);
+    expect(first.leads).toBe(false);
+    expect(first.state).toMatch(/^standing by/);
+    await world.pass(20_000);
+    expect(world.leaders).toHaveLength(1);
+  });
+
+  it('who is asked to resign while the API server is silent ends in three seconds', async () => {
+    const [first] = await given();
+    world.server.fate = () => ({ lost: 'request' });
+    first.order('leaders.resign');
+    await world.pass(2_999);
+    expect(first.state).not.toBe('resigned');
+    await world.pass(2);
+    expect(first.state).toBe('resigned');
+  });
+});
+
+describe('a renewal', () => {
+  it('that is taken and not answered costs nothing: the Lease is read, and renewed', async () => {
+    const [first] = await given();
+    let lost = 0;
+    world.server.fate = ({ method }) => (method === 'PUT' && lost++ === 0 ? { lost: 'answer' } : {});
+    await world.pass(30_000);
+    expect(lost).toBeGreaterThan(1);
+    expect(first.records.some((record) => record.kind === 'event' && record.event.type === 'leader.lost')).toBe(false);
+  });
+
+  it('that is not taken for ten seconds since the last one was sent ends the term; who lost stands again', async () => {
+    const [first] = await given();
+    const sent = world.server.taken.at(-1)!.at - 2;
+    world.server.isUp = false;
+    await world.pass(sent + 9_999 - world.clock.now());
+    expect(world.leaders).toEqual(['one']);
+    await world.pass(2);
+    expect(world.leaders).toEqual([]);
+    expect(first.state).toMatch(/^finding out/);
+    await world.pass(60_000);
+    world.server.isUp = true;
+    await world.pass(5_000);
+    expect(world.leaders).toHaveLength(1);
+  });
+
+  it('whose answer is late counts from when it was sent', async () => {
+    const [first] = await given();
+    await world.pass(1_000);
+    world.server.fate = () => ({ toldAfterMs: 3_000 });
+    await world.pass(4_000);
+    world.server.isUp = false;
+    const renewedAt = world.server.taken.at(-1)!.at - 2;
+    await world.pass(renewedAt + 9_999 - world.clock.now());
+    expect(first.leads).toBe(true);
+    await world.pass(2);
+    expect(first.leads).toBe(false);
+  });
+});
+
+describe('a process that is stopped', () => {
+  it.each(['timer', 'answer'] as const)(
+    'for longer than a term begins nothing when it wakes, and comes to a %s first; it stands again',
+    async (first) => {
+      const [one, two] = await given();
+      const renewing = (): boolean => one.state.endsWith('renewing');
+      while (!renewing()) await world.pass(1);
+      one.process.stop();
+      await world.pass(30_000);
+      expect(world.leaders).toEqual([two.name]);
+      one.process.wake(first);
+      expect(one.leads).toBe(false);
+      await world.pass(10_000);
+      expect(world.leaders).toEqual([two.name]);
+      expect(one.state).toMatch(/^standing by/);
+    },
+  );
+
+  it('as a follower, just when the record comes, does not claim by a timer that began too early', async () => {
+    const [one, two] = await given();
+    while (!two.state.endsWith('looking')) await world.pass(1);
+    two.process.stop();
+    await world.pass(16_000);
+    two.process.wake('timer');
+    await world.pass(10_000);
+    expect(world.leaders).toEqual([one.name]);
+  });
+});
+
+describe('clocks', () => {
+  it.each([
+    [1, 1.45],
+    [0.7, 1],
+    [1.45, 1],
+    [1, 0.7],
+  ])('that run %d and %d times as fast do not make two leaders', async (ofLeader, ofFollower) => {
+    world.start('one', { rate: ofLeader });
+    await world.pass(100);
+    world.start('two', { rate: ofFollower });
+    await world.pass(20_000);
+    world.server.fate = ({ method, body }) => {
+      const holder = (body as { spec?: { holderIdentity?: string } } | undefined)?.spec?.holderIdentity;
+      return method === 'PUT' && holder === 'one' ? { lost: 'request' } : {};
+    };
+    await world.pass(40_000);
+    expect(world.leaders).toEqual(['two']);
+  });
+
+  it('that run further apart than a Lease is longer than a term do: that can be seen here', async () => {
+    world.start('one', { rate: 0.5 });
+    await world.pass(100);
+    world.start('two', { rate: 1.4 });
+    await world.pass(20_000);
+    world.server.fate = ({ method, body }) => {
+      const holder = (body as { spec?: { holderIdentity?: string } } | undefined)?.spec?.holderIdentity;
+      return method === 'PUT' && holder === 'one' ? { lost: 'request' } : {};
+    };
+    await world.pass(40_000);
+    expect(world.violations.splice(0)).not.toEqual([]);
+  });
+});
+
+describe('the writer of a term', () => {
+  it('goes through all that is known once, then through what is due', async () => {
+    const one = world.start('one');
+    await world.pass(100);
+    expect(one.duty.runs).toMatchObject([{ anew: true }]);
+    one.duty.become();
+    one.duty.become();
+    await world.pass(100);
+    expect(one.duty.runs.slice(1)).toMatchObject([{ anew: false }]);
+    await world.pass(60_000);
+    expect(one.duty.runs).toHaveLength(2);
+  });
+
+  it('is another one in another term, and goes through all again', async () => {
+    const one = world.start('one');
+    await world.pass(100);
+    world.server.isUp = false;
+    await world.pass(20_000);
+    one.duty.become();
+    await world.pass(1_000);
+    expect(one.duty.runs).toHaveLength(1);
+    world.server.isUp = true;
+    await world.pass(5_000);
+    expect(one.duty.runs.map(({ anew }) => anew)).toEqual([true, true]);
+  });
+
+  it('tries what failed again after longer and longer rests, and holds up nothing else for it', async () => {
+    const one = world.start('one');
+    one.duty.failing = 2;
+    await world.pass(8_000);
+    const began = one.duty.runs[0]!.at;
+    expect(one.duty.runs.map(({ at, retry }) => [at - began, retry])).toEqual([
+      [0, true],
+      [1_000, true],
+      [3_000, true],
+      [7_000, true],
+    ]);
+    one.duty.failing = 0;
+    one.duty.become();
+    await world.pass(100);
+    expect(one.duty.runs.at(-1)).toMatchObject({ retry: false, anew: false });
+    await world.pass(8_000);
+    expect(one.duty.runs.at(-1)).toMatchObject({ retry: true, anew: false });
+    expect(one.duty.runs).toHaveLength(6);
+  });
+
+  it('with a fault of ours goes through all once more', async () => {
+    const one = world.start('one');
+    one.duty.failing = new Error('bug');
+    await world.pass(500);
+    one.duty.failing = 0;
+    await world.pass(1_000);
+    expect(one.duty.runs.map(({ anew }) => anew)).toEqual([true, true]);
+  });
+});

@@ -1,0 +1,274 @@
+/**
+ * Replicas that stand for one duty: their charts with their own effects, each with clocks of its own, in front of one Lease on a simulated
+ * API server. After each step it is judged from outside: at most one of them would begin a write.
+ */
+import { type Actor, setup } from 'xstate';
+import { electedWriterMachine } from '../../machines/discovery/kubernetes/elected-writer.machine.ts';
+import { electionsMachine } from '../../machines/discovery/kubernetes/elections.machine.ts';
+import { leaderMachine } from '../../machines/discovery/kubernetes/leader.machine.ts';
+import type { LeadersResigned } from '../../machines/discovery/kubernetes/leader-protocol.ts';
+import { ApiError } from '../../src/discovery/kubernetes/api-failure.ts';
+import type { ApiRequest, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import type { Duty, DutyReport, DutyRun } from '../../src/discovery/leader/duty.ts';
+import { type ElectionCharts, Elections } from '../../src/discovery/leader/elections.ts';
+import { leaseTimesOf } from '../../src/discovery/leader/lease-times.ts';
+import type { WriteGate } from '../../src/discovery/leader/write-gate.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { PacedProcess } from './paced-process.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+export const lease = 'duty';
+export const times = leaseTimesOf(15_000);
+
+/** What becomes of the next request: it is not taken; it is, and nobody is told; it is taken, or told, after a while. */
+export interface Fate {
+  readonly lost?: 'request' | 'answer';
+  readonly takenAfterMs?: number;
+  readonly toldAfterMs?: number;
+}
+
+/** The API server: one Lease and one object, which says who wrote it last and with which number. */
+export class SimulatedLeaseServer {
+  isUp = true;
+  readonly objects = new Map<string, KubernetesObject>();
+  /** Of all requests that are made from now on; by default each is taken and answered after 5 ms. */
+  fate: (request: ApiRequest) => Fate = () => ({});
+  readonly taken: { readonly at: number; readonly request: ApiRequest; readonly object: KubernetesObject }[] = [];
+  readonly #clock: VirtualClock;
+  #version = 0;
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock;
+  }
+
+  get lease(): KubernetesObject | undefined {
+    return this.objects.get(lease);
+  }
+
+  get holder(): string {
+    return String((this.lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? '');
+  }
+
+  /** Of one replica, as it goes on. */
+  request(of: PacedProcess, request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
+    const { promise, resolve, reject } = Promise.withResolvers<KubernetesObject>();
+    const fail = (kind: 'aborted' | 'timeout' | 'unreachable'): void => reject(new ApiError({ kind, message: kind }));
+    signal.addEventListener('abort', () => fail('aborted'));
+    of.setTimeout(() => fail('timeout'), request.timeoutMs!);
+    if (request.permit?.() === false) {
+      fail('aborted');
+      return promise;
+    }
+    const { lost, takenAfterMs = 2, toldAfterMs = 3 } = this.fate(request);
+    const answer = (work: () => KubernetesObject): void => {
+      let told: () => void;
+      try {
+        const object = structuredClone(work());
+        told = () => resolve(object);
+      } catch (error) {
+        told = () => reject(error);
+      }
+      if (lost !== 'answer') this.#clock.setTimeout(() => of.whenAwake(told), toldAfterMs);
+    };
+    if (!this.isUp) this.#clock.setTimeout(() => of.whenAwake(() => fail('unreachable')), toldAfterMs);
+    else if (lost !== 'request')
+      this.#clock.setTimeout(() => this.isUp && answer(() => this.#take(request)), takenAfterMs);
+    return promise;
+  }
+
+  /** As somebody else writes it. */
+  put(name: string, object: Omit<KubernetesObject, 'metadata'>): void {
+    this.objects.set(name, { ...object, metadata: { name, resourceVersion: String(++this.#version) } });
+  }
+
+  #take(request: ApiRequest): KubernetesObject {
+    const { method, body } = request;
+    const written = structuredClone(body) as KubernetesObject | undefined;
+    const name = request.name ?? written!.metadata.name;
+    const before = this.objects.get(name);
+    if (method === 'GET') return before ?? refuse(404, 'NotFound');
+    if (
+      method === 'POST' ? before !== undefined : written!.metadata.resourceVersion !== before?.metadata.resourceVersion
+    )
+      return refuse(409, 'Conflict');
+    this.put(name, written!);
+    const object = this.objects.get(name)!;
+    this.taken.push({ at: this.#clock.now(), request, object });
+    return object;
+  }
+}
+
+function refuse(code: number, reason: string): never {
+  throw new ApiError({ kind: 'status', code, reason, message: reason, causes: [] });
+}
+
+/** A duty that writes one object, whenever a test says that it is due; and what was asked of it. */
+class CountingDuty implements Duty {
+  readonly lease = lease;
+  readonly runs: (DutyRun & { readonly at: number })[] = [];
+  /** What the next runs report as failed; an error: a fault of ours. */
+  failing: number | Error = 0;
+  readonly #now: () => number;
+  readonly #watchers = new Set<() => void>();
+  isDue = false;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  watch(due: () => void): () => void {
+    this.#watchers.add(due);
+    return () => void this.#watchers.delete(due);
+  }
+
+  become(): void {
+    this.isDue = true;
+    for (const due of this.#watchers) due();
+  }
+
+  async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+    this.runs.push({ ...run, at: this.#now() });
+    this.isDue = false;
+    if (this.failing instanceof Error) throw this.failing;
+    if (this.failing > 0) return { written: 0, failed: this.failing, reason: 'refused' };
+    return { written: gate.isOpen ? 1 : 0, failed: 0, reason: '' };
+  }
+}
+
+export interface ReplicaOptions {
+  /** How fast its clocks are. */
+  readonly rate?: number;
+  /** Broken on purpose. */
+  readonly charts?: Partial<ElectionCharts>;
+  readonly silently?: boolean;
+}
+
+/** The control plane, as far as elections see it. */
+const rootOf = (elections: typeof electionsMachine) =>
+  setup({ types: { events: {} as LeadersResigned, input: {} as never }, actors: { elections } }).createMachine({
+    id: 'discovery',
+    invoke: {
+      id: 'elections',
+      src: 'elections',
+      input: { leaders: [{ lease, times }] },
+    },
+    on: { 'leaders.resigned': {} },
+  });
+
+export const rootMachine = rootOf(electionsMachine);
+
+export class Replica {
+  static readonly made: Replica[] = [];
+  readonly name: string;
+  readonly process: PacedProcess;
+  readonly duty: CountingDuty;
+  readonly elections: Elections;
+  readonly records: TraceRecord[] = [];
+  failed: unknown;
+  readonly actor: Actor<typeof rootMachine>;
+
+  constructor(
+    name: string,
+    server: SimulatedLeaseServer,
+    clock: VirtualClock,
+    { rate = 1, charts, silently = false }: ReplicaOptions = {},
+  ) {
+    this.name = name;
+    this.process = new PacedProcess(clock, rate);
+    this.duty = new CountingDuty(clock.now);
+    const port = {
+      request: (request: ApiRequest, signal: AbortSignal) => server.request(this.process, request, signal),
+    };
+    let draws = 0;
+    this.elections = new Elections({
+      ...{ server: port, leaseServer: port, namespace: 'istio-system', identity: name, duties: [this.duty], times },
+      now: () => this.process.moment,
+      draw: () => (draws++ * 0.618) % 1,
+    });
+    const recorder = createRecorder({ program: 'pilot-discovery', now: clock.now });
+    if (!silently) {
+      Replica.made.push(this);
+      recorder.observe((record) => this.records.push(record));
+    }
+    const machine = this.elections.machine({ leader: leaderMachine, writer: electedWriterMachine, ...charts });
+    this.actor = startRoot(rootOf(machine), {
+      ...{ id: 'discovery', input: undefined as never, clock: this.process as never },
+      ...(!silently && { recorder }),
+      onError: (error) => {
+        this.failed = error;
+      },
+    }) as Actor<typeof rootMachine>;
+    this.order('leaders.stand');
+  }
+
+  order(type: 'leaders.stand' | 'leaders.resign'): void {
+    this.actor.getSnapshot().children.elections!.send({ type });
+  }
+
+  get leads(): boolean {
+    return this.elections.leads(lease);
+  }
+
+  /** Of its leader's chart; `gone`: it has ended. */
+  get state(): string {
+    const elections = this.actor.getSnapshot().children.elections?.getSnapshot();
+    const value = elections?.children['leader-1']?.getSnapshot().value ?? 'gone';
+    return JSON.stringify(value).replaceAll(/["{}]/g, '').replaceAll(':', '.');
+  }
+
+  end(): void {
+    this.actor.stop();
+    this.process.end();
+  }
+}
+
+export class LeaderWorld {
+  readonly clock = new VirtualClock();
+  readonly server = new SimulatedLeaseServer(this.clock);
+  readonly replicas: Replica[] = [];
+  readonly violations: string[] = [];
+
+  start(name: string, options: ReplicaOptions = {}): Replica {
+    const replica = new Replica(name, this.server, this.clock, options);
+    this.replicas.push(replica);
+    return replica;
+  }
+
+  get leaders(): string[] {
+    return this.replicas.filter(({ leads }) => leads).map(({ name }) => name);
+  }
+
+  /** The process is gone, with its connections. */
+  kill(replica: Replica): void {
+    replica.end();
+    this.replicas.splice(this.replicas.indexOf(replica), 1);
+  }
+
+  async pass(ms: number): Promise<void> {
+    const until = this.clock.now() + ms;
+    await this.#settle();
+    for (let next = this.clock.soonest(); next !== undefined && next <= until; next = this.clock.soonest()) {
+      // A term ends just before whatever else happens then.
+      this.#judge();
+      while (this.clock.soonest() === next) this.clock.fireNext();
+      await this.#settle();
+    }
+    this.clock.advance(until - this.clock.now());
+  }
+
+  end(): void {
+    for (const replica of this.replicas) replica.end();
+  }
+
+  async #settle(): Promise<void> {
+    for (let turn = 0; turn < 30; turn++) await Promise.resolve();
+    this.#judge();
+  }
+
+  #judge(): void {
+    if (this.leaders.length > 1) this.violations.push(`${this.leaders} lead at ${this.clock.now()}`);
+    for (const { name, failed } of this.replicas) if (failed !== undefined) this.violations.push(`${name}: ${failed}`);
+  }
+}

@@ -1,0 +1,70 @@
+/** The clocks of one process: they may be too fast or too slow, and stand still for it while it is stopped. */
+import type { Moment } from '../../src/discovery/leader/leader-term.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+export class PacedProcess {
+  readonly #clock: VirtualClock;
+  readonly #rate: number;
+  readonly #timers = new Map<number, number>();
+  /** What it finds when it goes on; undefined: it is not stopped. */
+  #held: { readonly kind: 'timer' | 'answer'; readonly happen: () => void }[] | undefined;
+  #isEnded = false;
+  #nextId = 1;
+
+  /** @param rate of its clocks; 2: an hour of it is half an hour */
+  constructor(clock: VirtualClock, rate: number) {
+    this.#clock = clock;
+    this.#rate = rate;
+  }
+
+  get moment(): Moment {
+    const ms = this.#clock.now() * this.#rate;
+    return { monotonicMs: ms, wallMs: 1_700_000_000_000 + ms };
+  }
+
+  setTimeout(fire: () => void, ms: number): number {
+    const id = this.#nextId++;
+    const due = (): void => {
+      if (!this.#timers.delete(id)) return;
+      fire();
+    };
+    const at = this.#clock.setTimeout(() => this.#hold('timer', due), ms / this.#rate);
+    this.#timers.set(id, at);
+    return id;
+  }
+
+  clearTimeout(id: number): void {
+    const at = this.#timers.get(id);
+    if (at === undefined) return;
+    this.#timers.delete(id);
+    this.#clock.clearTimeout(at);
+  }
+
+  whenAwake(happen: () => void): void {
+    this.#hold('answer', happen);
+  }
+
+  stop(): void {
+    this.#held ??= [];
+  }
+
+  /** @param first what it comes to first */
+  wake(first: 'timer' | 'answer'): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const { kind, happen } of held) if (kind === first) happen();
+    for (const { kind, happen } of held) if (kind !== first) happen();
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    for (const at of this.#timers.values()) this.#clock.clearTimeout(at);
+    this.#timers.clear();
+  }
+
+  #hold(kind: 'timer' | 'answer', happen: () => void): void {
+    if (this.#isEnded) return;
+    if (this.#held === undefined) happen();
+    else this.#held.push({ kind, happen });
+  }
+}
