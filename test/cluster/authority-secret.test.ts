@@ -38,7 +38,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function started(): ControlPlane {
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, secureGRPCAddr: '127.0.0.1:0' };
-  return new ControlPlane({ ...flags, namespace: cluster.namespace }, {}, () => {}, env);
+  // Roots of other files' control planes are under the usual name in all namespaces.
+  const own = { PILOT_CA_CERT_CONFIGMAP: `root-of-${cluster.namespace}` };
+  return new ControlPlane({ ...flags, namespace: cluster.namespace }, {}, () => {}, { ...own, ...env });
 }
 
 async function replica(): Promise<ControlPlane> {
