@@ -68,6 +68,7 @@ import type { DiscoveryOptions } from './discovery-options.ts';
 import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
 import type { SecretAccess } from './kubernetes/secret-access.ts';
+import { KubernetesSigner } from './kubernetes-signer/kubernetes-signer.ts';
 import { dutiesOf } from './leader/duties.ts';
 import { Elections } from './leader/elections.ts';
 import { processMoment } from './leader/leader-term.ts';
@@ -144,6 +145,8 @@ export class ControlPlane {
   readonly #authenticators: Authenticator[] = [];
   readonly #portCertificate: PortCertificate | undefined;
   readonly #signing: Signing | undefined;
+  /** Of the cluster. */
+  readonly #kubernetesSigner: KubernetesSigner | undefined;
   /** The authority that replicas share. */
   readonly #sharedAuthority: SharedAuthority | undefined;
   readonly #remotes: RemoteClusters;
@@ -212,6 +215,7 @@ export class ControlPlane {
     });
     this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
     this.#sharedAuthority = options.authority && this.#makeSharedAuthority(options.authority);
+    this.#kubernetesSigner = options.authority && this.#makeKubernetesSigner(options.authority);
     this.#signing = options.authority && this.#makeSigning(options.authority);
     this.elections = this.cluster && this.#makeElections(this.cluster);
     this.#portCertificate =
@@ -259,11 +263,22 @@ export class ControlPlane {
       rootsChanged: (change) => this.#ads?.push(change),
       logger: this.#log('authority'),
       ...(this.#sharedAuthority && { shared: this.#sharedAuthority }),
+      ...(settings.registers && this.#kubernetesSigner && { registrar: this.#kubernetesSigner }),
       ...(this.#program.bundleAuthorities !== undefined && { bundleAuthorities: this.#program.bundleAuthorities }),
     });
     // In the same turn: whoever is told of other roots finds the port so.
     signing.authority.onChanged(() => this.#portCertificate?.authorityChanged());
     return signing;
+  }
+
+  #makeKubernetesSigner({ kubernetesSigner, approves }: AuthoritySettings): KubernetesSigner | undefined {
+    if (this.cluster === undefined || kubernetesSigner === '') return undefined;
+    return new KubernetesSigner({
+      ...{ server: this.cluster.server, signerName: kubernetesSigner, approves },
+      roots: () => this.#signing?.rootsBeside ?? [],
+      now: () => new Date(),
+      recorder: this.#program.recorder,
+    });
   }
 
   #makeSharedAuthority(settings: AuthoritySettings): SharedAuthority | undefined {
@@ -443,6 +458,9 @@ export class ControlPlane {
         if (this.#clusterMistake !== undefined) throw this.#clusterMistake;
         if (options.authority !== undefined && this.cluster?.authoritySecrets === undefined) {
           refuseSecretWithoutCluster(options.authority);
+        }
+        if (options.authority?.registers && this.#kubernetesSigner === undefined) {
+          throw new ChartpilotError('FLAG_INVALID', 'EXTERNAL_CA: no cluster is followed whose signer could be asked');
         }
         prepareEnvironment(options, this.cluster?.url, log);
       },

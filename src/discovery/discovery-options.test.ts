@@ -178,6 +178,15 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve({ keepaliveMaxServerConnectionAge: '30m' }).maxConnectionAgeMs).toBe(1_800_000);
   });
 
+  it.each<[NodeJS.ProcessEnv, string]>([
+    [{ EXTERNAL_CA: 'ISTIOD_RA_ISTIO_API' }, 'EXTERNAL_CA=ISTIOD_RA_ISTIO_API: it is not known'],
+    [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', SELF_SIGNED_CA_SECRET: 'a' }, 'K8S_SIGNER says no signer'],
+    [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', K8S_SIGNER: 'example.com/mesh' }, 'of the port has no authority'],
+    [{ SELF_SIGNED_CA_DIR: '/ca', SELF_SIGNED_CA_SECRET: 'a' }, 'an authority is in one place'],
+  ])('refuses %j: nobody is to be signed for otherwise than was asked for', (env, word) => {
+    expect(() => resolve({}, env)).toThrow(word);
+  });
+
   it('needs some port for proxies', () => {
     expect(resolve({ grpcAddr: '' }).grpcAddress).toBeUndefined();
     expect(() => resolve({ grpcAddr: '', httpAddr: '' })).toThrow('proxies could not be served');

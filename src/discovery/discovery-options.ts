@@ -18,6 +18,7 @@ import {
   authoritySettingsOf,
   isAuthorityGiven,
   isAuthorityShared,
+  kubernetesRegistration,
 } from './authority/authority-settings.ts';
 import { ownNames } from './authority/own-certificate.ts';
 import { type ConfigLimits, configLimitsOf } from './config/config-limits.ts';
@@ -194,6 +195,7 @@ export function resolveDiscoveryOptions(
       },
     );
   }
+  refuseOtherSigners(from.text('EXTERNAL_CA', ''), authority);
   const mayHaveAuthority = from.boolean('ENABLE_CA_SERVER', true);
   const hasAuthority = mayHaveAuthority && isAuthorityGiven(authority);
   const securePort = securePortOf(flags, {
@@ -399,6 +401,19 @@ function switchOf(flag: string, value: string | boolean | undefined, byDefault: 
   const on = typeof value === 'boolean' ? value : booleanOf(value);
   if (on === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag} is ${value}; it must be true or false`);
   return on;
+}
+
+/** @throws ChartpilotError FLAG_INVALID: who asked for another signer is not signed for by a root that nobody asked for */
+function refuseOtherSigners(asked: string, authority: AuthoritySettings): void {
+  if (asked === '') return;
+  const refuse = (detail: string, hint: string): never => {
+    throw new ChartpilotError('FLAG_INVALID', `EXTERNAL_CA=${asked}: ${detail}`, { hint });
+  };
+  if (!authority.registers) refuse('it is not known', `${kubernetesRegistration} is`);
+  if (authority.kubernetesSigner === '') refuse('K8S_SIGNER says no signer', 'as example.com/mesh');
+  if (!isAuthorityGiven(authority)) {
+    refuse('the certificate of the port has no authority', 'SELF_SIGNED_CA_SECRET=istio-ca-secret is one');
+  }
 }
 
 /** `alias1=cluster1,alias2=cluster2`. */

@@ -2,9 +2,18 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { Attributes, CertificationRequest, CertificationRequestInfo } from '@peculiar/asn1-csr';
 import { AsnConvert } from '@peculiar/asn1-schema';
-import { Attribute, Extension, Extensions, Name, SubjectPublicKeyInfo } from '@peculiar/asn1-x509';
+import {
+  Attribute,
+  Extension,
+  Extensions,
+  id_ce_subjectAltName,
+  Name,
+  SubjectAlternativeName,
+  SubjectPublicKeyInfo,
+} from '@peculiar/asn1-x509';
 import { messageOf } from '../runtime/errors.ts';
-import { alternativeNamesExtension } from './certificate-extensions.ts';
+import { type AlternativeNames, alternativeNamesOf } from './certificate.ts';
+import { alternativeNamesExtension, type Names } from './certificate-extensions.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, isSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 
@@ -23,8 +32,13 @@ const extensionRequest = '1.2.840.113549.1.9.14';
  * @param uris wanted as alternative names; an authority of ours does not look at them, others do
  */
 export function makeRequest(privateKey: KeyObject, uris: readonly string[]): string {
+  return makeRequestFor(privateKey, { uris, dns: [], ips: [] });
+}
+
+/** As {@link makeRequest}, with names of any kind. */
+export function makeRequestFor(privateKey: KeyObject, wanted: Names): string {
   const spki = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });
-  const names = new Extensions([new Extension(alternativeNamesExtension({ uris, dns: [], ips: [] }, true))]);
+  const names = new Extensions([new Extension(alternativeNamesExtension(wanted, true))]);
   const info = new CertificationRequestInfo({
     subject: new Name(),
     subjectPKInfo: AsnConvert.parse(spki, SubjectPublicKeyInfo),
@@ -58,6 +72,25 @@ export function verifyRequest(pem: string): KeyObject {
     throw new RequestError('is not signed by the key in it');
   }
   return key;
+}
+
+/**
+ * The names that it asks for: a signer of somebody else's signs these, and nobody can ask for others with a key that is not their own.
+ *
+ * @throws RequestError
+ */
+export function namesIn(pem: string): AlternativeNames {
+  const { request } = parsed(pem);
+  try {
+    const asked = request.certificationRequestInfo.attributes
+      .filter(({ type }) => type === extensionRequest)
+      .flatMap(({ values }) => values.flatMap((value) => [...AsnConvert.parse(value, Extensions)]))
+      .filter(({ extnID }) => extnID === id_ce_subjectAltName)
+      .flatMap(({ extnValue }) => [...AsnConvert.parse(extnValue.buffer, SubjectAlternativeName)]);
+    return alternativeNamesOf(new SubjectAlternativeName(asked), false);
+  } catch (error) {
+    throw new RequestError(`asks for names that cannot be read: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 function parsed(pem: string): { request: CertificationRequest; key: KeyObject } {

@@ -162,7 +162,7 @@ function flagsOf(bits: number): ReadonlySet<KeyUsageName> {
   return new Set(names.filter((name) => (bits & KeyUsageFlags[name]) !== 0));
 }
 
-function alternativeNamesOf(names: SubjectAlternativeName, critical: boolean): AlternativeNames {
+export function alternativeNamesOf(names: SubjectAlternativeName, critical: boolean): AlternativeNames {
   const uris: string[] = [];
   const dns: string[] = [];
   const ips: string[] = [];

@@ -246,6 +246,25 @@ describe('rights', () => {
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
+  it('to certificate requests are there where a signer is named, and approve those of this signer alone', async () => {
+    const group = { apiGroups: ['certificates.k8s.io'] };
+    const made = { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] };
+    const rulesWith = async (...values: string[]): Promise<readonly Rule[]> => {
+      const all = [
+        '--set',
+        `authority.kubernetesSigner=example.com/mesh${values.map((value) => `,${value}`).join('')}`,
+      ];
+      const { rules } = only(await rendered(...image, ...all), 'ClusterRole') as unknown as { rules: readonly Rule[] };
+      return rules.filter(({ apiGroups }) => apiGroups.includes('certificates.k8s.io'));
+    };
+    expect(await rulesWith('authority.approveRequests=false')).toEqual([made]);
+    expect(await rulesWith()).toEqual([
+      made,
+      { ...group, resources: ['certificatesigningrequests/approval'], verbs: ['update'] },
+      { ...group, resources: ['signers'], resourceNames: ['example.com/mesh'], verbs: ['approve'] },
+    ]);
+  });
+
   it('that are missing are named by /ready', async () => {
     const plane = await started('--set', 'rights.secrets=false,revision=poor');
     // Those that name other clusters as well, and the two that have an authority.

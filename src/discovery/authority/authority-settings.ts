@@ -10,6 +10,12 @@ export interface AuthoritySettings {
   readonly stateDirectory: string;
   /** SELF_SIGNED_CA_SECRET: the Secret of the control plane's namespace where replicas share one; empty: none. */
   readonly secret: string;
+  /** K8S_SIGNER; empty: none. */
+  readonly kubernetesSigner: string;
+  /** EXTERNAL_CA: it signs for workloads. */
+  readonly registers: boolean;
+  /** APPROVE_CERTIFICATE_REQUESTS: what it is asked for is approved here. */
+  readonly approves: boolean;
   readonly rootTtlMs: number;
   /** 0: P-256. */
   readonly rsaBits: number;
@@ -18,6 +24,8 @@ export interface AuthoritySettings {
   readonly leaves: LifetimeLimits;
 }
 
+/** Istio's word for certificates that a signer of the cluster signs. */
+export const kubernetesRegistration = 'ISTIOD_RA_KUBERNETES_API';
 const hourMs = 3_600_000;
 /** A timer of node cannot be longer than 24.8 days. */
 const longestCheckMs = 24 * 24 * hourMs;
@@ -28,6 +36,9 @@ export function authoritySettingsOf(from: Environment): AuthoritySettings {
     pluggedInDirectory: from.text('ROOT_CA_DIR', './etc/cacerts'),
     stateDirectory: from.text('SELF_SIGNED_CA_DIR', ''),
     secret: from.text('SELF_SIGNED_CA_SECRET', ''),
+    kubernetesSigner: from.text('K8S_SIGNER', ''),
+    registers: from.text('EXTERNAL_CA', '') === kubernetesRegistration,
+    approves: from.boolean('APPROVE_CERTIFICATE_REQUESTS', true),
     rootTtlMs: from.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
     rsaBits: from.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
     // None: it is never due, and the longest timer that there is looks so.

@@ -1,7 +1,10 @@
 /** `istio.v1.auth.IstioCertificateService/CreateCertificate` (spec/discovery.md §11). */
+import type { KeyObject } from 'node:crypto';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
+import type { Certificate } from '../../identity/certificate.ts';
+import { namesIn, RequestError, verifyRequest } from '../../identity/certificate-request.ts';
 import { oneWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -9,6 +12,7 @@ import { type Authenticator, authenticate, type Peer } from '../ads/authenticati
 import type { AuthorityInForce } from './authority.ts';
 import type { CertificateSigner } from './certificate-signer.ts';
 import { type LifetimeLimits, leafLifetime } from './leaf-lifetime.ts';
+import type { Registrar, Whose } from './registrar.ts';
 
 export interface CertificateServiceOptions {
   readonly authenticators: readonly Authenticator[];
@@ -19,7 +23,11 @@ export interface CertificateServiceOptions {
   readonly limits: LifetimeLimits;
   readonly now: () => Date;
   readonly logger: Logger;
-  /** A certificate was handed out. */
+  /** Signs instead of the authority, for who it is by its word; absent: the authority does. */
+  readonly registrar?: Registrar;
+  /** PEM: those that workloads are told of, where somebody else signs. */
+  readonly rootsInMesh?: () => readonly Certificate[];
+  /** A certificate was handed out by the authority. */
   readonly issued?: (leaf: IssuedLeaf) => void;
 }
 
@@ -48,6 +56,8 @@ const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
 /** A request with a long RSA key and its metadata has 3 KB. */
 const mostBytes = 64 * 1024;
 const longestNode = 1_024;
+/** Who signs knows when it ends. */
+const forever = new Date(8.64e15);
 
 type UnaryCall = ServerUnaryCall<Buffer, Buffer>;
 
@@ -108,6 +118,10 @@ export class CertificateService {
     const { uri, endsAt } = await this.#identify(peer);
     known();
     const { csr, validityDuration, node } = decoded(request);
+    if (this.#options.registrar !== undefined) {
+      const whose = { endsAt, client: peer.address };
+      return this.#register(this.#options.registrar, { csr, uri, validityDuration, whose }, signal);
+    }
     const before = inForce();
     if (before === undefined) throw new Refusal(status.UNAVAILABLE, 'the authority is not ready');
     const answer = leafLifetime(validityDuration, limits, before.material.notAfter, now());
@@ -125,6 +139,34 @@ export class CertificateService {
     issued?.({ identity: uri, node, authority: after.material.id, serialNumber, endsAt: lifetime.notAfter.getTime() });
     logger.debug('certificate', { identity: uri, notAfter: lifetime.notAfter.toISOString() });
     return responseOf([result.leaf, ...chainOf(after)]);
+  }
+
+  /** The signer is told the very request of the caller: it must ask for who the caller is, and for nothing else. */
+  async #register(
+    registrar: Registrar,
+    { csr, uri, validityDuration, whose }: { csr: string; uri: string; validityDuration: bigint; whose: Whose },
+    signal: AbortSignal | undefined,
+  ): Promise<Buffer> {
+    const { limits, now, logger, rootsInMesh } = this.#options;
+    const key = keyOfRequestFor(uri, csr);
+    const answer = leafLifetime(validityDuration, limits, forever, now());
+    if ('tooLong' in answer) throw new Refusal(status.INVALID_ARGUMENT, answer.tooLong);
+    if ('ended' in answer) throw new Refusal(status.FAILED_PRECONDITION, answer.ended);
+    const lifetimeMs = answer.lifetime.notAfter.getTime() - now().getTime();
+    const names = { uris: [uri], dns: [], ips: [] };
+    const result = await registrar.sign({ request: csr, key, names, isForClients: true, lifetimeMs }, whose, signal);
+    if ('tryAgainAfterMs' in result) throw busy(result.tryAgainAfterMs);
+    if ('refused' in result || 'failed' in result) {
+      const isRefused = 'refused' in result;
+      const why = isRefused ? result.refused : result.failed;
+      logger.warn('a certificate was not signed', { identity: uri, reason: why });
+      throw new Refusal(isRefused ? status.FAILED_PRECONDITION : status.UNAVAILABLE, why);
+    }
+    const { leaf, between, root } = result.issued;
+    logger.debug('certificate', { identity: uri, notAfter: leaf.notAfter.toISOString() });
+    const others = (rootsInMesh?.() ?? []).filter(({ sha256 }) => sha256 !== root.sha256);
+    const roots = [root, ...others].map(({ pem }) => pem).join('');
+    return responseOf([leaf.pem, ...between.map(({ pem }) => pem), roots]);
   }
 
   /** The one workload of the mesh that the caller is, and when the certificate ends that it shows. */
@@ -147,6 +189,19 @@ export class CertificateService {
     }
     return { uri, endsAt: endOfCertificate(peer) };
   }
+}
+
+/** @throws Refusal */
+function keyOfRequestFor(uri: string, csr: string): KeyObject {
+  try {
+    const key = verifyRequest(csr);
+    const { uris, dns, ips, others } = namesIn(csr);
+    if (uris.length === 1 && uris[0] === uri && dns.length + ips.length + others === 0) return key;
+  } catch (error) {
+    if (error instanceof RequestError) throw new Refusal(status.INVALID_ARGUMENT, `the request ${error.message}`);
+    throw error;
+  }
+  throw new Refusal(status.INVALID_ARGUMENT, `the request must ask for ${uri}, and for no other name`);
 }
 
 /** From what signed, over what is between, to the roots: all of them, while a rotation has two. */

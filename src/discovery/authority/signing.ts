@@ -29,6 +29,7 @@ import type { LifetimeLimits } from './leaf-lifetime.ts';
 import { LedgerKeeper } from './ledger-effect.ts';
 import { LedgerLog } from './ledger-log.ts';
 import { type RootsInMesh, rootsOfMesh } from './mesh-roots.ts';
+import type { Registrar } from './registrar.ts';
 import { revocationListsOf } from './revocation-lists.ts';
 import { type Revoked, RevokedFile } from './revoked-file.ts';
 import { RootsForAgents } from './roots-for-agents.ts';
@@ -50,6 +51,8 @@ export interface SigningOptions {
   readonly logger: Logger;
   /** The authority that replicas share; absent: this program has one of its own. */
   readonly shared?: SigningAuthority & { readonly limits: LifetimeLimits };
+  /** Signs for workloads instead of the authority, whose the port's certificate stays. */
+  readonly registrar?: Registrar;
   /** PEM: by whom bundle endpoints are known, instead of the roots that Node knows; for tests. */
   readonly bundleAuthorities?: string;
 }
@@ -139,9 +142,16 @@ export class Signing {
       limits: shared?.limits ?? leaves,
       now: () => new Date(),
       logger,
+      ...(options.registrar && { registrar: options.registrar }),
+      rootsInMesh: () => this.trusted?.own.roots ?? [],
       issued: (leaf) => this.#issued(leaf),
     });
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
+  }
+
+  /** Those of the mesh that are trusted beside the authority: what others sign for it leads to one of them. */
+  get rootsBeside(): readonly Certificate[] {
+    return this.#rootsOfMesh().get(this.#options.trustDomains()[0]!) ?? [];
   }
 
   /** By what clients of ours are judged, and agents judge others; undefined before there is an authority. */

@@ -12,10 +12,11 @@ import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
+import type { CertificateOrder, IssuedCertificate, Registrar, SignerAnswer, Whose } from '../authority/registrar.ts';
 import { type QueueLimits, SigningQueue } from '../authority/signing-queue.ts';
 import { certificateSigningRequests } from '../kubernetes/api-resource.ts';
 import type { ApiRequest, ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import { type CertificateOrder, type IssuedCertificate, judged } from './certificate-order.ts';
+import { judged } from './judge-issued.ts';
 
 export interface KubernetesSignerOptions {
   readonly server: Pick<ApiServer, 'request'>;
@@ -29,21 +30,6 @@ export interface KubernetesSignerOptions {
   readonly limitMs?: number;
   readonly limits?: QueueLimits;
   readonly recorder?: Recorder;
-}
-
-export type SignerAnswer =
-  | { readonly issued: IssuedCertificate }
-  /** The signer's word, or what it signed was something else. */
-  | { readonly refused: string }
-  | { readonly failed: string }
-  /** There is no room; worth another try after so long. */
-  | { readonly tryAgainAfterMs: number };
-
-export interface Whose {
-  /** When what the caller has now ends, Unix time in milliseconds; 0: it has nothing. */
-  readonly endsAt: number;
-  /** Whose share of the queue it takes. */
-  readonly client: string;
 }
 
 interface Job {
@@ -64,7 +50,7 @@ const shortestSeconds = 600;
 const mostCharacters = 128 * 1024;
 const longestReason = 300;
 
-export class KubernetesSigner {
+export class KubernetesSigner implements Registrar {
   readonly #options: KubernetesSignerOptions;
   readonly #queue: SigningQueue<Job>;
   #underWay = 0;

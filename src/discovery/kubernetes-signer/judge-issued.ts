@@ -1,28 +1,8 @@
 /** What a signer is asked for, and whether it is what came: a signer of somebody else's may sign anything. */
-import type { KeyObject } from 'node:crypto';
 import { type Certificate, readCertificates } from '../../identity/certificate.ts';
-import type { Names } from '../../identity/certificate-extensions.ts';
 import { findPath } from '../../identity/certificate-path.ts';
 import { messageOf } from '../../runtime/errors.ts';
-
-export interface CertificateOrder {
-  /** PEM, of PKCS #10. */
-  readonly request: string;
-  /** Of the request. */
-  readonly key: KeyObject;
-  /** All of them, and no others. */
-  readonly names: Names;
-  /** Extended key usages: at least these. */
-  readonly isForClients: boolean;
-  readonly lifetimeMs: number;
-}
-
-export interface IssuedCertificate {
-  readonly leaf: Certificate;
-  /** From the leaf's issuer to the root, without it. */
-  readonly between: readonly Certificate[];
-  readonly root: Certificate;
-}
+import type { CertificateOrder, IssuedCertificate } from '../authority/registrar.ts';
 
 const serverAuth = '1.3.6.1.5.5.7.3.1';
 const clientAuth = '1.3.6.1.5.5.7.3.2';

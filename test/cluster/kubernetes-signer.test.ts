@@ -1,0 +1,220 @@
+/** Certificates through the API of certificate requests: a small signer of our own plays the controller of somebody else's on a real API server. */
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, credentials } from '@grpc/grpc-js';
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest';
+import type { AuthorityMaterial } from '../../src/discovery/authority/authority-material.ts';
+import { makeRoot } from '../../src/discovery/authority/root-maker.ts';
+import { certificateSigningRequests as requests, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { KubernetesSigner } from '../../src/discovery/kubernetes-signer/kubernetes-signer.ts';
+import { readCertificate, readCertificates } from '../../src/identity/certificate.ts';
+import type { Names } from '../../src/identity/certificate-extensions.ts';
+import { findPath } from '../../src/identity/certificate-path.ts';
+import { makeRequest, namesIn, verifyRequest } from '../../src/identity/certificate-request.ts';
+import { issueLeaf } from '../../src/identity/issue.ts';
+import { pemOf } from '../../src/identity/pem.ts';
+import { askForCertificate } from '../harness/certificate-caller.ts';
+import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { Rule } from './cluster.ts';
+import { givenCluster } from './given-cluster.ts';
+import { writeKubeconfig } from './mesh-objects.ts';
+
+const cluster = givenCluster();
+const never = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), 'cp-kubernetes-signer-'));
+const kubeconfig = join(folder, 'config');
+const hourMs = 3_600_000;
+let root: AuthorityMaterial;
+let stranger: AuthorityMaterial;
+let signers = 0;
+
+beforeAll(async () => {
+  writeKubeconfig(kubeconfig, cluster);
+  const make = () => makeRoot({ trustDomain: 'signer.test', ttlMs: 24 * hourMs, rsaBits: 0 }, new Date());
+  [root, stranger] = [await make(), await make()];
+});
+afterEach(stopControlPlanes);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What a signer does with one request. */
+interface Deed {
+  readonly by?: AuthorityMaterial;
+  readonly key?: KeyObject;
+  readonly names?: Names;
+  readonly lifetimeMs?: number;
+  readonly condition?: 'Denied' | 'Failed';
+}
+
+/** A controller for a signer's name of its own; it signs what is approved. */
+function signer(deed: Deed | 'nothing' = {}): { readonly name: string; readonly seen: KubernetesObject[] } {
+  const name = `test.example.com/${cluster.namespace}-${signers++}`;
+  const seen: KubernetesObject[] = [];
+  let isEnded = false;
+  const work = async (): Promise<void> => {
+    while (!isEnded) {
+      const { items } = await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, never);
+      for (const request of items.filter(({ metadata }) => seen.every((one) => one.metadata.uid !== metadata.uid))) {
+        const { conditions = [] } = request.status as { conditions?: { type: string }[] };
+        if (deed !== 'nothing' && deed.condition !== 'Denied' && conditions.length === 0) continue;
+        seen.push(request);
+        if (deed !== 'nothing') await act(request, deed);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  const ended = work();
+  onTestFinished(async () => {
+    isEnded = true;
+    await ended;
+  });
+  return { name, seen };
+}
+
+async function act(request: KubernetesObject, deed: Deed): Promise<void> {
+  const put = (status: object, subresource: string) => {
+    const body = { ...request, status };
+    return cluster.admin.request(
+      { method: 'PUT', resource: requests, name: request.metadata.name, subresource, body },
+      never,
+    );
+  };
+  const { conditions = [] } = request.status as { conditions?: object[] };
+  if (deed.condition !== undefined) {
+    const condition = { type: deed.condition, status: 'True', reason: 'Policy', message: 'not this one' };
+    await put({ conditions: [...conditions, condition] }, deed.condition === 'Denied' ? 'approval' : 'status');
+    return;
+  }
+  const pem = Buffer.from((request.spec as { request: string }).request, 'base64').toString();
+  const { by = root, key = verifyRequest(pem), names = namesIn(pem), lifetimeMs = hourMs } = deed;
+  const now = Math.floor(Date.now() / 1_000) * 1_000;
+  const lifetime = { notBefore: new Date(now - 60_000), notAfter: new Date(now + lifetimeMs) };
+  const certificate = pemOf('CERTIFICATE', issueLeaf(by.issuer, key, names, lifetime));
+  await put({ conditions, certificate: Buffer.from(certificate).toString('base64') }, 'status');
+}
+
+const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
+const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+
+function client(signerName: string, more: Partial<ConstructorParameters<typeof KubernetesSigner>[0]> = {}) {
+  const server = cluster.client();
+  const options = { server, signerName, approves: true, roots: () => [root.root], now: () => new Date() };
+  return new KubernetesSigner({ ...options, ...more });
+}
+
+function asked(of: KubernetesSigner) {
+  const order = { request: makeRequest(own.privateKey, [uri]), key: own.publicKey, isForClients: true };
+  const names = { uris: [uri], dns: [], ips: [] };
+  return of.sign({ ...order, names, lifetimeMs: hourMs }, { endsAt: 0, client: 'test' });
+}
+
+const left = async (name: string): Promise<number> =>
+  (await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, never)).items.length;
+
+it('what a signer signs as it was asked for is given out, and the object goes', async () => {
+  const { name } = signer();
+  const answer = await asked(client(name));
+  expect(answer).toMatchObject({ issued: { root: { sha256: root.root.sha256 } } });
+  await eventually('nothing is left', async () => (await left(name)) === 0);
+});
+
+it.each<[string, Deed | 'nothing', RegExp]>([
+  ['never answers', 'nothing', /failed.*there is no certificate after 1 s/],
+  ['denies', { condition: 'Denied' }, /refused.*was denied: Policy: not this one/],
+  ['fails', { condition: 'Failed' }, /refused.*failed: Policy: not this one/],
+  [
+    'signs for another key',
+    { key: generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey },
+    /refused.*is for another key/,
+  ],
+  ['signs for somebody else', { names: { uris: [`${uri}2`], dns: [], ips: [] } }, /refused.*has other names than/],
+  [
+    'signs for more than was asked for',
+    { names: { uris: [uri], dns: ['shop'], ips: [] } },
+    /refused.*has other names than/,
+  ],
+  ['signs for longer', { lifetimeMs: 2 * hourMs }, /refused.*lasts longer than the 3600 s/],
+  ['signs what has ended', { lifetimeMs: -1_000 }, /refused.*ends on/],
+])('one that %s gives nobody a certificate, and the reason', async (_, deed, reason) => {
+  const { name } = signer(deed);
+  // What is approved cannot be denied.
+  const approves = deed === 'nothing' || deed.condition !== 'Denied';
+  const limitMs = deed === 'nothing' ? 1_000 : 10_000;
+  expect(JSON.stringify(await asked(client(name, { approves, limitMs })))).toMatch(reason);
+  await eventually('nothing is left', async () => (await left(name)) === 0);
+});
+
+it('one of a root that is not the mesh’s gives nobody a certificate', async () => {
+  const { name } = signer({ by: stranger });
+  expect(JSON.stringify(await asked(client(name)))).toMatch(/refused.*does not lead to a root of the mesh/);
+});
+
+it('rights to make, read and remove requests and to approve those of this signer are enough, and each is needed', async () => {
+  const group = { apiGroups: ['certificates.k8s.io'] };
+  const { name } = signer();
+  const rules: Rule[] = [
+    { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] },
+    { ...group, resources: ['certificatesigningrequests/approval'], verbs: ['update'] },
+    { ...group, resources: ['signers'], resourceNames: [name], verbs: ['approve'] },
+  ];
+  const server = await cluster.clientWith({ cluster: rules });
+  expect(await asked(client(name, { server }))).toHaveProperty('issued');
+  const poor = await cluster.clientWith({ cluster: rules.slice(0, 2) });
+  expect(JSON.stringify(await asked(client(name, { server: poor })))).toMatch(
+    /failed.*cannot be approved: .*forbidden/,
+  );
+  await eventually('nothing is left', async () => (await left(name)) === 0);
+});
+
+it('who finds no room is told when to come again', async () => {
+  const { name } = signer('nothing');
+  const full = client(name, { limitMs: 500, limits: { mostWaiting: 2, mostOfClient: 100 } });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => asked(full)));
+  expect(answers.filter((answer) => 'tryAgainAfterMs' in answer).length).toBe(2);
+});
+
+it('a workload gets its certificate of the signer through the control plane, for its own name and no other', async () => {
+  const { name, seen } = signer();
+  const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace };
+  const plane = new ControlPlane(
+    { ...flags, secureGRPCAddr: '127.0.0.1:0' },
+    {},
+    ({ root: of }) => writeFileSync(join(of, 'mesh'), JSON.stringify({ caCertificates: [{ pem: root.root.pem }] })),
+    { SELF_SIGNED_CA_SECRET: 'istio-ca-secret', EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', K8S_SIGNER: name },
+  );
+  await plane.ready();
+  const secrets = resourceOf('Secret');
+  const selection = { namespace: cluster.namespace, fieldSelector: 'metadata.name=istio-ca-secret', keepsData: true };
+  const [secret] = (await cluster.admin.list(secrets, selection, never)).items;
+  const ca = Buffer.from((secret!.data as Record<string, string>)['root-cert.pem']!, 'base64');
+  const caller = new Client(`127.0.0.1:${plane.port('ads.listening')}`, credentials.createSsl(ca), {
+    'grpc.ssl_target_name_override': `istiod.${cluster.namespace}.svc`,
+  });
+  onTestFinished(() => caller.close());
+  const account = await cluster.account();
+  const bearer = await cluster.token(account, 'istio-ca');
+  const name1 = `spiffe://cluster.local/ns/${cluster.namespace}/sa/${account}`;
+  const [leaf = '', ...more] = await askForCertificate(caller, { csr: makeRequest(own.privateKey, [name1]), bearer });
+  const roots = readCertificates(more.at(-1)!);
+  expect(roots.map(({ sha256 }) => sha256)).toEqual([
+    root.root.sha256,
+    readCertificate(Buffer.from(pemDer(ca))).sha256,
+  ]);
+  const certificate = readCertificates(leaf)[0]!;
+  expect(certificate.alternativeNames?.uris).toEqual([name1]);
+  expect(findPath({ certificate, intermediates: [], roots: [root.root], at: new Date() })).toHaveProperty('path');
+  for (const uris of [[], [uri], [name1, uri]]) {
+    await expect(askForCertificate(caller, { csr: makeRequest(own.privateKey, uris), bearer })).rejects.toThrow(
+      `the request must ask for ${name1}, and for no other name`,
+    );
+  }
+  expect(seen.length).toBe(1);
+  expect(plane.departures()).toEqual([]);
+}, 60_000);
+
+function pemDer(pem: Buffer): Buffer {
+  return Buffer.from(pem.toString().replaceAll(/-----[^-]+-----|\s/g, ''), 'base64');
+}
