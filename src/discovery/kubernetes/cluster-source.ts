@@ -170,16 +170,20 @@ function note(edits: Map<string, Config | undefined>, before: Held, after: Held)
   for (const config of come) edits.set(configKeyText(configKeyOf(config)), config);
 }
 
+/** Kinds of Kubernetes' own of whose status nothing is made: others have in it what services are made of. */
+const withoutStatus: ReadonlySet<KindName> = new Set(['Ingress']);
+
 /**
- * Controllers write status all the time, and nothing is made of it: only the API server raises a generation, when something else is
- * another. A WorkloadEntry's health is in its status; Kubernetes' own kinds have in it what services are made of.
+ * Controllers write status all the time, this one as well, and nothing is made of it: only the API server raises a generation, when
+ * something else is another. A WorkloadEntry's health is in its status.
  */
 function isOfStatusOnly(
   kind: KindName,
   { metadata: before }: KubernetesObject,
   { metadata: now }: KubernetesObject,
 ): boolean {
-  if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return false;
+  const isMadeOfStatus = kind === 'WorkloadEntry' || (kinds[kind].body !== 'spec' && !withoutStatus.has(kind));
+  if (isMadeOfStatus) return false;
   if (now.generation === undefined || now.generation !== before.generation) return false;
   return isSameText(before.labels, now.labels) && isSameText(before.annotations, now.annotations);
 }

@@ -56,8 +56,7 @@ export function* translatingIngresses(
   { domain, gatewayNamespace = 'istio-system' }: IngressOptions,
   before: ReadonlyMap<string, Config> = new Map(),
 ): Steps<ReadonlyMap<string, Config>> {
-  const classes = new Map(sources.IngressClass.map(({ name, spec }) => [name, spec.spec.controller]));
-  const ours = sources.Ingress.filter((ingress) => isOurs(ingress, settings, classes));
+  const ours = ownIngresses(sources, settings);
   const objects: Config[] = [];
   for (const ingress of ours) {
     objects.push(gatewayOf(ingress, settings, gatewayNamespace));
@@ -71,10 +70,19 @@ export function* translatingIngresses(
   return yield* keying(objects, before);
 }
 
+/** Those of the class that is ours. */
+export function ownIngresses(
+  { Ingress: all, IngressClass: known }: Pick<Sources, 'Ingress' | 'IngressClass'>,
+  settings: Pick<IngressSettings, 'ingressClass' | 'ingressControllerMode'>,
+): readonly Config<Ingress>[] {
+  const classes = new Map(known.map(({ name, spec }) => [name, spec.spec.controller]));
+  return all.filter((ingress) => isOurs(ingress, settings, classes));
+}
+
 /** The annotation says it, else the IngressClass, else the mode: only DEFAULT takes those without a class. */
 function isOurs(
   { annotations, spec: { spec } }: Config<Ingress>,
-  { ingressControllerMode: mode, ingressClass }: IngressSettings,
+  { ingressControllerMode: mode, ingressClass }: Pick<IngressSettings, 'ingressClass' | 'ingressControllerMode'>,
   controllers: ReadonlyMap<string, string>,
 ): boolean {
   if (mode !== 'STRICT' && mode !== 'DEFAULT') return false;
@@ -82,6 +90,11 @@ function isOurs(
   if (annotated !== undefined) return annotated === ingressClass;
   if (spec.ingressClassName !== undefined) return controllers.get(spec.ingressClassName) === controller;
   return mode === 'DEFAULT';
+}
+
+/** Labels of the workloads that carry out Ingresses. */
+export function ingressWorkloads(ingressSelector: string): Readonly<Record<string, string>> {
+  return { istio: ingressSelector === '' ? 'ingressgateway' : ingressSelector };
 }
 
 function gatewayNameOf({ name, namespace }: Config<Ingress>): string {
@@ -101,7 +114,7 @@ function gatewayOf(ingress: Config<Ingress>, { ingressSelector }: IngressSetting
     ];
   });
   const plain: Server = { port: { number: 80, protocol: 'HTTP', name: `http-80-ingress-${of}` }, hosts: ['*'] };
-  const selector = { istio: ingressSelector === '' ? 'ingressgateway' : ingressSelector };
+  const selector = ingressWorkloads(ingressSelector);
   // Without an age, as in the reference: older than what people write, and among themselves in the order of their names.
   return made('Gateway', gatewayNameOf(ingress), namespace, ingress, { servers: [...secure, plain], selector }, 0);
 }

@@ -128,7 +128,10 @@ export class StatusDuty implements Duty {
   async writeDue({ retry, anew }: DutyRun, gate: WriteGate): Promise<DutyReport> {
     const { source, now, atOnce } = this.#options;
     if (retry) this.#queue.retry(now());
-    if (anew) for (const ref of source.all()) this.#queue.add(keyOf(ref), ref, false, now());
+    if (anew) {
+      this.#queue.wakeAll();
+      for (const ref of source.all()) this.#queue.add(keyOf(ref), ref, false, now());
+    }
     const run: Run = { tried: new Set(), written: 0, reason: '', stopped: false };
     await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, gate)));
     // Of a server that does not answer, or takes no more, nobody asks for the rest.

@@ -70,6 +70,15 @@ describe('the rest of an object', () => {
   });
 });
 
+it('what rests is due when another may have written since', () => {
+  const queue = new StatusQueue<string>({ restMs: 10_000 });
+  for (const key of ['a', 'b']) queue.written(key, 0);
+  queue.add('a', 'a', false, 1);
+  queue.wakeAll();
+  queue.add('b', 'b', false, 1);
+  expect(taken(queue, 1)).toEqual(['a', 'b']);
+});
+
 describe('what was tried in vain', () => {
   it('is due when it is another one, or when somebody asks for it again', () => {
     const queue = new StatusQueue<string>({ restMs: 0 });

@@ -123,6 +123,12 @@ export class StatusQueue<Item> {
     for (const [key, item] of [...this.#failed]) this.add(key, item, true, now);
   }
 
+  /** Nothing rests: what was written here says nothing any more. */
+  wakeAll(): void {
+    this.#written.clear();
+    this.#wake(Number.POSITIVE_INFINITY);
+  }
+
   #restsUntil(key: string): number {
     const written = this.#written.get(key);
     if (written === undefined) return 0;

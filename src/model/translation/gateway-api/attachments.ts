@@ -3,6 +3,7 @@ import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { HttpRouteObject, ParentReference } from '../../kinds/gateway-api/http-route.ts';
+import type { Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import { type HttpListener, isTakenByNarrower, type KnownGateway } from './gateway-listeners.ts';
 import { namedListeners } from './named-listeners.ts';
@@ -29,11 +30,24 @@ export interface Attachments {
   readonly toServices: readonly ServiceAttachment[];
 }
 
+/** Why a route is not at a parent: as the Gateway API's condition Accepted says it, and for people. */
+export interface ParentRefusal {
+  readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners';
+  readonly message: string;
+}
+
+/** What became of a reference to a parent; `not ours`: somebody else's, or nobody's. */
+export type ParentOutcome = 'attached' | 'not ours' | ParentRefusal;
+
+/** Is told what became of each reference of each route. */
+export type ToldOfParents = (route: Config<HttpRouteObject>, index: number, outcome: ParentOutcome) => void;
+
 /** @param gateways by `namespace/name` */
 export function* attaching(
   routes: readonly Config<HttpRouteObject>[],
   gateways: ReadonlyMap<string, KnownGateway>,
   around: Surroundings,
+  told?: ToldOfParents,
 ): Steps<Attachments> {
   const toListeners: ListenerAttachment[] = [];
   const toServices: ServiceAttachment[] = [];
@@ -45,33 +59,40 @@ export function* attaching(
     for (const [index, parent] of parentRefs.entries()) {
       const warn = (message: string): void => around.warn(route, `parentRefs[${index}]`, message);
       if (parent.group === gatewayApiGroup && parent.kind === 'Gateway') {
-        for (const attachment of atGateway(route, parent, gateways, around, warn)) {
+        const found = atGateway(route, parent, gateways, around);
+        if (found === 'no gateway') warn(`there is no Gateway ${parent.namespace ?? route.namespace}/${parent.name}`);
+        const isOurs = typeof found !== 'string';
+        if (isOurs && 'reason' in found) warn(found.message);
+        told?.(route, index, !isOurs ? 'not ours' : 'reason' in found ? found : 'attached');
+        for (const attachment of isOurs && !('reason' in found) ? found : []) {
           if (known.has(attachment.listener)) continue;
           known.add(attachment.listener);
           toListeners.push(attachment);
         }
       } else if (parent.group === '' && parent.kind === 'Service') {
-        const attachment = overService(route, parent, around, warn);
-        if (attachment !== undefined) toServices.push(attachment);
-      } else warn(`${parent.kind} ${parent.name} is neither a Gateway nor a Service`);
+        const found = overService(route, parent, around);
+        told?.(route, index, 'reason' in found ? found : 'attached');
+        if ('reason' in found) warn(found.message);
+        else toServices.push(found);
+      } else {
+        warn(`${parent.kind} ${parent.name} is neither a Gateway nor a Service`);
+        told?.(route, index, 'not ours');
+      }
     }
   }
   return { toListeners, toServices };
 }
-
-type Warn = (message: string) => void;
 
 function atGateway(
   route: Config<HttpRouteObject>,
   { namespace = route.namespace, name, sectionName, port }: ParentReference,
   gateways: ReadonlyMap<string, KnownGateway>,
   around: Surroundings,
-  warn: Warn,
-): ListenerAttachment[] {
+): ListenerAttachment[] | ParentRefusal | 'no gateway' | 'not ours' {
   const gateway = gateways.get(`${namespace}/${name}`);
-  if (gateway === undefined) warn(`there is no Gateway ${namespace}/${name}`);
+  if (gateway === undefined) return 'no gateway';
   // What is another controller's is its own to tell, and a class that nobody knows was told of.
-  if (!gateway?.isOurs) return [];
+  if (!gateway.isOurs) return 'not ours';
   const named = namedListeners(gateway.listeners, sectionName, port);
   const isOpen = ({ listener: { allowedRoutes } }: HttpListener): boolean => {
     const { namespaces, kinds } = allowedRoutes;
@@ -87,31 +108,31 @@ function atGateway(
     const own = [...hosts].filter((host) => !isTakenByNarrower(host, listener, gateway.listeners));
     return own.length === 0 ? [] : [{ route, listener, hosts: own }];
   });
-  if (attachments.length === 0) {
+  if (attachments.length > 0) return attachments;
+  const refusal = (reason: ParentRefusal['reason'], message: string): ParentRefusal => ({ reason, message });
+  if (named.listeners.length === 0) {
     const wanted = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
-    if (named.listeners.length === 0) {
-      warn(`Gateway ${namespace}/${name} has no HTTP listener ${wanted}`.trimEnd());
-    } else if (named.listeners.some(isOpen)) {
-      warn(`no such listener of Gateway ${namespace}/${name} has one of the route's hostnames`);
-    } else warn(`no such listener of Gateway ${namespace}/${name} takes HTTPRoutes of namespace ${route.namespace}`);
+    const isNamed = (one: Listener): boolean =>
+      (sectionName ?? one.name) === one.name && (port ?? one.port) === one.port;
+    const reason = gateway.written.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
+    return refusal(reason, `Gateway ${namespace}/${name} has no HTTP listener ${wanted}`.trimEnd());
   }
-  return attachments;
+  const which = `no such listener of Gateway ${namespace}/${name}`;
+  if (named.listeners.some(isOpen))
+    return refusal('NoMatchingListenerHostname', `${which} has one of the route's hostnames`);
+  return refusal('NotAllowedByListeners', `${which} takes HTTPRoutes of namespace ${route.namespace}`);
 }
 
 function overService(
   route: Config<HttpRouteObject>,
   { namespace = route.namespace, name, port }: ParentReference,
   around: Surroundings,
-  warn: Warn,
-): ServiceAttachment | undefined {
+): ServiceAttachment | ParentRefusal {
+  const reason = 'NoMatchingParent';
   const service = around.service(namespace, name);
-  if (service === undefined) {
-    warn(`there is no Service ${namespace}/${name}`);
-    return undefined;
-  }
+  if (service === undefined) return { reason, message: `there is no Service ${namespace}/${name}` };
   if (port !== undefined && !service.spec.spec.ports.some((one) => one.port === port)) {
-    warn(`Service ${namespace}/${name} has no port ${port}`);
-    return undefined;
+    return { reason, message: `Service ${namespace}/${name} has no port ${port}` };
   }
   return { route, service, ...(port !== undefined && { port }) };
 }

@@ -18,6 +18,15 @@ export interface HttpListener {
   readonly hostname: string;
   /** Absent: it is not in force, as was told. */
   readonly server?: Server;
+  /** Why it is not. */
+  readonly refusal?: ListenerRefusal;
+}
+
+/** Why a listener is not in force. */
+export interface ListenerRefusal {
+  /** As the Gateway API's condition ResolvedRefs says it; `Invalid`: it is no matter of what the listener refers to. */
+  readonly reason: 'InvalidCertificateRef' | 'RefNotPermitted' | 'Invalid';
+  readonly message: string;
 }
 
 /** The listeners of a Gateway. */
@@ -25,6 +34,8 @@ export interface KnownGateway {
   /** Undefined: of a class that nobody knows. */
   readonly isOurs: boolean | undefined;
   readonly listeners: readonly HttpListener[];
+  /** All of them, of other protocols as well. */
+  readonly written: readonly Listener[];
 }
 
 /** Routers have the name of their Gateway as a label. */
@@ -37,7 +48,7 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
   const { gatewayClassName, listeners } = gateway.spec;
   const isOurs = around.isOurs(gatewayClassName);
   if (isOurs === undefined) around.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`);
-  if (!isOurs) return { isOurs, listeners: [] };
+  if (!isOurs) return { isOurs, listeners: [], written: listeners };
   const known = listeners.flatMap((listener, index): HttpListener[] => {
     const path = `listeners[${index}]`;
     if (listener.protocol !== 'HTTP' && listener.protocol !== 'HTTPS') {
@@ -49,29 +60,32 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
       return [];
     }
     const hostname = listener.hostname ?? '*';
-    const tls = tlsOf(gateway, listener, path, around);
+    const tls = tlsOf(gateway, listener, around);
     const port = { number: listener.port, protocol: listener.protocol, name: 'default' } as const;
     const gatewayName = `${gateway.name}-${madeNameMark}-${listener.name}`;
     const about = { gateway, listener, index, gatewayName, hostname };
-    if (tls === 'refused') return [about];
+    if (tls !== undefined && 'reason' in tls) {
+      const { field, reason, message } = tls;
+      around.warn(gateway, `${path}${field}`, `is not in force: ${message}`);
+      return [{ ...about, refusal: { reason, message } }];
+    }
     // What is bound to it is made here, in its own namespace: routes of others have been let in or not.
     return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
-  return { isOurs, listeners: known };
+  return { isOurs, listeners: known, written: listeners };
 }
 
 /** Undefined for plaintext. */
 function tlsOf(
   gateway: Config<KubernetesGateway>,
   { protocol, tls }: Listener,
-  path: string,
   around: Surroundings,
-): ServerTlsSettings | undefined | 'refused' {
+): ServerTlsSettings | (ListenerRefusal & { readonly field: string }) | undefined {
   if (protocol === 'HTTP') return undefined;
-  const refuse = (field: string, why: string): 'refused' => {
-    around.warn(gateway, `${path}${field}`, `is not in force: ${why}`);
-    return 'refused';
-  };
+  const refuse = (field: string, message: string, reason: ListenerRefusal['reason'] = 'Invalid') => ({
+    ...{ field, reason, message },
+  });
+  const bad = 'InvalidCertificateRef';
   if (tls === undefined) return refuse('', 'protocol HTTPS needs tls with certificateRefs');
   // A listener that asks for certificates of clients must not serve without.
   if (tls.frontendValidation !== undefined) {
@@ -87,19 +101,24 @@ function tlsOf(
   for (const [index, ref] of tls.certificateRefs.entries()) {
     const field = `.tls.certificateRefs[${index}]`;
     const { group, kind, name, namespace = gateway.namespace } = ref;
-    if (group !== '' || kind !== 'Secret') return refuse(field, `${kind} ${name} is no Secret`);
+    if (group !== '' || kind !== 'Secret') return refuse(field, `${kind} ${name} is no Secret`, bad);
     if (!around.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
       return refuse(
         field,
         `no ReferenceGrant of ${namespace} lets Gateways of ${gateway.namespace} have Secret ${name}`,
+        'RefNotPermitted',
       );
     }
     if (namespace !== gateway.namespace) {
-      return refuse(field, `a gateway is served the Secrets of its own namespace, and this one is of ${namespace}`);
+      return refuse(
+        field,
+        `a gateway is served the Secrets of its own namespace, and this one is of ${namespace}`,
+        bad,
+      );
     }
     names.push(`kubernetes://${name}`);
   }
-  if (names.length === 0) return refuse('.tls', 'certificateRefs must name a Secret');
+  if (names.length === 0) return refuse('.tls', 'certificateRefs must name a Secret', bad);
   const option = tls.options[terminateModeOption] ?? 'SIMPLE';
   if (option !== 'SIMPLE' && option !== 'MUTUAL' && option !== 'OPTIONAL_MUTUAL') {
     return refuse('.tls.options', `${terminateModeOption} must be SIMPLE, MUTUAL or OPTIONAL_MUTUAL, not ${option}`);

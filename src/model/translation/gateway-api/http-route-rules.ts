@@ -207,6 +207,13 @@ class RuleAction {
   }
 }
 
+/** A filter of a rule that is not carried out; undefined: there is none. With one, its requests, or their share of them, are answered with an error. */
+export function unsupportedFilterOf({ filters, backendRefs }: HttpRouteRule): string | undefined {
+  const ofRule = filters.find(({ type }) => !supported.has(type));
+  const ofBackends = backendRefs.flatMap((ref) => ref.filters).find(({ type }) => !ofBackend.has(type));
+  return (ofRule ?? ofBackends)?.type;
+}
+
 const ofBackend: ReadonlySet<string> = new Set(['RequestHeaderModifier', 'ResponseHeaderModifier']);
 const supported: ReadonlySet<string> = new Set([...ofBackend, 'RequestRedirect', 'URLRewrite', 'RequestMirror']);
 

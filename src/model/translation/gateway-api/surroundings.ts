@@ -16,7 +16,7 @@ export type Sources = Pick<
 >;
 
 /** A class with this controller's name is this control plane's. */
-const controllerName = 'istio.io/gateway-controller';
+export const controllerName = 'istio.io/gateway-controller';
 /** There without an object, as in the reference. */
 const builtInClass = 'istio';
 

@@ -1,0 +1,173 @@
+/** Statuses of the Gateway API's objects, made of what is said of them as data (`src/model/translation/gateway-api/judge.ts`). */
+import type { Config } from '../../../model/config/config.ts';
+import type { ParentReference } from '../../../model/kinds/gateway-api/http-route.ts';
+import { type JudgedSources, judgingGatewayApi } from '../../../model/translation/gateway-api/judge.ts';
+import type {
+  ClassStatus,
+  GatewayStatus,
+  ListenerStatus,
+  RouteStatus,
+} from '../../../model/translation/gateway-api/object-conditions.ts';
+import { controllerName } from '../../../model/translation/gateway-api/surroundings.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import type { Turns } from '../../../runtime/turns.ts';
+import type { DerivedStatus, StatusDerivation } from './derived-status.ts';
+import { type ConditionMoment, isObservedLater, withConditions } from './status-conditions.ts';
+import type { StatusFields } from './status-duty.ts';
+
+export interface GatewayApiDerivationOptions {
+  /** The objects in force. */
+  readonly objects: () => JudgedSources;
+  /** Tells whenever they may be others. @returns ends it */
+  readonly onChanged: (changed: () => void) => () => void;
+  /** `cluster.local`. */
+  readonly domain: string;
+  /** Of this control plane; empty: `default`. */
+  readonly revision: string;
+}
+
+const revisionLabel = 'istio.io/rev';
+
+export class GatewayApiDerivation implements StatusDerivation {
+  readonly #options: GatewayApiDerivationOptions;
+  readonly onChanged: GatewayApiDerivationOptions['onChanged'];
+
+  constructor(options: GatewayApiDerivationOptions) {
+    this.#options = options;
+    this.onChanged = options.onChanged;
+  }
+
+  inputs(): readonly unknown[] {
+    const { GatewayClass, KubernetesGateway, HTTPRoute, ReferenceGrant, Namespace, Service, Secret } =
+      this.#options.objects();
+    // Without these nothing else is asked about.
+    if (GatewayClass.length + KubernetesGateway.length + HTTPRoute.length === 0) return ['nothing'];
+    return [GatewayClass, KubernetesGateway, HTTPRoute, ReferenceGrant, Namespace, Service, Secret];
+  }
+
+  async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
+    const { objects, domain, revision } = this.#options;
+    // Two that lead in turns about one object would never be at rest (istio#52105).
+    const isOfOthers = ({ labels }: Config): boolean =>
+      labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
+    const status = await turns.through(judgingGatewayApi(objects(), domain, isOfOthers));
+    const all = new Map<string, DerivedStatus>();
+    const put = (kind: string, key: string, derived: Omit<DerivedStatus, 'of'>): void => {
+      const [namespace = '', name = ''] = key.split('/');
+      all.set(`${kind}/${key}`, { of: { kind, namespace, name }, ...derived });
+    };
+    for (const [key, one] of status.GatewayClass) put('GatewayClass', key, ofClass(one));
+    for (const [key, one] of status.KubernetesGateway) put('KubernetesGateway', key, ofGateway(one));
+    for (const [key, one] of status.HTTPRoute) put('HTTPRoute', key, ofRoute(one, key.slice(0, key.indexOf('/'))));
+    return all;
+  }
+}
+
+type Derived = Omit<DerivedStatus, 'of'>;
+
+function ofClass(status: ClassStatus): Derived {
+  return {
+    ...aboutGeneration(status),
+    facts: status.conditions,
+    next: (present, time) => ({
+      ...present,
+      conditions: withConditions(present.conditions, status.conditions, momentOf(status, time)),
+    }),
+  };
+}
+
+function ofGateway(status: GatewayStatus): Derived {
+  const { conditions, addresses, listeners } = status;
+  return {
+    ...aboutGeneration(status),
+    facts: [conditions, addresses, listeners.map(({ attachedRoutes: _, ...listener }) => listener)],
+    counts: listeners.map(({ attachedRoutes }) => attachedRoutes),
+    next: (present, time) => {
+      const moment = momentOf(status, time);
+      return {
+        ...present,
+        // A default of the API's, of 1970, is in their place.
+        conditions: withConditions(present.conditions, conditions, moment),
+        ...((addresses.length > 0 || present.addresses !== undefined) && { addresses }),
+        listeners: listeners.map((listener) => listenerAfter(present.listeners, listener, moment)),
+      };
+    },
+  };
+}
+
+function listenerAfter(present: unknown, { name, ...own }: ListenerStatus, moment: ConditionMoment): StatusFields {
+  const before = Array.isArray(present) ? present.find((one) => isObject(one) && one.name === name) : undefined;
+  const fields = isObject(before) ? before : {};
+  return { ...fields, name, ...own, conditions: withConditions(fields.conditions, own.conditions, moment) };
+}
+
+/** Said when it is so, and otherwise not at all. */
+const whenSo = ['PartiallyInvalid'];
+
+function ofRoute(status: RouteStatus, namespace: string): Derived {
+  return {
+    ...aboutGeneration(status),
+    facts: status.parents,
+    next: (present, time) => {
+      const parents = parentsAfter(present.parents, status, namespace, momentOf(status, time));
+      return parents === undefined ? undefined : { ...present, parents };
+    },
+  };
+}
+
+/** Entries of others stay where they are; ours are those of the parents that are ours now. Undefined: there are none, and were none. */
+function parentsAfter(
+  present: unknown,
+  status: RouteStatus,
+  namespace: string,
+  moment: ConditionMoment,
+): readonly unknown[] | undefined {
+  const left = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
+  const before: readonly unknown[] = Array.isArray(present) ? present : [];
+  const after: unknown[] = [];
+  for (const one of before) {
+    if (!isObject(one) || one.controllerName !== controllerName) {
+      after.push(one);
+      continue;
+    }
+    const key = isObject(one.parentRef) ? parentKey(one.parentRef, namespace) : '';
+    const wanted = left.get(key);
+    left.delete(key);
+    if (wanted !== undefined) after.push(parentAfter(one, wanted, moment));
+    // Whoever has said it knows a newer object.
+    else if (hasLaterCondition(one.conditions, moment)) after.push(one);
+  }
+  for (const wanted of left.values()) after.push(parentAfter({}, wanted, moment));
+  return after.length === 0 && before.length === 0 ? undefined : after;
+}
+
+function parentAfter(
+  before: StatusFields,
+  { parentRef, conditions }: RouteStatus['parents'][number],
+  moment: ConditionMoment,
+): StatusFields {
+  return {
+    ...before,
+    parentRef: isObject(before.parentRef) ? before.parentRef : parentRef,
+    controllerName,
+    conditions: withConditions(before.conditions, conditions, moment, whenSo),
+  };
+}
+
+function hasLaterCondition(conditions: unknown, { generation }: ConditionMoment): boolean {
+  return Array.isArray(conditions) && conditions.some((one) => isObservedLater(one, generation));
+}
+
+/** The API's defaults are what is left out. */
+function parentKey(ref: Partial<Record<keyof ParentReference, unknown>>, ofRoute: string): string {
+  const { group = 'gateway.networking.k8s.io', kind = 'Gateway', namespace = ofRoute, name, sectionName, port } = ref;
+  return JSON.stringify([group, kind, namespace, name, sectionName, port]);
+}
+
+function aboutGeneration({ generation }: { readonly generation?: number }): Pick<Derived, 'generation'> {
+  return generation === undefined ? {} : { generation };
+}
+
+function momentOf({ generation }: { readonly generation?: number }, time: string): ConditionMoment {
+  return { time, ...(generation !== undefined && { generation }) };
+}

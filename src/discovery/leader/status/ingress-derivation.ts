@@ -1,0 +1,67 @@
+/** Statuses of Ingresses of our class: where they are reached from outside (spec/discovery.md §12). */
+import type { ConfigSet } from '../../../model/config/config-set.ts';
+import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/service.ts';
+import { type IngressSettings, ownIngresses } from '../../../model/translation/ingress.ts';
+import { type AddressSettings, ingressAddresses } from '../../../model/translation/ingress-addresses.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import type { DerivedStatus, StatusDerivation } from './derived-status.ts';
+import type { StatusFields } from './status-duty.ts';
+
+export interface IngressDerivationOptions {
+  /** The objects in force. */
+  readonly objects: () => Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service' | 'Pod' | 'Node'>;
+  /** The mesh settings of the moment; others are another object. */
+  readonly settings: () => Pick<IngressSettings, 'ingressClass' | 'ingressControllerMode'> & AddressSettings;
+  /** Tells whenever either may be another. @returns ends it */
+  readonly onChanged: (changed: () => void) => () => void;
+  /** Of the control plane: where the gateway is. */
+  readonly namespace: string;
+}
+
+export class IngressDerivation implements StatusDerivation {
+  readonly #options: IngressDerivationOptions;
+  readonly onChanged: IngressDerivationOptions['onChanged'];
+
+  constructor(options: IngressDerivationOptions) {
+    this.#options = options;
+    this.onChanged = options.onChanged;
+  }
+
+  inputs(): readonly unknown[] {
+    const settings = this.#options.settings();
+    const { Ingress, IngressClass, Service, Pod, Node } = this.#options.objects();
+    if (Ingress.length === 0) return ['nothing'];
+    return [settings, Ingress, IngressClass, ...(settings.ingressService === '' ? [Pod, Node] : [Service])];
+  }
+
+  async derive(): Promise<ReadonlyMap<string, DerivedStatus>> {
+    const [settings, objects] = [this.#options.settings(), this.#options.objects()];
+    const ours = ownIngresses(objects, settings);
+    const addresses = ours.length === 0 ? [] : ingressAddresses(objects, settings, this.#options.namespace);
+    const next = (present: StatusFields): StatusFields | undefined => statusAfter(present, addresses);
+    return new Map(
+      ours.map(({ namespace, name, generation }) => [
+        `Ingress/${namespace}/${name}`,
+        {
+          of: { kind: 'Ingress', namespace, name },
+          ...(generation !== undefined && { generation }),
+          facts: addresses,
+          next,
+        },
+      ]),
+    );
+  }
+}
+
+/** Addresses that are there already stay as they are, whatever else is said of them. */
+function statusAfter(present: StatusFields, addresses: readonly LoadBalancerIngress[]): StatusFields | undefined {
+  const balancer = isObject(present.loadBalancer) ? present.loadBalancer : {};
+  const before: readonly unknown[] = Array.isArray(balancer.ingress) ? balancer.ingress : [];
+  const texts = addresses.map((one) => one.hostname ?? one.ip);
+  const isSame =
+    before.length === texts.length &&
+    before.every((one, index) => isObject(one) && (one.hostname ?? one.ip) === texts[index]);
+  if (isSame) return undefined;
+  const { ingress: _, ...rest } = balancer;
+  return { ...present, loadBalancer: { ...rest, ...(addresses.length > 0 && { ingress: addresses }) } };
+}

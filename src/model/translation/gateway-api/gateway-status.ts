@@ -1,0 +1,226 @@
+/** What Gateways of the Gateway API are told of themselves: whether they and their listeners are in force, and where they are. */
+import { isLeft } from 'fp-ts/lib/Either.js';
+import { type Config, compareText } from '../../config/config.ts';
+import { isShortName } from '../../fields/hostname.ts';
+import { isIpAddress } from '../../fields/names.ts';
+import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
+import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
+import { serverCertificateOf } from '../../kinds/kubernetes/credential.ts';
+import type { Secret } from '../../kinds/kubernetes/secret.ts';
+import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
+import { gatewayNameLabel, type HttpListener } from './gateway-listeners.ts';
+import { condition, type GatewayStatus, type ListenerStatus, type ObjectCondition } from './object-conditions.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** What Gateways refer to, and who carries them out. */
+export interface GatewaySurroundings {
+  readonly around: Surroundings;
+  /** By `namespace/name`. */
+  readonly secrets: ReadonlyMap<string, Config<Secret>>;
+  /** Services of workloads that carry out a Gateway by its name, by `namespace/name` of it. */
+  readonly services: ReadonlyMap<string, readonly Config<KubernetesService>[]>;
+}
+
+/** Services that are of the workloads of a Gateway, or say that they are. */
+export function servicesByGateway(
+  services: readonly Config<KubernetesService>[],
+): ReadonlyMap<string, readonly Config<KubernetesService>[]> {
+  const found = new Map<string, Config<KubernetesService>[]>();
+  for (const service of services) {
+    const name = service.spec.spec.selector?.[gatewayNameLabel] ?? service.labels[gatewayNameLabel];
+    if (name === undefined) continue;
+    const key = `${service.namespace}/${name}`;
+    const known = found.get(key);
+    if (known === undefined) found.set(key, [service]);
+    else known.push(service);
+  }
+  return found;
+}
+
+/** Of the API. */
+const mostAddresses = 16;
+
+/**
+ * @param listeners those that are served as HTTP, as the translation has found them
+ * @param attached how many routes are at each
+ */
+export function gatewayStatusOf(
+  gateway: Config<KubernetesGateway>,
+  listeners: readonly HttpListener[],
+  attached: (listener: HttpListener) => number,
+  surroundings: GatewaySurroundings,
+): GatewayStatus {
+  const { generation, spec } = gateway;
+  const byIndex = new Map(listeners.map((listener) => [listener.index, listener]));
+  const conflicts = portConflicts(listeners);
+  const ofListeners = spec.listeners.map((listener, index): ListenerStatus => {
+    const served = byIndex.get(index);
+    return {
+      name: listener.name,
+      supportedKinds: supportedKindsOf(listener),
+      attachedRoutes: served === undefined ? 0 : attached(served),
+      conditions: listenerConditions(listener, served, served && conflicts.get(served), surroundings),
+    };
+  });
+  const inForce = ofListeners.filter(({ conditions }) => isTrue(conditions, 'Programmed')).length;
+  const { addresses, problem } = addressesOf(gateway, surroundings);
+  return {
+    ...(generation !== undefined && { generation }),
+    conditions: [
+      acceptedOf(spec, ofListeners.filter(({ conditions }) => !isTrue(conditions, 'Accepted')).length),
+      inForce === 0
+        ? condition('Programmed', false, 'Invalid', 'none of the listeners is in force')
+        : problem === undefined
+          ? condition('Programmed', true, 'Programmed', `in force at ${addresses.map(({ value }) => value).join(', ')}`)
+          : condition('Programmed', false, 'AddressNotAssigned', problem),
+    ],
+    addresses: addresses.slice(0, mostAddresses),
+    listeners: ofListeners,
+  };
+}
+
+function acceptedOf({ addresses, listeners }: KubernetesGateway, refused: number): ObjectCondition {
+  const other = addresses.find(({ type }) => type !== 'Hostname');
+  if (other !== undefined) {
+    const message = `${other.type} ${other.value} cannot be asked for: an address is a Hostname, of a Service`;
+    return condition('Accepted', false, 'UnsupportedAddress', message);
+  }
+  if (refused === 0) return condition('Accepted', true, 'Accepted', 'carried out by this control plane');
+  const message = `${refused} of ${listeners.length} listeners are not accepted`;
+  return condition('Accepted', refused < listeners.length, 'ListenersNotValid', message);
+}
+
+function isTrue(conditions: readonly ObjectCondition[], type: string): boolean {
+  return conditions.some((one) => one.type === type && one.status === 'True');
+}
+
+const route = { group: gatewayApiGroup, kind: 'HTTPRoute' } as const;
+
+function isSupported({ group, kind }: { readonly group: string; readonly kind: string }): boolean {
+  return group === route.group && kind === route.kind;
+}
+
+/** Without kinds, those that the protocol is for. */
+function supportedKindsOf({ protocol, allowedRoutes: { kinds = [] } }: Listener): ListenerStatus['supportedKinds'] {
+  if (protocol !== 'HTTP' && protocol !== 'HTTPS') return [];
+  return kinds.length === 0 || kinds.some(isSupported) ? [route] : [];
+}
+
+function listenerConditions(
+  listener: Listener,
+  served: HttpListener | undefined,
+  conflict: string | undefined,
+  surroundings: GatewaySurroundings,
+): ObjectCondition[] {
+  const references = resolvedRefs(listener, served, surroundings);
+  const free = condition('Conflicted', false, 'NoConflicts', 'no other listener is in its way');
+  if (served === undefined) {
+    const message = `${listener.protocol} is not served: HTTP and HTTPS are`;
+    return [
+      condition('Accepted', false, 'UnsupportedProtocol', message),
+      condition('Programmed', false, 'Invalid', message),
+      references,
+      free,
+    ];
+  }
+  if (conflict !== undefined) {
+    return [
+      condition('Accepted', false, 'ProtocolConflict', conflict),
+      condition('Programmed', false, 'Invalid', conflict),
+      references,
+      condition('Conflicted', true, 'ProtocolConflict', conflict),
+    ];
+  }
+  const accepted = condition('Accepted', true, 'Accepted', 'taken as it is');
+  const why =
+    served.refusal?.message ?? (references.reason === 'InvalidCertificateRef' ? references.message : undefined);
+  const programmed =
+    why === undefined
+      ? condition('Programmed', true, 'Programmed', 'in force')
+      : condition('Programmed', false, 'Invalid', why);
+  return [accepted, programmed, references, free];
+}
+
+function resolvedRefs(
+  listener: Listener,
+  served: HttpListener | undefined,
+  { secrets }: GatewaySurroundings,
+): ObjectCondition {
+  const { refusal } = served ?? {};
+  const no = (reason: string, message: string): ObjectCondition => condition('ResolvedRefs', false, reason, message);
+  if (refusal !== undefined && refusal.reason !== 'Invalid') return no(refusal.reason, refusal.message);
+  const { kinds = [] } = listener.allowedRoutes;
+  const other = kinds.find((one) => !isSupported(one));
+  if (served !== undefined && other !== undefined) return no('InvalidRouteKinds', `${other.kind} is not served here`);
+  for (const { name } of served?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
+    const key = `${served!.gateway.namespace}/${name}`;
+    const secret = secrets.get(key);
+    const mistake = secret === undefined ? 'is not there' : certificateMistake(secret.spec);
+    if (mistake !== undefined) return no('InvalidCertificateRef', `Secret ${key} ${mistake}`);
+  }
+  return condition('ResolvedRefs', true, 'ResolvedRefs', 'everything that is referred to is there');
+}
+
+const mistakes = new WeakMap<Secret, string | undefined>();
+
+/** Keys and certificates are parsed once for each version of a Secret. */
+function certificateMistake(secret: Secret): string | undefined {
+  if (!mistakes.has(secret)) {
+    const read = serverCertificateOf(secret);
+    mistakes.set(secret, isLeft(read) ? read.left : undefined);
+  }
+  return mistakes.get(secret);
+}
+
+/** Of two protocols at a port, that of the first counts, as where servers of Istio's Gateways meet: they come in the order of their names. */
+function portConflicts(listeners: readonly HttpListener[]): ReadonlyMap<HttpListener, string> {
+  const conflicts = new Map<HttpListener, string>();
+  for (const [port, those] of Map.groupBy(listeners, ({ listener }) => listener.port)) {
+    const [first] = those.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
+    const { name, protocol } = first!.listener;
+    for (const one of those)
+      if (one.listener.protocol !== protocol) conflicts.set(one, `port ${port} is ${protocol} by the listener ${name}`);
+  }
+  return conflicts;
+}
+
+interface Addresses {
+  readonly addresses: GatewayStatus['addresses'];
+  /** Why there are none. */
+  readonly problem?: string;
+}
+
+function addressesOf(gateway: Config<KubernetesGateway>, { around, services }: GatewaySurroundings): Addresses {
+  const { namespace, name } = gateway;
+  const asked = gateway.spec.addresses.filter(({ type }) => type === 'Hostname').map(({ value }) => value);
+  const found: Config<KubernetesService>[] = [];
+  if (asked.length === 0) found.push(...(services.get(`${namespace}/${name}`) ?? []));
+  for (const value of asked) {
+    const [ofName = '', ofNamespace = namespace] = isShortName(value) ? [value] : value.split('.');
+    const service = around.service(ofNamespace, ofName);
+    if (service === undefined || (!isShortName(value) && value !== around.hostOf(ofNamespace, ofName)))
+      return { addresses: [], problem: `there is no Service ${value}` };
+    found.push(service);
+  }
+  if (found.length === 0) {
+    return { addresses: [], problem: `no Service selects workloads with the label ${gatewayNameLabel}: ${name}` };
+  }
+  const values = new Set(found.flatMap((service) => valuesOf(service, around)));
+  if (values.size === 0) {
+    const names = found.map((service) => `${service.namespace}/${service.name}`).join(', ');
+    return { addresses: [], problem: `no address has been assigned to Service ${names} yet` };
+  }
+  return {
+    addresses: [...values].map((value) => ({ type: isIpAddress(value) ? 'IPAddress' : 'Hostname', value })),
+  };
+}
+
+/** Where a Service is from outside; one that is only in the cluster is at its name there. */
+function valuesOf(
+  { namespace, name, spec: { spec, status } }: Config<KubernetesService>,
+  around: Surroundings,
+): string[] {
+  const balanced = status.loadBalancer.ingress.flatMap(({ ip, hostname }) => ip ?? hostname ?? []);
+  const outside = [...balanced, ...spec.externalIPs];
+  return outside.length > 0 || spec.type === 'LoadBalancer' ? outside : [around.hostOf(namespace, name)];
+}

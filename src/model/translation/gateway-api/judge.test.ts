@@ -1,0 +1,280 @@
+import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
+import { sized } from '../../../../test/harness/size-of-run.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { judgingGatewayApi } from './judge.ts';
+import type { ObjectCondition } from './object-conditions.ts';
+
+const plain = '{name: plain, port: 80, protocol: HTTP}';
+const gateway = (listeners = plain, more = '', name = 'front'): string =>
+  document('Gateway', name, `{gatewayClassName: istio, ${more}listeners: [${listeners}]}`);
+const route = (spec: string, about = {}): string => document('HTTPRoute', 'cart', spec, about);
+const toCart = 'rules: [{backendRefs: [{name: cart, port: 80}]}]';
+const edge = (fields: string, more = ''): string =>
+  `---\napiVersion: v1\nkind: Service\nmetadata: {name: edge, namespace: shop}\nspec: {clusterIP: 10.1.0.9, selector: {gateway.networking.k8s.io/gateway-name: front}, ports: [{port: 80}], ${fields}}\n${more}\n`;
+
+const judged = (yaml: string) => atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
+const short = (conditions: readonly ObjectCondition[]): string[] =>
+  conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
+const gatewayOf = (yaml: string) => judged(yaml).KubernetesGateway.get('shop/front')!;
+const listenerOf = (yaml: string, index = 0) => {
+  const { conditions, ...listener } = gatewayOf(yaml).listeners[index]!;
+  return { ...listener, conditions: short(conditions) };
+};
+
+/** What the first of a route's parents says. */
+function routeOf(yaml: string, namespace = 'shop'): string[] {
+  return short(judged(yaml).HTTPRoute.get(`${namespace}/cart`)!.parents[0]?.conditions ?? []);
+}
+
+const good = ['Accepted True Accepted', 'ResolvedRefs True ResolvedRefs'];
+const cart = service('cart');
+
+describe('a route at a Gateway', () => {
+  const at = (more = '', rules = toCart): string => route(`{parentRefs: [{name: front${more}}], ${rules}}`);
+  const named = '{name: plain, port: 80, protocol: HTTP, hostname: "*.shop.test"}';
+
+  it.each<[string, string, string[]]>([
+    ['is at it', gateway() + at() + cart, good],
+    [
+      'is at no listener of that name',
+      gateway() + at(', sectionName: other') + cart,
+      ['Accepted False NoMatchingParent'],
+    ],
+    ['is at no listener of that port', gateway() + at(', port: 81') + cart, ['Accepted False NoMatchingParent']],
+    [
+      'has no hostname of a listener',
+      gateway(named) + route(`{parentRefs: [{name: front}], hostnames: [a.test], ${toCart}}`) + cart,
+      ['Accepted False NoMatchingListenerHostname'],
+    ],
+    [
+      'is of a kind that no listener takes',
+      gateway('{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: GRPCRoute}]}}') + at() + cart,
+      ['Accepted False NotAllowedByListeners'],
+    ],
+    [
+      'is of a kind that the protocol is not for',
+      gateway('{name: t, port: 80, protocol: TCP}') + at(', sectionName: t') + cart,
+      ['Accepted False NotAllowedByListeners'],
+    ],
+  ])('%s', (_, yaml, expected) => {
+    const rest = expected.length === 1 ? ['ResolvedRefs True ResolvedRefs'] : [];
+    expect(routeOf(yaml)).toEqual([...expected, ...rest]);
+  });
+
+  it('of a namespace that it does not let in is not at it', () => {
+    const other = route(`{parentRefs: [{name: front, namespace: shop}], ${toCart}}`, { namespace: 'other' });
+    expect(routeOf(gateway() + other + service('cart', 'other'), 'other')).toEqual([
+      'Accepted False NotAllowedByListeners',
+      'ResolvedRefs True ResolvedRefs',
+    ]);
+  });
+
+  it.each<[string, string, string]>([
+    ['that is not there', '{name: no, port: 80}', 'BackendNotFound'],
+    ['without that port', '{name: cart, port: 81}', 'BackendNotFound'],
+    ['of another kind', '{kind: ConfigMap, name: cart, port: 80}', 'InvalidKind'],
+    ['of a namespace that lets nobody in', '{name: cart, namespace: far, port: 80}', 'RefNotPermitted'],
+  ])('to a backend %s has a reference that is not resolved', (_, ref, reason) => {
+    const rules = `rules: [{backendRefs: [{name: cart, port: 80}, ${ref}]}]`;
+    const yaml = gateway() + at('', rules) + cart + service('cart', 'far');
+    expect(routeOf(yaml)).toEqual([good[0], `ResolvedRefs False ${reason}`]);
+  });
+
+  it('with a mirror that is not there has a reference that is not resolved', () => {
+    const mirror = 'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: no, port: 80}}}]';
+    const yaml = gateway() + at('', `rules: [{${mirror}, backendRefs: [{name: cart, port: 80}]}]`) + cart;
+    expect(routeOf(yaml)).toEqual([good[0], 'ResolvedRefs False BackendNotFound']);
+  });
+
+  const cors = 'filters: [{type: CORS, cors: {}}]';
+  const toCartBy = (filters: string): string => `{${filters}backendRefs: [{name: cart, port: 80}]}`;
+  it.each([
+    [`rules: [${toCartBy(`${cors}, `)}]`, ['Accepted False UnsupportedValue', good[1]]],
+    [
+      `rules: [${toCartBy(`${cors}, `)}, ${toCartBy('matches: [{path: {value: /a}}], ')}]`,
+      [good[0], 'PartiallyInvalid True UnsupportedValue', good[1]],
+    ],
+  ])('with a filter that is not carried out says so: %s', (rules, expected) => {
+    expect(routeOf(gateway() + at('', rules) + cart)).toEqual(expected);
+  });
+
+  it.each([
+    ['that is not there', ''],
+    ['of another controller', document('GatewayClass', 'istio', '{controllerName: example.com/other}') + gateway()],
+    ['of a class that nobody knows', gateway().replace('istio', 'nobody')],
+  ])('%s is told nothing by us', (_, front) => {
+    expect(routeOf(front + at() + cart)).toEqual([]);
+  });
+
+  it('of another revision is told nothing by us, and neither is the Gateway', () => {
+    const set = setOf(gateway() + at() + cart);
+    const status = atOnce(judgingGatewayApi(set, 'cluster.local', () => true));
+    expect([status.KubernetesGateway.size, status.HTTPRoute.get('shop/cart')!.parents.length]).toEqual([0, 0]);
+  });
+});
+
+describe('a route over a Service', () => {
+  it.each([
+    ['{kind: Service, group: "", name: cart}', good],
+    ['{kind: Service, group: "", name: cart, port: 99}', ['Accepted False NoMatchingParent', good[1]]],
+    ['{kind: Service, group: "", name: no}', ['Accepted False NoMatchingParent', good[1]]],
+  ])('%s', (parent, expected) => {
+    expect(routeOf(route(`{parentRefs: [${parent}], ${toCart}}`) + cart)).toEqual(expected);
+  });
+});
+
+describe('a listener', () => {
+  const free = 'Conflicted False NoConflicts';
+  const fine = ['Accepted True Accepted', 'Programmed True Programmed', 'ResolvedRefs True ResolvedRefs', free];
+  const httpRoute = [{ group: 'gateway.networking.k8s.io', kind: 'HTTPRoute' }];
+
+  it('says which routes it takes, and how many it has', () => {
+    const parents = 'parentRefs: [{name: front, sectionName: plain}, {name: front, sectionName: other}]';
+    const yaml = `${gateway(`${plain}, {name: other, port: 81, protocol: HTTP}`) + route(`{${parents}, ${toCart}}`)}${document('HTTPRoute', 'second', '{parentRefs: [{name: front, port: 80}]}')}`;
+    expect(listenerOf(yaml)).toEqual({ name: 'plain', supportedKinds: httpRoute, attachedRoutes: 2, conditions: fine });
+    expect(listenerOf(yaml, 1).attachedRoutes).toBe(1);
+  });
+
+  it.each<[string, string[], number]>([
+    [
+      '{name: t, port: 80, protocol: TCP}',
+      ['Accepted False UnsupportedProtocol', 'Programmed False Invalid', fine[2]!, free],
+      0,
+    ],
+    [
+      '{name: p, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: HTTPRoute}, {kind: TCPRoute}]}}',
+      [fine[0]!, fine[1]!, 'ResolvedRefs False InvalidRouteKinds', free],
+      1,
+    ],
+    [
+      '{name: p, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}',
+      [fine[0]!, fine[1]!, 'ResolvedRefs False InvalidRouteKinds', free],
+      0,
+    ],
+  ])('%s', (listener, conditions, kinds) => {
+    expect(listenerOf(gateway(listener))).toMatchObject({ conditions, supportedKinds: httpRoute.slice(0, kinds) });
+  });
+
+  const secure = (ref: string): string => `{name: s, port: 443, protocol: HTTPS, tls: {certificateRefs: [${ref}]}}`;
+  const broken = (reason: string): string[] => [
+    ...['Accepted True Accepted', 'Programmed False Invalid', `ResolvedRefs False ${reason}`, free],
+  ];
+  const secret = (data: string): string =>
+    `---\napiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: shop}\ndata: ${data}\n`;
+  it.each([
+    ['is not there', '{name: web}', '', 'InvalidCertificateRef'],
+    ['is no certificate', '{name: web}', secret('{tls.crt: eA==, tls.key: eA==}'), 'InvalidCertificateRef'],
+    ['is no Secret', '{kind: ConfigMap, name: web}', '', 'InvalidCertificateRef'],
+    ['is of a namespace that lets nobody in', '{name: web, namespace: far}', '', 'RefNotPermitted'],
+  ])('whose certificate %s', (_, ref, more, reason) => {
+    expect(listenerOf(gateway(secure(ref)) + more).conditions).toEqual(broken(reason));
+  });
+
+  it('whose certificate is there is in force', () => {
+    const { certificate, privateKey } = createAuthority().issue(['shop.test']);
+    const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
+    expect(listenerOf(gateway(secure('{name: web}')) + secret(data)).conditions).toEqual(fine);
+  });
+
+  it('at a port that is of another protocol is in its way', () => {
+    const yaml = gateway(
+      '{name: b, port: 80, protocol: HTTP}, {name: a, port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: web}]}}',
+    );
+    expect(listenerOf(yaml).conditions).toEqual([
+      ...['Accepted False ProtocolConflict', 'Programmed False Invalid', fine[2], 'Conflicted True ProtocolConflict'],
+    ]);
+    expect(listenerOf(yaml, 1).conditions[3]).toBe(free);
+  });
+});
+
+describe('a Gateway', () => {
+  const of = (yaml: string) => {
+    const { conditions, addresses } = gatewayOf(yaml);
+    return [...short(conditions), ...addresses.map(({ type, value }) => `${type} ${value}`)];
+  };
+  const accepted = 'Accepted True Accepted';
+  const balanced = 'status: {loadBalancer: {ingress: [{ip: 192.0.2.7}, {hostname: edge.test}]}}';
+
+  it.each<[string, string, string[]]>([
+    ['without a Service', gateway(), [accepted, 'Programmed False AddressNotAssigned']],
+    [
+      'whose load balancer has no address yet',
+      gateway() + edge('type: LoadBalancer'),
+      [accepted, 'Programmed False AddressNotAssigned'],
+    ],
+    [
+      'whose load balancer has addresses',
+      gateway() + edge('type: LoadBalancer, externalIPs: [192.0.2.8]', balanced),
+      [accepted, 'Programmed True Programmed', 'IPAddress 192.0.2.7', 'Hostname edge.test', 'IPAddress 192.0.2.8'],
+    ],
+    [
+      'whose Service is only in the cluster',
+      gateway() + edge('type: ClusterIP'),
+      [accepted, 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
+    ],
+    [
+      'that names its Service',
+      gateway(plain, 'addresses: [{type: Hostname, value: cart.shop.svc.cluster.local}], ') + cart,
+      [accepted, 'Programmed True Programmed', 'Hostname cart.shop.svc.cluster.local'],
+    ],
+    [
+      'that names a Service that is not there',
+      gateway(plain, 'addresses: [{type: Hostname, value: no}], '),
+      [accepted, 'Programmed False AddressNotAssigned'],
+    ],
+    [
+      'that asks for an address',
+      gateway(plain, 'addresses: [{type: IPAddress, value: 192.0.2.1}], ') + edge('type: ClusterIP'),
+      ['Accepted False UnsupportedAddress', 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
+    ],
+    [
+      'of whose listeners one is not accepted',
+      gateway(`${plain}, {name: t, port: 81, protocol: TCP}`) + edge('type: ClusterIP'),
+      ['Accepted True ListenersNotValid', 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
+    ],
+    [
+      'of whose listeners none is',
+      gateway('{name: t, port: 81, protocol: TCP}') + edge('type: ClusterIP'),
+      ['Accepted False ListenersNotValid', 'Programmed False Invalid', 'Hostname edge.shop.svc.cluster.local'],
+    ],
+  ])('%s', (_, yaml, expected) => {
+    expect(of(yaml)).toEqual(expected);
+  });
+});
+
+it('a GatewayClass is accepted when it is ours, and told nothing when it is not', () => {
+  const ours = document('GatewayClass', 'ours', '{controllerName: istio.io/gateway-controller}');
+  const theirs = document('GatewayClass', 'theirs', '{controllerName: example.com/other}');
+  const classes = judged(ours + theirs).GatewayClass;
+  expect([...classes].map(([key, { conditions }]) => [key, ...short(conditions)])).toEqual([
+    ['/ours', 'Accepted True Accepted'],
+  ]);
+});
+
+it('all of many are judged in a time that grows with their number', () => {
+  const many = sized({ short: 100, full: 1_000 });
+  const set = (gateways: number) => {
+    const objects = Array.from({ length: gateways }, (_, index) =>
+      gateway(plain, '', `front-${index}`).concat(
+        ...Array.from({ length: 5 }, (__, nth) =>
+          document('HTTPRoute', `r-${index}-${nth}`, `{parentRefs: [{name: front-${index}}], ${toCart}}`),
+        ),
+      ),
+    );
+    return setOf(objects.join('') + cart);
+  };
+  // Of this thread alone, whatever else the machine does; its clock may tick every four milliseconds.
+  const timeOf = (objects: ReturnType<typeof set>): number => {
+    const began = process.threadCpuUsage();
+    for (let times = 1; ; times++) {
+      atOnce(judgingGatewayApi(objects, 'cluster.local'));
+      const { user, system } = process.threadCpuUsage(began);
+      if (user + system > 100_000) return (user + system) / times;
+    }
+  };
+  const [few, all] = [timeOf(set(many / 10)), timeOf(set(many))];
+  // Ten times as many: ten times as long, and not a hundred times.
+  expect(all / few).toBeLessThan(40);
+});

@@ -1,0 +1,85 @@
+/**
+ * What the Gateway API's objects are told of themselves. A pure function of the objects, apart from their translation, which pushes wait for:
+ * it is asked by who writes a status, and grows with the number of objects: every route finds its parents and backends by name.
+ */
+import type { Steps } from '../../../runtime/turns.ts';
+import type { Config } from '../../config/config.ts';
+import type { ConfigSet } from '../../config/config-set.ts';
+import { attaching, type ParentOutcome } from './attachments.ts';
+import { type HttpListener, type KnownGateway, knownGateway } from './gateway-listeners.ts';
+import { type GatewaySurroundings, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
+import { type ClassStatus, condition, type GatewayStatus, type RouteStatus } from './object-conditions.ts';
+import { routeStatusOf } from './route-status.ts';
+import { controllerName, type Sources, Surroundings } from './surroundings.ts';
+
+export type JudgedSources = Sources & Pick<ConfigSet, 'Secret'>;
+
+/** Of everything that is ours to tell, by `namespace/name`. */
+export interface GatewayApiStatus {
+  readonly GatewayClass: ReadonlyMap<string, ClassStatus>;
+  readonly KubernetesGateway: ReadonlyMap<string, GatewayStatus>;
+  /** Of all routes: one that is at no parent of ours may have been. */
+  readonly HTTPRoute: ReadonlyMap<string, RouteStatus>;
+}
+
+/** @param isOfOthers a Gateway that another revision of the control plane tells about */
+export function* judgingGatewayApi(
+  sources: JudgedSources,
+  domain: string,
+  isOfOthers: (gateway: Config) => boolean = () => false,
+): Steps<GatewayApiStatus> {
+  const around = new Surroundings(sources, domain);
+  const known = new Map<string, KnownGateway>();
+  for (const gateway of sources.KubernetesGateway) {
+    known.set(
+      keyOf(gateway),
+      isOfOthers(gateway) ? { isOurs: false, listeners: [], written: [] } : knownGateway(gateway, around),
+    );
+    yield;
+  }
+  const outcomes = new Map<Config, ParentOutcome[]>();
+  const { toListeners } = yield* attaching(sources.HTTPRoute, known, around, (route, index, outcome) => {
+    const ofRoute = outcomes.get(route) ?? [];
+    ofRoute[index] = outcome;
+    outcomes.set(route, ofRoute);
+  });
+  const counts = new Map<HttpListener, number>();
+  for (const { listener } of toListeners) counts.set(listener, (counts.get(listener) ?? 0) + 1);
+  const surroundings: GatewaySurroundings = {
+    around,
+    secrets: new Map(sources.Secret.map((secret) => [keyOf(secret), secret])),
+    services: servicesByGateway(sources.Service),
+  };
+  const gateways = new Map<string, GatewayStatus>();
+  for (const gateway of sources.KubernetesGateway) {
+    const { isOurs, listeners } = known.get(keyOf(gateway))!;
+    if (isOurs) {
+      const attached = (listener: HttpListener): number => counts.get(listener) ?? 0;
+      gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attached, surroundings));
+    }
+    yield;
+  }
+  const routes = new Map<string, RouteStatus>();
+  for (const route of sources.HTTPRoute) {
+    routes.set(keyOf(route), routeStatusOf(route, outcomes.get(route) ?? [], around));
+    yield;
+  }
+  return { GatewayClass: classesOf(sources), KubernetesGateway: gateways, HTTPRoute: routes };
+}
+
+function classesOf({ GatewayClass: classes }: JudgedSources): ReadonlyMap<string, ClassStatus> {
+  const ours = classes.filter(({ spec }) => spec.controllerName === controllerName);
+  return new Map(
+    ours.map((one) => [
+      keyOf(one),
+      {
+        ...(one.generation !== undefined && { generation: one.generation }),
+        conditions: [condition('Accepted', true, 'Accepted', 'carried out by this control plane')],
+      },
+    ]),
+  );
+}
+
+function keyOf({ namespace, name }: Config): string {
+  return `${namespace}/${name}`;
+}

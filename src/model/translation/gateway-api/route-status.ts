@@ -1,0 +1,65 @@
+/** What HTTPRoutes are told of themselves, for each parent: whether it takes them, and whether what they refer to is there. */
+import type { Config } from '../../config/config.ts';
+import type { BackendRef, HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { ParentOutcome } from './attachments.ts';
+import { destinationOf, type MissingBackend } from './backends.ts';
+import { unsupportedFilterOf } from './http-route-rules.ts';
+import { condition, type ObjectCondition, type RouteStatus } from './object-conditions.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** @param outcomes of its references, by their index */
+export function routeStatusOf(
+  route: Config<HttpRouteObject>,
+  outcomes: readonly ParentOutcome[],
+  around: Surroundings,
+): RouteStatus {
+  const { generation, spec } = route;
+  const rules = rulesOf(route);
+  const parents = spec.parentRefs.flatMap((parentRef, index): RouteStatus['parents'][number][] => {
+    const outcome = outcomes[index] ?? 'not ours';
+    if (outcome === 'not ours') return [];
+    const accepted = outcome === 'attached' ? rules : [condition('Accepted', false, outcome.reason, outcome.message)];
+    const isInMesh = parentRef.kind === 'Service';
+    return [{ parentRef, conditions: [...accepted, resolvedRefs(route, around, isInMesh)] }];
+  });
+  return { ...(generation !== undefined && { generation }), parents };
+}
+
+/** Accepted, and PartiallyInvalid where rules are left out; the latter is never said to be false. */
+function rulesOf({ spec: { rules } }: Config<HttpRouteObject>): ObjectCondition[] {
+  const bad = rules.flatMap((rule, index) => {
+    const filter = unsupportedFilterOf(rule);
+    return filter === undefined ? [] : [`rules[${index}]: the filter ${filter} is not carried out`];
+  });
+  if (bad.length === rules.length && bad.length > 0)
+    return [condition('Accepted', false, 'UnsupportedValue', bad.join('; '))];
+  const accepted = condition('Accepted', true, 'Accepted', 'the route is at this parent');
+  if (bad.length === 0) return [accepted];
+  return [accepted, condition('PartiallyInvalid', true, 'UnsupportedValue', `Dropped Rule: ${bad.join('; ')}`)];
+}
+
+/** Named first: what somebody has forbidden, then what there cannot be, then what there is not. */
+const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
+/** So many are told of. */
+const mostNamed = 5;
+
+function resolvedRefs(route: Config<HttpRouteObject>, around: Surroundings, isInMesh: boolean): ObjectCondition {
+  const missing = new Map<string, MissingBackend>();
+  for (const ref of referencesOf(route.spec)) {
+    const found = destinationOf(ref, route, around, isInMesh);
+    if ('missing' in found) missing.set(found.missing, found);
+  }
+  if (missing.size === 0)
+    return condition('ResolvedRefs', true, 'ResolvedRefs', 'everything that is referred to is there');
+  const all = [...missing.values()].sort((a, b) => worst.indexOf(a.reason) - worst.indexOf(b.reason));
+  const texts = all.slice(0, mostNamed).map((one) => one.missing);
+  if (all.length > mostNamed) texts.push(`and ${all.length - mostNamed} more`);
+  return condition('ResolvedRefs', false, all[0]!.reason, texts.join('; '));
+}
+
+function* referencesOf({ rules }: HttpRouteObject): Generator<BackendRef> {
+  for (const { backendRefs, filters } of rules) {
+    yield* backendRefs;
+    for (const { requestMirror } of filters) if (requestMirror !== undefined) yield requestMirror.backendRef;
+  }
+}

@@ -1,0 +1,60 @@
+/** Where Ingresses of our class are reached from outside (spec/discovery.md §12, Ingress syncer). Pure. */
+import { compareText } from '../config/config.ts';
+import type { ConfigSet } from '../config/config-set.ts';
+import { isIpAddress } from '../fields/names.ts';
+import type { LoadBalancerIngress } from '../kinds/kubernetes/service.ts';
+import type { MeshConfig } from '../mesh/mesh-config.ts';
+import { ingressWorkloads } from './ingress.ts';
+
+export type AddressSources = Pick<ConfigSet, 'Service' | 'Pod' | 'Node'>;
+export type AddressSettings = Pick<MeshConfig, 'ingressService' | 'ingressSelector'>;
+
+/**
+ * Of the Service that the mesh's settings name, or, where they name none, of the nodes on which the workloads run.
+ *
+ * @param namespace of the control plane, in which these are looked for
+ * @returns in a fixed order, as the reference has it: addresses, then names
+ */
+export function ingressAddresses(
+  sources: AddressSources,
+  settings: AddressSettings,
+  namespace: string,
+): readonly LoadBalancerIngress[] {
+  const values =
+    settings.ingressService === '' ? ofNodes(sources, settings, namespace) : ofService(sources, settings, namespace);
+  return [...new Set(values)]
+    .map((value): LoadBalancerIngress => (isIpAddress(value) ? { ip: value } : { hostname: value }))
+    .sort((a, b) => compareText(a.hostname ?? '', b.hostname ?? '') || compareText(a.ip ?? '', b.ip ?? ''));
+}
+
+function ofService(
+  { Service: services }: AddressSources,
+  { ingressService }: AddressSettings,
+  namespace: string,
+): string[] {
+  const service = services.find((one) => one.namespace === namespace && one.name === ingressService);
+  if (service === undefined) return [];
+  const { spec, status } = service.spec;
+  if (spec.type === 'ExternalName') return spec.externalName === '' ? [] : [spec.externalName];
+  const balanced = status.loadBalancer.ingress.flatMap(({ ip, hostname }) => ip ?? hostname ?? []);
+  return [...balanced, ...spec.externalIPs];
+}
+
+function ofNodes(
+  { Pod: pods, Node: nodes }: AddressSources,
+  { ingressSelector }: AddressSettings,
+  namespace: string,
+): string[] {
+  const wanted = Object.entries(ingressWorkloads(ingressSelector));
+  const names = new Set(
+    pods
+      .filter((pod) => pod.namespace === namespace && pod.spec.status.phase === 'Running')
+      .filter(({ labels }) => wanted.every(([key, value]) => labels[key] === value))
+      .map(({ spec }) => spec.spec.nodeName),
+  );
+  return nodes
+    .filter(({ name }) => names.has(name))
+    .flatMap(({ spec }) => spec.status.addresses)
+    .filter(({ type, address }) => type === 'ExternalIP' && address !== '')
+    .map(({ address }) => address);
+}

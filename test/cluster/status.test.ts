@@ -1,0 +1,293 @@
+/** Statuses of the Gateway API's objects and of Ingresses, written to a real API server by an account that may do that and nothing else. */
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { ClusterSource } from '../../src/discovery/kubernetes/cluster-source.ts';
+import { InformerEffects } from '../../src/discovery/kubernetes/informer-effects.ts';
+import { processMoment } from '../../src/discovery/leader/leader-term.ts';
+import { DerivedStatusDuty, type StatusDerivation } from '../../src/discovery/leader/status/derived-status.ts';
+import { GatewayApiDerivation } from '../../src/discovery/leader/status/gateway-api-derivation.ts';
+import { IngressDerivation } from '../../src/discovery/leader/status/ingress-derivation.ts';
+import { WriteGate } from '../../src/discovery/leader/write-gate.ts';
+import type { ConfigSet } from '../../src/model/config/config-set.ts';
+import type { KindName } from '../../src/model/kinds/index.ts';
+import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { ObjectToWrite } from './cluster.ts';
+import { givenCluster } from './given-cluster.ts';
+import { defineKinds, of } from './mesh-objects.ts';
+
+const cluster = givenCluster();
+const never = new AbortController().signal;
+const gateways = resourceOf('KubernetesGateway');
+const routes = resourceOf('HTTPRoute');
+const classes = resourceOf('GatewayClass');
+const ingresses = resourceOf('Ingress');
+const followed: readonly KindName[] = [
+  ...(['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant', 'Namespace', 'Service', 'Secret'] as const),
+  ...(['Ingress', 'IngressClass', 'Pod', 'Node'] as const),
+];
+
+beforeAll(() => defineKinds(cluster, ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant']), 300_000);
+
+/** What the chart of the program grants to who writes statuses. */
+const rights = (group: string, ...resources: string[]) => ({
+  ...{ apiGroups: [group], resources: resources.map((name) => `${name}/status`), verbs: ['get', 'update'] },
+});
+
+/** The file's namespace followed, and a duty that is done whenever it is due. */
+async function leading(
+  derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation,
+) {
+  const informers = new InformerEffects({
+    server: cluster.admin,
+    kinds: followed.map((kind) => {
+      const resource = resourceOf(kind);
+      return { resource, selection: resource.namespaced ? { namespace: cluster.namespace } : {} };
+    }),
+    ...{ draw: () => 0.5, now: () => performance.now() },
+    fault: (error) => {
+      throw error;
+    },
+  });
+  const source = new ClusterSource({ address: 'k8s://', informers, kinds: followed, revision: '' });
+  const moved: string[] = [];
+  const listeners = new Set<() => void>();
+  const state = { isReading: true };
+  let reading: Promise<unknown> = Promise.resolve();
+  const read = (): void => {
+    reading = reading.then(async () => {
+      if (!state.isReading) return;
+      await source.read();
+      for (const listener of listeners) listener();
+    });
+  };
+  source.watch({
+    changed: (kind) => {
+      moved.push(kind);
+      read();
+    },
+    failed: () => {},
+  });
+  const server = await cluster.clientWith({
+    cluster: [
+      rights('gateway.networking.k8s.io', 'gatewayclasses', 'gateways', 'httproutes'),
+      rights('networking.k8s.io', 'ingresses'),
+    ],
+  });
+  const warnings: string[] = [];
+  const duty = new DerivedStatusDuty({
+    ...{ lease: 'test', server, resourceOf: (kind) => informers.served(resourceOf(kind as KindName)) },
+    warn: (message) => warnings.push(message),
+    derivation: derivationOf(
+      () => source.snapshot.set,
+      (changed) => {
+        listeners.add(changed);
+        return () => void listeners.delete(changed);
+      },
+    ),
+  });
+  const gate = new WriteGate({ server, now: processMoment, writeMs: 4_000 });
+  gate.extend(processMoment(), 600_000);
+  const failures: string[] = [];
+  let running = Promise.resolve();
+  const stop = duty.watch(() => {
+    running = running.then(async () => {
+      const { reason } = await duty.writeDue({ retry: true, anew: false }, gate);
+      if (reason !== '') failures.push(reason);
+    });
+  });
+  const actor = startRoot(informers.machine(), {
+    id: 'api-server-0',
+    input: { server: cluster.address.url, resources: informers.resources, firstInformer: 1 },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  onTestFinished(() => {
+    stop();
+    actor.stop();
+  });
+  read();
+  await source.synced;
+  return { duty, gate, moved, warnings, failures, state, read };
+}
+
+const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
+  new GatewayApiDerivation({ objects, onChanged, domain: 'cluster.local', revision: '' });
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly observedGeneration: number;
+  readonly lastTransitionTime: string;
+}
+
+interface Status {
+  readonly conditions?: readonly Condition[];
+  readonly addresses?: readonly { readonly value: string }[];
+  readonly listeners?: readonly { readonly attachedRoutes: number; readonly conditions: readonly Condition[] }[];
+  readonly parents?: readonly { readonly controllerName: string; readonly conditions?: readonly Condition[] }[];
+  readonly loadBalancer?: { readonly ingress?: readonly object[] };
+}
+
+async function read(resource: Resource, name: string): Promise<KubernetesObject & { readonly status?: Status }> {
+  const where = { resource, name, ...(resource.namespaced && { namespace: cluster.namespace }) };
+  return cluster.admin.request({ method: 'GET', ...where }, never);
+}
+
+const short = (conditions: readonly Condition[] = []): string[] =>
+  conditions.map(
+    ({ type, status, reason, observedGeneration }) => `${type} ${status} ${reason} of ${observedGeneration}`,
+  );
+const ownParent = (status: Status = {}) =>
+  status.parents?.find(({ controllerName }) => controllerName === 'istio.io/gateway-controller');
+
+async function said(resource: Resource, name: string, expected: readonly string[]): Promise<void> {
+  let last: readonly string[] = [];
+  await eventually(`the status of ${resource.kind} ${name} is that`, async () => {
+    const { status } = await read(resource, name);
+    last = short(resource === routes ? ownParent(status)?.conditions : status?.conditions);
+    return last.join() === expected.join();
+  }).catch(() => expect(last).toEqual(expected));
+}
+
+const className = `ours-${crypto.randomUUID().slice(0, 8)}`;
+const good = (generation: number): string[] => [
+  ...[`Accepted True Accepted of ${generation}`, `ResolvedRefs True ResolvedRefs of ${generation}`],
+];
+const route = (name: string, backend: string, front = 'front'): ObjectToWrite => ({
+  metadata: { name },
+  spec: { parentRefs: [{ name: front }], rules: [{ backendRefs: [{ name: backend, port: 80 }] }] },
+});
+const labelled = (name: string): object => ({ 'gateway.networking.k8s.io/gateway-name': name });
+
+/** A Gateway with a load balancer, a route at it, and where it goes. */
+async function writeMesh(front: string): Promise<void> {
+  await cluster.apply(classes, {
+    metadata: { name: className },
+    spec: { controllerName: 'istio.io/gateway-controller' },
+  });
+  const ports = [{ name: 'http', port: 80 }];
+  await cluster.apply(of.services, { metadata: { name: 'cart' }, spec: { selector: { app: 'cart' }, ports } });
+  const metadata = { name: `${front}-edge` };
+  await cluster.apply(of.services, { metadata, spec: { type: 'LoadBalancer', selector: labelled(front), ports } });
+  await cluster.apply(
+    of.services,
+    { metadata, status: { loadBalancer: { ingress: [{ ip: '192.0.2.7' }] } } },
+    'status',
+  );
+  const listeners = [{ name: 'a', port: 80, protocol: 'HTTP' }];
+  await cluster.apply(gateways, { metadata: { name: front }, spec: { gatewayClassName: className, listeners } });
+}
+
+describe("the Gateway API's objects", () => {
+  it('have their status, a changed one another, and what others say of a route stays where it is', async () => {
+    await writeMesh('front');
+    await cluster.apply(routes, route('cart', 'cart'));
+    const foreign = { controllerName: 'example.com/other', parentRef: { name: 'front' }, conditions: [] };
+    await cluster.patch(routes, 'cart', { status: { parents: [foreign] } }, 'status');
+    const { duty, failures, warnings } = await leading(ofGateways);
+    await said(classes, className, ['Accepted True Accepted of 1']);
+    await said(gateways, 'front', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
+    await said(routes, 'cart', good(1));
+    const { status: front } = await read(gateways, 'front');
+    expect(front?.addresses).toEqual([{ type: 'IPAddress', value: '192.0.2.7' }]);
+    expect(front?.listeners?.map(({ attachedRoutes, conditions }) => [attachedRoutes, ...short(conditions)])).toEqual([
+      [
+        1,
+        ...['Accepted True Accepted of 1', 'Programmed True Programmed of 1'],
+        ...['ResolvedRefs True ResolvedRefs of 1', 'Conflicted False NoConflicts of 1'],
+      ],
+    ]);
+    const before = ownParent((await read(routes, 'cart')).status)!.conditions!;
+    await cluster.apply(routes, route('cart', 'nobody'));
+    await said(routes, 'cart', [good(2)[0]!, 'ResolvedRefs False BackendNotFound of 2']);
+    const { status } = await read(routes, 'cart');
+    expect(status?.parents?.[0]).toEqual(foreign);
+    // It moves when a status does, and not with the generation.
+    expect(ownParent(status)!.conditions![0]!.lastTransitionTime).toBe(before[0]!.lastTransitionTime);
+    await cluster.apply(routes, { ...route('cart', 'cart', 'elsewhere') });
+    await eventually('ours is gone', async () => (await read(routes, 'cart')).status?.parents?.length === 1);
+    await eventually('the Gateway has no route', async () => {
+      const { listeners } = (await read(gateways, 'front')).status!;
+      return listeners![0]!.attachedRoutes === 0;
+    });
+    expect((await read(routes, 'cart')).status?.parents).toEqual([foreign]);
+    expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
+  });
+
+  it('are not read again for their status: what was written stops before it is looked at', async () => {
+    await writeMesh('quiet');
+    await cluster.apply(routes, route('quiet', 'cart', 'quiet'));
+    const { moved, duty } = await leading(ofGateways);
+    await said(routes, 'quiet', good(1));
+    await said(gateways, 'quiet', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
+    moved.splice(0);
+    await cluster.patch(routes, 'quiet', { status: { parents: null, note: 'by hand' } }, 'status');
+    await cluster.patch(routes, 'quiet', { metadata: { labels: { now: 'another' } } });
+    await eventually('the label was seen', () => moved.length > 0);
+    expect(moved).toEqual(['HTTPRoute']);
+    expect(duty.derivations).toBeGreaterThan(0);
+  });
+
+  it('are written again when they are what they were in a newer generation, and never for an older one', async () => {
+    await writeMesh('again');
+    await cluster.apply(routes, route('again', 'cart', 'again'));
+    const { duty, gate, state, read: readOn } = await leading(ofGateways);
+    await said(routes, 'again', good(1));
+    state.isReading = false;
+    await cluster.apply(routes, route('again', 'nobody', 'again'));
+    await cluster.apply(routes, route('again', 'cart', 'again'));
+    const before = { ...duty.counts };
+    await duty.writeDue({ retry: false, anew: true }, gate);
+    expect(duty.counts.superseded).toBe(before.superseded + 1);
+    expect(short(ownParent((await read(routes, 'again')).status)!.conditions)).toEqual(good(1));
+    state.isReading = true;
+    readOn();
+    await said(routes, 'again', good(3));
+  });
+});
+
+describe('Ingresses', () => {
+  it('say where the gateway is, of our class alone, and their status is no change of configuration', async () => {
+    const settings = { ...defaultMeshConfig, ingressService: 'gate' };
+    const backend = { service: { name: 'cart', port: { number: 80 } } };
+    const ingress = (name: string, of: string): ObjectToWrite => ({
+      metadata: { name, annotations: { 'kubernetes.io/ingress.class': of } },
+      spec: { defaultBackend: backend },
+    });
+    await cluster.apply(ingresses, ingress('ours', 'istio'));
+    await cluster.apply(ingresses, ingress('theirs', 'other'));
+    const balanced = { metadata: { name: 'gate' }, spec: { type: 'LoadBalancer', ports: [{ port: 80 }] } };
+    await cluster.apply(of.services, balanced);
+    const { moved } = await leading(
+      (objects, onChanged) =>
+        new IngressDerivation({ objects, onChanged, settings: () => settings, namespace: cluster.namespace }),
+    );
+    const assign = (ip: string) =>
+      cluster.apply(
+        of.services,
+        { metadata: { name: 'gate' }, status: { loadBalancer: { ingress: [{ ip }] } } },
+        'status',
+      );
+    for (const ip of ['192.0.2.8', '192.0.2.9']) {
+      await assign(ip);
+      await eventually('the Ingress says it', async () => {
+        const { status } = await read(ingresses, 'ours');
+        return (
+          JSON.stringify(status?.loadBalancer?.ingress) === JSON.stringify([{ ip, ipMode: 'VIP' }]) ||
+          JSON.stringify(status?.loadBalancer?.ingress) === JSON.stringify([{ ip }])
+        );
+      });
+    }
+    expect((await read(ingresses, 'theirs')).status?.loadBalancer).toEqual({});
+    moved.splice(0);
+    await cluster.patch(ingresses, 'ours', { status: { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } } }, 'status');
+    await cluster.patch(ingresses, 'ours', { metadata: { labels: { now: 'another' } } });
+    await eventually('the label was seen', () => moved.length > 0);
+    expect(moved).toEqual(['Ingress']);
+  });
+});
