@@ -58,6 +58,7 @@ export const registrationCatalogue = [
     ...{ type: 'entry.lost', from: 'registrations/workloads', to: registrations },
     ...{ diagram: 'registrations', seeds: [] },
   },
+  { type: 'timer lookInterval', from: registrations, to: registrations, diagram: 'registrations', seeds: [] },
   { type: 'spawn', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'workload.connected', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'workload.disconnected', from: registrations, to: one, diagram: 'registration', seeds: [] },

@@ -15,6 +15,9 @@ interface RegistrationsContext extends RegistrationsInput {
   started: number;
 }
 
+/** What a replica that died has left is noticed so much later. */
+const lookMs = 5_000;
+
 /**
  * Workloads of WorkloadGroups that are connected to this replica, or were a while ago (spec/discovery.md §5.5). What is written of them this
  * replica writes, whoever is elected. How many there may be the effect knows, which turns away more.
@@ -31,6 +34,7 @@ export const registrationsMachine = setup({
     watchWorkloads: callbackEffect<{ type: never }, undefined>('watchWorkloads'),
     registration: registrationMachine,
   },
+  delays: { lookInterval: lookMs },
   actions: {
     /** The workload's own registration is told; one that comes for the first time gets one. */
     tellRegistration: enqueueActions(({ context, enqueue }, report: WorkloadReport) => {
@@ -50,6 +54,8 @@ export const registrationsMachine = setup({
     forget: (_, _params: { entry: EntryKey }) => {},
     /** Effect: the connections of the workload are ended, with the reason. */
     turnAway: (_, _params: { entry: EntryKey; reason: string }) => {},
+    /** Effect: if this replica is elected to it, it looks for entries of replicas that have died. */
+    lookForOrphans: () => {},
   },
 }).createMachine({
   id: 'registrations',
@@ -61,7 +67,14 @@ export const registrationsMachine = setup({
   states: {
     following: {
       description: 'Each workload has its actor.',
-      meta: { waitsFor: 'workloads that come and go: this is the work' },
+      after: {
+        lookInterval: {
+          description: 'That a replica has died nobody tells.',
+          target: 'following',
+          reenter: true,
+          actions: 'lookForOrphans',
+        },
+      },
       on: {
         'workload.connected': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
         'workload.disconnected': { actions: { type: 'tellRegistration', params: ({ event }) => event } },

@@ -8,7 +8,8 @@ import {
 import { registrationsMachine } from '../../../machines/discovery/registration/registrations.machine.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
 
-export function registrationsWithEffects(registrations: WorkloadRegistrations) {
+/** @param orphans what the elected replica looks for */
+export function registrationsWithEffects(registrations: WorkloadRegistrations, orphans?: { look(): void }) {
   return registrationsMachine.provide({
     actors: {
       watchWorkloads: fromCallback<{ type: never }, undefined>(({ sendBack }) => registrations.watch(sendBack)),
@@ -20,6 +21,7 @@ export function registrationsWithEffects(registrations: WorkloadRegistrations) {
     },
     actions: {
       forget: (_, { entry }) => registrations.forget(entry),
+      lookForOrphans: () => orphans?.look(),
       turnAway: (_, { entry, reason }) => registrations.turnAway(entry, reason),
     },
   });

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import type { WriteGate, WriteOrder } from '../leader/write-gate.ts';
+import { OrphanedEntries } from './orphaned-entries.ts';
+import { presenceLeaseOf, ReplicaPresence } from './replica-presence.ts';
+
+const me = 'istiod-a_11111111';
+const other = 'istiod-b_22222222';
+const run = { retry: false, anew: false };
+
+function entry(name: string, controller: string | undefined, group: string | undefined = 'vm'): KubernetesObject {
+  const annotations = {
+    ...(group !== undefined && { 'istio.io/autoRegistrationGroup': group }),
+    ...(controller !== undefined && { 'istio.io/workloadController': controller }),
+  };
+  return { metadata: { name, namespace: 'shop', resourceVersion: `of ${name}`, annotations } };
+}
+
+/** A duty, a clock, Leases by name, and what was deleted. */
+function given(entries: KubernetesObject[]) {
+  const clock = { now: 0 };
+  const leases = new Map<string, string>();
+  const deleted: string[] = [];
+  const script: { refusal?: ApiError; unlisted?: boolean } = {};
+  const duty = new OrphanedEntries({
+    server: {
+      list: async () => {
+        if (script.unlisted === true) throw new Error('no answer');
+        const items = [...leases].map(([name, resourceVersion]) => ({ metadata: { name, resourceVersion } }));
+        return { items, resourceVersion: '1' };
+      },
+    },
+    entries: () => entries,
+    ...{ namespace: 'istio-system', identity: me, leaseMs: 15_000, graceMs: 10_000, now: () => clock.now },
+  });
+  const gate = {
+    write: async ({ name, ...order }: WriteOrder) => {
+      if (script.refusal !== undefined) throw script.refusal;
+      deleted.push(`${name} ${'version' in order ? order.version : ''}`);
+      leases.delete(name);
+      const at = entries.findIndex(({ metadata }) => metadata.name === name);
+      if (at >= 0) entries.splice(at, 1);
+    },
+  } as unknown as WriteGate;
+  const runAt = (ms: number) => {
+    clock.now = ms;
+    return duty.writeDue(run, gate);
+  };
+  return { duty, leases, deleted, script, runAt };
+}
+
+const leaseOf = (identity: string): string => presenceLeaseOf(identity)!;
+
+it('entries of a replica that lives are let be, however long', async () => {
+  const world = given([entry('vm-1', other)]);
+  for (let i = 0; i < 20; i++) {
+    world.leases.set(leaseOf(other), `${i}`);
+    await world.runAt(i * 10_000);
+  }
+  expect(world.deleted).toEqual([]);
+});
+
+it('entries of one whose Lease changes no more go when its time and the grace period are over, and then its Lease', async () => {
+  const world = given([entry('vm-1', other), entry('vm-2', other)]);
+  world.leases.set(leaseOf(other), '7');
+  await world.runAt(0);
+  await world.runAt(24_999);
+  expect(world.deleted).toEqual([]);
+  expect(await world.runAt(25_000)).toEqual({ written: 3, failed: 0, reason: '' });
+  expect(world.deleted).toEqual(['vm-1 of vm-1', 'vm-2 of vm-2', `${leaseOf(other)} 7`]);
+});
+
+it('entries of one that has no Lease go as well, and not before one that has just begun could have made its own', async () => {
+  const world = given([entry('vm-1', other)]);
+  await world.runAt(0);
+  await world.runAt(24_999);
+  world.leases.set(leaseOf(other), '1');
+  await world.runAt(30_000);
+  world.leases.delete(leaseOf(other));
+  await world.runAt(40_000);
+  await world.runAt(64_999);
+  expect(world.deleted).toEqual([]);
+  await world.runAt(65_000);
+  expect(world.deleted).toEqual(['vm-1 of vm-1']);
+});
+
+it('entries of this replica, of Istio’s own, and what people wrote are let be', async () => {
+  const entries = [
+    ...[entry('mine', me), entry('of-istio', 'istiod-c8479896c-9tmqc'), entry('by-hand', other, undefined)],
+    entry('of-nobody', undefined),
+  ];
+  entries[2] = { metadata: { ...entries[2]!.metadata, annotations: { 'istio.io/workloadController': other } } };
+  const world = given(entries);
+  world.leases.set(leaseOf(me), '1');
+  for (const ms of [0, 50_000, 100_000]) await world.runAt(ms);
+  expect(world.deleted).toEqual([]);
+});
+
+describe('a deletion', () => {
+  const status = (code: number) => ({ kind: 'status', code, reason: '', message: 'no', causes: [] }) as const;
+
+  it('of what somebody has taken over since is not tried again', async () => {
+    const world = given([entry('vm-1', other)]);
+    await world.runAt(0);
+    world.script.refusal = new ApiError(status(409));
+    expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 0, reason: '' });
+  });
+
+  it('that failed is, and so is what could not be found out', async () => {
+    const world = given([entry('vm-1', other)]);
+    world.script.unlisted = true;
+    expect(await world.runAt(0)).toEqual({ written: 0, failed: 1, reason: 'no answer' });
+    world.script.unlisted = false;
+    await world.runAt(1_000);
+    world.script.refusal = new ApiError(status(503));
+    expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 1, reason: 'no' });
+  });
+});
+
+it('it is due as long as other replicas have entries', async () => {
+  const entries = [entry('mine', me)];
+  const { duty, runAt } = given(entries);
+  let told = 0;
+  duty.watch(() => void told++);
+  duty.look();
+  expect([duty.isDue, told]).toEqual([false, 0]);
+  entries.push(entry('vm-1', other));
+  duty.look();
+  expect([duty.isDue, told]).toEqual([true, 1]);
+  await runAt(0);
+  expect(duty.isDue).toBe(false);
+});
+
+it('a replica stands for a Lease that has its name from its identity alone', () => {
+  expect(new ReplicaPresence(me).lease).toBe('istiod-replica-11111111');
+  expect(presenceLeaseOf(`istiod_${crypto.randomUUID()}`)).toMatch(/^istiod-replica-[0-9a-f-]{36}$/);
+  expect(['istiod', 'istiod_', '_../../x', 'istiod_UPPER123'].map(presenceLeaseOf)).toEqual(
+    Array.from({ length: 4 }, () => undefined),
+  );
+});

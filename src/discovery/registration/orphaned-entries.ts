@@ -1,0 +1,155 @@
+/**
+ * WorkloadEntries of replicas that died before they could delete them: the elected replica does. Whether a replica lives, its Lease says
+ * (replica-presence.ts): one that is there and does not change any more, or is gone, for longer than a workload may take to come to another
+ * replica. By our clock alone: what time a Lease says is never looked at.
+ */
+import { messageOf } from '../../runtime/errors.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import { leases, resourceOf } from '../kubernetes/api-resource.ts';
+import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
+import type { Duty, DutyReport } from '../leader/duty.ts';
+import type { WriteGate } from '../leader/write-gate.ts';
+import { annotations } from './group-entry.ts';
+import { isPresenceLease, presenceLeaseOf } from './replica-presence.ts';
+
+export interface OrphanedEntriesOptions {
+  readonly server: Pick<ApiServer, 'list'>;
+  /** All that are known. */
+  readonly entries: () => Iterable<KubernetesObject>;
+  /** Of the Leases. */
+  readonly namespace: string;
+  /** Of this replica: its own entries its charts see to. */
+  readonly identity: string;
+  /** How long a Lease that does not change is waited for. */
+  readonly leaseMs: number;
+  /** How long a workload may be away. */
+  readonly graceMs: number;
+  /** Milliseconds, of any beginning. */
+  readonly now: () => number;
+}
+
+/** When a replica was last seen to live. */
+interface Sighting {
+  /** Version of its Lease; undefined: it has none. */
+  readonly version: string | undefined;
+  readonly since: number;
+}
+
+const workloadEntries = resourceOf('WorkloadEntry');
+/** Replicas that are followed, dead ones too, and Leases of a list. */
+const mostReplicas = 500;
+/** In one run; more are left for the next. */
+const mostDeletions = 200;
+const listMs = 5_000;
+/** Where no other replica has entries, Leases of dead ones are looked for that rarely. */
+const looksUntilLeases = 12;
+
+export class OrphanedEntries implements Duty {
+  readonly lease = 'istio-workload-entry-cleanup';
+  readonly #options: OrphanedEntriesOptions;
+  /** By the name of a replica's Lease. */
+  #sightings = new Map<string, Sighting>();
+  readonly #watchers = new Set<() => void>();
+  #isDue = false;
+  #looks = 1;
+
+  constructor(options: OrphanedEntriesOptions) {
+    this.#options = options;
+  }
+
+  /** Looks whether other replicas have entries, or have left something: from time to time, as nobody tells when one has died. */
+  look(): void {
+    this.#isDue = this.#looks++ % looksUntilLeases === 0 || this.#othersEntries().next().done !== true;
+    if (this.#isDue) for (const due of this.#watchers) due();
+  }
+
+  watch(due: () => void): () => void {
+    this.#watchers.add(due);
+    return () => void this.#watchers.delete(due);
+  }
+
+  get isDue(): boolean {
+    return this.#isDue;
+  }
+
+  async writeDue(_: unknown, gate: WriteGate): Promise<DutyReport> {
+    this.#isDue = false;
+    try {
+      await this.#see();
+    } catch (error) {
+      return { written: 0, failed: 1, reason: messageOf(error) };
+    }
+    const orphans = [...this.#othersEntries()].filter(([, lease]) => this.#isDead(lease)).slice(0, mostDeletions);
+    const report = { written: 0, failed: 0, reason: '' };
+    for (const [{ metadata }] of orphans) {
+      const { name, namespace = '', resourceVersion: version = '' } = metadata;
+      await deleted(gate, { resource: workloadEntries, namespace, name, version }, report);
+    }
+    await this.#deleteLeases(gate, report);
+    return report;
+  }
+
+  /** Entries that other replicas of ours hold, or held, with the name of the replica's Lease. */
+  *#othersEntries(): Generator<readonly [KubernetesObject, string]> {
+    const { entries, identity } = this.#options;
+    for (const entry of entries()) {
+      const said = entry.metadata.annotations ?? {};
+      const controller = said[annotations.controller];
+      if (said[annotations.group] === undefined || controller === undefined || controller === identity) continue;
+      const lease = presenceLeaseOf(controller);
+      if (lease !== undefined) yield [entry, lease];
+    }
+  }
+
+  /** Asks which replicas there are, and notes since when each is as it is. */
+  async #see(): Promise<void> {
+    const { server, namespace, now } = this.#options;
+    const { items } = await server.list(leases, { namespace, limit: mostReplicas }, AbortSignal.timeout(listMs));
+    const at = now();
+    const there = new Map(
+      items
+        .filter(({ metadata }) => isPresenceLease(metadata.name))
+        .map(({ metadata }) => [metadata.name, metadata.resourceVersion]),
+    );
+    const names = new Set([...there.keys(), ...[...this.#othersEntries()].map(([, lease]) => lease)]);
+    this.#sightings = new Map(
+      [...names].slice(0, mostReplicas).map((name) => {
+        const [version, before] = [there.get(name), this.#sightings.get(name)];
+        return [name, before?.version === version && before !== undefined ? before : { version, since: at }];
+      }),
+    );
+  }
+
+  #isDead(lease: string): boolean {
+    const { leaseMs, graceMs, now, identity } = this.#options;
+    const sighting = this.#sightings.get(lease);
+    if (sighting === undefined || lease === presenceLeaseOf(identity)) return false;
+    return now() - sighting.since >= leaseMs + graceMs;
+  }
+
+  /** Of replicas that are dead and have left nothing. */
+  async #deleteLeases(gate: WriteGate, report: MutableReport): Promise<void> {
+    const { namespace } = this.#options;
+    const needed = new Set([...this.#othersEntries()].map(([, lease]) => lease));
+    for (const [name, { version }] of this.#sightings) {
+      if (version === undefined || needed.has(name) || !this.#isDead(name)) continue;
+      await deleted(gate, { resource: leases, namespace, name, version }, report);
+    }
+  }
+}
+
+type MutableReport = { -readonly [K in keyof DutyReport]: DutyReport[K] };
+type Deletion = Omit<Extract<Parameters<WriteGate['write']>[0], { verb: 'delete' }>, 'verb'>;
+
+/** What somebody has touched since lives, and what is gone already is as it should be. */
+async function deleted(gate: WriteGate, deletion: Deletion, report: MutableReport): Promise<void> {
+  try {
+    await gate.write({ ...deletion, verb: 'delete' });
+    report.written++;
+  } catch (error) {
+    const failure = error instanceof ApiError ? error.failure : undefined;
+    if (failure?.kind === 'status' && (failure.code === 404 || failure.code === 409)) return;
+    report.failed++;
+    report.reason = messageOf(error);
+  }
+}
