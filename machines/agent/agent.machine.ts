@@ -167,6 +167,7 @@ export const agentMachine = agentSetup.createMachine({
           input: ({ context: { settings } }) => ({
             socket: settings.xdsSocket,
             hasSecrets: provesIdentity(settings.identity),
+            probe: settings.readinessProbe,
           }),
           onError: broken,
         },

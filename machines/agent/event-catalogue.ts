@@ -24,6 +24,7 @@ type Diagram =
   | 'shutdown'
   | 'epoch'
   | 'dns'
+  | 'workload-health'
   | 'secrets'
   | 'secret'
   | 'secret-files'
@@ -336,6 +337,20 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'trust-bundle.served', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
   { type: 'trust-bundle.refused', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
   { type: 'certificate.tell', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'spawn', from: 'xds-proxy', to: 'workload-health', diagram: 'workload-health', seeds: [] },
+  { type: 'spawn', from: 'workload-health', to: 'workload-health/probing', diagram: 'workload-health', seeds: [] },
+  {
+    type: 'timer initialDelay',
+    from: 'workload-health',
+    to: 'workload-health',
+    diagram: 'workload-health',
+    seeds: [],
+  },
+  { type: 'timer probeLimit', from: 'workload-health', to: 'workload-health', diagram: 'workload-health', seeds: [] },
+  { type: 'timer period', from: 'workload-health', to: 'workload-health', diagram: 'workload-health', seeds: [] },
+  { type: 'health.changed', from: 'workload-health', to: 'xds-proxy', diagram: 'workload-health', seeds: [] },
+  { type: 'health.tell', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'health.tell', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },
   { type: 'certificate.tell', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },
   { type: 'spawn', from: 'xds-stream-N', to: 'xds-stream-N/downstream', diagram: 'xds-stream', seeds: [] },
   { type: 'spawn', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },

@@ -1,3 +1,5 @@
+import type { ProbeTimes } from './xds/workload-health.machine.ts';
+
 /** What the agent's machines are told once, at start. All times in milliseconds. */
 export interface AgentSettings {
   /** Of Envoy's admin interface. All epochs of one base id share it: a child takes it over from its parent. */
@@ -57,6 +59,8 @@ export interface AgentSettings {
   patchedBootstrap: boolean;
   /** The socket that Envoy has its configuration from; empty: no xDS proxy. */
   xdsSocket: string;
+  /** When the workload is asked whether it can serve, for the control plane to know; null: never. */
+  readinessProbe: ProbeTimes | null;
 }
 
 /** Where Envoy's binary is, and what is done about another one there. */
@@ -133,4 +137,5 @@ export const defaultSettings: AgentSettings = {
   },
   patchedBootstrap: false,
   xdsSocket: '',
+  readinessProbe: null,
 };

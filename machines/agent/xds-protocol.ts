@@ -38,6 +38,10 @@ export type TrustBundleRefused = { type: 'trust-bundle.refused'; hash: string; r
 
 /** xds-proxy → xds-stream-N → xds-stream-N/upstream. The control plane is to be told that Envoy has this certificate. */
 export type CertificateTell = { type: 'certificate.tell'; serialNumber: string };
+/** workload-health → xds-proxy. The workload can serve, or cannot any more; `message` says why not. */
+export type HealthChanged = { type: 'health.changed'; healthy: boolean; message: string };
+/** xds-proxy → xds-stream-N → xds-stream-N/upstream. The control plane is to be told that the workload is so. */
+export type HealthTell = { type: 'health.tell'; healthy: boolean; message: string };
 /** xds-proxy → xds-stream-N. A newer stream of the same Envoy has taken its place, or there are too many. */
 export type StreamSupersede = { type: 'stream.supersede'; reason: string };
 /** xds-stream-N → xds-proxy. The control plane answers, and has for a while: the next pause is the first one again. */
@@ -126,4 +130,4 @@ export type StreamReport =
 export type StreamNews = UpstreamServed | UpstreamFailed | StreamEnded | TrustBundleReceived;
 
 /** What the proxy tells a stream. */
-export type StreamOrder = StreamSupersede | TrustBundleServed | TrustBundleRefused | CertificateTell;
+export type StreamOrder = StreamSupersede | TrustBundleServed | TrustBundleRefused | CertificateTell | HealthTell;

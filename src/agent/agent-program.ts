@@ -58,5 +58,6 @@ export function agentSettings({
     patchedBootstrap: patchesBootstrap({ ...options, config }),
     // A bootstrap of the user's own has its control plane from wherever it says.
     xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
+    readinessProbe: options.workloadProbe?.times ?? null,
   };
 }

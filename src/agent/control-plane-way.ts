@@ -11,6 +11,7 @@ import { firstRun } from './bootstrap/first-verdict.ts';
 import type { PrepareEnvironment } from './bootstrap/prepare-epoch.ts';
 import type { DnsTables } from './dns/dns-tables.ts';
 import type { ToldFiles } from './envoy/told-files.ts';
+import { askWorkload } from './health/workload-probe.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import type { ToldRoots } from './identity/told-roots.ts';
 import type { SecretVault } from './secrets/secret-vault.ts';
@@ -67,7 +68,7 @@ export function xdsProxyWithEffects(
     kept?: ToldFiles;
   },
 ) {
-  const { env, identity } = options;
+  const { env, identity, workloadProbe, status, config } = options;
   return workloadXds({
     ...way,
     ...(ownership && { ownership }),
@@ -75,6 +76,9 @@ export function xdsProxyWithEffects(
     log: log.scope('xds'),
     toldRoots: told,
     tellsRoutine: traceLevel === 'full',
+    ...(workloadProbe && {
+      askWorkload: (stopped) => askWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopped),
+    }),
     trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
     ...(kept && {
       keptBundle: () => kept.read('trust-bundle'),

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AnyEventObject, fromCallback, sendTo, setup } from 'xstate';
+import type { ProbeTimes } from '../../machines/agent/xds/workload-health.machine.ts';
 import { defaultGrpcLimits, type GrpcConnectionLimits } from '../../src/agent/grpc/grpc-client.ts';
 import type { ConnectionCredentials } from '../../src/agent/identity/control-plane-credentials.ts';
 import type { UpstreamEnvironment } from '../../src/agent/xds/upstream.ts';
@@ -19,6 +20,10 @@ export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'stre
   readonly limits?: Partial<GrpcConnectionLimits>;
   /** What is answered to roots that arrive: they are served; null: nobody says anything. */
   readonly bundles?: 'served' | null;
+  /** When the workload is asked whether it can serve; absent: never. */
+  readonly probe?: ProbeTimes;
+  /** Why it cannot; empty: it can. */
+  readonly askWorkload?: () => Promise<string>;
 }
 
 export interface RunningXdsProxy {
@@ -41,7 +46,13 @@ export function stopXdsProxies(): void {
 
 /** One that passes on to the control plane at this address, `host:port`. */
 export async function startXdsProxy(discoveryAddress: string, options: XdsProxyOptions = {}): Promise<RunningXdsProxy> {
-  const { credentials = { headers: {}, shown: 'nothing' }, limits, bundles = null, ...environment } = options;
+  const {
+    credentials = { headers: {}, shown: 'nothing' },
+    limits,
+    bundles = null,
+    probe = null,
+    ...environment
+  } = options;
   const folder = mkdtempSync(join(tmpdir(), 'xds-'));
   const socket = join(folder, 'XDS');
   const activity = new XdsActivity();
@@ -77,7 +88,7 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
     entry: 'start',
     invoke: [
       { id: 'secrets', src: 'secrets', systemId: 'secrets' },
-      { id: 'xds-proxy', src: 'xdsProxy', systemId: 'xds-proxy', input: { socket, hasSecrets: true } },
+      { id: 'xds-proxy', src: 'xdsProxy', systemId: 'xds-proxy', input: { socket, hasSecrets: true, probe } },
     ],
     on: {
       '*': { actions: { type: 'note', params: ({ event }) => ({ event }) } },

@@ -52,7 +52,7 @@ describe('the socket', () => {
   });
 
   test('is not opened where none is wanted', () => {
-    const world = new XdsWorld({ socket: '', hasSecrets: false });
+    const world = new XdsWorld({ socket: '', hasSecrets: false, probe: null });
     world.order({ type: 'xds.start' });
     expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '' }]);
   });
@@ -224,7 +224,7 @@ describe('roots to trust', () => {
   });
 
   test('are refused at once where this agent serves no secrets', () => {
-    const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false });
+    const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false, probe: null });
     world.start();
     const stream = world.opens();
     world.answers(stream);

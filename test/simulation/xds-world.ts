@@ -1,5 +1,6 @@
 /** The charts of the xDS proxy with scripted effects under a virtual clock: a test plays the Envoys and the control plane. */
-import { type Actor, type AnyEventObject, fromCallback, sendTo, setup } from 'xstate';
+import { type Actor, type AnyEventObject, fromCallback, fromPromise, sendTo, setup } from 'xstate';
+import { type ProbeAnswer, workloadHealthMachine } from '../../machines/agent/xds/workload-health.machine.ts';
 import { type XdsProxyInput, xdsProxyMachine } from '../../machines/agent/xds/xds-proxy.machine.ts';
 import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
 import type { StreamReport } from '../../machines/agent/xds-protocol.ts';
@@ -19,6 +20,8 @@ export interface ScriptedStream {
   readonly ends: { code: string; reason: string }[];
   /** Told to its connections, empty where none was known; each connection begins with what is known. */
   readonly certificates: string[];
+  /** What the control plane was told of the workload; undefined: nothing, at the beginning of a connection. */
+  readonly healths: (boolean | undefined)[];
   readonly bundleAnswers: { hash: string; refusal: string }[];
 }
 
@@ -40,6 +43,10 @@ export class XdsWorld {
   readonly shown: string[] = [];
   /** What the agent was told. */
   readonly told: AnyEventObject[] = [];
+  /** Why the workload cannot serve; empty: it can. */
+  workload: () => string | Promise<string> = () => '';
+  /** When it was asked, in virtual time. */
+  readonly probes: number[] = [];
   /** An Envoy closes its stream when it is told the end. */
   envoysClose = true;
   failed: unknown;
@@ -48,7 +55,10 @@ export class XdsWorld {
   readonly #upstreams = new Map<number, (event: AnyEventObject) => void>();
   readonly #downstreams = new Map<number, (event: AnyEventObject) => void>();
 
-  constructor(input: XdsProxyInput = { socket: '/run/XDS', hasSecrets: true }, machines: XdsMachines = ownMachines) {
+  constructor(
+    input: XdsProxyInput = { socket: '/run/XDS', hasSecrets: true, probe: null },
+    machines: XdsMachines = ownMachines,
+  ) {
     XdsWorld.made.push(this);
     const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
     recorder.observe((record) => this.records.push(record));
@@ -73,6 +83,14 @@ export class XdsWorld {
             this.#sendServer = () => {};
           };
         }),
+        workloadHealth: workloadHealthMachine.provide({
+          actors: {
+            probeWorkload: fromPromise<ProbeAnswer, { timeoutMs: number }>(async () => {
+              this.probes.push(this.clock.now());
+              return { reason: await this.workload() };
+            }),
+          },
+        }),
         stream: stream.provide({
           actors: {
             downstream: fromCallback(({ input: { stream: n }, sendBack, receive }) => {
@@ -87,14 +105,16 @@ export class XdsWorld {
                 this.of(n).downstream = false;
               };
             }),
-            upstream: fromCallback(({ input: { stream: n, shows, certificate }, sendBack, receive }) => {
+            upstream: fromCallback(({ input: { stream: n, shows, certificate, health }, sendBack, receive }) => {
               this.shown.push(shows);
               this.#upstreams.set(n, sendBack);
               this.of(n).upstream = true;
               this.dials.push(this.clock.now());
               this.of(n).certificates.push(certificate);
+              this.of(n).healths.push(health?.healthy);
               receive((order) => {
                 if (order.type === 'certificate.tell') this.of(n).certificates.push(order.serialNumber);
+                else if (order.type === 'health.tell') this.of(n).healths.push(order.healthy);
                 else this.of(n).bundleAnswers.push({ hash: order.hash, refusal: order.refusal });
               });
               return () => {
@@ -160,6 +180,7 @@ export class XdsWorld {
       downstream: true,
       ends: [],
       certificates: [],
+      healths: [],
       bundleAnswers: [],
     });
     this.#sendServer({ type: 'downstream.opened', stream, envoy, protocol: 'delta', chance });

@@ -6,6 +6,8 @@ import { noLane } from '../timeline.ts';
 import type {
   CertificateTell,
   DownstreamOpened,
+  HealthChanged,
+  HealthTell,
   SocketFailed,
   SocketListening,
   StreamNews,
@@ -15,14 +17,17 @@ import type {
   XdsListening,
   XdsStart,
 } from '../xds-protocol.ts';
+import { type ProbeTimes, workloadHealthMachine } from './workload-health.machine.ts';
 import { type Failures, failedAgain, forgotten, noFailures } from './xds-pause.ts';
-import { xdsStreamMachine } from './xds-stream.machine.ts';
+import { type WorkloadHealth, xdsStreamMachine } from './xds-stream.machine.ts';
 
 export interface XdsProxyInput {
   /** Path of the socket; empty: no proxy. */
   socket: string;
   /** Whether there are secrets of this workload, whose roots Envoy trusts. */
   hasSecrets: boolean;
+  /** When the workload is asked whether it can serve; null: never. */
+  probe: ProbeTimes | null;
 }
 
 /** A stream of an Envoy. */
@@ -39,6 +44,8 @@ interface XdsProxyContext extends XdsProxyInput {
   failures: Failures;
   /** Serial number of the certificate that every Envoy has; empty: none is known of. */
   certificate: string;
+  /** How the workload is; null: nobody knows, or has asked. */
+  health: WorkloadHealth | null;
   /** Streams that may be opened now without a pause. */
   tokens: number;
 }
@@ -62,13 +69,19 @@ const proxySetup = setup({
       | SocketListening
       | SocketFailed
       | DownstreamOpened
+      | HealthChanged
       | StreamNews,
-    children: {} as { server: 'server'; [stream: `xds-stream-${number}`]: 'stream' },
+    children: {} as {
+      server: 'server';
+      'workload-health': 'workloadHealth';
+      [stream: `xds-stream-${number}`]: 'stream';
+    },
   },
   actors: {
     /** The socket: tells of each stream that is opened. */
     server: callbackEffect<{ type: never }, { socket: string }>('server'),
     stream: xdsStreamMachine,
+    workloadHealth: workloadHealthMachine,
   },
   delays: { refill: refillMs },
   guards: {
@@ -99,13 +112,13 @@ const proxySetup = setup({
     }),
     open: enqueueActions(
       ({ context, enqueue }, { stream, envoy, protocol, chance }: Omit<DownstreamOpened, 'type'>) => {
-        const { streams, failures, tokens, certificate } = context;
+        const { streams, failures, tokens, certificate, health } = context;
         const name = nameOf(stream) as `xds-stream-${number}`;
         const hurried = tokens === 0 && failures.count < hurriedFailures.count;
         enqueue.spawnChild('stream', {
           id: name,
           input: {
-            ...{ stream, protocol, chance, certificate },
+            ...{ stream, protocol, chance, certificate, health },
             failures: hurried ? { ...failures, ...hurriedFailures } : failures,
           },
         });
@@ -142,6 +155,15 @@ const proxySetup = setup({
         enqueue.sendTo(name as 'xds-stream-0', { type: 'certificate.tell', serialNumber } satisfies CertificateTell);
       }
     }),
+    probeWorkload: enqueueActions(({ context: { probe }, enqueue }) => {
+      if (probe !== null) enqueue.spawnChild('workloadHealth', { id: 'workload-health', input: probe });
+    }),
+    noteHealth: assign({ health: (_, { healthy, message }: HealthChanged) => ({ healthy, message }) }),
+    tellHealth: enqueueActions(({ context, enqueue }, { healthy, message }: HealthChanged) => {
+      for (const { name } of context.streams) {
+        enqueue.sendTo(name as 'xds-stream-0', { type: 'health.tell', healthy, message } satisfies HealthTell);
+      }
+    }),
     passToStreams: enqueueActions(({ context, enqueue }, params: TrustBundleServed) => {
       for (const { name } of context.streams) enqueue.sendTo(name as 'xds-stream-0', params);
     }),
@@ -160,7 +182,14 @@ export const xdsProxyMachine = proxySetup.createMachine({
   id: 'xds-proxy',
   description: "Envoy's way to the control plane.",
   meta: { timeline: noLane },
-  context: ({ input }) => ({ ...input, streams: [], failures: noFailures, certificate: '', tokens: burst }),
+  context: ({ input }) => ({
+    ...input,
+    streams: [],
+    failures: noFailures,
+    certificate: '',
+    health: null,
+    tokens: burst,
+  }),
   initial: 'idle',
   on: {
     'xds.start': {},
@@ -176,6 +205,7 @@ export const xdsProxyMachine = proxySetup.createMachine({
     open: {
       meta: { waitsFor: 'streams of Envoys: this is the work' },
       description: 'The socket takes streams, or is about to.',
+      entry: 'probeWorkload',
       invoke: { id: 'server', src: 'server', input: ({ context: { socket } }) => ({ socket }) },
       on: {
         'socket.listening': { actions: { type: 'reportListening', params: ({ event }) => event } },
@@ -192,6 +222,12 @@ export const xdsProxyMachine = proxySetup.createMachine({
           actions: [
             { type: 'noteCertificate', params: ({ event }) => event },
             { type: 'tellCertificate', params: ({ event }) => event },
+          ],
+        },
+        'health.changed': {
+          actions: [
+            { type: 'noteHealth', params: ({ event }) => event },
+            { type: 'tellHealth', params: ({ event }) => event },
           ],
         },
         'downstream.opened': {

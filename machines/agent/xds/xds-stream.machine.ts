@@ -6,6 +6,7 @@ import type {
   BundleArrived,
   CertificateTell,
   DownstreamEnd,
+  HealthTell,
   StreamCode,
   StreamNews,
   StreamOrder,
@@ -23,6 +24,15 @@ export interface XdsStreamInput {
   failures: Failures;
   /** Serial number of the certificate that every Envoy of the workload has; empty: none is known of. */
   certificate: string;
+  /** How the workload is; null: nobody knows. */
+  health: WorkloadHealth | null;
+}
+
+/** What the control plane is told of the workload. */
+export interface WorkloadHealth {
+  healthy: boolean;
+  /** Why it is not; empty where it is. */
+  message: string;
 }
 
 interface XdsStreamContext extends XdsStreamInput {
@@ -76,8 +86,8 @@ export const xdsStreamMachine = setup({
     downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
     /** The connection to the control plane, and whatever goes through it. */
     upstream: callbackEffect<
-      BundleAnswer | CertificateTell,
-      { stream: number; protocol: 'sotw' | 'delta'; shows: Shown; certificate: string }
+      BundleAnswer | CertificateTell | HealthTell,
+      Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { shows: Shown }
     >('upstream'),
   },
   delays: {
@@ -111,6 +121,8 @@ export const xdsStreamMachine = setup({
         serialNumber,
       }),
     ),
+    noteHealth: assign({ health: (_, { healthy, message }: HealthTell) => ({ healthy, message }) }),
+    tellHealth: sendTo('upstream', (_, order: HealthTell): HealthTell => order),
     tellUnreachable: sendParent(
       ({ context }, params: { reason: string }): StreamNews => ({
         type: 'upstream.failed',
@@ -179,6 +191,10 @@ export const xdsStreamMachine = setup({
       actions: { type: 'noteCertificate', params: ({ event }) => event },
       description: 'The next connection tells it.',
     },
+    'health.tell': {
+      actions: { type: 'noteHealth', params: ({ event }) => event },
+      description: 'The next connection tells it.',
+    },
     // Of roots that nobody here waits for.
     'trust-bundle.served': {},
     'trust-bundle.refused': {},
@@ -210,8 +226,8 @@ export const xdsStreamMachine = setup({
       invoke: {
         id: 'upstream',
         src: 'upstream',
-        input: ({ context: { stream, protocol, failures, certificate } }) => ({
-          ...{ stream, protocol, certificate },
+        input: ({ context: { stream, protocol, failures, certificate, health } }) => ({
+          ...{ stream, protocol, certificate, health },
           shows: failures.shows,
         }),
       },
@@ -220,6 +236,12 @@ export const xdsStreamMachine = setup({
           actions: [
             { type: 'noteCertificate', params: ({ event }) => event },
             { type: 'tellCertificate', params: ({ event }) => event },
+          ],
+        },
+        'health.tell': {
+          actions: [
+            { type: 'noteHealth', params: ({ event }) => event },
+            { type: 'tellHealth', params: ({ event }) => event },
           ],
         },
         'upstream.lost': {

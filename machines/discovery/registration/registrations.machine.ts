@@ -55,7 +55,7 @@ export const registrationsMachine = setup({
     /** Effect: the connections of the workload are ended, with the reason. */
     turnAway: (_, _params: { entry: EntryKey; reason: string }) => {},
     /** Effect: if this replica is elected to it, it looks for entries of replicas that have died. */
-    lookForOrphans: () => {},
+    lookForOrphans: (_, _params: undefined) => {},
   },
 }).createMachine({
   id: 'registrations',

@@ -2,6 +2,7 @@
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import type { DnsOptions } from '../dns/dns-options.ts';
 import type { ProxyLogLevel } from '../envoy/envoy-args.ts';
+import type { WorkloadProbe } from '../health/workload-probe.ts';
 import type { StatusOptions } from '../status/status-options.ts';
 import type { BootstrapTemplate } from './bootstrap-template.ts';
 import type { IdentityOptions } from './identity-options.ts';
@@ -44,6 +45,8 @@ export interface ProxyOptions {
   /** Undefined: no DNS server. */
   readonly dns: DnsOptions | undefined;
   readonly status: StatusOptions;
+  /** Undefined: the workload's health is told nobody. */
+  readonly workloadProbe: WorkloadProbe | undefined;
   readonly delta: boolean;
   /** Addresses of both families are used (ISTIO_DUAL_STACK), and there are some of both. */
   readonly dualStack: boolean;

@@ -202,10 +202,10 @@ test('variables and fields that Istio’s agent reads and this one does not are 
     OUTPUT_CERTS: '/certs',
     CA_ADDR: '',
     POD_NAME: 'web-0',
-    PROXY_CONFIG: '{readinessProbe: {}, image: {}}',
+    PROXY_CONFIG: '{privateKeyProvider: {}, image: {}}',
   };
   expect(resolved({ env }).warnings).toEqual([
-    "what Istio's agent reads and this one does not is set: PKCS8_KEY, readinessProbe",
+    "what Istio's agent reads and this one does not is set: PKCS8_KEY, privateKeyProvider",
   ]);
 });
 

@@ -16,6 +16,7 @@ import { isObject } from '../../runtime/json-object.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { dnsOptions } from '../dns/dns-options.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
+import { parseWorkloadProbe, type WorkloadProbe } from '../health/workload-probe.ts';
 import { startedByLauncher } from '../signals.ts';
 import { statusOptions } from '../status/status-options.ts';
 import { localAddresses, proxyAddresses } from './addresses.ts';
@@ -119,6 +120,7 @@ export function resolveProxyOptions({
       errors,
       warnings,
     }),
+    workloadProbe: workloadProbe(config, errors),
     delta: flags.delta === true || isOn(env.ISTIO_DELTA_XDS),
     dualStack: isDualStack(addresses, config, env),
     watch: watchOptions({ role, flags, config, identity }, errors),
@@ -202,6 +204,14 @@ function registryNames(
   } as const;
   const [workloadId, domain] = byRegistry[registry];
   return { workloadId: flags.id ?? workloadId, domain: flags.domain ?? domain };
+}
+
+function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): WorkloadProbe | undefined {
+  if (readinessProbe === undefined) return undefined;
+  const parsed = parseWorkloadProbe(readinessProbe);
+  if ('probe' in parsed) return parsed.probe;
+  errors.flag(parsed.mistake);
+  return undefined;
 }
 
 /** Asked for, and there are addresses of both families. */

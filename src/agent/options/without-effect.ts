@@ -13,7 +13,7 @@ const variables: ReadonlySet<string> = new Set([
 /** Of the proxy configuration. What the control plane or the injector reads of it is not among them. */
 const fields: readonly (keyof ProxyConfig)[] = [
   ...(['statNameLength', 'availabilityZone', 'holdApplicationUntilProxyStarts'] as const),
-  ...(['caCertificatesPem', 'sds', 'readinessProbe', 'privateKeyProvider'] as const),
+  ...(['caCertificatesPem', 'sds', 'privateKeyProvider'] as const),
 ];
 
 /** What is set and has no effect here, in order: one line, or none. */

@@ -66,20 +66,34 @@ export class ApplicationProber {
       if (!response.writableEnded) left.abort();
     });
     try {
-      return await this.#ask(probe, request, AbortSignal.any([limit, left.signal]));
+      const caller = { rawHeaders: request.rawHeaders, userAgent: request.headers['user-agent'] };
+      return await askApplication(probe, caller, this.#way, AbortSignal.any([limit, left.signal]));
     } catch (error) {
       const reason = limit.aborted ? `no answer in ${probe.timeoutMs} ms` : messageOf(error);
       if (!left.signal.aborted && this.#said.isDue(path, reason)) this.#log.warn('probe failed', { path, reason });
       return 500;
     }
   }
+}
 
-  async #ask(probe: ApplicationProbe, request: IncomingMessage, signal: AbortSignal): Promise<number> {
-    if (probe.kind === 'http') return probeHttp(probe, request.rawHeaders, this.#way, signal);
-    if (probe.kind === 'tcp') await connects(probe.port, this.#way, signal);
-    else await isServing(probe, this.#way, request.headers['user-agent'], signal);
-    return 200;
-  }
+/** Whoever asks by this agent. */
+export interface ProbeCaller {
+  /** Name, value, name, value, … */
+  readonly rawHeaders: readonly string[];
+  readonly userAgent: string | undefined;
+}
+
+/** @returns an HTTP status; rejects when there is no answer */
+export async function askApplication(
+  probe: ApplicationProbe,
+  { rawHeaders, userAgent }: ProbeCaller,
+  way: ProbeWay,
+  signal: AbortSignal,
+): Promise<number> {
+  if (probe.kind === 'http') return probeHttp(probe, rawHeaders, way, signal);
+  if (probe.kind === 'tcp') await connects(probe.port, way, signal);
+  else await isServing(probe, way, userAgent, signal);
+  return 200;
 }
 
 function connects(port: number, { destination, source }: ProbeWay, signal: AbortSignal): Promise<void> {

@@ -38,7 +38,7 @@ export function parseProbes(
     const warnings: string[] = [];
     const probes = Object.entries(prober).map(([path, fields]) => {
       if (!paths.test(path)) throw new VariableMistake(`invalid path ${JSON.stringify(path)}`);
-      const probe = probeOf(objectOf(fields, path), path, warnings);
+      const probe = applicationProbeOf(objectOf(fields, path), path, warnings);
       if (probe.kind === 'http' && probe.port === statusPort && /^\/app-(health|lifecycle)\//.test(probe.path)) {
         throw new VariableMistake(`${path}: httpGet asks this agent for a probe of its own`);
       }
@@ -48,7 +48,11 @@ export function parseProbes(
   });
 }
 
-function probeOf(prober: Fields, path: string, warnings: string[]): ApplicationProbe {
+/**
+ * @param path says where it is, for people
+ * @throws VariableMistake
+ */
+export function applicationProbeOf(prober: Fields, path: string, warnings: string[]): ApplicationProbe {
   const kinds = (['httpGet', 'tcpSocket', 'grpc'] as const).filter((kind) => (prober[kind] ?? undefined) !== undefined);
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {

@@ -12,6 +12,8 @@ export interface StatusOptions {
   readonly probes: ApplicationProbes;
   /** An address of this pod, to which probes are put. */
   readonly destination: string;
+  /** As this host calls itself. */
+  readonly localhost: string;
   /** Where their connections come from; undefined: from anywhere. */
   readonly source: string | undefined;
   readonly http2Probes: boolean;
@@ -54,6 +56,7 @@ export function statusOptions(given: StatusSources): StatusOptions {
   return {
     probes: probesOf(given),
     destination,
+    localhost,
     source: isLegacy ? undefined : sourceFor(destination, given.hasAddress ?? hostHas),
     http2Probes: switchOf('ISTIO_ENABLE_HTTP2_PROBING', env, errors, true),
     keepsProbeConnections: switchOf('ENABLE_PROBE_KEEPALIVE_CONNECTIONS', env, errors),

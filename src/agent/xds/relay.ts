@@ -42,6 +42,8 @@ export interface RelayOptions {
   readonly subscriptions: readonly InternalSubscription[];
   readonly activity: XdsActivity;
   readonly report: RelayReport;
+  /** The agent's own subscriptions are made: from now on it may say more. */
+  readonly subscribed?: () => void;
 }
 
 export interface RelayReport {
@@ -134,6 +136,10 @@ export class Relay {
     for (const side of Object.values(this.#sides)) side.stop();
   }
 
+  get hasSubscribed(): boolean {
+    return this.#hasSubscribed;
+  }
+
   /** Sends a request of the agent's own, between two of Envoy's. */
   send(request: InternalRequest): void {
     if (this.#isStopped) return;
@@ -174,6 +180,7 @@ export class Relay {
   #subscribe(): void {
     this.#hasSubscribed = true;
     for (const typeUrl of this.#subscriptions.keys()) this.send({ typeUrl });
+    this.#options.subscribed?.();
   }
 
   #takeResponse(piece: FramePiece): void {

@@ -2,8 +2,9 @@
 
 import { fromCallback } from 'xstate';
 import type { Shown } from '../../../machines/agent/xds/xds-pause.ts';
-import type { BundleAnswer, CertificateTell, StreamReport } from '../../../machines/agent/xds-protocol.ts';
-import { nameTableType, proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
+import type { WorkloadHealth } from '../../../machines/agent/xds/xds-stream.machine.ts';
+import type { BundleAnswer, CertificateTell, HealthTell, StreamReport } from '../../../machines/agent/xds-protocol.ts';
+import { healthType, nameTableType, proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -48,10 +49,12 @@ interface UpstreamInput {
   readonly shows: Shown;
   /** Of which the control plane is to be told. */
   readonly certificate: string;
+  /** How the workload is; null: nobody knows. */
+  readonly health: WorkloadHealth | null;
 }
 
 export function upstream(environment: UpstreamEnvironment) {
-  return fromCallback<BundleAnswer | CertificateTell, UpstreamInput>(({ input, sendBack, receive }) => {
+  return fromCallback<BundleAnswer | CertificateTell | HealthTell, UpstreamInput>(({ input, sendBack, receive }) => {
     const stop = new AbortController();
     const report = (event: StreamReport): void => {
       if (!stop.signal.aborted) sendBack(event);
@@ -59,6 +62,7 @@ export function upstream(environment: UpstreamEnvironment) {
     const joined = new Joined(environment, input, report, stop.signal);
     receive((order) => {
       if (order.type === 'certificate.tell') joined.tellCertificate(order.serialNumber);
+      else if (order.type === 'health.tell') joined.tellHealth(order);
       else joined.answerBundle(order.hash, order.refusal === '' ? undefined : order.refusal);
     });
     void joined.begin();
@@ -77,6 +81,7 @@ class Joined {
   readonly #report: (event: StreamReport) => void;
   readonly #stopped: AbortSignal;
   #certificate: string;
+  #health: WorkloadHealth | null;
   #connection: GrpcConnection | undefined;
   #relay: Relay | undefined;
   /** Over plaintext nobody shows who they are. */
@@ -86,7 +91,7 @@ class Joined {
 
   constructor(
     environment: UpstreamEnvironment,
-    { stream, protocol, shows, certificate }: UpstreamInput,
+    { stream, protocol, shows, certificate, health }: UpstreamInput,
     report: (event: StreamReport) => void,
     stopped: AbortSignal,
   ) {
@@ -95,6 +100,7 @@ class Joined {
     this.#protocol = protocol;
     this.#shows = shows;
     this.#certificate = certificate;
+    this.#health = health;
     this.#report = report;
     this.#stopped = stopped;
   }
@@ -148,6 +154,7 @@ class Joined {
       subscriptions: this.#subscriptions(),
       activity: this.#environment.activity,
       report: this.#relayReport(),
+      subscribed: () => this.#sendHealth(),
     });
     this.#relay.start();
   }
@@ -212,6 +219,18 @@ class Joined {
   tellCertificate(serialNumber: string): void {
     this.#certificate = serialNumber;
     this.#relay?.answerAgain(proxyConfigType);
+  }
+
+  /** Before Envoy has asked for listeners it waits: who the workload is, that request says. */
+  tellHealth({ healthy, message }: WorkloadHealth): void {
+    this.#health = { healthy, message };
+    if (this.#relay?.hasSubscribed === true) this.#sendHealth();
+  }
+
+  #sendHealth(): void {
+    if (this.#health === null) return;
+    const { healthy, message } = this.#health;
+    this.#relay?.send({ typeUrl: healthType, ...(!healthy && { refusal: message || 'the workload is not ready' }) });
   }
 
   #certificateWord(): Readonly<Record<string, string>> | undefined {

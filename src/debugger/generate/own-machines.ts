@@ -304,9 +304,9 @@ const xdsFailures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token
 
 const xdsProxySamples: Samples = {
   inputs: [
-    { socket: '/etc/istio/proxy/XDS', hasSecrets: true },
-    { socket: '/etc/istio/proxy/XDS', hasSecrets: false },
-    { socket: '', hasSecrets: false },
+    { socket: '/etc/istio/proxy/XDS', hasSecrets: true, probe: null },
+    { socket: '/etc/istio/proxy/XDS', hasSecrets: false, probe: null },
+    { socket: '', hasSecrets: false, probe: null },
   ],
   events: {
     'socket.listening': [{ socket: '/etc/istio/proxy/XDS' }],
@@ -321,6 +321,7 @@ const xdsProxySamples: Samples = {
     'trust-bundle.received': [{ roots: ['PEM'], hash: 'a', members: [], tainted: [] }],
     'trust-bundle.served': [{ hash: 'a' }],
     'certificate.served': [{ serialNumber: '4A' }],
+    'health.changed': [{ healthy: false, message: 'connection refused' }],
   },
   // Not how many streams may be opened now without a pause, nor after how many failures.
   relevant: ({ streams, hasSecrets }) => [(streams as readonly object[]).length > 0, hasSecrets],
@@ -328,8 +329,8 @@ const xdsProxySamples: Samples = {
 
 const xdsStreamSamples: Samples = {
   inputs: [
-    { stream: 1, protocol: 'delta', chance: 0.5, certificate: '', failures: xdsFailures },
-    { stream: 1, protocol: 'sotw', chance: 0.5, certificate: '', failures: { ...xdsFailures, count: 1 } },
+    { stream: 1, protocol: 'delta', chance: 0.5, certificate: '', health: null, failures: xdsFailures },
+    { stream: 1, protocol: 'sotw', chance: 0.5, certificate: '', health: null, failures: { ...xdsFailures, count: 1 } },
   ],
   events: {
     'stream.supersede': [{ reason: 'a newer stream of the same Envoy has taken its place' }],
@@ -345,6 +346,7 @@ const xdsStreamSamples: Samples = {
     'trust-bundle.served': [{ hash: 'a' }, { hash: 'b' }],
     'trust-bundle.refused': [{ hash: 'a', reason: 'no' }],
     'certificate.tell': [{ serialNumber: '4A' }],
+    'health.tell': [{ healthy: false, message: 'connection refused' }],
   },
   relevant: ({ bundle, failures }) => [bundle, (failures as typeof xdsFailures).count > 0],
 };

@@ -20,6 +20,11 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/agent/files/binary-watcher.machine.ts')).binaryWatcherMachine,
   },
   {
+    name: 'workload-health',
+    file: 'machines/agent/xds/workload-health.machine.ts',
+    load: async () => (await import('../../../machines/agent/xds/workload-health.machine.ts')).workloadHealthMachine,
+  },
+  {
     name: 'dns',
     file: 'machines/agent/dns/dns.machine.ts',
     load: async () => (await import('../../../machines/agent/dns/dns.machine.ts')).dnsMachine,

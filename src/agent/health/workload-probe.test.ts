@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { isAlive } from '../../../test/harness/process-alive.ts';
+import { askWorkload, type ProbedHost, parseWorkloadProbe, type WorkloadProbe } from './workload-probe.ts';
+
+const host: ProbedHost = { destination: '127.0.0.1', source: '127.0.0.6', statusPort: 0, localhost: '127.0.0.1' };
+const never = new AbortController().signal;
+
+function probeOf(message: object): WorkloadProbe {
+  const parsed = parseWorkloadProbe(message);
+  if ('mistake' in parsed) throw new Error(parsed.mistake);
+  return parsed.probe!;
+}
+
+const ask = (message: object, at: Partial<ProbedHost> = {}): Promise<string> =>
+  askWorkload(probeOf(message), { ...host, ...at }, never);
+
+async function serving(listener: RequestListener): Promise<number> {
+  const server = createServer(listener);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+describe('a configuration', () => {
+  it('that says nothing of times has those of Istio', () => {
+    expect(probeOf({ tcpSocket: { port: 80 } }).times).toEqual({
+      ...{ initialDelayMs: 0, periodMs: 10_000, timeoutMs: 1_000 },
+      ...{ successThreshold: 1, failureThreshold: 1 },
+    });
+    const said = {
+      initialDelaySeconds: 2,
+      periodSeconds: 3,
+      timeoutSeconds: 4,
+      successThreshold: 5,
+      failureThreshold: 6,
+    };
+    expect(probeOf({ ...said, tcpSocket: { port: 80 } }).times).toEqual({
+      ...{ initialDelayMs: 2_000, periodMs: 3_000, timeoutMs: 4_000 },
+      ...{ successThreshold: 5, failureThreshold: 6 },
+    });
+  });
+
+  it.each([
+    [{ tcpSocket: { port: 80 }, httpGet: { port: 80 } }, /must have one of/],
+    [{ tcpSocket: { port: 80 }, exec: { command: ['true'] } }, /must have one of/],
+    [{ tcpSocket: { port: '80' } }, /port must be int/],
+    [{ tcpSocket: { port: 80 }, periodSeconds: -1 }, /periodSeconds/],
+    [{ tcpSocket: { port: 80 }, timeoutSeconds: 1e12 }, /timeoutSeconds/],
+    [{ exec: {} }, /exec.command/],
+    [{ exec: { command: [] } }, /exec.command/],
+    [{ exec: { command: 'rm -rf /' } }, /exec.command/],
+    [{ httpGet: { port: 80, host: 7 } }, /host must be a text/],
+  ])('%j is a mistake', (message, told) => {
+    expect(parseWorkloadProbe(message)).toEqual({ mistake: expect.stringMatching(told) });
+  });
+});
+
+it('a configuration that names nothing to ask asks nothing', () => {
+  expect([{}, { periodSeconds: 3 }, { httpGet: null }].map(parseWorkloadProbe)).toEqual(
+    Array.from({ length: 3 }, () => ({ probe: undefined })),
+  );
+});
+
+it.each([200, 204, 302, 399])('status %i of the workload is well', async (status) => {
+  const seen: unknown[] = [];
+  const port = await serving((request, response) => {
+    seen.push([request.url, request.headers['user-agent'], request.socket.remoteAddress]);
+    response.writeHead(status).end();
+  });
+  expect(await ask({ httpGet: { port } })).toBe('');
+  expect(seen).toEqual([['/', 'istio-probe/1.0', '127.0.0.6']]);
+});
+
+it.each([400, 404, 500, 503])('status %i is not', async (status) => {
+  const port = await serving((_, response) => void response.writeHead(status).end());
+  expect(await ask({ httpGet: { port, path: '/health' } })).toBe(`it answers with status ${status}`);
+});
+
+it('a port that takes connections is well, one that does not is not', async () => {
+  const port = await serving(() => {});
+  expect(await ask({ tcpSocket: { port } })).toBe('');
+  expect(await ask({ tcpSocket: { port: 1 } })).toMatch(/ECONNREFUSED/);
+  expect(await ask({ tcpSocket: { port, host: '127.0.0.1' } }, { destination: '127.0.0.2' })).toBe('');
+});
+
+it('one that does not answer has its timeout', async () => {
+  const port = await serving(() => {});
+  expect(await ask({ httpGet: { port } })).toBe('no answer in 1000 ms');
+});
+
+describe('a command', () => {
+  it('is well if it ends with 0', async () => {
+    expect(await ask({ exec: { command: ['true'] } })).toBe('');
+    expect(await ask({ exec: { command: ['sh', '-c', 'exit 3'] } })).toBe('its command ended with exit code 3');
+    expect(await ask({ exec: { command: ['/no/such/program'] } })).toMatch(/ENOENT/);
+  });
+
+  it('that does not end is ended, with what it has started', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'cp-probe-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const file = join(folder, 'pid');
+    const command = ['sh', '-c', `sleep 600 & echo $! > ${file}.new; mv ${file}.new ${file}; wait`];
+    expect(await ask({ exec: { command }, timeoutSeconds: 2 })).toBe('no answer in 2000 ms');
+    expect(existsSync(file)).toBe(true);
+    await eventually('it is gone', () => !isAlive(Number(readFileSync(file, 'utf8'))));
+  });
+});
+
+describe('Envoy', () => {
+  it('that is not ready makes the workload so, which is not asked', async () => {
+    let asked = 0;
+    const port = await serving((_, response) => void response.writeHead(200).end(String(asked++)));
+    const statusPort = await serving(({ url }, response) => {
+      response.writeHead(url === '/healthz/ready' ? 503 : 200).end();
+    });
+    expect(await ask({ httpGet: { port } }, { statusPort })).toBe('Envoy is not ready');
+    expect(await ask({ httpGet: { port } }, { statusPort: 1 })).toMatch(/^Envoy is not ready: .*ECONNREFUSED/);
+    expect(asked).toBe(0);
+  });
+
+  it('that is ready leaves it to the workload', async () => {
+    const statusPort = await serving((_, response) => void response.writeHead(200).end());
+    const port = await serving((_, response) => void response.writeHead(500).end());
+    expect(await ask({ httpGet: { port } }, { statusPort })).toBe('it answers with status 500');
+  });
+});

@@ -1,0 +1,161 @@
+/**
+ * Whether the workload can serve, as `readinessProbe` of the proxy configuration asks (spec/agent.md §8.4), for a control plane that no
+ * kubelet tells. Who may write that configuration may have the agent run a command: it is the agent's own.
+ */
+import { spawn } from 'node:child_process';
+import { get } from 'node:http';
+import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { askApplication } from '../status/application-prober.ts';
+import { type ApplicationProbe, applicationProbeOf } from '../status/application-probes.ts';
+import { type Fields, objectOf, textOf, VariableMistake } from '../status/json-variable.ts';
+
+type Question =
+  | { readonly kind: 'application'; readonly probe: ApplicationProbe; readonly host: string }
+  | { readonly kind: 'exec'; readonly command: readonly [string, ...string[]] };
+
+export interface WorkloadProbe {
+  readonly times: ProbeTimes;
+  readonly question: Question;
+}
+
+/** Where the workload and its Envoy are. */
+export interface ProbedHost {
+  /** The workload's address, unless the probe names another one. */
+  readonly destination: string;
+  /** Where connections to it come from; undefined: from anywhere. */
+  readonly source: string | undefined;
+  /** Of this agent's port that says whether Envoy is ready; 0: there is none, and it is not asked. */
+  readonly statusPort: number;
+  /** As this host calls itself. */
+  readonly localhost: string;
+}
+
+/** A day: what Node's timers take has to be less than a month. */
+const longestSeconds = 86_400;
+const readinessMs = 5_500;
+const userAgent = 'istio-probe/1.0';
+
+const methods = ['httpGet', 'tcpSocket', 'grpc', 'exec'] as const;
+
+/** @returns what is wrong with it, or the probe; undefined: it asks nothing */
+export function parseWorkloadProbe(
+  message: object,
+): { readonly probe: WorkloadProbe | undefined } | { readonly mistake: string } {
+  const fields = message as Fields;
+  try {
+    const isNone = methods.every((method) => fields[method] === undefined || fields[method] === null);
+    return { probe: isNone ? undefined : probeOf(fields) };
+  } catch (error) {
+    if (error instanceof VariableMistake) return { mistake: error.message };
+    throw error;
+  }
+}
+
+function probeOf(fields: Fields): WorkloadProbe {
+  const timeoutSeconds = countOf(fields, 'timeoutSeconds') || 1;
+  return {
+    times: {
+      initialDelayMs: countOf(fields, 'initialDelaySeconds') * 1_000,
+      periodMs: (countOf(fields, 'periodSeconds') || 10) * 1_000,
+      timeoutMs: timeoutSeconds * 1_000,
+      successThreshold: countOf(fields, 'successThreshold') || 1,
+      failureThreshold: countOf(fields, 'failureThreshold') || 1,
+    },
+    question: questionOf(fields, timeoutSeconds),
+  };
+}
+
+function questionOf(fields: Fields, timeoutSeconds: number): Question {
+  const { exec, httpGet, tcpSocket, grpc } = fields;
+  if (exec === undefined || exec === null) {
+    const probe = applicationProbeOf({ httpGet, tcpSocket, grpc, timeoutSeconds }, 'readinessProbe', []);
+    const { host } = objectOf(httpGet ?? tcpSocket ?? {}, 'readinessProbe');
+    return { kind: 'application', probe, host: textOf(host, 'readinessProbe: host') };
+  }
+  if ([httpGet, tcpSocket, grpc].some((other) => other !== undefined && other !== null)) {
+    throw new VariableMistake(`readinessProbe: it must have one of ${methods.join(', ')}`);
+  }
+  const { command } = objectOf(exec, 'readinessProbe: exec');
+  if (!Array.isArray(command) || command.length === 0 || command.some((word) => typeof word !== 'string')) {
+    throw new VariableMistake('readinessProbe: exec.command must be a list of texts');
+  }
+  return { kind: 'exec', command: command as [string, ...string[]] };
+}
+
+function countOf(fields: Fields, name: string): number {
+  const value = fields[name] ?? 0;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= longestSeconds) return value;
+  throw new VariableMistake(
+    `readinessProbe: ${name} must be a whole number from 0 to ${longestSeconds}, not ${JSON.stringify(value)}`,
+  );
+}
+
+/**
+ * Asks whether Envoy is ready, and then the workload.
+ *
+ * @returns why not; empty: it is well. What goes wrong is an answer
+ */
+export async function askWorkload(
+  { question, times }: WorkloadProbe,
+  host: ProbedHost,
+  stopped: AbortSignal,
+): Promise<string> {
+  try {
+    if (host.statusPort !== 0 && !(await isReady(host, stopped))) return 'Envoy is not ready';
+  } catch (error) {
+    return `Envoy is not ready: ${messageOf(error)}`;
+  }
+  const limit = AbortSignal.timeout(times.timeoutMs);
+  try {
+    return await answerOf(question, host, AbortSignal.any([limit, stopped]));
+  } catch (error) {
+    return limit.aborted ? `no answer in ${times.timeoutMs} ms` : messageOf(error);
+  }
+}
+
+function isReady({ localhost, statusPort: port }: ProbedHost, stopped: AbortSignal): Promise<boolean> {
+  const signal = AbortSignal.any([AbortSignal.timeout(readinessMs), stopped]);
+  return new Promise((resolve, reject) => {
+    const outgoing = get({ host: localhost, port, path: '/healthz/ready', agent: false, signal }, (response) => {
+      response.on('error', () => {}).resume();
+      resolve(response.statusCode === 200);
+    });
+    outgoing.on('error', reject);
+  });
+}
+
+async function answerOf(question: Question, host: ProbedHost, signal: AbortSignal): Promise<string> {
+  if (question.kind === 'exec') return run(question.command, signal);
+  const { probe, host: named } = question;
+  const way = {
+    destination: named || host.destination,
+    source: named === '' ? host.source : undefined,
+    http2: true,
+  };
+  const status = await askApplication(probe, { rawHeaders: ['user-agent', userAgent], userAgent }, way, signal);
+  return status >= 200 && status < 400 ? '' : `it answers with status ${status}`;
+}
+
+/** With all that it starts, which is ended when its time is over. */
+function run([program, ...args]: readonly [string, ...string[]], signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: 'ignore', detached: true });
+    const end = (): void => {
+      reject(new Error('it was ended'));
+      if (child.pid === undefined) return;
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It has ended by itself.
+      }
+    };
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end, { once: true });
+    child.once('error', reject);
+    child.once('exit', (code, by) => {
+      signal.removeEventListener('abort', end);
+      resolve(code === 0 ? '' : `its command ended with ${by ?? `exit code ${code}`}`);
+    });
+  });
+}

@@ -1,0 +1,111 @@
+/** What the control plane hears of the workload, on the streams of its Envoy (spec/agent.md §8.4, §8.5). */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { afterEach, expect, it, onTestFinished } from 'vitest';
+import { clusterType, listenerType } from '../../../machines/discovery/ads/ads-types.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { startXdsProxy, stopXdsProxies } from '../../../test/harness/xds-proxy.ts';
+import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
+import { type AdsServer, createAdsServer } from '../../discovery/ads/ads-server.ts';
+import {
+  DeltaDiscoveryRequestSchema,
+  DiscoveryRequestSchema,
+} from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import { GrpcConnection } from '../grpc/grpc-client.ts';
+import { frameOf } from '../grpc/grpc-frames.ts';
+import { methods, type Protocol } from './discovery-wire.ts';
+
+afterEach(stopXdsProxies);
+
+const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
+const probe = { initialDelayMs: 0, periodMs: 20, timeoutMs: 1_000, successThreshold: 1, failureThreshold: 1 };
+
+/** A control plane that notes what it hears: `healthy`, or why not. */
+class Listener {
+  readonly heard: string[] = [];
+  readonly #source = new ScriptedSource();
+  #server: AdsServer | undefined;
+  #port = 0;
+
+  async listen(): Promise<string> {
+    for (const type of [clusterType, listenerType]) this.#source.set(type, 'a');
+    this.#server = createAdsServer({
+      source: {
+        open: (opened) => {
+          const { resources } = this.#source.open(opened) as Extract<
+            ReturnType<ScriptedSource['open']>,
+            { resources: object }
+          >;
+          return {
+            resources: { ...resources, healthReported: (failure) => void this.heard.push(failure ?? 'healthy') },
+          };
+        },
+      },
+      logger: silentLogger,
+    });
+    this.#port = (await this.#server.listen(`127.0.0.1:${this.#port}`)).port;
+    return `127.0.0.1:${this.#port}`;
+  }
+
+  close(): void {
+    this.#server?.close();
+  }
+}
+
+async function given() {
+  const plane = new Listener();
+  const address = await plane.listen();
+  onTestFinished(() => plane.close());
+  const workload = { trouble: '' };
+  const proxy = await startXdsProxy(address, { probe, askWorkload: async () => workload.trouble });
+  return { plane, workload, proxy };
+}
+
+/** An Envoy's stream. */
+async function envoy(socket: string, protocol: Protocol) {
+  const connection = await GrpcConnection.open({ address: { path: socket } });
+  onTestFinished(() => connection.close());
+  const stream = connection.start(methods[protocol], { 'user-agent': '0@1' });
+  stream.on('error', () => {}).resume();
+  const schema = protocol === 'sotw' ? DiscoveryRequestSchema : DeltaDiscoveryRequestSchema;
+  return {
+    ask: (typeUrl: string) => stream.write(frameOf(toBinary(schema, create(schema, { node, typeUrl })))),
+    ended: new Promise((resolve) => stream.once('close', resolve)),
+  };
+}
+
+it.each(['sotw', 'delta'] as const)(
+  '%s: it is said after Envoy has asked for listeners, and not before; changes are said too',
+  async (protocol) => {
+    const { plane, workload, proxy } = await given();
+    const one = await envoy(proxy.socket, protocol);
+    one.ask(clusterType);
+    await eventually('the workload was found to be well', () => proxy.events('health.changed').length > 0);
+    await eventually('clusters were answered', () => proxy.activity.responses > 0);
+    expect(plane.heard).toEqual([]);
+    one.ask(listenerType);
+    await eventually('it is said', () => plane.heard.length > 0);
+    workload.trouble = 'connection refused';
+    await eventually('another word is said', () => plane.heard.length > 1);
+    workload.trouble = '';
+    await eventually('and another', () => plane.heard.length > 2);
+    expect(plane.heard).toEqual(['healthy', 'connection refused', 'healthy']);
+  },
+);
+
+it('a control plane that comes back hears what the workload is by then', async () => {
+  const { plane, workload, proxy } = await given();
+  const one = await envoy(proxy.socket, 'delta');
+  one.ask(listenerType);
+  await eventually('it is said', () => plane.heard.length > 0);
+  plane.close();
+  await one.ended;
+  workload.trouble = 'connection refused';
+  await eventually('it is found out', () => proxy.events('health.changed').length > 1);
+  expect(plane.heard).toEqual(['healthy']);
+  await plane.listen();
+  const another = await envoy(proxy.socket, 'delta');
+  another.ask(listenerType);
+  await eventually('it is said again', () => plane.heard.length > 1);
+  expect(plane.heard).toEqual(['healthy', 'connection refused']);
+});

@@ -1,0 +1,120 @@
+/** Whether the workload can serve, as its chart asks (machines/agent/xds/workload-health.machine.ts), and whom that is told, under virtual time. */
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ProbeTimes } from '../../machines/agent/xds/workload-health.machine.ts';
+import { checkTrace } from '../../src/debugger/check/check.ts';
+import { formatReport } from '../../src/debugger/check/check-report-text.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { XdsWorld } from '../simulation/xds-world.ts';
+
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).filter(({ file }) =>
+  /\/(xds(-stream)?|workload-health)\.mmd$/.test(file),
+);
+
+afterEach(() => {
+  for (const world of XdsWorld.made.splice(0)) {
+    expect(world.failed).toBeUndefined();
+    expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
+    const report = checkTrace(diagrams, world.records);
+    if (report.departures.length > 0) expect.fail(formatReport(report, diagrams));
+  }
+});
+
+const times: ProbeTimes = {
+  ...{ initialDelayMs: 3_000, periodMs: 10_000, timeoutMs: 1_000 },
+  ...{ successThreshold: 1, failureThreshold: 1 },
+};
+
+function given(probe: Partial<ProbeTimes> = {}, workload: XdsWorld['workload'] = () => ''): XdsWorld {
+  const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: { ...times, ...probe } });
+  world.workload = workload;
+  world.start();
+  return world;
+}
+
+/** A second at a time, with answers in between. */
+async function pass(world: XdsWorld, seconds: number): Promise<void> {
+  for (let i = 0; i < seconds; i++) {
+    world.pass(1_000);
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  }
+}
+
+const told = (world: XdsWorld): string[] =>
+  world.records.flatMap((record) =>
+    record.kind === 'event' && record.event.type === 'health.changed'
+      ? [record.event.healthy === true ? 'healthy' : String(record.event.message)]
+      : [],
+  );
+
+describe('the workload', () => {
+  it('is asked right after its delay, and then each period', async () => {
+    const world = given();
+    const begin = world.clock.now();
+    await pass(world, 30);
+    expect(world.probes.map((at) => at - begin)).toEqual([3_000, 13_000, 23_000]);
+  });
+
+  it('is not asked where no probe is configured', async () => {
+    const world = new XdsWorld();
+    world.start();
+    await pass(world, 30);
+    expect(world.probes).toEqual([]);
+  });
+
+  it('that does not answer is not waited for', async () => {
+    const world = given({}, () => new Promise<string>(() => {}));
+    await pass(world, 60);
+    expect(told(world)).toEqual(['it does not answer']);
+    expect(world.probes.length).toBeGreaterThan(2);
+  });
+});
+
+describe('of its health', () => {
+  it('changes are told, and nothing else', async () => {
+    const answers = ['', '', 'refused', 'reset', 'refused', '', ''];
+    const world = given({ periodMs: 1_000 }, () => answers.shift() ?? '');
+    await pass(world, 20);
+    expect(told(world)).toEqual(['healthy', 'refused', 'healthy']);
+  });
+
+  it('as many answers in a row count as are to', async () => {
+    const answers = ['', 'one', '', 'one', 'two', '', 'one', '', ''];
+    const world = given({ periodMs: 1_000, successThreshold: 2, failureThreshold: 2 }, () => answers.shift() ?? '');
+    await pass(world, 6);
+    expect(told(world)).toEqual([]);
+    await pass(world, 2);
+    expect(told(world)).toEqual(['two']);
+    await pass(world, 12);
+    expect(told(world)).toEqual(['two', 'healthy']);
+  });
+});
+
+describe('the control plane', () => {
+  it('is told by each stream that there is, and by each that comes', async () => {
+    let reason = '';
+    const world = given({ periodMs: 1_000 }, () => reason);
+    const early = world.opens('0@7');
+    world.answers(early);
+    await pass(world, 5);
+    const late = world.opens('1@8');
+    world.answers(late);
+    reason = 'refused';
+    await pass(world, 5);
+    expect(world.of(early).healths).toEqual([undefined, true, false]);
+    expect(world.of(late).healths).toEqual([true, false]);
+  });
+
+  it('that was away is told by the next connection what it is now', async () => {
+    let reason = '';
+    const world = given({ periodMs: 1_000 }, () => reason);
+    const stream = world.opens();
+    await pass(world, 5);
+    world.upstream(stream, { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: 1 });
+    reason = 'refused';
+    await pass(world, 60);
+    expect(world.of(stream).healths.at(-1)).toBe(false);
+    expect(world.of(stream).healths.length).toBeGreaterThan(1);
+  });
+});
