@@ -73,6 +73,7 @@ import { dutiesOf } from './leader/duties.ts';
 import { Elections } from './leader/elections.ts';
 import { processMoment } from './leader/leader-term.ts';
 import { leaseTimesOf } from './leader/lease-times.ts';
+import { StatusInputs } from './leader/status/status-inputs.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { callerNamespace } from './monitor/debug/known-caller.ts';
 import type { DebugAccess, DebugSources } from './monitor/debug-endpoints.ts';
@@ -150,6 +151,11 @@ export class ControlPlane {
   /** The authority that replicas share. */
   readonly #sharedAuthority: SharedAuthority | undefined;
   readonly #remotes: RemoteClusters;
+  readonly #statusInputs = new StatusInputs({
+    isWhole: () => this.#state.context !== undefined,
+    objects: () => this.#configs.snapshot.set,
+    settings: () => this.#state.mesh,
+  });
 
   constructor(program: DiscoveryProgram) {
     const { options } = program;
@@ -214,6 +220,8 @@ export class ControlPlane {
       nodes: () => this.#resources.nodes,
     });
     this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
+    this.#configs.onChanges(this.#statusInputs.changed);
+    this.#state.onPublished(this.#statusInputs.changed);
     this.#sharedAuthority = options.authority && this.#makeSharedAuthority(options.authority);
     this.#kubernetesSigner = options.authority && this.#makeKubernetesSigner(options.authority);
     this.#signing = options.authority && this.#makeSigning(options.authority);
@@ -243,11 +251,18 @@ export class ControlPlane {
   }
 
   #makeElections({ server, leaseServer, informers }: FollowedCluster): Elections {
-    const { namespace, podName, leaseMs, revision, rootConfigMap } = this.#program.options;
+    const { namespace, podName, leaseMs, revision, rootConfigMap, domain } = this.#program.options;
+    const { writesGatewayApiStatus: ofGatewayApi } = this.#program.options;
     return new Elections({
       ...{ server, leaseServer, namespace },
       identity: `${podName || hostname()}_${randomUUID()}`,
-      duties: dutiesOf({ informers, revision, rootConfigMap, ...(this.#signing && { signing: this.#signing }) }),
+      duties: dutiesOf({
+        ...{ informers, revision, rootConfigMap, ...(this.#signing && { signing: this.#signing }) },
+        status: {
+          ...{ server, inputs: this.#statusInputs, domain, namespace, ofGatewayApi },
+          warn: (message) => this.#log('status').warn(message),
+        },
+      }),
       times: leaseTimesOf(leaseMs),
       now: processMoment,
       draw: Math.random,

@@ -75,6 +75,8 @@ export interface DiscoveryOptions {
   readonly leaseMs: number;
   /** PILOT_CA_CERT_CONFIGMAP: where pods find the root of the mesh. */
   readonly rootConfigMap: string;
+  /** What becomes of the Gateway API's objects is written to their status (PILOT_ENABLE_GATEWAY_API_STATUS). */
+  readonly writesGatewayApiStatus: boolean;
   /** SHARED_MESH_CONFIG: a ConfigMap beneath the own one; empty: none. */
   readonly sharedMeshConfig: string;
   /** Empty: no directory. */
@@ -219,6 +221,7 @@ export function resolveDiscoveryOptions(
     podName: from.text('POD_NAME', ''),
     leaseMs: leaseMsOf(from, warn),
     rootConfigMap: from.text('PILOT_CA_CERT_CONFIGMAP', 'istio-ca-root-cert'),
+    writesGatewayApiStatus: from.boolean('PILOT_ENABLE_GATEWAY_API_STATUS', true),
     sharedMeshConfig: from.text('SHARED_MESH_CONFIG', ''),
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',

@@ -7,8 +7,9 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { FollowedCluster } from '../../src/discovery/followed-cluster.ts';
-import { leases, type Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import { leases, type Resource, resourceOf as resourceOfKind } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import type { KindName } from '../../src/model/kinds/index.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
@@ -16,7 +17,7 @@ import { eventually } from '../harness/eventually.ts';
 import type { ObjectToWrite, Rule } from './cluster.ts';
 import { givenCluster } from './given-cluster.ts';
 import { findOrBuild, helm } from './go-program.ts';
-import { writeKubeconfig } from './mesh-objects.ts';
+import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
 const never = new AbortController().signal;
@@ -35,7 +36,10 @@ const everything = [
     '--set',
     'authority.secretName=cacerts,revision=canary,plaintext=true,priorityClassName=high,image.pullSecrets={one}',
   ],
-  ...['--set', 'rights.leases=true,rights.identities=true,rights.status=true,service.annotations.a=b,podLabels.a=b'],
+  ...[
+    '--set',
+    'rights.leases=true,rights.identities=true,rights.status=true,rights.istioStatus=true,service.annotations.a=b,podLabels.a=b',
+  ],
   ...[
     '--set',
     'podAnnotations.a=b,serviceAccount.annotations.a=b,nodeSelector.a=b,env.NODE_OPTIONS=--enable-source-maps',
@@ -175,7 +179,7 @@ describe('rights', () => {
     expect(plane.troubles()).toEqual([]);
   });
 
-  it('are no more than what is followed, which is read, the questions who somebody is and what it may, and entries of workloads that register themselves', async () => {
+  it('are no more than what is followed, which is read, the questions who somebody is and what it may, entries of workloads that register themselves, and what one replica writes', async () => {
     const { rules: all } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
     const isQuestion = ({ verbs }: Rule): boolean => !verbs.includes('list');
     expect(all.filter(isQuestion)).toEqual([
@@ -189,6 +193,12 @@ describe('rights', () => {
       { apiGroups: ['networking.istio.io'], resources: ['workloadentries/status'], verbs: ['patch'] },
       { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
       { apiGroups: [''], resources: ['configmaps'], resourceNames: ['istio-ca-root-cert'], verbs: ['patch'] },
+      { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['get', 'update'] },
+      {
+        apiGroups: ['gateway.networking.k8s.io'],
+        resources: ['gatewayclasses/status', 'gateways/status', 'httproutes/status'],
+        verbs: ['get', 'update'],
+      },
     ]);
     const rules = all.filter((rule) => !isQuestion(rule));
     const granted = rules.flatMap(({ apiGroups, resources }) =>
@@ -263,6 +273,36 @@ describe('rights', () => {
       { ...group, resources: ['certificatesigningrequests/approval'], verbs: ['update'] },
       { ...group, resources: ['signers'], resourceNames: ['example.com/mesh'], verbs: ['approve'] },
     ]);
+  });
+
+  it('to statuses are all used', async () => {
+    await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway', 'HTTPRoute']);
+    const [gatewayClass, name] = [`chart-${cluster.namespace}`, 'front'];
+    const toCart = { service: { name: 'cart', port: { number: 80 } } };
+    const objects: [KindName, string, object][] = [
+      ['GatewayClass', gatewayClass, { controllerName: 'istio.io/gateway-controller' }],
+      [
+        'KubernetesGateway',
+        name,
+        { gatewayClassName: gatewayClass, listeners: [{ name: 'a', port: 80, protocol: 'HTTP' }] },
+      ],
+      ['HTTPRoute', name, { parentRefs: [{ name }], rules: [{ backendRefs: [{ name: 'cart', port: 80 }] }] }],
+      ['Ingress', name, { defaultBackend: toCart }],
+      ['Service', 'istio-ingressgateway', { ports: [{ port: 80 }], externalIPs: ['192.0.2.7'] }],
+    ];
+    const annotations = { 'kubernetes.io/ingress.class': 'istio' };
+    for (const [kind, called, spec] of objects)
+      await cluster.apply(resourceOfKind(kind), { metadata: { name: called, annotations }, spec });
+    const plane = await started();
+    for (const [kind, called] of objects.slice(0, -1)) {
+      await eventually(`there is a status of ${kind}`, async () => {
+        const where = { resource: resourceOfKind(kind), name: called, namespace: cluster.namespace };
+        const { status } = await cluster.admin.request({ method: 'GET', ...where }, never);
+        return /"observedGeneration":1|192\.0\.2\.7/.test(JSON.stringify(status ?? null));
+      });
+    }
+    await plane.stop();
+    expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
   it('that are missing are named by /ready', async () => {

@@ -1,4 +1,7 @@
-/** Statuses of the Gateway API's objects and of Ingresses, written to a real API server by an account that may do that and nothing else. */
+/**
+ * Statuses of the Gateway API's objects and of Ingresses, written to a real API server by an account that may do that and nothing else. A server
+ * of the file's own: control planes of other files would write them, too.
+ */
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
@@ -15,10 +18,10 @@ import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ObjectToWrite } from './cluster.ts';
-import { givenCluster } from './given-cluster.ts';
+import { givenOwnServer } from './given-cluster.ts';
 import { defineKinds, of } from './mesh-objects.ts';
 
-const cluster = givenCluster();
+const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
 const gateways = resourceOf('KubernetesGateway');
 const routes = resourceOf('HTTPRoute');
@@ -115,7 +118,7 @@ async function leading(
 }
 
 const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
-  new GatewayApiDerivation({ objects, onChanged, domain: 'cluster.local', revision: '' });
+  new GatewayApiDerivation({ objects, onChanged, domain: 'cluster.local', revision: '', isWritten: () => true });
 
 interface Condition {
   readonly type: string;
@@ -265,7 +268,13 @@ describe('Ingresses', () => {
     await cluster.apply(of.services, balanced);
     const { moved } = await leading(
       (objects, onChanged) =>
-        new IngressDerivation({ objects, onChanged, settings: () => settings, namespace: cluster.namespace }),
+        new IngressDerivation({
+          objects,
+          onChanged,
+          settings: () => settings,
+          namespace: cluster.namespace,
+          isWritten: () => true,
+        }),
     );
     const assign = (ip: string) =>
       cluster.apply(

@@ -3,6 +3,7 @@ import type { Signing } from '../authority/signing.ts';
 import type { InformerEffects } from '../kubernetes/informer-effects.ts';
 import type { Duty } from './duty.ts';
 import { RootCertificates } from './root-certificates.ts';
+import { type StatusSources, statusDuties } from './status/status-duties.ts';
 
 /** What duties are about. */
 export interface DutySources {
@@ -14,10 +15,12 @@ export interface DutySources {
   readonly revision: string;
   /** Of ConfigMaps with the root of the mesh. */
   readonly rootConfigMap: string;
+  /** What becomes of objects. */
+  readonly status: Omit<StatusSources, 'informers' | 'revision'>;
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
-  const { informers, signing, rootConfigMap } = sources;
+  const { informers, signing, rootConfigMap, revision, status } = sources;
   return [
     ...(signing === undefined
       ? []
@@ -29,6 +32,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
             now: () => performance.now(),
           }),
         ]),
+    ...statusDuties({ ...status, informers, revision }, leaseOfRevision('istio-gateway-status-leader', revision)),
   ];
 }
 

@@ -57,7 +57,7 @@ function given(derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivat
 }
 
 const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
-  new GatewayApiDerivation({ objects, onChanged, domain: 'cluster.local', revision: '' });
+  new GatewayApiDerivation({ objects, onChanged, domain: 'cluster.local', revision: '', isWritten: () => true });
 
 const front = document(
   'Gateway',
@@ -250,7 +250,7 @@ describe("an Ingress's status", () => {
     const { duty, gate, statuses, put } = given(
       (objects, onChanged) =>
         new IngressDerivation({
-          ...{ objects, onChanged, namespace: 'istio-system' },
+          ...{ objects, onChanged, namespace: 'istio-system', isWritten: () => true },
           settings: () => ({ ...defaultMeshConfig, ...settings }),
         }),
     );

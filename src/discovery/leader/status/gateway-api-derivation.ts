@@ -24,6 +24,8 @@ export interface GatewayApiDerivationOptions {
   readonly domain: string;
   /** Of this control plane; empty: `default`. */
   readonly revision: string;
+  /** It is an object of the cluster. Files may have some as well, which nobody writes to. */
+  readonly isWritten: (object: Config) => boolean;
 }
 
 const revisionLabel = 'istio.io/rev';
@@ -46,19 +48,28 @@ export class GatewayApiDerivation implements StatusDerivation {
   }
 
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
-    const { objects, domain, revision } = this.#options;
+    const { domain, revision, isWritten } = this.#options;
+    const objects = this.#options.objects();
     // Two that lead in turns about one object would never be at rest (istio#52105).
     const isOfOthers = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
-    const status = await turns.through(judgingGatewayApi(objects(), domain, isOfOthers));
+    const status = await turns.through(judgingGatewayApi(objects, domain, isOfOthers));
     const all = new Map<string, DerivedStatus>();
-    const put = (kind: string, key: string, derived: Omit<DerivedStatus, 'of'>): void => {
-      const [namespace = '', name = ''] = key.split('/');
-      all.set(`${kind}/${key}`, { of: { kind, namespace, name }, ...derived });
+    const put = <Status>(
+      configs: readonly Config[],
+      statuses: ReadonlyMap<string, Status>,
+      derived: (status: Status, namespace: string) => Derived,
+    ): void => {
+      for (const config of configs) {
+        const { kind, namespace, name } = config;
+        const of = statuses.get(`${namespace}/${name}`);
+        if (of === undefined || !isWritten(config)) continue;
+        all.set(`${kind}/${namespace}/${name}`, { of: { kind, namespace, name }, ...derived(of, namespace) });
+      }
     };
-    for (const [key, one] of status.GatewayClass) put('GatewayClass', key, ofClass(one));
-    for (const [key, one] of status.KubernetesGateway) put('KubernetesGateway', key, ofGateway(one));
-    for (const [key, one] of status.HTTPRoute) put('HTTPRoute', key, ofRoute(one, key.slice(0, key.indexOf('/'))));
+    put(objects.GatewayClass, status.GatewayClass, ofClass);
+    put(objects.KubernetesGateway, status.KubernetesGateway, ofGateway);
+    put(objects.HTTPRoute, status.HTTPRoute, ofRoute);
     return all;
   }
 }

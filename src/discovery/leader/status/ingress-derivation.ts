@@ -1,4 +1,5 @@
 /** Statuses of Ingresses of our class: where they are reached from outside (spec/discovery.md §12). */
+import type { Config } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/service.ts';
 import { type IngressSettings, ownIngresses } from '../../../model/translation/ingress.ts';
@@ -16,6 +17,8 @@ export interface IngressDerivationOptions {
   readonly onChanged: (changed: () => void) => () => void;
   /** Of the control plane: where the gateway is. */
   readonly namespace: string;
+  /** It is an object of the cluster. */
+  readonly isWritten: (object: Config) => boolean;
 }
 
 export class IngressDerivation implements StatusDerivation {
@@ -36,7 +39,7 @@ export class IngressDerivation implements StatusDerivation {
 
   async derive(): Promise<ReadonlyMap<string, DerivedStatus>> {
     const [settings, objects] = [this.#options.settings(), this.#options.objects()];
-    const ours = ownIngresses(objects, settings);
+    const ours = ownIngresses(objects, settings).filter(this.#options.isWritten);
     const addresses = ours.length === 0 ? [] : ingressAddresses(objects, settings, this.#options.namespace);
     const next = (present: StatusFields): StatusFields | undefined => statusAfter(present, addresses);
     return new Map(

@@ -1,0 +1,41 @@
+/** The duties that write what becomes of objects of Kubernetes' own kinds of routing: those of the Gateway API, and Ingresses. */
+import type { Config } from '../../../model/config/config.ts';
+import type { KindName } from '../../../model/kinds/index.ts';
+import { resourceOf } from '../../kubernetes/api-resource.ts';
+import type { ApiServer } from '../../kubernetes/api-server.ts';
+import type { InformerEffects } from '../../kubernetes/informer-effects.ts';
+import type { Duty } from '../duty.ts';
+import { DerivedStatusDuty } from './derived-status.ts';
+import { GatewayApiDerivation } from './gateway-api-derivation.ts';
+import { IngressDerivation } from './ingress-derivation.ts';
+import type { StatusInputs } from './status-inputs.ts';
+
+export interface StatusSources {
+  readonly informers: InformerEffects;
+  /** That of the gates. */
+  readonly server: Pick<ApiServer, 'request'>;
+  readonly inputs: StatusInputs;
+  /** `cluster.local`. */
+  readonly domain: string;
+  /** Of the control plane. */
+  readonly namespace: string;
+  readonly revision: string;
+  /** PILOT_ENABLE_GATEWAY_API_STATUS. */
+  readonly ofGatewayApi: boolean;
+  readonly warn: (message: string) => void;
+}
+
+/** @param gatewayApiLease of this revision's duty; that of Ingresses is one for all revisions */
+export function statusDuties(sources: StatusSources, gatewayApiLease: string): Duty[] {
+  const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, warn } = sources;
+  const { objects, settings, onChanged } = inputs;
+  const written = { server, warn, resourceOf: (kind: string) => informers.served(resourceOf(kind as KindName)) };
+  // What comes from a file has a place there.
+  const isWritten = ({ source }: Config): boolean => source === undefined;
+  const gatewayApi = new GatewayApiDerivation({ objects, onChanged, domain, revision, isWritten });
+  const ingress = new IngressDerivation({ objects, settings, onChanged, namespace, isWritten });
+  return [
+    ...(ofGatewayApi ? [new DerivedStatusDuty({ ...written, lease: gatewayApiLease, derivation: gatewayApi })] : []),
+    new DerivedStatusDuty({ ...written, lease: 'istio-leader', derivation: ingress }),
+  ];
+}
