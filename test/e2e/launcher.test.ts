@@ -53,15 +53,12 @@ const hangs = 'while :; do sleep 1; done';
 const times = <A>(count: number, one: A): A[] => new Array<A>(count).fill(one);
 
 test('ten agents that are killed within two seconds each are the end of it all, and Envoys are told so', async () => {
-  const envoy = `trap 'echo told' TERM; echo runs; ${hangs}`;
-  const program = launched([`sh -c "${envoy}" & sleep 0.2; ${dies}`, ...times(20, dies)]);
+  const envoy = `trap 'echo told' TERM; echo runs; : >runs; ${hangs}`;
+  const first = `sh -c "${envoy}" & until [ -f runs ]; do sleep 0.05; done; ${dies}`;
+  const program = launched([first, ...times(20, dies)]);
   expect(await program.exited).toEqual({ code: 137, signal: null });
-  const said = program.lines.filter((line) => !['Killed', 'Terminated'].includes(line));
-  expect(said).toEqual([
-    'runs',
-    expect.stringMatching(/^pilot-agent: ten agents were killed within two seconds each/),
-    'told',
-  ]);
+  expect(program.lines.filter((line) => line === 'told')).toHaveLength(1);
+  expect(program.lines.join('\n')).toMatch(/runs.*pilot-agent: ten agents were killed within two seconds each.*told/s);
 });
 
 test('an agent that gives way in order between those that are killed is no part of such a row', async () => {
@@ -70,12 +67,27 @@ test('an agent that gives way in order between those that are killed is no part 
   expect(program.lines).toContain('the last');
 });
 
+test('orders that come while another one is carried out have an answer, each', async () => {
+  const program = launched(['echo first; while :; do sleep 0.1; done', `echo newer; kill -s USR2 1; ${hangs}`]);
+  await program.line(/first/);
+  const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
+  process.kill(launcher, 'SIGUSR2');
+  await program.line(/newer/);
+  await program.line(/an agent is being replaced.*not now/);
+  process.kill(launcher, 'SIGTERM');
+  expect(await program.exited).toEqual({ code: 0, signal: null });
+});
+
 test('a newer agent that hangs before it has the right to decide is killed, and another one can be ordered', async () => {
   const program = launched([`kill -s USR2 1; ${hangs}`, hangs, 'echo another one; exit 1'], { newcomerLimit: 1 });
   await program.line(/the newer agent hangs; it is killed/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
-  process.kill(launcher, 'SIGUSR2');
-  await program.line(/another one/);
+  // As long as the kernel is not done with the one that was killed, it is not now.
+  await eventually(
+    'another one is started',
+    () => program.lines.includes('another one') || !process.kill(launcher, 'SIGUSR2'),
+    { everyMs: 300 },
+  );
   process.kill(launcher, 'SIGTERM');
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
@@ -84,10 +96,12 @@ test('an older agent that has given way and hangs is killed, and the one that de
   const decides = `exec python3 -c 'import signal, socket, sys, time
 signal.signal(signal.SIGHUP, lambda *_: None)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-held = socket.socket(socket.AF_UNIX); held.bind("\\0chartpilot_base_id_test"); held.listen()
+held = socket.socket(socket.AF_UNIX); held.bind("\\0chartpilot_base_id_${process.pid}"); held.listen()
 print("decides", flush=True)
 while True: time.sleep(1)'`;
-  const program = launched([`kill -s USR2 1; ${hangs}`, decides], { newcomerLimit: 1 });
+  // On a busy machine one may not have begun in time, and is taken for one that hangs: then there is another one.
+  const older = 'while :; do kill -s USR2 1; sleep 1; done';
+  const program = launched([older, ...times(9, decides)], { newcomerLimit: 3 });
   await program.line(/the agent that gave way does not end; it is killed/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
   await eventually('one agent is left', () => childrenOf(launcher).length === 1);
