@@ -2,6 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import type { ConfigChange } from '../../machines/discovery/protocol.ts';
 import { DiscoveryWorld, readingOf } from '../simulation/discovery-world.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+eachWorldFollowsTheDiagrams(['configuration', 'config-source', 'config-sources'], ['joining', 'reading']);
 
 const [files, cluster] = ['fs://config', 'k8s://east'];
 const waiting = 'at work.operating.syncing configuration';
@@ -38,6 +41,17 @@ describe('config-controller', () => {
       [files, cluster],
     ]);
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
+  });
+
+  it('puts together what one source had meanwhile in the step in which it tells what came of the other', async () => {
+    const world = new DiscoveryWorld({}, { sources: [files, cluster] });
+    await world.settle();
+    world.joined = readingOf([change]);
+    for (const source of ['config-source-1/watch', 'config-source-2/watch'])
+      world.from(source, { type: 'source.moved', place: '' });
+    await world.pass(20);
+    expect(world.joins).toHaveLength(3);
+    expect(world.events('push.request')).toHaveLength(2);
   });
 
   it('is not held up by one source while another cannot be read, and names it', async () => {

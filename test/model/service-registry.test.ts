@@ -2,6 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import type { ServicesReading } from '../../machines/discovery/registry/service-registry.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+eachWorldFollowsTheDiagrams(['configuration', 'registries'], ['computing', 'feed']);
 
 const reading: ServicesReading = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
 const changed: ServicesReading = { ...reading, changedServices: ['ServiceEntry/shop/cart'] };
@@ -48,6 +51,14 @@ describe('service-registry', () => {
     happens(world);
     await world.pass(100);
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
+  });
+
+  it('begins with what came meanwhile in the step in which it asks for a push', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.services = changed;
+    for (let time = 0; time < 3; time++) world.fromRegistry('External/c1', 'changed');
+    await world.settle();
+    expect(world.events('push.request')).toHaveLength(2);
   });
 
   it('waits until every registry has handed over what it has, and says for which it waits', async () => {
