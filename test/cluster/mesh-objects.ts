@@ -41,7 +41,12 @@ export function definitionOf(kind: KindName, versions = kinds[kind].versions) {
 }
 
 /** A kubeconfig of the cluster; its administrator's unless another token is given. */
-export function writeKubeconfig(path: string, { address }: Cluster, token?: string, server?: string): void {
+export function writeKubeconfig(
+  path: string,
+  { address }: Pick<Cluster, 'address'>,
+  token?: string,
+  server?: string,
+): void {
   writeFileSync(path, kubeconfigText(address, { ...(token && { token }), ...(server && { server }) }), { mode: 0o600 });
 }
 

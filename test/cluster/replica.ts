@@ -10,6 +10,7 @@ import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
 import { pilotDiscovery } from '../harness/program-files.ts';
+import type { ApiServerAddress } from './api-server-process.ts';
 import type { Cluster } from './cluster.ts';
 import { writeKubeconfig } from './mesh-objects.ts';
 
@@ -45,8 +46,11 @@ export class Replicas {
     });
   }
 
-  /** @param token of whom it asks the API server as; by default it may do everything */
-  async start(name: string, token?: string): Promise<Replica> {
+  /**
+   * @param token of whom it asks the API server as; by default it may do everything
+   * @param via another address of the API server, as of a proxy before it
+   */
+  async start(name: string, token?: string, via?: ApiServerAddress): Promise<Replica> {
     const [securePort, plainPort, httpPort] = (await freePorts(3)) as [number, number, number];
     const { certificate, privateKey } = this.#authority.issue(['127.0.0.1']);
     const file = (what: string, text: string): string => {
@@ -55,7 +59,7 @@ export class Replicas {
       return path;
     };
     const kubeconfig = join(this.#folder, `${name}-kubeconfig`);
-    writeKubeconfig(kubeconfig, this.#cluster, token);
+    writeKubeconfig(kubeconfig, { address: via ?? this.#cluster.address }, token);
     const { executable, args } = pilotDiscovery();
     const program = Program.run(`replica ${name}`, executable, {
       args: [

@@ -11,6 +11,7 @@ import { ApiError } from '../../src/discovery/kubernetes/api-failure.ts';
 import type { ApiRequest, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import type { Duty, DutyReport, DutyRun } from '../../src/discovery/leader/duty.ts';
 import { type ElectionCharts, Elections } from '../../src/discovery/leader/elections.ts';
+import type { Moment } from '../../src/discovery/leader/leader-term.ts';
 import { leaseTimesOf } from '../../src/discovery/leader/lease-times.ts';
 import type { WriteGate } from '../../src/discovery/leader/write-gate.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
@@ -34,7 +35,7 @@ export class SimulatedLeaseServer {
   isUp = true;
   readonly objects = new Map<string, KubernetesObject>();
   /** Of all requests that are made from now on; by default each is taken and answered after 5 ms. */
-  fate: (request: ApiRequest) => Fate = () => ({});
+  fate: (request: ApiRequest, of: string) => Fate = () => ({});
   readonly taken: { readonly at: number; readonly request: ApiRequest; readonly object: KubernetesObject }[] = [];
   readonly #clock: VirtualClock;
   #version = 0;
@@ -52,7 +53,7 @@ export class SimulatedLeaseServer {
   }
 
   /** Of one replica, as it goes on. */
-  request(of: PacedProcess, request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
+  request(of: PacedProcess, name: string, request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
     const { promise, resolve, reject } = Promise.withResolvers<KubernetesObject>();
     const fail = (kind: 'aborted' | 'timeout' | 'unreachable'): void => reject(new ApiError({ kind, message: kind }));
     signal.addEventListener('abort', () => fail('aborted'));
@@ -61,7 +62,7 @@ export class SimulatedLeaseServer {
       fail('aborted');
       return promise;
     }
-    const { lost, takenAfterMs = 2, toldAfterMs = 3 } = this.fate(request);
+    const { lost, takenAfterMs = 2, toldAfterMs = 3 } = this.fate(request, name);
     const answer = (work: () => KubernetesObject): void => {
       let told: () => void;
       try {
@@ -137,9 +138,16 @@ class CountingDuty implements Duty {
   }
 }
 
+type Port = (request: ApiRequest, signal: AbortSignal) => Promise<KubernetesObject>;
+
 export interface ReplicaOptions {
   /** How fast its clocks are. */
   readonly rate?: number;
+  /** Its monotonic clock stands still while it is stopped. */
+  readonly suspends?: boolean;
+  /** Broken on purpose: what stands between it and the API server, and what it takes for the time. */
+  readonly port?: (request: Port) => Port;
+  readonly clocks?: (moment: Moment) => Moment;
   /** Broken on purpose. */
   readonly charts?: Partial<ElectionCharts>;
   readonly silently?: boolean;
@@ -173,18 +181,23 @@ export class Replica {
     name: string,
     server: SimulatedLeaseServer,
     clock: VirtualClock,
-    { rate = 1, charts, silently = false }: ReplicaOptions = {},
+    {
+      rate = 1,
+      suspends = false,
+      port = (one) => one,
+      clocks = (one) => one,
+      charts,
+      silently = false,
+    }: ReplicaOptions = {},
   ) {
     this.name = name;
-    this.process = new PacedProcess(clock, rate);
+    this.process = new PacedProcess(clock, rate, suspends);
     this.duty = new CountingDuty(clock.now);
-    const port = {
-      request: (request: ApiRequest, signal: AbortSignal) => server.request(this.process, request, signal),
-    };
+    const asked = { request: port((request, signal) => server.request(this.process, name, request, signal)) };
     let draws = 0;
     this.elections = new Elections({
-      ...{ server: port, leaseServer: port, namespace: 'istio-system', identity: name, duties: [this.duty], times },
-      now: () => this.process.moment,
+      ...{ server: asked, leaseServer: asked, namespace: 'istio-system', identity: name, duties: [this.duty], times },
+      now: () => clocks(this.process.moment),
       draw: () => (draws++ * 0.618) % 1,
     });
     const recorder = createRecorder({ program: 'pilot-discovery', now: clock.now });

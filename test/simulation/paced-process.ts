@@ -8,18 +8,30 @@ export class PacedProcess {
   readonly #timers = new Map<number, number>();
   /** What it finds when it goes on; undefined: it is not stopped. */
   #held: { readonly kind: 'timer' | 'answer'; readonly happen: () => void }[] | undefined;
+  readonly #suspends: boolean;
+  #stoppedAt = 0;
+  /** For how long its monotonic clock stood still. */
+  #stoodStillMs = 0;
   #isEnded = false;
   #nextId = 1;
 
-  /** @param rate of its clocks; 2: an hour of it is half an hour */
-  constructor(clock: VirtualClock, rate: number) {
+  /**
+   * @param rate of its clocks; 2: an hour of it is half an hour
+   * @param suspends its machine stops with it: then its monotonic clock stands still
+   */
+  constructor(clock: VirtualClock, rate: number, suspends = false) {
+    this.#suspends = suspends;
     this.#clock = clock;
     this.#rate = rate;
   }
 
   get moment(): Moment {
     const ms = this.#clock.now() * this.#rate;
-    return { monotonicMs: ms, wallMs: 1_700_000_000_000 + ms };
+    const standsStill = this.#suspends && this.#held !== undefined ? this.#clock.now() - this.#stoppedAt : 0;
+    return {
+      monotonicMs: ms - (this.#stoodStillMs + standsStill) * this.#rate,
+      wallMs: 1_700_000_000_000 + ms,
+    };
   }
 
   setTimeout(fire: () => void, ms: number): number {
@@ -45,12 +57,14 @@ export class PacedProcess {
   }
 
   stop(): void {
+    if (this.#held === undefined) this.#stoppedAt = this.#clock.now();
     this.#held ??= [];
   }
 
   /** @param first what it comes to first */
   wake(first: 'timer' | 'answer'): void {
     const held = this.#held ?? [];
+    if (this.#held !== undefined && this.#suspends) this.#stoodStillMs += this.#clock.now() - this.#stoppedAt;
     this.#held = undefined;
     for (const { kind, happen } of held) if (kind === first) happen();
     for (const { kind, happen } of held) if (kind !== first) happen();

@@ -1,0 +1,126 @@
+/** What stands between a program and the API server: it writes down what is written, and may keep a write or its answer back. */
+import { once } from 'node:events';
+import {
+  type ClientHttp2Session,
+  connect,
+  constants,
+  createSecureServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { createAuthority } from '../certs/authority.ts';
+import type { ApiServerAddress } from './api-server-process.ts';
+
+/** A request that writes. */
+export interface RecordedWrite {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+  /** When all of it was here. */
+  readonly at: number;
+  /** When it was handed on; absent: not yet. */
+  forwardedAt?: number;
+  /** Of the answer. */
+  status?: number;
+}
+
+/** At which of its two ends a write may be kept back. */
+export interface WriteHold {
+  readonly before?: Promise<void>;
+  readonly after?: Promise<void>;
+}
+
+const readingMethods = ['GET', 'HEAD', 'OPTIONS'];
+
+export class RecordingProxy {
+  readonly writes: RecordedWrite[] = [];
+  /** Of each write that comes. */
+  hold: (write: RecordedWrite) => WriteHold = () => ({});
+  readonly #target: ApiServerAddress;
+  readonly #authority = createAuthority();
+  readonly #server;
+  #session: ClientHttp2Session | undefined;
+
+  private constructor(target: ApiServerAddress) {
+    this.#target = target;
+    const { certificate: cert, privateKey: key } = this.#authority.issue(['127.0.0.1']);
+    this.#server = createSecureServer({ cert, key, settings: { maxConcurrentStreams: 1_000 } });
+    this.#server.on('session', (session) => session.on('error', () => {}));
+    this.#server.on('stream', (stream, headers) => void this.#serve(stream, headers));
+  }
+
+  static async before(target: ApiServerAddress): Promise<RecordingProxy> {
+    const proxy = new RecordingProxy(target);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  get address(): ApiServerAddress {
+    const { port } = this.#server.address() as AddressInfo;
+    return { ...this.#target, url: `https://127.0.0.1:${port}`, ca: this.#authority.certificate };
+  }
+
+  close(): void {
+    this.#server.close();
+    this.#session?.destroy();
+  }
+
+  /** Writes of others than Leases. */
+  ofDuties(): RecordedWrite[] {
+    return this.writes.filter(({ path }) => !path.includes('/leases'));
+  }
+
+  async #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
+    stream.on('error', () => {});
+    const method = String(headers[':method']);
+    if (readingMethods.includes(method)) return this.#forward(stream, headers, undefined, {}, undefined);
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks);
+    const write: RecordedWrite = {
+      ...{ method, path: String(headers[':path']), body: body.toString('utf8'), at: performance.now() },
+    };
+    this.writes.push(write);
+    const hold = this.hold(write);
+    await hold.before;
+    write.forwardedAt = performance.now();
+    this.#forward(stream, headers, body, hold, write);
+  }
+
+  /** What was kept back goes on although whoever sent it has gone: its bytes were on their way. */
+  #forward(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    body: Buffer | undefined,
+    { after }: WriteHold,
+    write: RecordedWrite | undefined,
+  ): void {
+    const asked = Object.fromEntries(
+      Object.entries(headers).filter(([name]) => ![':authority', ':scheme', 'host'].includes(name)),
+    );
+    const far = this.#connected().request(asked, { endStream: body === undefined });
+    far.on('error', () => stream.close(constants.NGHTTP2_CANCEL));
+    stream.on('close', () => {
+      if (write === undefined) far.close(constants.NGHTTP2_CANCEL);
+    });
+    far.on('response', async (answer) => {
+      const { ':status': status, ...rest } = answer;
+      if (write !== undefined) write.status = status!;
+      await after;
+      if (stream.destroyed || stream.closed) return far.resume();
+      stream.respond({ ':status': status, ...rest } as never);
+      return far.pipe(stream);
+    });
+    if (body !== undefined) far.end(body);
+  }
+
+  #connected(): ClientHttp2Session {
+    if (this.#session === undefined || this.#session.closed || this.#session.destroyed) {
+      this.#session = connect(this.#target.url, { ca: this.#target.ca });
+      this.#session.on('error', () => {});
+    }
+    return this.#session;
+  }
+}

@@ -1,0 +1,56 @@
+/** What agents take for their control plane, as a Service in a cluster: each connection goes to the first replica that takes it. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export class ServiceAddress {
+  readonly #server = createServer((near) => this.#join(near, 0));
+  readonly #sockets = new Set<Socket>();
+  readonly #ports: readonly number[];
+  /** Connections that each has taken. */
+  readonly taken: number[];
+
+  private constructor(ports: readonly number[]) {
+    this.#ports = ports;
+    this.taken = ports.map(() => 0);
+  }
+
+  /** @param ports of replicas on loopback */
+  static async of(...ports: number[]): Promise<ServiceAddress> {
+    const address = new ServiceAddress(ports);
+    address.#server.listen(0, '127.0.0.1');
+    await once(address.#server, 'listening');
+    return address;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  close(): void {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #join(near: Socket, index: number): void {
+    const port = this.#ports[index];
+    if (port === undefined) {
+      near.resetAndDestroy();
+      return;
+    }
+    const far = connect(port, '127.0.0.1');
+    const refused = (): void => this.#join(near, index + 1);
+    far.once('error', refused);
+    far.once('connect', () => {
+      far.off('error', refused);
+      this.taken[index]!++;
+      for (const [one, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        this.#sockets.add(one);
+        one.on('error', () => {}).on('close', () => other.destroy());
+        one.pipe(other);
+      }
+    });
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Two replicas as programs, each behind a proxy that writes down what it writes. The one that leads is stopped (SIGSTOP) for longer than
+ * its Lease, before, in and after writes, and wakes when the other one has done its work: it begins none, and none that comes late takes effect.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { leases } from '../../src/discovery/kubernetes/api-resource.ts';
+import { eventually } from '../harness/eventually.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
+import { givenOwnServer } from './given-cluster.ts';
+import { defineKinds, of } from './mesh-objects.ts';
+import { RecordingProxy } from './recording-proxy.ts';
+import { type Replica, Replicas } from './replica.ts';
+
+const own = givenOwnServer();
+const { cluster } = own;
+const never = new AbortController().signal;
+const lease = 'istio-namespace-controller-election';
+const root = 'istio-ca-root-cert';
+const leaseMs = 3_000;
+const replicas = new Replicas(cluster, { SELF_SIGNED_CA_SECRET: 'istio-ca-secret', PILOT_LEASE_DURATION: '3s' });
+const names = ['one', 'two'] as const;
+type Name = (typeof names)[number];
+const proxies = new Map<Name, RecordingProxy>();
+const programs = new Map<Name, Replica>();
+/** More than a replica writes at a time. */
+const shops = Array.from({ length: 12 }, (_, index) => `shop-${index}`);
+
+beforeAll(async () => {
+  await defineKinds(cluster);
+  for (const name of shops) await cluster.create(of.namespaces, { metadata: { name } });
+  const start = async (name: Name): Promise<void> => {
+    const proxy = await RecordingProxy.before(cluster.address);
+    proxies.set(name, proxy);
+    programs.set(name, await replicas.start(name, undefined, proxy.address));
+  };
+  await Promise.all(names.map(start));
+}, 300_000);
+afterAll(() => {
+  for (const proxy of proxies.values()) proxy.close();
+});
+
+async function read(resource: typeof leases, name: string, namespace = cluster.namespace) {
+  return cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+}
+
+async function leader(): Promise<Name | ''> {
+  const { spec } = await read(leases, lease);
+  return String((spec as { holderIdentity?: string }).holderIdentity ?? '').split('_')[0] as Name | '';
+}
+
+/** Versions of the ConfigMaps, by namespace; where it is not there, that is empty. */
+async function roots(): Promise<Map<string, string>> {
+  const { items } = await cluster.admin.list(of.configMaps, { fieldSelector: `metadata.name=${root}` }, never);
+  return new Map(items.map(({ metadata }) => [metadata.namespace!, metadata.resourceVersion!]));
+}
+
+const allThere = async (): Promise<boolean> => {
+  const there = await roots();
+  return shops.every((name) => there.has(name));
+};
+
+async function deleteAll(but?: string): Promise<void> {
+  const names = shops.filter((name) => name !== but);
+  await Promise.all(names.map((name) => cluster.delete(of.configMaps, root, name)));
+}
+
+type Moment = 'before writes' | 'in writes' | 'after writes';
+
+/** @param count which round it is. @returns how many writes of the one that was stopped reached the API server late */
+async function round(moment: Moment, count: number): Promise<number> {
+  await eventually('one leads, and all is written', async () => (await leader()) !== '' && (await allThere()));
+  const first = (await leader()) as Name;
+  const other = names.find((name) => name !== first)!;
+  const [proxy, { pid }] = [proxies.get(first)!, programs.get(first)!.program];
+  const release = Promise.withResolvers<void>();
+  const from = proxy.ofDuties().length;
+  proxy.hold = ({ path }) => {
+    if (path.includes('/leases')) return {};
+    if (moment === 'in writes') return { before: release.promise };
+    return moment === 'after writes' ? { after: release.promise } : {};
+  };
+  const writes = (): Promise<unknown> => eventually('it writes', () => proxy.ofDuties().length > from, { everyMs: 1 });
+  // Now it is one that is changed, now those that are made.
+  const changed = moment === 'in writes' && count % 2 === 0 ? shops[(count / 2) % shops.length]! : undefined;
+  if (changed !== undefined) {
+    await cluster.apply(of.configMaps, {
+      metadata: { name: root, namespace: changed },
+      data: { 'root-cert.pem': 'another' },
+    });
+    await writes();
+  }
+  await deleteAll(changed);
+  if (moment === 'before writes') await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
+  else await writes();
+  process.kill(pid, 'SIGSTOP');
+  try {
+    const stoppedAt = performance.now();
+    await eventually(`${other} leads`, async () => (await leader()) === other, { everyMs: 20 });
+    const tookMs = performance.now() - stoppedAt;
+    console.log(`${moment}: stopped, and taken over from after ${Math.round(tookMs)} ms`);
+    expect(tookMs).toBeGreaterThan(leaseMs - leaseMs / 3);
+    await eventually('the other one has written all', allThere);
+    const before = await roots();
+    const held = proxy.ofDuties().filter(({ forwardedAt }) => forwardedAt === undefined);
+    // What is on its way comes late, and its answers, when it wakes.
+    release.resolve();
+    await eventually('all came', () => held.every(({ status }) => status !== undefined));
+    const begun = proxy.ofDuties().length;
+    process.kill(pid, 'SIGCONT');
+    await eventually('it knows', () => programs.get(first)!.program.output().includes('leads no more'));
+    const renewals = (): number => proxies.get(other)!.writes.length - proxies.get(other)!.ofDuties().length;
+    const seen = renewals();
+    await eventually('time has passed', () => renewals() >= seen + 2);
+    expect(proxy.ofDuties().slice(begun), 'writes that began after it woke').toEqual([]);
+    expect(held.filter(({ status }) => status !== 409)).toEqual([]);
+    for (const [namespace, version] of await roots()) expect(version, namespace).toBe(before.get(namespace));
+    expect(await leader()).toBe(other);
+    return held.length;
+  } finally {
+    proxy.hold = () => ({});
+    process.kill(pid, 'SIGCONT');
+  }
+}
+
+describe.skipIf(isQuick)('a replica that leads and is stopped', () => {
+  const rounds = sized({ short: 2, full: 60 });
+
+  it(`begins no write when it wakes, and none that comes late takes effect, ${rounds} times`, async () => {
+    const moments: readonly Moment[] = ['in writes', 'after writes', 'before writes'];
+    let late = 0;
+    for (let count = 0; count < rounds; count++) late += await round(moments[count % 3]!, count);
+    console.log(`${rounds} rounds, ${late} writes that came late`);
+    expect(late).toBeGreaterThan(0);
+  }, 3_600_000);
+});
+
+it('a replica that is killed is taken over from in the time of its Lease', async () => {
+  await eventually('one leads', async () => (await leader()) !== '');
+  const first = (await leader()) as Name;
+  const other = names.find((name) => name !== first)!;
+  process.kill(programs.get(first)!.program.pid, 'SIGKILL');
+  const killedAt = performance.now();
+  await deleteAll();
+  await eventually(`${other} leads`, async () => (await leader()) === other, { everyMs: 20 });
+  const tookMs = performance.now() - killedAt;
+  console.log(`killed, and taken over from after ${Math.round(tookMs)} ms`);
+  expect(tookMs).toBeGreaterThan(leaseMs / 3);
+  expect(tookMs).toBeLessThan(sized({ short: 3 * leaseMs, full: 2 * leaseMs }));
+  await eventually('it has written what was missing', allThere);
+});

@@ -1,0 +1,69 @@
+/** Replicas that stand for one duty under random faults (test/simulation/leader-random.ts), and that what is broken on purpose is caught. */
+import { describe, expect, it } from 'vitest';
+import type { ApiRequest, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
+import { randomElection } from '../simulation/leader-random.ts';
+import type { ReplicaOptions } from '../simulation/leader-world.ts';
+
+const schedules = sized({ quick: 20, short: 40, full: 20_000 });
+const firstSeed = Number(process.env.LEADER_SEED ?? 1);
+
+it(`never two lead, and in the end one does, whatever happens in ${schedules} schedules`, async () => {
+  let terms = 0;
+  for (let seed = firstSeed; seed < firstSeed + schedules; seed++) {
+    const election = await randomElection(seed);
+    expect(election.violations, `LEADER_SEED=${seed}\n${election.story.join('\n')}`).toEqual([]);
+    terms += election.terms;
+  }
+  console.info(`${schedules} schedules, ${terms} terms`);
+  expect(terms).toBeGreaterThan(2 * schedules);
+}, 36_000_000);
+
+type Port = NonNullable<ReplicaOptions['port']>;
+
+const specOf = (object: unknown) => (object as { spec?: Record<string, unknown> }).spec;
+
+/** Others are told that a Lease is held for five seconds. */
+const shorter: Port = (ask) => async (request, signal) => {
+  const answer = await ask(request, signal);
+  return { ...answer, spec: { ...specOf(answer), leaseDurationSeconds: 5 } } as KubernetesObject;
+};
+
+/** What is written is over whatever is there. */
+const unversioned = (): Port => {
+  let last = '';
+  return (ask) => async (request, signal) => {
+    const body = request.body as { metadata: object } | undefined;
+    const asked: ApiRequest =
+      body === undefined || request.method !== 'PUT'
+        ? request
+        : { ...request, body: { ...body, metadata: { ...body.metadata, resourceVersion: last } } };
+    const answer = await ask(asked, signal);
+    last = answer.metadata.resourceVersion ?? '';
+    return answer;
+  };
+};
+
+describe.skipIf(isQuick)('it is caught that', () => {
+  it.each<readonly [string, () => Partial<ReplicaOptions>]>([
+    ['others wait for less long than a term', () => ({ port: shorter })],
+    ['a claim names a version that was seen by anybody', () => ({ port: shared })],
+    ['the wall clock is not asked, and a machine is suspended', () => ({ clocks: onlyMonotonic })],
+  ])(
+    '%s',
+    async (_, broken) => {
+      for (let seed = 1; seed <= 400; seed++) {
+        const { violations } = await randomElection(seed, broken());
+        if (violations.some((text) => text.includes('lead at'))) return;
+      }
+      expect.unreachable('nothing was found in 400 schedules');
+    },
+    300_000,
+  );
+});
+
+const shared = unversioned();
+const onlyMonotonic: NonNullable<ReplicaOptions['clocks']> = ({ monotonicMs }) => ({
+  monotonicMs,
+  wallMs: monotonicMs,
+});

@@ -1,0 +1,118 @@
+/**
+ * Random faults of replicas that stand for one duty: requests and answers lost or late, an API server that is away, processes that are
+ * stopped and wake late, killed, ended and begun anew, a stranger who writes into the Lease, clocks that run apart. Everything is drawn of one
+ * seed. Never do two lead; and when there are no more faults, one does.
+ */
+import { LeaderWorld, lease, type Replica, type ReplicaOptions } from './leader-world.ts';
+
+export interface RandomElection {
+  readonly violations: readonly string[];
+  /** What was done, for people. */
+  readonly story: readonly string[];
+  /** Terms that there were. */
+  readonly terms: number;
+}
+
+const faultsMs = 90_000;
+/** A Lease, a look, an answer, and some more. */
+const quietMs = 45_000;
+
+/** Numbers from 0 to 1, always the same for one seed (Mulberry32). */
+function drawsOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** @param broken of each replica, what is broken on purpose */
+export async function randomElection(seed: number, broken: Partial<ReplicaOptions> = {}): Promise<RandomElection> {
+  const draw = drawsOf(seed);
+  const between = (least: number, most: number): number => least + draw() * (most - least);
+  const world = new LeaderWorld();
+  const story: string[] = [];
+  let started = 0;
+  let stopped: Replica | undefined;
+  const start = (): void => {
+    const rate = between(0.85, 1.2);
+    const suspends = draw() < 0.3;
+    world.start(`replica-${++started}`, { rate, suspends, silently: true, ...broken });
+  };
+  const one = (): Replica => world.replicas[Math.floor(draw() * world.replicas.length)]!;
+  const tell = (text: string): void => void story.push(`${Math.round(world.clock.now())}: ${text}`);
+  const steps: (() => void)[] = [
+    () => {
+      const share = between(0.2, 1);
+      const of = draw() < 0.5 ? one().name : '';
+      const lateMs = between(0, 6_000);
+      tell(`requests of ${of || 'all'} are lost or late, ${share.toFixed(1)} of them`);
+      world.server.fate = (_, name) => {
+        if ((of !== '' && name !== of) || draw() > share) return {};
+        const kind = Math.floor(draw() * 4);
+        if (kind === 0) return { lost: 'request' };
+        if (kind === 1) return { lost: 'answer' };
+        return kind === 2 ? { takenAfterMs: lateMs } : { toldAfterMs: lateMs };
+      };
+    },
+    () => {
+      tell('all is well with requests');
+      world.server.fate = () => ({});
+    },
+    () => {
+      world.server.isUp = !world.server.isUp;
+      tell(`the API server is ${world.server.isUp ? 'back' : 'away'}`);
+    },
+    () => {
+      if (stopped !== undefined) return;
+      const leader = world.replicas.find(({ leads }) => leads);
+      stopped = draw() < 0.7 && leader !== undefined ? leader : one();
+      tell(`${stopped.name} is stopped`);
+      stopped.process.stop();
+    },
+    () => {
+      const first = draw() < 0.5 ? 'timer' : 'answer';
+      if (stopped !== undefined) tell(`${stopped.name} wakes`);
+      stopped?.process.wake(first);
+      stopped = undefined;
+    },
+    () => {
+      const gone = one();
+      if (gone === stopped) return;
+      tell(`${gone.name} is killed`);
+      world.kill(gone);
+      start();
+    },
+    () => {
+      const leaving = one();
+      if (leaving === stopped) return;
+      tell(`${leaving.name} resigns`);
+      leaving.order('leaders.resign');
+      start();
+    },
+    () => {
+      const spec = world.server.lease?.spec;
+      if (spec === undefined) return;
+      tell('somebody writes into the Lease what is no word of its holder');
+      world.server.put(lease, { spec });
+    },
+  ];
+  start();
+  start();
+  while (world.clock.now() < faultsMs && world.violations.length === 0) {
+    await world.pass(between(10, 6_000));
+    steps[Math.floor(draw() * steps.length)]!();
+  }
+  world.server.isUp = true;
+  world.server.fate = () => ({});
+  stopped?.process.wake('answer');
+  if (world.violations.length === 0) await world.pass(quietMs);
+  const violations = [...world.violations];
+  if (violations.length === 0 && world.leaders.length !== 1) violations.push('nobody leads in the end');
+  const terms = new Set(world.server.taken.map(({ object }) => (object.spec as { acquireTime?: string }).acquireTime))
+    .size;
+  world.end();
+  return { violations, story, terms };
+}
