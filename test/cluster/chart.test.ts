@@ -176,7 +176,7 @@ describe('rights', () => {
     const plane = await started('--set', 'meshConfig.trustDomain=chart.test');
     await plane.ready();
     expect((await plane.get('/debug/mesh')).text).toContain('chart.test');
-    expect(plane.troubles()).toEqual([]);
+    expect(plane.mistakes()).toEqual([]);
   });
 
   it('are no more than what is followed, which is read, the questions who somebody is and what it may, entries of workloads that register themselves, and what one replica writes', async () => {

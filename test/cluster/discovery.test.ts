@@ -98,7 +98,7 @@ it('services, endpoints and routes of the cluster are served, and what becomes o
   await writeSlice(cluster, 'web', ['10.1.0.1']);
   await cluster.delete(of.virtualServices, 'moves');
   expect(plane.departures()).toEqual([]);
-  expect(plane.troubles()).toEqual([]);
+  expect(plane.mistakes()).toEqual([]);
 });
 
 it('what is wrong leaves the last good version in force, a restriction that never was good is closed, and both are told with their place', async () => {

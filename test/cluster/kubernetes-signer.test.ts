@@ -213,7 +213,7 @@ it('a workload gets its certificate of the signer through the control plane, for
   }
   expect(seen.length).toBe(1);
   expect(plane.departures()).toEqual([]);
-}, 60_000);
+});
 
 function pemDer(pem: Buffer): Buffer {
   return Buffer.from(pem.toString().replaceAll(/-----[^-]+-----|\s/g, ''), 'base64');

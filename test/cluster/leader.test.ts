@@ -87,7 +87,7 @@ it('the root of the mesh is in each namespace, whoever writes something else the
   await eventually('the other one writes', async () => (await rootIn(later)) === pem);
 
   await cluster.delete(namespaces, later);
-  expect(second.troubles()).toEqual([]);
+  expect(second.mistakes()).toEqual([]);
   await second.stop();
   expect(await holder()).toBe('');
 });

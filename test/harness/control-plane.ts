@@ -165,6 +165,11 @@ export class ControlPlane {
     return this.lines.filter((line) => /\t(warn|error)\t/.test(line));
   }
 
+  /** Those that a busy machine alone does not lead to: an API server without processor time is told of as one that does not answer. */
+  mistakes(): string[] {
+    return this.troubles().filter((line) => !line.includes('does not answer, what is known stays in force'));
+  }
+
   signal(): void {
     this.#signals.emit('SIGTERM', 'SIGTERM');
   }
