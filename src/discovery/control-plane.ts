@@ -250,14 +250,26 @@ export class ControlPlane {
     }
   }
 
-  #makeElections({ server, leaseServer, informers }: FollowedCluster): Elections {
-    const { namespace, podName, leaseMs, revision, rootConfigMap, domain } = this.#program.options;
+  #makeElections({ server, leaseServer, informers, authoritySecrets, dnsSecrets }: FollowedCluster): Elections {
+    const { namespace, podName, leaseMs, revision, rootConfigMap, domain, authority } = this.#program.options;
     const { writesGatewayApiStatus: ofGatewayApi } = this.#program.options;
+    const shared = authority !== undefined &&
+      authoritySecrets !== undefined &&
+      this.#sharedAuthority !== undefined && {
+        ...{ authority: this.#sharedAuthority, namespace: authoritySecrets.namespace, name: authoritySecrets.name },
+        ...{ gracePercent: authority.gracePercent, longestLeafMs: authority.leaves.maxMs },
+      };
     return new Elections({
       ...{ server, leaseServer, namespace },
       identity: `${podName || hostname()}_${randomUUID()}`,
       duties: dutiesOf({
-        ...{ informers, revision, rootConfigMap, ...(this.#signing && { signing: this.#signing }) },
+        ...{ informers, revision, rootConfigMap },
+        ...(this.#signing && { signing: this.#signing }),
+        ...(shared && { shared }),
+        ...(dnsSecrets && { dnsSecrets }),
+        ...(this.#kubernetesSigner && { registrar: this.#kubernetesSigner }),
+        mesh: () => this.#state.mesh,
+        onMesh: (changed) => this.#state.onPublished(changed),
         status: {
           ...{ server, inputs: this.#statusInputs, domain, namespace, ofGatewayApi },
           warn: (message) => this.#log('status').warn(message),

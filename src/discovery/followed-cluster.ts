@@ -18,6 +18,7 @@ import { Http2ApiServer } from './kubernetes/http2-api-server.ts';
 import { type FollowedKind, InformerEffects } from './kubernetes/informer-effects.ts';
 import { SecretAccess } from './kubernetes/secret-access.ts';
 import { usualSelection } from './kubernetes/usual-selection.ts';
+import { type DnsSecrets, dnsSecretType } from './leader/dns-certificates.ts';
 import { type ReadGroup, readGroup } from './registration/group-entry.ts';
 import { replicaIdentity } from './registration/replica-identity.ts';
 import { WorkloadRegistrations } from './registration/workload-registrations.ts';
@@ -44,6 +45,7 @@ export function followedCluster(options: AskedCluster, log: Logger): FollowedClu
     new FollowedCluster({
       ...{ access, isRegistry, settings: { namespace, revision, shared }, log },
       ...(sharesAuthority && { authoritySecret: authority.secret }),
+      signs: authority !== undefined,
     })
   );
 }
@@ -67,6 +69,8 @@ export interface FollowedClusterOptions {
   readonly settings: SettingsNames;
   /** The Secret in which replicas share an authority; absent: they share none. */
   readonly authoritySecret?: string;
+  /** Certificates are signed here, those that the mesh configuration names as well. */
+  readonly signs?: boolean;
   readonly log: Logger;
 }
 
@@ -91,6 +95,8 @@ export class FollowedCluster {
   readonly remoteSecrets?: RemoteSecrets;
   /** Of the authority that replicas share; absent: they share none. */
   readonly authoritySecrets?: AuthoritySecrets;
+  /** With certificates that the mesh configuration names; absent: none is signed here. */
+  readonly dnsSecrets?: DnsSecrets;
   /** What is known of it. Readers are added before the chart is started. */
   readonly informers: InformerEffects;
   /** Of Leases alone: no other request holds up a renewal. */
@@ -100,7 +106,7 @@ export class FollowedCluster {
   /** Why it does not answer; undefined: it does, or was not asked yet. */
   #lost: string | undefined;
 
-  constructor({ access, isRegistry, settings, authoritySecret, log }: FollowedClusterOptions) {
+  constructor({ access, isRegistry, settings, authoritySecret, signs = false, log }: FollowedClusterOptions) {
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
     this.server = new Http2ApiServer(access);
@@ -113,6 +119,7 @@ export class FollowedCluster {
       kinds: [
         ...this.settings.kinds,
         ...(isRegistry ? [remoteSecretsIn(settings.namespace)] : []),
+        ...(signs ? [dnsSecretsIn(settings.namespace)] : []),
         ...(authoritySecret === undefined
           ? []
           : [authoritySecret, pluggedInSecret].map((name) => oneSecret(settings.namespace, name))),
@@ -137,6 +144,13 @@ export class FollowedCluster {
       const { name } = remoteSecretsIn(settings.namespace);
       this.remoteSecrets = {
         store: this.informers.storeOf(name),
+        onChanged: (changed) => this.informers.addReader(name, () => changed()),
+      };
+    }
+    if (signs) {
+      const { name } = dnsSecretsIn(settings.namespace);
+      this.dnsSecrets = {
+        ...{ namespace: settings.namespace, store: this.informers.storeOf(name), known: this.informers.firstSet(name) },
         onChanged: (changed) => this.informers.addReader(name, () => changed()),
       };
     }
@@ -224,6 +238,12 @@ export class FollowedCluster {
     if (reason === undefined) log.info(`the API server ${this.url} answers again`);
     else if (!wasLost) log.warn(`the API server ${this.url} does not answer, what is known stays in force: ${reason}`);
   }
+}
+
+/** Secrets of the namespace that have certificates for names of hosts. */
+function dnsSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
+  const selection = { namespace, fieldSelector: `type=${dnsSecretType}`, keepsData: true };
+  return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${dnsSecretType}`, selection };
 }
 
 /** Istio's, of an authority that a person has made. */

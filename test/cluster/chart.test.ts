@@ -21,6 +21,7 @@ import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
 const never = new AbortController().signal;
+const secrets: Resource = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
 const folder = mkdtempSync(join(tmpdir(), 'cp-chart-'));
 let binary: string;
 
@@ -173,10 +174,27 @@ describe.each([
 
 describe('rights', () => {
   it('are enough: with them, and without any other, the control plane is ready', async () => {
-    const plane = await started('--set', 'meshConfig.trustDomain=chart.test');
+    const dns = 'meshConfig.certificates[0].secretName=dns.web,meshConfig.certificates[0].dnsNames={web.test}';
+    const plane = await started('--set', `meshConfig.trustDomain=chart.test,${dns}`);
     await plane.ready();
     expect((await plane.get('/debug/mesh')).text).toContain('chart.test');
+<<<<<<< HEAD
     expect(plane.mistakes()).toEqual([]);
+=======
+    const where = { resource: secrets, namespace: cluster.namespace };
+    const change = (name: string, body: object) =>
+      cluster.admin.request({ method: 'PATCH', ...where, name, body }, never);
+    const versionOf = async (name: string): Promise<string | undefined> =>
+      (await cluster.admin.request({ method: 'GET', ...where, name }, never)).metadata.resourceVersion;
+    await eventually('the certificate is there', async () => (await versionOf('dns.web')) !== undefined);
+    const broken = (await change('dns.web', { data: null })).metadata.resourceVersion;
+    await eventually('it is there again', async () => (await versionOf('dns.web')) !== broken);
+    await change('istio-ca-secret', { metadata: { annotations: { 'chartpilot/order': 'rotate' } } });
+    await eventually('a rotation has begun', async () =>
+      /"trusting"/.test((await plane.get('/debug/authorityz')).text),
+    );
+    expect(plane.troubles()).toEqual([]);
+>>>>>>> 8a68cd63 (The replica that leads rotates the shared root, and makes the DNS certificates of the mesh configuration)
   });
 
   it('are no more than what is followed, which is read, the questions who somebody is and what it may, entries of workloads that register themselves, and what one replica writes', async () => {
@@ -228,6 +246,11 @@ describe('rights', () => {
     expect(role?.rules).toEqual([
       { apiGroups: [''], resources: ['secrets'], verbs: ['create'] },
       { apiGroups: [''], resources: ['secrets'], resourceNames: ['istio-ca-secret'], verbs: ['patch'] },
+    ]);
+    const dns = 'meshConfig.certificates[0].secretName=dns.web,authority.secretName=cacerts';
+    expect(roleIn(await rendered(...image, '--set', dns))?.rules).toMatchObject([
+      { verbs: ['create'] },
+      { resourceNames: ['dns.web'], verbs: ['patch'] },
     ]);
     for (const value of ['authority.secretName=cacerts', 'authority.selfSigned=false']) {
       expect(roleIn(await rendered(...image, '--set', value))).toBeUndefined();

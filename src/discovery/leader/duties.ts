@@ -1,8 +1,12 @@
 /** What one replica of many has to do in a cluster: all duties, each of which has a Lease of its own. A new one is a line here. */
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { Registrar } from '../authority/registrar.ts';
 import type { Signing } from '../authority/signing.ts';
 import type { InformerEffects } from '../kubernetes/informer-effects.ts';
+import { DnsCertificates, type DnsSecrets } from './dns-certificates.ts';
 import type { Duty } from './duty.ts';
 import { RootCertificates } from './root-certificates.ts';
+import { RootRotation, type RootRotationOptions } from './root-rotation.ts';
 import { type StatusSources, statusDuties } from './status/status-duties.ts';
 
 /** What duties are about. */
@@ -11,6 +15,15 @@ export interface DutySources {
   readonly informers: InformerEffects;
   /** Absent: nothing is signed here. */
   readonly signing?: Signing;
+  /** The authority that replicas share, and its settings; absent: they share none. */
+  readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'longestLeafMs'>;
+  /** Secrets with certificates that the mesh configuration names; absent: none is signed here. */
+  readonly dnsSecrets?: DnsSecrets;
+  /** Signs those instead of the authority. */
+  readonly registrar?: Registrar;
+  readonly mesh: () => Pick<MeshConfig, 'certificates'>;
+  /** @param changed the mesh configuration may be another */
+  readonly onMesh: (changed: () => void) => void;
   /** REVISION; empty: the default one. */
   readonly revision: string;
   /** Of ConfigMaps with the root of the mesh. */
@@ -20,8 +33,10 @@ export interface DutySources {
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
-  const { informers, signing, rootConfigMap, revision, status } = sources;
+  const { informers, signing, rootConfigMap, revision, status, shared } = sources;
   return [
+    ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
+    ...dnsDuties(sources),
     ...(signing === undefined
       ? []
       : [
@@ -34,6 +49,21 @@ export function dutiesOf(sources: DutySources): Duty[] {
         ]),
     ...statusDuties({ ...status, informers, revision }, leaseOfRevision('istio-gateway-status-leader', revision)),
   ];
+}
+
+function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh }: DutySources): Duty[] {
+  if (signing === undefined || dnsSecrets === undefined) return [];
+  const duty = new DnsCertificates({
+    secrets: dnsSecrets,
+    certificates: () => mesh().certificates,
+    inForce: () => signing.authority.inForce,
+    ...(registrar && { registrar }),
+    roots: () => signing.trusted?.own.roots ?? [],
+    now: () => new Date(),
+  });
+  onMesh(() => duty.look());
+  signing.onRoots(() => duty.look());
+  return [duty];
 }
 
 /**

@@ -25,7 +25,7 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
-import { isDnsLabel } from '../fields/names.ts';
+import { isDnsLabel, isHostname, isObjectName } from '../fields/names.ts';
 import { exportTo, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
 import type { LabelSelector } from '../kinds/label-selector.ts';
 import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
@@ -33,6 +33,7 @@ import { httpRetry } from '../kinds/virtual-service.decode.ts';
 import { parseYamlDocument } from '../yaml/yaml-document.ts';
 import {
   type DefaultProviders,
+  type DnsCertificate,
   defaultMeshConfig,
   type ExtensionProvider,
   type MeshConfig,
@@ -85,6 +86,45 @@ const meshRoots = refine(
         : undefined,
     ),
 );
+
+const mostDnsNames = 100;
+const mostDnsCertificates = 100;
+/** Secrets with an authority: whoever writes the mesh configuration may not have them written over. */
+const authoritySecrets: readonly string[] = ['istio-ca-secret', 'cacerts'];
+
+const secretName = refine(name, (value, path) =>
+  mistakeAt(
+    path,
+    authoritySecrets.includes(value)
+      ? 'is the Secret of an authority'
+      : isObjectName(value)
+        ? undefined
+        : `must be the name of a Secret, not ${JSON.stringify(value)}`,
+  ),
+);
+
+const dnsNames = refine(list(name), (names, path) => [
+  ...mistakeAt(path, names.length > 0 && names.length <= mostDnsNames ? undefined : `must have 1 to ${mostDnsNames}`),
+  ...names.flatMap((host, index) =>
+    mistakeAt(`${path}[${index}]`, isHostname(host.replace(/^\*\./, '')) ? undefined : 'must be the name of a host'),
+  ),
+]);
+
+const dnsCertificate = struct<DnsCertificate>({ secretName: required(secretName), dnsNames: required(dnsNames) });
+
+/** The same Secret cannot hold two. */
+const dnsCertificates = refine(list(dnsCertificate), (certificates, path) => [
+  ...mistakeAt(
+    path,
+    certificates.length > mostDnsCertificates ? `must have at most ${mostDnsCertificates}` : undefined,
+  ),
+  ...repetitions(
+    certificates,
+    (certificate) => certificate.secretName,
+    (index) => `${path}[${index}].secretName`,
+    'secretName',
+  ),
+]);
 
 const cipherSuites = [
   'ECDHE-ECDSA-AES256-GCM-SHA384',
@@ -164,6 +204,7 @@ const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   trustDomain: optional(trustDomain),
   trustDomainAliases: optional(list(trustDomain)),
   caCertificates: optional(list(meshRoots)),
+  certificates: optional(dnsCertificates),
   outboundTrafficPolicy: optional(
     struct<MeshConfig['outboundTrafficPolicy']>({
       mode: withDefault(oneOf(['REGISTRY_ONLY', 'ALLOW_ANY', 'ALLOW_ANY_DYNAMIC_DNS']), 'REGISTRY_ONLY'),

@@ -7,6 +7,12 @@ import type { H2UpgradePolicy, LocalityLoadBalancerSetting, TcpKeepalive } from 
 import type { HttpRetry } from '../kinds/virtual-service.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
 
+/** A certificate for names of hosts, in a Secret of the control plane's namespace. */
+export interface DnsCertificate {
+  readonly secretName: string;
+  readonly dnsNames: readonly string[];
+}
+
 /** Roots that workloads trust beside those of the authority. */
 export interface MeshRoots {
   /** One certificate, or several. */
@@ -39,6 +45,7 @@ export interface MeshConfig {
   readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
   readonly caCertificates: readonly MeshRoots[];
+  readonly certificates: readonly DnsCertificate[];
   readonly outboundTrafficPolicy: { readonly mode: OutboundTrafficMode };
   readonly inboundTrafficPolicy: { readonly mode: 'PASSTHROUGH' | 'LOCALHOST' };
   readonly enableAutoMtls: boolean;
@@ -93,6 +100,7 @@ export const defaultMeshConfig: MeshConfig = {
   trustDomain: 'cluster.local',
   trustDomainAliases: [],
   caCertificates: [],
+  certificates: [],
   outboundTrafficPolicy: { mode: 'ALLOW_ANY' },
   inboundTrafficPolicy: { mode: 'PASSTHROUGH' },
   enableAutoMtls: true,

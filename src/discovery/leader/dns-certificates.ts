@@ -1,0 +1,189 @@
+/** DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"): a Secret for each, made and renewed by the replica that leads. */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
+import { makeRequestFor } from '../../identity/certificate-request.ts';
+import { backdatedMs, issueLeaf } from '../../identity/issue.ts';
+import type { DnsCertificate } from '../../model/mesh/mesh-config.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { AuthorityInForce } from '../authority/authority.ts';
+import type { Registrar } from '../authority/registrar.ts';
+import { resourceOf } from '../kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import type { ObjectStore } from '../kubernetes/object-store.ts';
+import { DueKeys } from './due-keys.ts';
+import type { Duty, DutyReport, DutyRun } from './duty.ts';
+import type { WriteGate } from './write-gate.ts';
+
+/** Secrets of the control plane's namespace that are of the type. */
+export interface DnsSecrets {
+  readonly namespace: string;
+  readonly store: Pick<ObjectStore, 'get'>;
+  /** Settles when they are known. */
+  readonly known: Promise<unknown>;
+  /** @param changed whenever one is another */
+  onChanged(changed: () => void): void;
+}
+
+export interface DnsCertificatesOptions {
+  readonly secrets: DnsSecrets;
+  /** Of the mesh, now. */
+  readonly certificates: () => readonly DnsCertificate[];
+  readonly inForce: () => AuthorityInForce | undefined;
+  /** Signs instead of the authority. */
+  readonly registrar?: Registrar;
+  /** Those that count: a certificate of another is made anew. */
+  readonly roots: () => readonly Certificate[];
+  readonly now: () => Date;
+}
+
+export const dnsSecretType = 'istio.io/dns-key-and-cert';
+const keys = { chain: 'cert-chain.pem', key: 'key.pem', root: 'root-cert.pem' } as const;
+const lifetimeMs = 90 * 24 * 3_600_000;
+/** Of a certificate's life, so much is left when it is renewed. */
+const graceRatio = 0.5;
+const leastGraceMs = 10 * 60_000;
+/** Nobody tells when a certificate grows old. */
+const lookMs = 60_000;
+
+export class DnsCertificates implements Duty {
+  readonly lease = 'chartpilot-dns-certificates';
+  readonly #options: DnsCertificatesOptions;
+  readonly #due = new DueKeys();
+  /** What there is. */
+  #isKnown = false;
+
+  constructor(options: DnsCertificatesOptions) {
+    this.#options = options;
+    options.secrets.onChanged(() => this.look());
+    void options.secrets.known.then(() => {
+      this.#isKnown = true;
+      this.look();
+    });
+  }
+
+  watch(due: () => void): () => void {
+    const stop = this.#due.watch(due);
+    const timer = setInterval(() => this.look(), lookMs);
+    timer.unref();
+    return () => {
+      clearInterval(timer);
+      stop();
+    };
+  }
+
+  get isDue(): boolean {
+    return this.#due.isDue;
+  }
+
+  /** The mesh configuration, the authority, or the time is another. */
+  look(): void {
+    if (!this.#isKnown) return;
+    for (const certificate of this.#options.certificates()) {
+      if (this.#problemOf(certificate) !== undefined) this.#due.add(certificate.secretName);
+    }
+  }
+
+  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+    const certificates = this.#options.certificates();
+    return this.#due.write(
+      run,
+      () => (this.#isKnown ? certificates.map(({ secretName }) => secretName) : []),
+      (name) =>
+        this.#write(
+          certificates.find(({ secretName }) => secretName === name),
+          gate,
+        ),
+    );
+  }
+
+  async #write(certificate: DnsCertificate | undefined, gate: WriteGate): Promise<boolean> {
+    if (certificate === undefined || this.#problemOf(certificate) === undefined) return false;
+    const { namespace } = this.#options.secrets;
+    const before = this.#secretOf(certificate);
+    const data = await this.#made(certificate);
+    const where = { resource: resourceOf('Secret'), namespace, name: certificate.secretName };
+    if (before === undefined) await gate.write({ ...where, verb: 'create', object: { type: dnsSecretType, data } });
+    else {
+      const version = before.metadata.resourceVersion ?? '';
+      await gate.write({ ...where, verb: 'patch', version, fields: { data } });
+    }
+    return true;
+  }
+
+  #secretOf({ secretName }: DnsCertificate): KubernetesObject | undefined {
+    const { namespace, store } = this.#options.secrets;
+    return store.get(`${namespace}/${secretName}`);
+  }
+
+  /** Why it is to be made; undefined: it is as it should be. */
+  #problemOf(certificate: DnsCertificate): string | undefined {
+    const { roots, now } = this.#options;
+    const secret = this.#secretOf(certificate);
+    if (secret === undefined) return 'there is none';
+    try {
+      const [leaf] = readCertificates(textOf(secret, keys.chain));
+      const key = createPrivateKey(textOf(secret, keys.key));
+      const root = readCertificates(textOf(secret, keys.root))[0];
+      if (!leaf!.x509.checkPrivateKey(key)) return 'its key is another';
+      if (!hasNames(leaf!, certificate.dnsNames)) return 'its names are others';
+      if (!roots().some(({ sha256 }) => sha256 === root!.sha256)) return 'its root is no longer trusted';
+      return isOld(leaf!, now()) ? 'it ends' : undefined;
+    } catch {
+      return 'it cannot be read';
+    }
+  }
+
+  async #made({ dnsNames }: DnsCertificate): Promise<Record<string, string>> {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const { chain, root } = await this.#signed(privateKey, dnsNames);
+    const texts = {
+      [keys.chain]: chain.map(({ pem }) => pem).join(''),
+      [keys.key]: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
+      [keys.root]: root.pem,
+    };
+    return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
+  }
+
+  async #signed(
+    privateKey: KeyObject,
+    dnsNames: readonly string[],
+  ): Promise<{ chain: readonly Certificate[]; root: Certificate }> {
+    const { registrar, inForce, now } = this.#options;
+    const names = { uris: [], dns: dnsNames, ips: [] };
+    const key = createPublicKey(privateKey);
+    if (registrar !== undefined) {
+      const order = { request: makeRequestFor(privateKey, names), key, names, isForClients: false, lifetimeMs };
+      const answer = await registrar.sign(order, { endsAt: 0, client: this.lease });
+      if ('tryAgainAfterMs' in answer) throw new Error('the signer has too much to do');
+      if (!('issued' in answer)) throw new Error('refused' in answer ? answer.refused : answer.failed);
+      const { leaf, between, root } = answer.issued;
+      return { chain: [leaf, ...between], root };
+    }
+    const material = inForce()?.ofServer;
+    if (material === undefined) throw new Error('there is no authority yet');
+    const end = Math.min(now().getTime() + lifetimeMs, material.notAfter.getTime());
+    if (end <= now().getTime()) throw new Error('the authority has ended');
+    const lifetime = { notBefore: new Date(now().getTime() - backdatedMs), notAfter: new Date(end) };
+    const leaf = readCertificate(issueLeaf(material.issuer, key, names, lifetime));
+    return { chain: [leaf, ...material.path.slice(0, -1)], root: material.root };
+  }
+}
+
+function textOf({ data }: KubernetesObject, key: string): string {
+  const value = isObject(data) ? data[key] : undefined;
+  return Buffer.from(typeof value === 'string' ? value : '', 'base64').toString();
+}
+
+function hasNames({ alternativeNames }: Certificate, dnsNames: readonly string[]): boolean {
+  const { dns = [], uris = [], ips = [], others = 0 } = alternativeNames ?? {};
+  return (
+    uris.length + ips.length + others === 0 &&
+    new Set(dns).size === new Set([...dns, ...dnsNames]).size &&
+    dns.length >= new Set(dnsNames).size
+  );
+}
+
+function isOld({ notBefore, notAfter }: Certificate, now: Date): boolean {
+  const life = notAfter.getTime() - notBefore.getTime();
+  return notAfter.getTime() - now.getTime() < Math.max(life * graceRatio, leastGraceMs);
+}
