@@ -330,8 +330,8 @@ describe('rights', () => {
 
   it('that are missing are named by /ready', async () => {
     const plane = await started('--set', 'rights.secrets=false,revision=poor');
-    // Those that name other clusters as well, and the two that have an authority.
-    const told = /of the cluster: (?:v1\/secrets\S* \(secrets(?: \S+)? is forbidden: [^,]*(?:, |$)){4}$/;
+    // Those that name other clusters as well, the two that have an authority, and those of names of hosts.
+    const told = /of the cluster: (?:v1\/secrets\S* \(secrets(?: \S+)? is forbidden: [^,]*, ){4}1 other kinds\)$/;
     await eventually('it waits for Secrets alone, and says why', async () => {
       const { status, text } = await plane.get('/ready');
       return status === 503 && told.test(text.trim());

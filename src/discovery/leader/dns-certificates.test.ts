@@ -24,7 +24,7 @@ async function given(registrar?: Registrar) {
     request: async ({ method, body }: ApiRequest): Promise<KubernetesObject> => {
       writes.push(method);
       const { data, type, metadata } = body as KubernetesObject;
-      const object = { data, type, metadata: { name: 'web', resourceVersion: String(writes.length), ...metadata } };
+      const object = { data, type, metadata: { ...metadata, name: 'web', resourceVersion: String(writes.length) } };
       objects.set('istio-system/web', object as KubernetesObject);
       return object as KubernetesObject;
     },
