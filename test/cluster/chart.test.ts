@@ -178,9 +178,6 @@ describe('rights', () => {
     const plane = await started('--set', `meshConfig.trustDomain=chart.test,${dns}`);
     await plane.ready();
     expect((await plane.get('/debug/mesh')).text).toContain('chart.test');
-<<<<<<< HEAD
-    expect(plane.mistakes()).toEqual([]);
-=======
     const where = { resource: secrets, namespace: cluster.namespace };
     const change = (name: string, body: object) =>
       cluster.admin.request({ method: 'PATCH', ...where, name, body }, never);
@@ -193,8 +190,7 @@ describe('rights', () => {
     await eventually('a rotation has begun', async () =>
       /"trusting"/.test((await plane.get('/debug/authorityz')).text),
     );
-    expect(plane.troubles()).toEqual([]);
->>>>>>> 8a68cd63 (The replica that leads rotates the shared root, and makes the DNS certificates of the mesh configuration)
+    expect(plane.mistakes()).toEqual([]);
   });
 
   it('are no more than what is followed, which is read, the questions who somebody is and what it may, entries of workloads that register themselves, and what one replica writes', async () => {
