@@ -45,7 +45,11 @@ const hostOf = (service: string): string => `${service}.${cluster.namespace}.svc
 const clusterOf = (service: string, port = 80): string => `outbound|${port}||${hostOf(service)}`;
 
 async function following(flags = {}, files = {}): Promise<ControlPlane> {
-  const plane = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig, ...flags }, files);
+  // Where its Leases are.
+  const plane = new ControlPlane(
+    { ...{ registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace }, ...flags },
+    files,
+  );
   await plane.ready();
   return plane;
 }

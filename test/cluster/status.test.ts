@@ -18,8 +18,9 @@ import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ObjectToWrite } from './cluster.ts';
+import { defineGatewayApi } from './gateway-api-status.ts';
 import { givenOwnServer } from './given-cluster.ts';
-import { defineKinds, of } from './mesh-objects.ts';
+import { of } from './mesh-objects.ts';
 
 const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
@@ -32,7 +33,7 @@ const followed: readonly KindName[] = [
   ...(['Ingress', 'IngressClass', 'Pod', 'Node'] as const),
 ];
 
-beforeAll(() => defineKinds(cluster, ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant']), 300_000);
+beforeAll(() => defineGatewayApi(cluster), 300_000);
 
 /** What the chart of the program grants to who writes statuses. */
 const rights = (group: string, ...resources: string[]) => ({
@@ -190,13 +191,17 @@ describe("the Gateway API's objects", () => {
   it('have their status, a changed one another, and what others say of a route stays where it is', async () => {
     await writeMesh('front');
     await cluster.apply(routes, route('cart', 'cart'));
-    const foreign = { controllerName: 'example.com/other', parentRef: { name: 'front' }, conditions: [] };
+    // With what the API fills in.
+    const parentRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'front' };
+    const foreign = { controllerName: 'example.com/other', parentRef, conditions: [] };
     await cluster.patch(routes, 'cart', { status: { parents: [foreign] } }, 'status');
     const { duty, failures, warnings } = await leading(ofGateways);
     await said(classes, className, ['Accepted True Accepted of 1']);
     await said(gateways, 'front', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
     await said(routes, 'cart', good(1));
+    // As soon as there is anything of ours: nothing of the API's default is left, and no field is missing.
     const { status: front } = await read(gateways, 'front');
+    expect(front?.conditions?.some(({ lastTransitionTime }) => lastTransitionTime.startsWith('1970'))).toBe(false);
     expect(front?.addresses).toEqual([{ type: 'IPAddress', value: '192.0.2.7' }]);
     expect(front?.listeners?.map(({ attachedRoutes, conditions }) => [attachedRoutes, ...short(conditions)])).toEqual([
       [
@@ -229,7 +234,7 @@ describe("the Gateway API's objects", () => {
     await said(routes, 'quiet', good(1));
     await said(gateways, 'quiet', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
     moved.splice(0);
-    await cluster.patch(routes, 'quiet', { status: { parents: null, note: 'by hand' } }, 'status');
+    await cluster.patch(routes, 'quiet', { status: { parents: [] } }, 'status');
     await cluster.patch(routes, 'quiet', { metadata: { labels: { now: 'another' } } });
     await eventually('the label was seen', () => moved.length > 0);
     expect(moved).toEqual(['HTTPRoute']);
@@ -252,6 +257,30 @@ describe("the Gateway API's objects", () => {
     readOn();
     await said(routes, 'again', good(3));
   });
+});
+
+it('messages and reasons that nobody would take are cut to what an API server takes', async () => {
+  await writeMesh('long');
+  const backendRefs = Array.from({ length: 16 }, (_, index) => ({ name: `n${index}-${'x'.repeat(230)}`, port: 80 }));
+  const rules = Array.from({ length: 16 }, () => ({ backendRefs }));
+  await cluster.apply(routes, { metadata: { name: 'long' }, spec: { parentRefs: [{ name: 'long' }], rules } });
+  const { duty, warnings } = await leading(ofGateways);
+  await said(routes, 'long', [good(1)[0]!, 'ResolvedRefs False BackendNotFound of 1']);
+  expect([duty.counts.refused, warnings]).toEqual([0, []]);
+});
+
+it('a status that is full of what others say is told once, and nothing is lost of theirs', async () => {
+  await writeMesh('full');
+  await cluster.apply(routes, route('full', 'cart', 'full'));
+  const parents = Array.from({ length: 32 }, (_, index) => ({
+    ...{ controllerName: `example.com/${index}`, parentRef: { name: 'full' }, conditions: [] },
+  }));
+  await cluster.patch(routes, 'full', { status: { parents } }, 'status');
+  const { warnings } = await leading(ofGateways);
+  await said(gateways, 'full', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
+  await eventually('it is told', () => warnings.length > 0);
+  expect(warnings).toEqual([expect.stringMatching(/^status of HTTPRoute\/.*\/full cannot be written: .*32/)]);
+  expect((await read(routes, 'full')).status?.parents).toHaveLength(32);
 });
 
 describe('Ingresses', () => {
