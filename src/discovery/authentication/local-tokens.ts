@@ -3,13 +3,13 @@
  * the same file (issue "Identity"; `pilot-discovery token`). Whoever can read the file can be anybody: mode 0600.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
-import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose';
 import { spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
-import { writePrivateFile } from '../../runtime/files/private-file.ts';
+import { requirePrivate, writePrivateFile } from '../../runtime/files/private-file.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import type { TokenRule } from './bearer-token.ts';
 import { givenKeys } from './issuer-keys.ts';
@@ -35,12 +35,7 @@ const mostFileBytes = 64 * 1024;
  */
 export function localTokenKey(file: string): KeyObject {
   if (!existsSync(file)) makeKey(file);
-  const mode = statSync(file).mode & 0o777;
-  if ((mode & 0o077) !== 0) {
-    throw new ChartpilotError('CONFIG_INVALID', `${file} can be read by others (mode 0${mode.toString(8)})`, {
-      hint: `whoever reads it can be any workload: chmod 600 ${file}, and replace it if somebody may have`,
-    });
-  }
+  requirePrivate(file, 'whoever reads it can be any workload');
   try {
     const key = createPrivateKey(readBoundedText(file, mostFileBytes));
     if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error('it is no key on P-256');

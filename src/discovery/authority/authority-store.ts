@@ -11,7 +11,7 @@ import { readCertificates } from '../../identity/certificate.ts';
 import { endOf } from '../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
-import { writePrivateFile } from '../../runtime/files/private-file.ts';
+import { requirePrivate, writePrivateFile } from '../../runtime/files/private-file.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import { type AuthorityMaterial, materialOf } from './authority-material.ts';
 
@@ -100,6 +100,7 @@ export class DirectoryStore implements AuthorityStore {
 
   read(id: AuthorityId, now: Date): AuthorityMaterial {
     const [keyFile, chainFile] = [this.#fileOf(`${id}.key`), this.#fileOf(`${id}.chain`)];
+    if (existsSync(keyFile)) requirePrivate(keyFile, 'whoever reads it can sign for any workload');
     try {
       const [certificate, ...others] = readCertificates(readBoundedText(chainFile, mostFileBytes));
       const privateKey = createPrivateKey(readBoundedText(keyFile, mostFileBytes));
@@ -132,7 +133,8 @@ export class DirectoryStore implements AuthorityStore {
 
   keepOnly(ids: readonly AuthorityId[]): void {
     const kept = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
-    const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)$/.test(name));
+    // Also what was cut off before it was in its place: on a full disk, or by a kill.
+    const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)(\.new)?$/.test(name));
     for (const name of names.sort().reverse()) if (!kept.has(name)) rmSync(this.#fileOf(name));
   }
 

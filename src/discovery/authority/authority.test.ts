@@ -1,6 +1,6 @@
 /** What an authority finds at its start, whatever happened before it. */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -118,6 +118,8 @@ describe('a root of our own', () => {
   it('whose preparation was killed before the journal is no part of anything, and is swept', async () => {
     const { one, id } = await begun();
     await one.prepareRoot();
+    // Written beside its place, as a disk that is full leaves it.
+    for (const name of ['key', 'chain']) writeFileSync(join(state(), `0123abcd.${name}.new`), 'half');
     const again = authority();
     expect(again.load()).toEqual({
       outcome: 'resumed',
@@ -152,6 +154,15 @@ describe('a root of our own', () => {
     expect(one.isRootDue(id)).toBe(false);
     pass(2 * hour);
     expect(one.isRootDue(id)).toBe(true);
+  });
+
+  it.each([0o640, 0o604, 0o620])('whose key others can read or write (mode %o) signs nothing', async (mode) => {
+    const { id } = await begun();
+    chmodSync(join(state(), `${id}.key`), mode);
+    expect(authority().load()).toEqual({
+      outcome: 'refused',
+      reason: expect.stringMatching(/state.*can be read by others.*sign for any workload.*chmod 600/),
+    });
   });
 
   it.each<[string, (id: string) => void]>([
