@@ -1,0 +1,111 @@
+/** Whatever a workload, two replicas and the API server do: in the end the entry is as the workload is, and nobody took it away before. */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { registrationMachine } from '../../machines/discovery/registration/registration.machine.ts';
+import { registrationsWithEffects } from '../../src/discovery/registration/registration-effects.ts';
+import type { WorkloadRegistrations } from '../../src/discovery/registration/workload-registrations.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { type Fate, RegistrationReplicas } from '../simulation/registration-world.ts';
+
+type Deed =
+  | { readonly deed: 'connect' | 'disconnect' | 'healthy' | 'unhealthy'; readonly replica: number }
+  | { readonly deed: 'pass'; readonly ms: number }
+  | { readonly deed: 'delete by hand' };
+
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ deed: fc.constant('connect' as const), replica: fc.nat(1) }) },
+  { weight: 4, arbitrary: fc.record({ deed: fc.constant('disconnect' as const), replica: fc.nat(1) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ deed: fc.constantFrom('healthy' as const, 'unhealthy' as const), replica: fc.nat(1) }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({ deed: fc.constant('pass' as const), ms: fc.constantFrom(0, 60, 1_000, 3_000, 12_000) }),
+  },
+  { weight: 1, arbitrary: fc.constant({ deed: 'delete by hand' as const }) },
+);
+
+interface Schedule {
+  readonly deeds: readonly Deed[];
+  readonly fates: readonly Fate[];
+  readonly isKilled: boolean;
+}
+
+const schedule: fc.Arbitrary<Schedule> = fc.record({
+  deeds: fc.array(deed, { maxLength: 30 }),
+  fates: fc.array(fc.constantFrom<Fate>('answered', 'answered', 'lost', 'answer lost', 'late'), { maxLength: 30 }),
+  isKilled: fc.boolean(),
+});
+
+/** More than all that may be under way: two lost requests, the longest rest, the grace period. */
+const longMs = 120_000;
+
+/** @returns what is wrong */
+async function play({ deeds, fates, isKilled }: Schedule, machineOf = registrationsWithEffects): Promise<string[]> {
+  const world = new RegistrationReplicas(machineOf);
+  world.fates = [...fates];
+  for (const one of deeds) {
+    if (one.deed === 'connect') world.connect(one.replica);
+    else if (one.deed === 'disconnect') world.disconnect(one.replica);
+    else if (one.deed === 'healthy') world.reportHealth(one.replica, undefined);
+    else if (one.deed === 'unhealthy') world.reportHealth(one.replica, 'down');
+    else if (one.deed === 'delete by hand') world.deleteByHand();
+    else if (one.deed === 'pass') await world.pass(one.ms);
+  }
+  const wrong = [...(await afterwards(world, isKilled)), ...world.mistakes];
+  world.stop();
+  return wrong;
+}
+
+async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promise<string[]> {
+  if (isKilled && world.isHeldBy(0)) {
+    // Its workload goes to the other one, which has it from then on.
+    world.kill(0);
+    world.connect(1);
+  }
+  world.fates = [];
+  await world.pass(longMs);
+  const wrong: string[] = [];
+  if (world.isConnected) {
+    const said = world.entry?.metadata.annotations ?? {};
+    if (world.entry === undefined) wrong.push('connected, and there is no entry');
+    else if (said['istio.io/connectedAt'] === undefined) wrong.push('connected, and the entry says that it is not');
+    // Of one that had a connection to both, and was written by the one that was killed, the elected replica takes the entry away, and it is made anew.
+    else if (!isKilled && !world.isHeldBy(world.holder === 'one' ? 0 : 1))
+      wrong.push('the entry is held by who has no connection');
+  }
+  for (const replica of [0, 1]) world.disconnect(replica);
+  await world.pass(longMs);
+  if (world.entry !== undefined && !isKilled) wrong.push('it has gone, and its entry is there');
+  return wrong;
+}
+
+it('the entry is as the workload is, however requests end', async () => {
+  await fc.assert(
+    fc.asyncProperty(schedule, async (drawn) => {
+      expect(await play(drawn)).toEqual([]);
+    }),
+    { numRuns: sized({ quick: 30, short: 100, full: 5_000 }) },
+  );
+});
+
+it('charts that are broken on purpose are noticed', async () => {
+  const broken = (machine: typeof registrationMachine) => (registrations: WorkloadRegistrations) => {
+    const whole = registrationsWithEffects(registrations);
+    const { writeEntry } = (whole.implementations.actors.registration as typeof registrationMachine).implementations
+      .actors;
+    return whole.provide({
+      actors: { registration: machine.provide({ actors: { writeEntry: writeEntry as never } }) },
+    });
+  };
+  const hasted = broken(registrationMachine.provide({ guards: { isConnected: () => false } }));
+  const forgetful = broken(registrationMachine.provide({ actions: { noteLost: () => {} } }));
+  const found = async (machineOf: typeof registrationsWithEffects): Promise<string[]> => {
+    const schedules = fc.sample(schedule, { numRuns: 50, seed: 1 });
+    const wrong = await Promise.all(schedules.map((one) => play(one, machineOf)));
+    return wrong.flat();
+  };
+  expect(await found(hasted as never)).not.toEqual([]);
+  expect(await found(forgetful as never)).not.toEqual([]);
+});

@@ -1,0 +1,205 @@
+/**
+ * Two replicas of the control plane, real charts and effects, with one workload that registers itself, over an API server that checks
+ * versions as the real one does (test/cluster/registration.test.ts), and loses or delays what it is told to. Under a virtual clock.
+ */
+import type { Actor } from 'xstate';
+import type { registrationsMachine } from '../../machines/discovery/registration/registrations.machine.ts';
+import { ApiError } from '../../src/discovery/kubernetes/api-failure.ts';
+import type { ApiRequest, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import type { ObjectChange } from '../../src/discovery/kubernetes/object-store.ts';
+import { registrationsWithEffects } from '../../src/discovery/registration/registration-effects.ts';
+import type { WorkloadClaim } from '../../src/discovery/registration/workload-claim.ts';
+import {
+  type RegisteredConnection,
+  WorkloadRegistrations,
+} from '../../src/discovery/registration/workload-registrations.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** What becomes of a request: it is answered; refused before it took effect; took effect, and its answer was lost; or waits a while first. */
+export type Fate = 'answered' | 'lost' | 'answer lost' | 'late';
+
+const lateMs = 3_000;
+const answerMs = 5_000;
+
+export const claim: WorkloadClaim = {
+  ...{ entry: 'shop/vm-10.0.0.1', namespace: 'shop', name: 'vm-10.0.0.1', group: 'vm', serviceAccount: 'vm' },
+  ...{ address: '10.0.0.1', network: '', locality: '', labels: {}, isProbed: false },
+};
+
+interface Replica {
+  readonly actor: Actor<typeof registrationsMachine>;
+  readonly registrations: WorkloadRegistrations;
+  readonly changed: (changes: readonly ObjectChange[]) => void;
+  connection: RegisteredConnection | undefined;
+  isKilled: boolean;
+}
+
+export class RegistrationReplicas {
+  readonly clock = new VirtualClock();
+  /** The workload's entry, as the API server has it. */
+  entry: KubernetesObject | undefined;
+  /** Of the next requests, in turn; then all are answered. */
+  fates: Fate[] = [];
+  /** Deletions of an entry that said that its workload was connected. */
+  readonly mistakes: string[] = [];
+  readonly #replicas: Replica[];
+  #version = 0;
+
+  /** @param make another kind of registrations, broken on purpose */
+  constructor(machineOf = registrationsWithEffects) {
+    this.#replicas = ['one', 'two'].map((name) => this.#replica(name, machineOf));
+  }
+
+  connect(replica: number): void {
+    const one = this.#replicas[replica]!;
+    if (!one.isKilled) one.connection ??= one.registrations.enter(claim, () => {});
+  }
+
+  disconnect(replica: number): void {
+    const one = this.#replicas[replica]!;
+    if (!one.isKilled) one.connection?.leave();
+    one.connection = undefined;
+  }
+
+  reportHealth(replica: number, failure: string | undefined): void {
+    const one = this.#replicas[replica]!;
+    if (!one.isKilled) one.connection?.reportHealth(failure);
+  }
+
+  /** Nothing of it is done any more. */
+  kill(replica: number): void {
+    const one = this.#replicas[replica]!;
+    one.isKilled = true;
+    one.connection = undefined;
+    one.actor.stop();
+  }
+
+  /** Somebody deletes the entry by hand. */
+  deleteByHand(): void {
+    if (this.entry !== undefined) this.#store(undefined);
+  }
+
+  get isConnected(): boolean {
+    return this.#replicas.some(({ connection }) => connection !== undefined);
+  }
+
+  /** Whether a replica that lives holds the connection that the entry speaks of. */
+  get holder(): string | undefined {
+    return this.entry?.metadata.annotations?.['istio.io/workloadController'];
+  }
+
+  isHeldBy(replica: number): boolean {
+    return this.#replicas[replica]!.connection !== undefined;
+  }
+
+  async pass(ms: number): Promise<void> {
+    const until = this.clock.now() + ms;
+    await this.#settle();
+    for (
+      let next = this.clock.pending()[0];
+      next !== undefined && this.clock.now() + next <= until;
+      next = this.clock.pending()[0]
+    ) {
+      this.clock.fireNext();
+      await this.#settle();
+    }
+    this.clock.advance(until - this.clock.now());
+    await this.#settle();
+  }
+
+  stop(): void {
+    for (const { actor } of this.#replicas) actor.stop();
+  }
+
+  async #settle(): Promise<void> {
+    for (let turn = 0; turn < 30; turn++) await Promise.resolve();
+  }
+
+  #replica(controller: string, machineOf: typeof registrationsWithEffects): Replica {
+    let changed: Replica['changed'] = () => {};
+    const registrations = new WorkloadRegistrations({
+      server: { request: (request) => this.#request(request) },
+      groupOf: () => ({ group: { name: 'vm', uid: 'uid', apiVersion: 'v1', spec: { template: {} } } }),
+      onEntries: (tell) => {
+        changed = tell;
+      },
+      controller,
+      now: () => this.clock.now(),
+    });
+    const actor = startRoot(machineOf(registrations), {
+      ...{ id: 'registrations', input: { graceMs: 10_000 }, clock: this.clock as never },
+      onError: (error) => this.mistakes.push(String(error)),
+    }) as Actor<typeof registrationsMachine>;
+    return { actor, registrations, changed: (changes) => changed(changes), connection: undefined, isKilled: false };
+  }
+
+  async #request(request: ApiRequest): Promise<KubernetesObject> {
+    const fate = this.fates.shift() ?? 'answered';
+    if (fate === 'late') await this.#sleep(lateMs);
+    if (fate === 'lost') {
+      await this.#sleep(answerMs);
+      throw new ApiError({ kind: 'timeout', message: 'no answer' });
+    }
+    const answer = this.#take(request);
+    if (fate === 'answer lost') {
+      await this.#sleep(answerMs);
+      throw new ApiError({ kind: 'timeout', message: 'no answer' });
+    }
+    return answer;
+  }
+
+  #take({ method, body, subresource }: ApiRequest): KubernetesObject {
+    const { entry } = this;
+    if (method === 'POST') {
+      if (entry !== undefined) throw status(409);
+      return this.#store(body as KubernetesObject);
+    }
+    if (entry === undefined) throw status(404);
+    if (method === 'GET') return entry;
+    const wanted =
+      (body as { metadata?: { resourceVersion?: string }; preconditions?: { resourceVersion?: string } }) ?? {};
+    const version = wanted.metadata?.resourceVersion ?? wanted.preconditions?.resourceVersion;
+    if (version !== entry.metadata.resourceVersion) throw status(409);
+    if (method === 'DELETE') {
+      if (entry.metadata.annotations?.['istio.io/connectedAt'] !== undefined)
+        this.mistakes.push('deleted while connected');
+      this.#store(undefined);
+      return entry;
+    }
+    const { metadata, status: said } = body as KubernetesObject;
+    if (subresource === 'status') return this.#store({ ...entry, status: said });
+    const annotations = merged(entry.metadata.annotations ?? {}, (metadata.annotations ?? {}) as never);
+    return this.#store({ ...entry, metadata: { ...entry.metadata, annotations } });
+  }
+
+  /** All replicas hear of it, in a while. */
+  #store(entry: KubernetesObject | undefined): KubernetesObject {
+    const previous = this.entry;
+    this.entry = entry && { ...entry, metadata: { ...entry.metadata, resourceVersion: `${++this.#version}` } };
+    const change: ObjectChange =
+      this.entry === undefined
+        ? { event: 'delete', key: claim.entry, previous: previous! }
+        : { event: 'add', key: claim.entry, object: this.entry };
+    void this.#sleep(50).then(() => {
+      for (const { changed, isKilled } of this.#replicas) if (!isKilled) changed([change]);
+    });
+    return this.entry ?? previous!;
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.clock.setTimeout(resolve, ms));
+  }
+}
+
+function merged(
+  before: Readonly<Record<string, string>>,
+  patch: Readonly<Record<string, string | null>>,
+): Record<string, string> {
+  const entries = Object.entries({ ...before, ...patch });
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== null));
+}
+
+function status(code: number): ApiError {
+  return new ApiError({ kind: 'status', code, reason: '', message: `HTTP ${code}`, causes: [] });
+}
