@@ -1,5 +1,4 @@
 /** What the control plane consists of: its statecharts with their effects, and what these work on. */
-import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { fromCallback, fromPromise } from 'xstate';
 import {
@@ -67,6 +66,7 @@ import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
+import { resourceOf } from './kubernetes/api-resource.ts';
 import type { SecretAccess } from './kubernetes/secret-access.ts';
 import { KubernetesSigner } from './kubernetes-signer/kubernetes-signer.ts';
 import { dutiesOf } from './leader/duties.ts';
@@ -85,8 +85,10 @@ import { PortCertificate } from './port-certificate.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
+import { OrphanedEntries } from './registration/orphaned-entries.ts';
 import { registeringSource } from './registration/registering-source.ts';
 import { registrationsWithEffects } from './registration/registration-effects.ts';
+import { ReplicaPresence } from './registration/replica-presence.ts';
 import type { RegistryOffers } from './registry/registry.ts';
 import { gatewayNamesWithEffects, listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
@@ -127,6 +129,8 @@ export class ControlPlane {
   readonly cluster: FollowedCluster | undefined;
   /** What one replica of many writes there. */
   readonly elections: Elections | undefined;
+  /** Of replicas that have died. */
+  readonly #orphans: OrphanedEntries | undefined;
   readonly #program: DiscoveryProgram;
   /** Why there is no cluster as it was asked for. */
   #clusterMistake: unknown;
@@ -225,6 +229,7 @@ export class ControlPlane {
     this.#sharedAuthority = options.authority && this.#makeSharedAuthority(options.authority);
     this.#kubernetesSigner = options.authority && this.#makeKubernetesSigner(options.authority);
     this.#signing = options.authority && this.#makeSigning(options.authority);
+    this.#orphans = this.cluster && this.#makeOrphans(this.cluster);
     this.elections = this.cluster && this.#makeElections(this.cluster);
     this.#portCertificate =
       options.securePort &&
@@ -250,8 +255,19 @@ export class ControlPlane {
     }
   }
 
-  #makeElections({ server, leaseServer, informers, authoritySecrets, dnsSecrets }: FollowedCluster): Elections {
-    const { namespace, podName, leaseMs, revision, rootConfigMap, domain, authority } = this.#program.options;
+  #makeOrphans({ server, informers, identity }: FollowedCluster): OrphanedEntries | undefined {
+    const { namespace, leaseMs, registration } = this.#program.options;
+    if (!registration.enabled) return undefined;
+    return new OrphanedEntries({
+      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs },
+      entries: () => informers.storeOf(resourceOf('WorkloadEntry')).values(),
+      now: () => performance.now(),
+    });
+  }
+
+  #makeElections(cluster: FollowedCluster): Elections {
+    const { server, leaseServer, informers, identity, authoritySecrets, dnsSecrets } = cluster;
+    const { namespace, leaseMs, revision, rootConfigMap, domain, authority } = this.#program.options;
     const { writesGatewayApiStatus: ofGatewayApi } = this.#program.options;
     const shared = authority !== undefined &&
       authoritySecrets !== undefined &&
@@ -261,7 +277,7 @@ export class ControlPlane {
       };
     return new Elections({
       ...{ server, leaseServer, namespace },
-      identity: `${podName || hostname()}_${randomUUID()}`,
+      identity,
       duties: dutiesOf({
         ...{ informers, revision, rootConfigMap },
         ...(this.#signing && { signing: this.#signing }),
@@ -270,6 +286,7 @@ export class ControlPlane {
         ...(this.#kubernetesSigner && { registrar: this.#kubernetesSigner }),
         mesh: () => this.#state.mesh,
         onMesh: (changed) => this.#state.onPublished(changed),
+        ...(this.#orphans && { registration: { presence: new ReplicaPresence(identity), orphans: this.#orphans } }),
         status: {
           ...{ server, inputs: this.#statusInputs, domain, namespace, ofGatewayApi },
           warn: (message) => this.#log('status').warn(message),
@@ -361,7 +378,7 @@ export class ControlPlane {
         ...(this.cluster && {
           apiServer: this.cluster.machine(),
           secretAccess: secretAccessOf(this.cluster.secretAccess),
-          registrations: registrationsWithEffects(this.cluster.registrations),
+          registrations: registrationsWithEffects(this.cluster.registrations, this.#orphans),
         }),
         remoteClusters: this.#remotes.machine(),
         ...(authority && { authority }),

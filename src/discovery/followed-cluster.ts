@@ -1,4 +1,6 @@
 /** One cluster as the control plane follows it: its API server, the kinds that are followed there, and who reads them. */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { ApiServerInput } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { type KindName, kinds } from '../model/kinds/index.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
@@ -20,14 +22,21 @@ import { SecretAccess } from './kubernetes/secret-access.ts';
 import { usualSelection } from './kubernetes/usual-selection.ts';
 import { type DnsSecrets, dnsSecretType } from './leader/dns-certificates.ts';
 import { type ReadGroup, readGroup } from './registration/group-entry.ts';
-import { replicaIdentity } from './registration/replica-identity.ts';
 import { WorkloadRegistrations } from './registration/workload-registrations.ts';
 import type { RemoteSecrets } from './remote/remote-clusters.ts';
 import type { AuthoritySecrets } from './shared-authority/shared-authority.ts';
 
 type AskedCluster = Pick<
   DiscoveryOptions,
-  'kubeconfig' | 'registries' | 'configDir' | 'pod' | 'revision' | 'namespace' | 'sharedMeshConfig' | 'authority'
+  | 'kubeconfig'
+  | 'registries'
+  | 'configDir'
+  | 'pod'
+  | 'revision'
+  | 'namespace'
+  | 'sharedMeshConfig'
+  | 'authority'
+  | 'podName'
 >;
 
 /**
@@ -37,13 +46,13 @@ type AskedCluster = Pick<
  */
 export function followedCluster(options: AskedCluster, log: Logger): FollowedCluster | undefined {
   const access = accessOf(options);
-  const { registries, revision, namespace, sharedMeshConfig: shared, authority } = options;
+  const { registries, revision, namespace, sharedMeshConfig: shared, authority, podName } = options;
   const isRegistry = registries.includes('Kubernetes');
   const sharesAuthority = authority !== undefined && isAuthorityShared(authority);
   return (
     access &&
     new FollowedCluster({
-      ...{ access, isRegistry, settings: { namespace, revision, shared }, log },
+      ...{ access, isRegistry, settings: { namespace, revision, shared }, podName, log },
       ...(sharesAuthority && { authoritySecret: authority.secret }),
       signs: authority !== undefined,
     })
@@ -71,6 +80,8 @@ export interface FollowedClusterOptions {
   readonly authoritySecret?: string;
   /** Certificates are signed here, those that the mesh configuration names as well. */
   readonly signs?: boolean;
+  /** Empty or absent: it is the host's. */
+  readonly podName?: string;
   readonly log: Logger;
 }
 
@@ -99,6 +110,8 @@ export class FollowedCluster {
   readonly dnsSecrets?: DnsSecrets;
   /** What is known of it. Readers are added before the chart is started. */
   readonly informers: InformerEffects;
+  /** Who writes there: the pod, and a part by chance, so that a container that is started again is another one. */
+  readonly identity: string;
   /** Of Leases alone: no other request holds up a renewal. */
   readonly leaseServer: Http2ApiServer;
   readonly #settingsChanged = new Set<() => void>();
@@ -106,7 +119,9 @@ export class FollowedCluster {
   /** Why it does not answer; undefined: it does, or was not asked yet. */
   #lost: string | undefined;
 
-  constructor({ access, isRegistry, settings, authoritySecret, signs = false, log }: FollowedClusterOptions) {
+  constructor(options: FollowedClusterOptions) {
+    const { access, isRegistry, settings, authoritySecret, signs = false, podName, log } = options;
+    this.identity = `${podName || hostname()}_${randomUUID()}`;
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
     this.server = new Http2ApiServer(access);
@@ -135,7 +150,7 @@ export class FollowedCluster {
       server: this.server,
       groupOf: (...name) => this.#groupOf(settings.revision, ...name),
       onEntries: (changed) => this.informers.addReader(resourceOf('WorkloadEntry'), changed),
-      controller: replicaIdentity(),
+      controller: this.identity,
     });
     this.settings.onChanged(() => {
       for (const changed of this.#settingsChanged) changed();

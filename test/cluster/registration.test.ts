@@ -3,7 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type ChannelCredentials, status } from '@grpc/grpc-js';
 import { beforeAll, expect, it } from 'vitest';
 import { healthType } from '../../machines/discovery/ads/ads-types.ts';
-import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { leases, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { HealthStatus } from '../../src/gen/envoy/config/core/v3/health_check_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -15,8 +15,11 @@ import { type NodeWords, type Replica, Replicas } from './replica.ts';
 
 const never = new AbortController().signal;
 const cluster = givenCluster();
-const graceMs = 3_000;
-const replicas = new Replicas(cluster, { PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: `${graceMs}ms` });
+const graceMs = 2_000;
+const replicas = new Replicas(cluster, {
+  PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: `${graceMs}ms`,
+  PILOT_LEASE_DURATION: '3s',
+});
 const entries = resourceOf('WorkloadEntry');
 const groups = resourceOf('WorkloadGroup');
 const probe = { PROXY_CONFIG: { readinessProbe: { tcpSocket: { port: 80 } } } };
@@ -209,12 +212,13 @@ it('an entry that somebody deletes while its workload is connected is made anew'
   stream.cancel();
 });
 
-it('another replica takes over who connects to it, and neither a late disconnect nor a kill of the one before deletes anything', async () => {
-  const [moved, killed] = ['10.9.5.1', '10.9.5.2'];
+it('another replica takes over who connects to it, and neither a late disconnect nor a kill of the one before deletes anything; who does not come back is cleared away', async () => {
+  const [moved, killed, lost] = ['10.9.5.1', '10.9.5.2', '10.9.5.4'];
   const old = connect(first, { ip: moved });
   const alone = connect(first, { ip: killed });
+  connect(first, { ip: lost });
   const made = await heldBy(`vm-${moved}`, 'first');
-  await heldBy(`vm-${killed}`, 'first');
+  for (const ip of [killed, lost]) await heldBy(`vm-${ip}`, 'first');
   const taken = connect(second, { ip: moved });
   await heldBy(`vm-${moved}`, 'second');
   // Late: it is with the other one already. When one that went with it is noted, this one was looked at too.
@@ -235,6 +239,15 @@ it('another replica takes over who connects to it, and neither a late disconnect
     'both are endpoints',
     async () => (await isEndpoint(second, moved)) && (await isEndpoint(second, killed)),
   );
+  await eventually('who was lost with the replica is deleted, and its Lease', async () => {
+    const { items } = await cluster.admin.list(leases, { namespace: cluster.namespace }, never);
+    const replicasThere = items.filter(({ metadata }) => metadata.name.startsWith('istiod-replica-')).length;
+    return (await entry(`vm-${lost}`)) === undefined && replicasThere === 1;
+  });
+  expect([await entry(`vm-${moved}`), await entry(`vm-${killed}`)].map((one) => one?.metadata.uid)).toEqual([
+    made.metadata.uid,
+    after.metadata.uid,
+  ]);
   for (const stream of [taken, back]) stream.cancel();
   await eventually('both are deleted', async () => !(await entry(`vm-${killed}`)) && !(await entry(`vm-${moved}`)));
 });

@@ -248,6 +248,22 @@ describe('a workload', () => {
   });
 });
 
+it.each(['register', 'report health'])(
+  'an entry that is taken away during the write to %s is made anew',
+  async (deed) => {
+    const world = new RegistrationWorld();
+    world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
+    await world.connect();
+    await world.health('down');
+    await world.lose();
+    await world.answer(written);
+    await world.pass(5_000);
+    const deeds = world.orders.map((text) => text.replace(/^\d+ /, ''));
+    expect(deeds.filter((text) => text === 'register').length).toBe(2);
+    expect(deeds.at(-1)).toBe('report health down');
+  },
+);
+
 describe('a write that is not taken', () => {
   it('is tried again, more and more rarely', async () => {
     const world = new RegistrationWorld();

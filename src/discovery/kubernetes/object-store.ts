@@ -35,6 +35,10 @@ export class ObjectStore {
     return this.#objects.get(key);
   }
 
+  values(): IterableIterator<KubernetesObject> {
+    return this.#objects.values();
+  }
+
   entries(): IterableIterator<[ObjectKey, KubernetesObject]> {
     return this.#objects.entries();
   }

@@ -26,6 +26,8 @@ export interface DutySources {
   readonly onMesh: (changed: () => void) => void;
   /** REVISION; empty: the default one. */
   readonly revision: string;
+  /** Of workloads that register themselves; absent: none do. */
+  readonly registration?: { readonly presence: Duty; readonly orphans: Duty };
   /** Of ConfigMaps with the root of the mesh. */
   readonly rootConfigMap: string;
   /** What becomes of objects. */
@@ -33,7 +35,7 @@ export interface DutySources {
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
-  const { informers, signing, rootConfigMap, revision, status, shared } = sources;
+  const { informers, signing, rootConfigMap, revision, status, shared, registration } = sources;
   return [
     ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
     ...dnsDuties(sources),
@@ -48,6 +50,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
           }),
         ]),
     ...statusDuties({ ...status, informers, revision }, leaseOfRevision('istio-gateway-status-leader', revision)),
+    ...(registration === undefined ? [] : [registration.presence, registration.orphans]),
   ];
 }
 

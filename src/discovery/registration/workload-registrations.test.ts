@@ -134,7 +134,7 @@ describe('health', () => {
   });
 });
 
-it('what others do to an entry is told while its workload is connected, and what is written of who has it is not', () => {
+it('what others do to an entry is told until its workload is forgotten, and what is written of who has it is not', () => {
   const { registrations, told, change } = given();
   const object = (annotations: Record<string, string>) => ({ metadata: { name: 'vm-10.0.0.1', annotations } });
   const gone: ObjectChange = { event: 'delete', key: entry, previous: object({}) };
@@ -147,5 +147,8 @@ it('what others do to an entry is told while its workload is connected, and what
   change(noted);
   connection.leave();
   change(gone);
-  expect(told.filter((text) => text.startsWith('entry.lost')).length).toBe(2);
+  expect(told.filter((text) => text.startsWith('entry.lost')).length).toBe(3);
+  registrations.forget(entry);
+  change(gone);
+  expect(told.filter((text) => text.startsWith('entry.lost')).length).toBe(3);
 });

@@ -167,11 +167,11 @@ export class WorkloadRegistrations {
     this.#tell({ type: 'workload.health', entry, ...health });
   }
 
-  /** Somebody else has deleted the entry of a workload that is connected here, or written that it is not. */
+  /** Somebody has deleted the entry of a workload, or written that it is not connected; it may have been the workload's own chart. */
   #entriesChanged(changes: readonly ObjectChange[]): void {
     for (const change of changes) {
-      const workload = this.#workloads.get(change.key);
-      if (workload === undefined || workload.connections.size === 0) continue;
+      // Also of one that is away for a moment: when it is back, it must not be taken for registered.
+      if (!this.#workloads.has(change.key)) continue;
       const said = change.event === 'delete' ? undefined : change.object.metadata.annotations;
       if (said?.[annotations.connectedAt] === undefined) this.#tell({ type: 'entry.lost', entry: change.key });
     }
