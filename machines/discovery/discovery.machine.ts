@@ -118,6 +118,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'signal.received': 'draining',
             'xstate.error.actor.api-server-0': brokenDown('cluster'),
             'xstate.error.actor.secret-access': brokenDown('access to Secrets'),
+            'xstate.error.actor.distribution': brokenDown('distribution of objects'),
             'xstate.error.actor.remote-clusters': brokenDown('remote clusters'),
             'xstate.error.actor.registrations': brokenDown('registration of workloads'),
             'xstate.error.actor.shared-authority': brokenDown('certificate authority'),

@@ -8,6 +8,7 @@ import { configControllerMachine } from './config/config-controller.machine.ts';
 import { meshConfigMachine } from './config/mesh-config.machine.ts';
 import { jwksMachine } from './jwks/jwks.machine.ts';
 import { apiServerMachine } from './kubernetes/api-server.machine.ts';
+import { distributionMachine } from './kubernetes/distribution.machine.ts';
 import { electionsMachine } from './kubernetes/elections.machine.ts';
 import type { LeadersResigned } from './kubernetes/leader-protocol.ts';
 import { remoteClustersMachine } from './kubernetes/remote-clusters.machine.ts';
@@ -66,6 +67,7 @@ export const discoverySetup = setup({
       http: 'http';
       'api-server-0': 'apiServer';
       'secret-access': 'secretAccess';
+      distribution: 'distribution';
       'remote-clusters': 'remoteClusters';
       registrations: 'registrations';
       elections: 'elections';
@@ -94,6 +96,7 @@ export const discoverySetup = setup({
     adsServer: callbackEffect<AdsOrder, undefined>('adsServer'),
     apiServer: apiServerMachine,
     secretAccess: secretAccessMachine,
+    distribution: distributionMachine,
     remoteClusters: remoteClustersMachine,
     registrations: registrationsMachine,
     elections: electionsMachine,
@@ -128,6 +131,7 @@ export const discoverySetup = setup({
       if (settings.cluster === null) return;
       enqueue.spawnChild('apiServer', { id: 'api-server-0', input: settings.cluster });
       enqueue.spawnChild('secretAccess', { id: 'secret-access' });
+      enqueue.spawnChild('distribution', { id: 'distribution' });
       enqueue.spawnChild('remoteClusters', { id: 'remote-clusters' });
       enqueue.spawnChild('registrations', { id: 'registrations', input: settings.registrations });
       if (isShared(settings)) {
@@ -139,9 +143,8 @@ export const discoverySetup = setup({
       if (settings.elections !== null) enqueue.spawnChild('elections', { id: 'elections', input: settings.elections });
     }),
     leaveCluster: enqueueActions(({ enqueue }) => {
-      for (const actor of ['shared-authority', 'registrations', 'remote-clusters', 'secret-access', 'api-server-0']) {
-        enqueue.stopChild(actor);
-      }
+      const ofCluster = ['shared-authority', 'registrations', 'remote-clusters', 'distribution', 'secret-access'];
+      for (const actor of [...ofCluster, 'api-server-0']) enqueue.stopChild(actor);
     }),
     standForElection: enqueueActions(({ context: { settings }, enqueue }) => {
       if (settings.elections !== null) enqueue.sendTo('elections', { type: 'leaders.stand' });

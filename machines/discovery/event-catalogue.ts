@@ -35,6 +35,7 @@ type Diagram =
   | 'registrations'
   | 'push'
   | 'push-queue'
+  | 'distribution'
   | 'secret-access'
   | 'access-review'
   | 'server-certificate'
@@ -71,6 +72,7 @@ const ownCatalogue = [
   { type: 'spawn', from: 'discovery', to: 'server-certificate', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'api-server-0', diagram: 'bootstrap-detailed', seeds: ['13.2 #1'] },
   { type: 'spawn', from: 'discovery', to: 'secret-access', diagram: 'secret-access', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'distribution', diagram: 'distribution', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'remote-clusters', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
   {
@@ -273,6 +275,11 @@ const ownCatalogue = [
     seeds: [],
   },
   { type: 'timer rest', from: 'trust-bundle-N', to: 'trust-bundle-N', diagram: 'trust-bundle', seeds: [] },
+  { type: 'spawn', from: 'distribution', to: 'distribution/facts', diagram: 'distribution', seeds: [] },
+  { type: 'distribution.stirred', from: 'distribution/facts', to: 'distribution', diagram: 'distribution', seeds: [] },
+  { type: 'timer gatherTime', from: 'distribution', to: 'distribution', diagram: 'distribution', seeds: [] },
+  { type: 'spawn', from: 'distribution', to: 'distribution/looking', diagram: 'distribution', seeds: [] },
+  { type: 'timer restTime', from: 'distribution', to: 'distribution', diagram: 'distribution', seeds: [] },
   { type: 'spawn', from: 'secret-access', to: 'secret-access/accounts', diagram: 'secret-access', seeds: [] },
   { type: 'accounts.wanted', from: 'secret-access/accounts', to: 'secret-access', diagram: 'secret-access', seeds: [] },
   { type: 'spawn', from: 'secret-access', to: 'access-review-N', diagram: 'access-review', seeds: [] },

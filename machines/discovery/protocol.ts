@@ -193,6 +193,14 @@ export type AccessReviewed = { type: 'access.reviewed'; account: string; allowed
 /** access-review-N → secret-access. The API server was asked in vain; the last answer holds, and without one there are no Secrets. */
 export type AccessUnanswered = { type: 'access.unanswered'; account: string; reason: string };
 
+// ---- distribution/facts → distribution
+
+/**
+ * distribution/facts → distribution. Objects of the cluster are others, a proxy rejects what some of them led to or takes it again, or one
+ * of them is refused: told once before each look.
+ */
+export type DistributionStirred = { type: 'distribution.stirred' };
+
 // ---- service-registry/registries → service-registry
 
 /** Which registry: `Provider/cluster`. Another revision: another registry in its place, as after new credentials. */

@@ -26,9 +26,14 @@ import {
   type AccessReviewInput,
   accessReviewMachine,
 } from '../../machines/discovery/kubernetes/access-review.machine.ts';
+import {
+  type DistributionLook,
+  distributionMachine,
+} from '../../machines/discovery/kubernetes/distribution.machine.ts';
 import { secretAccessMachine } from '../../machines/discovery/kubernetes/secret-access.machine.ts';
 import type {
   AccountsWanted,
+  DistributionStirred,
   SettingsName,
   SourcesList,
   SourcesListed,
@@ -58,12 +63,14 @@ import { type AuthoritySettings, isAuthorityShared } from './authority/authority
 import { Signing } from './authority/signing.ts';
 import type { BundleEndpoints } from './bundles/bundle-endpoints.ts';
 import type { SourceAdapters } from './config/config-source.ts';
-import { type AskedSources, configSources } from './config/config-sources.ts';
+import { type AskedSources, clusterConfig, configSources } from './config/config-sources.ts';
 import { watchFile } from './config/file-watch.ts';
 import { MeshConfigs } from './config/mesh-configs.ts';
 import { SettingsFiles } from './config/settings-files.ts';
 import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
+import { ClusterObjects } from './distribution/cluster-objects.ts';
+import { ObjectDistribution } from './distribution/distribution.ts';
 import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
 import { resourceOf } from './kubernetes/api-resource.ts';
@@ -160,6 +167,8 @@ export class ControlPlane {
     objects: () => this.#configs.snapshot.set,
     settings: () => this.#state.mesh,
   });
+  /** What has become of the cluster's objects in proxies. */
+  readonly #distribution: ObjectDistribution | undefined;
 
   constructor(program: DiscoveryProgram) {
     const { options } = program;
@@ -206,9 +215,18 @@ export class ControlPlane {
       cache: this.#cache,
       clusterAliases: options.clusterAliases,
       ...(this.cluster && { secretAccess: this.cluster.secretAccess }),
+      rejections: {
+        rejected: (node, typeUrl) => this.#distribution?.rejected(node, typeUrl),
+        accepted: (node, typeUrl) => this.#distribution?.accepted(node, typeUrl),
+        left: (node) => this.#distribution?.left(node),
+      },
       warn: (node, message) => log.scope('ads').warn(message, { node }),
     });
-    this.#state.onPublished((published) => this.#resources.published(published));
+    this.#distribution = this.cluster && this.#makeDistribution(this.cluster);
+    this.#state.onPublished((published) => {
+      this.#resources.published(published);
+      this.#distribution?.published(published);
+    });
     this.#remotes = new RemoteClusters({
       secrets: this.cluster?.remoteSecrets,
       ownCluster: clusterId,
@@ -223,11 +241,14 @@ export class ControlPlane {
       keyFetches: this.#keySets.counts,
       nodes: () => this.#resources.nodes,
     });
-    this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
     this.#configs.onChanges(this.#statusInputs.changed);
     this.#state.onPublished(this.#statusInputs.changed);
     this.#sharedAuthority = options.authority && this.#makeSharedAuthority(options.authority);
     this.#kubernetesSigner = options.authority && this.#makeKubernetesSigner(options.authority);
+    this.#configs.onChanges((changes, touched) => {
+      this.metrics.configsChanged(changes);
+      this.#distribution?.joined(touched, new Set(changes.map(({ key }) => key)));
+    });
     this.#signing = options.authority && this.#makeSigning(options.authority);
     this.#orphans = this.cluster && this.#makeOrphans(this.cluster);
     this.elections = this.cluster && this.#makeElections(this.cluster);
@@ -279,7 +300,7 @@ export class ControlPlane {
       ...{ server, leaseServer, namespace },
       identity,
       duties: dutiesOf({
-        ...{ informers, revision, rootConfigMap },
+        ...{ informers, revision, rootConfigMap, distribution: this.#distribution! },
         ...(this.#signing && { signing: this.#signing }),
         ...(shared && { shared }),
         ...(dnsSecrets && { dnsSecrets }),
@@ -295,6 +316,19 @@ export class ControlPlane {
       times: leaseTimesOf(leaseMs),
       now: processMoment,
       draw: Math.random,
+    });
+  }
+
+  #makeDistribution(cluster: FollowedCluster): ObjectDistribution {
+    return new ObjectDistribution({
+      objects: new ClusterObjects({
+        source: cluster.sources.get(clusterConfig)!,
+        objectOf: (kind, key) => cluster.informers.storeOf(resourceOf(kind)).get(key),
+      }),
+      configs: () => this.#configs.snapshot,
+      proxies: () => this.#resources.nodes,
+      made: (context, typeUrl, shape, names) => this.#cache.made(context, typeUrl, shape, names),
+      now: () => performance.now(),
     });
   }
 
@@ -380,6 +414,7 @@ export class ControlPlane {
           secretAccess: secretAccessOf(this.cluster.secretAccess),
           registrations: registrationsWithEffects(this.cluster.registrations, this.#orphans),
         }),
+        ...(this.#distribution && { distribution: distributionOf(this.#distribution) }),
         remoteClusters: this.#remotes.machine(),
         ...(authority && { authority }),
         ...(this.#sharedAuthority && { sharedAuthority: this.#sharedAuthority.machine() }),
@@ -674,6 +709,17 @@ function refuseSecretWithoutCluster(authority: AuthoritySettings): void {
 
 function orderedBy({ namespace, name }: { namespace: string; name: string }): string {
   return `replicas share the root: kubectl -n ${namespace} annotate secret ${name} ${orderAnnotation}=${sharedOrders.join('|')}`;
+}
+
+function distributionOf(distribution: ObjectDistribution) {
+  return distributionMachine.provide({
+    actors: {
+      watchFacts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
+        distribution.watch(() => sendBack({ type: 'distribution.stirred' } satisfies DistributionStirred)),
+      ),
+      look: fromPromise<DistributionLook, undefined>(() => distribution.look()),
+    },
+  });
 }
 
 function secretAccessOf(access: SecretAccess) {

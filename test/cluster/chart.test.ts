@@ -6,10 +6,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { statusKinds } from '../../src/discovery/distribution/status-objects.ts';
 import { FollowedCluster } from '../../src/discovery/followed-cluster.ts';
 import { leases, type Resource, resourceOf as resourceOfKind } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import type { KindName } from '../../src/model/kinds/index.ts';
+import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
@@ -37,10 +38,7 @@ const everything = [
     '--set',
     'authority.secretName=cacerts,revision=canary,plaintext=true,priorityClassName=high,image.pullSecrets={one}',
   ],
-  ...[
-    '--set',
-    'rights.leases=true,rights.identities=true,rights.status=true,rights.istioStatus=true,service.annotations.a=b,podLabels.a=b',
-  ],
+  ...['--set', 'rights.leases=true,rights.identities=true,rights.status=true,service.annotations.a=b,podLabels.a=b'],
   ...[
     '--set',
     'podAnnotations.a=b,serviceAccount.annotations.a=b,nodeSelector.a=b,env.NODE_OPTIONS=--enable-source-maps',
@@ -196,6 +194,10 @@ describe('rights', () => {
   it('are no more than what is followed, which is read, the questions who somebody is and what it may, entries of workloads that register themselves, and what one replica writes', async () => {
     const { rules: all } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
     const isQuestion = ({ verbs }: Rule): boolean => !verbs.includes('list');
+    const isOfIstiosStatus = ({ apiGroups, resources, verbs }: Rule): boolean =>
+      verbs.includes('update') &&
+      apiGroups[0]!.endsWith('.istio.io') &&
+      resources.every((resource) => resource.endsWith('/status'));
     expect(all.filter(isQuestion)).toEqual([
       { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
       { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
@@ -213,7 +215,15 @@ describe('rights', () => {
         resources: ['gatewayclasses/status', 'gateways/status', 'httproutes/status'],
         verbs: ['get', 'update'],
       },
+      ...all.filter(isOfIstiosStatus),
     ]);
+    // Of Istio's kinds those of which something is told.
+    const told = all.filter(isOfIstiosStatus);
+    expect(told.every(({ verbs }) => verbs.join() === 'get,update')).toBe(true);
+    const names = told.flatMap(({ apiGroups: [group], resources }) =>
+      resources.map((resource) => `${resource.split('/')[0]}.${group}`),
+    );
+    expect(names.sort()).toEqual(statusKinds.map((kind) => `${kinds[kind].plural}.${kinds[kind].group}`).sort());
     const rules = all.filter((rule) => !isQuestion(rule));
     const granted = rules.flatMap(({ apiGroups, resources }) =>
       apiGroups.flatMap((group) => resources.map((resource) => `${resource}.${group}`)),

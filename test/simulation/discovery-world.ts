@@ -28,6 +28,10 @@ import {
   accessReviewMachine,
 } from '../../machines/discovery/kubernetes/access-review.machine.ts';
 import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import {
+  type DistributionLook,
+  distributionMachine,
+} from '../../machines/discovery/kubernetes/distribution.machine.ts';
 import { remoteClustersMachine } from '../../machines/discovery/kubernetes/remote-clusters.machine.ts';
 import { secretAccessMachine } from '../../machines/discovery/kubernetes/secret-access.machine.ts';
 import type {
@@ -172,6 +176,10 @@ export class DiscoveryWorld {
   readonly adoptedBundles: { endpoint: string; version: string }[] = [];
   published = 0;
   /** What the API server says of an account when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
+  /** What looking how far proxies are finds. */
+  look: DistributionLook | Error | Promise<DistributionLook> = { unfinished: 0, tookMs: 0 };
+  /** When it was looked. */
+  readonly looks: number[] = [];
   access: Record<string, AccessAnswer | Error> = {};
   /** When it was asked, in virtual time. */
   readonly reviews: { account: string; at: number }[] = [];
@@ -448,6 +456,15 @@ export class DiscoveryWorld {
       actors: {
         apiServer,
         secretAccess,
+        distribution: distributionMachine.provide({
+          actors: {
+            watchFacts: this.#effect(),
+            look: fromPromise<DistributionLook, undefined>(async () => {
+              this.looks.push(this.clock.now());
+              return orThrow(await this.look);
+            }),
+          },
+        }),
         // No Secret names a cluster: what becomes of them is in test/model/remote-clusters.test.ts.
         remoteClusters: remoteClustersMachine.provide({ actors: { listClusters: this.#effect() } }),
         // Nobody registers: what becomes of those who do is in test/model/registration.test.ts.

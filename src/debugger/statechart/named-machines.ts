@@ -144,6 +144,12 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/registry/gateway-name.machine.ts')).gatewayNameMachine,
   },
   {
+    name: 'distribution',
+    file: 'machines/discovery/kubernetes/distribution.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/kubernetes/distribution.machine.ts')).distributionMachine,
+  },
+  {
     name: 'secret-access',
     file: 'machines/discovery/kubernetes/secret-access.machine.ts',
     load: async () =>

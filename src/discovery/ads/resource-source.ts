@@ -5,6 +5,8 @@
  */
 import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
 
+import type { Watches } from '../../../machines/discovery/ads/watch-record.ts';
+
 /** A resource in the form in which it goes out: encoded once, its bytes shared by every stream that gets it. */
 export interface EncodedResource {
   readonly name: string;
@@ -86,6 +88,10 @@ export interface NodeResources {
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
   /** The client has taken the last response of a type, which was of this version. */
   acknowledged?(typeUrl: string, version: string): void;
+  /** The client has rejected the last response of a type. Why, the record says that {@link watched} has shown. */
+  rejected?(typeUrl: string): void;
+  /** What the client watches, and has said to what it was sent, can be seen by this from now on. */
+  watched?(watches: () => Watches): void;
   /** The client says something of its node again, in a later request of a type. What it says is its own word. */
   nodeHeard?(typeUrl: string, metadata: Readonly<Record<string, unknown>>): void;
   /** The workload says how it is; undefined: it is healthy, else why it is not. */

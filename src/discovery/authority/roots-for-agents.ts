@@ -110,6 +110,8 @@ export class RootsForAgents {
         others.acknowledged?.(typeUrl, version);
         if (typeUrl === proxyConfigType && workload !== undefined) this.#heard(workload, stream, version);
       },
+      rejected: (typeUrl) => others.rejected?.(typeUrl),
+      watched: (watches) => others.watched?.(watches),
       nodeHeard: (typeUrl, metadata) => {
         others.nodeHeard?.(typeUrl, metadata);
         const said = metadata[serialNumberKey];

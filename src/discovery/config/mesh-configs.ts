@@ -53,7 +53,7 @@ export interface MeshConfigsOptions {
 export class MeshConfigs {
   readonly #mesh: () => MeshSettings;
   readonly #domain: string;
-  readonly #listeners: ((changes: readonly ConfigChange[]) => void)[] = [];
+  readonly #listeners: ((changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void)[] = [];
   readonly #adapters: SourceAdapters;
   /** Every source that somebody reads or watches, by its address. */
   readonly #opened = new Map<string, ConfigSource>();
@@ -100,8 +100,12 @@ export class MeshConfigs {
     return new Map(this.#sources.flatMap(([, { unreadable = [] }]) => [...unreadable]));
   }
 
-  /** Called with what became of each object, whenever that is known. */
-  onChanges(listener: (changes: readonly ConfigChange[]) => void): void {
+  /**
+   * Called with what became of each object, whenever that is known.
+   *
+   * @param listener `touched`: keys of these, and of objects that are others and mean the same
+   */
+  onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -207,7 +211,7 @@ export class MeshConfigs {
     const changes = await turns.through(now.comparing(this.#reported, touched));
     signal?.throwIfAborted();
     this.#reported = now;
-    for (const listener of this.#listeners) listener(changes);
+    for (const listener of this.#listeners) listener(changes, touched);
     // What is told of an object is told again when the object is another.
     const found = [...this.#gatewayApi.problems].filter(([key]) => !reportedOfRoutes.has(key));
     const inForce = this.#closedInForce(problems);

@@ -142,3 +142,29 @@ it('what is wrong leaves the last good one, is counted once, and is said to be m
   });
   expect(source.problemCount).toBe(0);
 });
+
+it('an object whose newest version is refused is told of with its generation and mistakes, and when it is in order or gone', async () => {
+  const one = given();
+  const { world, source } = one;
+  const told: [key: string, generation: number | undefined, errors: string[]][] = [];
+  source.onRefused(({ kind, key, generation, errors }) => {
+    told.push([`${kind}/${key}`, generation, errors.map(({ field }) => field)]);
+  });
+  await firstReading(one);
+  const good = { hosts: ['a.test'], http: [{ route: [{ destination: { host: 'a.test' } }] }] };
+  const read = async (): Promise<void> => {
+    await world.pass(1_000);
+    await source.read();
+  };
+  world.server.put(routes, 'web', { spec: good });
+  await read();
+  expect(told).toEqual([]);
+  world.server.put(routes, 'web', { spec: { ...good, http: [{ ...good.http[0], timeout: 'soon' }] } });
+  await read();
+  const [[key, , errors] = []] = told;
+  expect([key, errors]).toEqual(['VirtualService/default/web', ['spec.http[0].timeout']]);
+  world.server.put(routes, 'web', { spec: good });
+  await read();
+  expect(told.slice(1).map(([, , fields]) => fields)).toEqual([[]]);
+  expect(source.snapshot.byKey.get('VirtualService/default/web')?.status).toBeUndefined();
+});

@@ -29,11 +29,23 @@ export interface ClusterSourceOptions {
   readonly revision: string;
 }
 
+/** An object whose newest version is refused, or was until now. */
+export interface RefusedObject {
+  readonly kind: KindName;
+  readonly key: ObjectKey;
+  /** Of the version that was read; absent: it is gone. */
+  readonly generation?: number;
+  /** What keeps it out of force; empty: nothing any more. */
+  readonly errors: readonly ConfigProblem[];
+}
+
 /** Of one object. */
 interface Held {
   /** In force: the object itself, its last good version, or what stands in for it. */
   readonly inForce: readonly Config[];
   readonly problems: readonly ConfigProblem[];
+  /** Of the version that was read. */
+  readonly generation?: number;
 }
 
 const revisionLabel = 'istio.io/rev';
@@ -49,6 +61,7 @@ export class ClusterSource implements ConfigSource {
   #snapshot = ConfigSnapshot.empty;
   #problemCount = 0;
   #changed: ((kind: string) => void) | undefined;
+  readonly #refusedListeners: ((refused: RefusedObject) => void)[] = [];
 
   constructor(options: ClusterSourceOptions) {
     this.#options = options;
@@ -72,6 +85,11 @@ export class ClusterSource implements ConfigSource {
 
   get problemCount(): number {
     return this.#problemCount;
+  }
+
+  /** Tells of each object whose newest version is refused, when it was read, and of each that was and is no more. */
+  onRefused(listener: (refused: RefusedObject) => void): void {
+    this.#refusedListeners.push(listener);
   }
 
   /** Where it changes is the kind: which objects of it, is noted here. */
@@ -100,7 +118,7 @@ export class ClusterSource implements ConfigSource {
     const edits = new Map<string, Config | undefined>();
     const problems: ConfigProblem[] = [];
     const recovered: string[] = [];
-    const now: [Map<ObjectKey, Held>, ObjectKey, Held][] = [];
+    const now: [KindName, ObjectKey, Held][] = [];
     for (const [kind, keys] of unread) {
       const held = this.#held.get(kind)!;
       const store = this.#options.informers.storeOf(this.#nameOf(kind));
@@ -108,7 +126,7 @@ export class ClusterSource implements ConfigSource {
         const before = held.get(key) ?? nothing;
         const object = store.get(key);
         const after = object === undefined ? nothing : this.#decoded(kind, object, before);
-        if (after !== before) now.push([held, key, after]);
+        if (after !== before) now.push([kind, key, after]);
         note(edits, before, after);
         if (after.problems.length > 0) problems.push(...after.problems);
         else if (before.problems.length > 0) recovered.push(`${this.#options.address}: ${before.problems[0]!.object}`);
@@ -116,7 +134,9 @@ export class ClusterSource implements ConfigSource {
       }
     }
     this.#snapshot = await turns.through(this.#snapshot.editing(edits));
-    for (const [held, key, after] of now) {
+    for (const [kind, key, after] of now) {
+      const held = this.#held.get(kind)!;
+      this.#tellRefused(kind, key, held.get(key) ?? nothing, after);
       this.#problemCount += after.problems.length - (held.get(key)?.problems.length ?? 0);
       if (after === nothing) held.delete(key);
       else held.set(key, after);
@@ -124,22 +144,36 @@ export class ClusterSource implements ConfigSource {
     return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
   }
 
+  #tellRefused(kind: KindName, key: ObjectKey, before: Held, after: Held): void {
+    const errors = after.problems.filter(isError);
+    if (errors.length === 0 && !before.problems.some(isError)) return;
+    const { generation } = after;
+    const refused = { kind, key, errors, ...(generation !== undefined && { generation }) };
+    for (const listener of this.#refusedListeners) listener(refused);
+  }
+
   #decoded(kind: KindName, object: KubernetesObject, before: Held): Held {
     const { address, revision } = this.#options;
     if (kinds[kind].group.endsWith('istio.io') && !isOfRevision(object, revision)) return nothing;
-    const read = readConfigObject(address, object, { creationTimestamp: 0 });
+    const read = readConfigObject(address, asRead(kind, object), { creationTimestamp: 0 });
+    const { generation } = object.metadata;
+    const version = generation === undefined ? {} : { generation };
     const problems = read.problems
       .filter(isWorthTelling(kind))
       .map((problem) => problemOf(problem, read.standIns, address));
     if (read.config === undefined) {
       const lastGood = before.inForce.filter(({ standsFor }) => standsFor === undefined);
       // What is wrong leaves the last good one in force; without one, what restricts is closed.
-      return { inForce: lastGood.length > 0 ? lastGood : read.standIns, problems: withoutEffect(problems, lastGood) };
+      return {
+        inForce: lastGood.length > 0 ? lastGood : read.standIns,
+        problems: withoutEffect(problems, lastGood),
+        ...version,
+      };
     }
     const [known] = before.inForce;
     const isSame = known !== undefined && isEqual(known, read.config);
     if (isSame && problems.length + before.problems.length === 0) return before;
-    return { inForce: [isSame ? known : read.config], problems };
+    return { inForce: [isSame ? known : read.config], problems, ...version };
   }
 
   #note(kind: KindName, changes: readonly ObjectChange[]): void {
@@ -160,6 +194,15 @@ export class ClusterSource implements ConfigSource {
     return made;
   }
 }
+
+/** What controllers say of an object is no part of it, ourselves among them: a WorkloadEntry's is its health. */
+function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
+  if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return object;
+  const { status: _, ...own } = object;
+  return own;
+}
+
+const isError = ({ severity }: ConfigProblem): boolean => severity === 'error';
 
 /** What a change of one object means to the objects in force. */
 function note(edits: Map<string, Config | undefined>, before: Held, after: Held): void {

@@ -2,17 +2,21 @@
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Registrar } from '../authority/registrar.ts';
 import type { Signing } from '../authority/signing.ts';
+import type { ObjectDistribution } from '../distribution/distribution.ts';
 import type { InformerEffects } from '../kubernetes/informer-effects.ts';
 import { DnsCertificates, type DnsSecrets } from './dns-certificates.ts';
 import type { Duty } from './duty.ts';
 import { RootCertificates } from './root-certificates.ts';
 import { RootRotation, type RootRotationOptions } from './root-rotation.ts';
+import { statusDutyOf } from './status/distribution-status.ts';
 import { type StatusSources, statusDuties } from './status/status-duties.ts';
 
 /** What duties are about. */
 export interface DutySources {
   /** What is known of the cluster. They are not started yet: readers may be added. */
   readonly informers: InformerEffects;
+  /** What has become of objects in proxies. */
+  readonly distribution: ObjectDistribution;
   /** Absent: nothing is signed here. */
   readonly signing?: Signing;
   /** The authority that replicas share, and its settings; absent: they share none. */
@@ -35,7 +39,7 @@ export interface DutySources {
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
-  const { informers, signing, rootConfigMap, revision, status, shared, registration } = sources;
+  const { informers, signing, rootConfigMap, revision, status, shared, registration, distribution } = sources;
   return [
     ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
     ...dnsDuties(sources),
@@ -49,6 +53,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
             now: () => performance.now(),
           }),
         ]),
+    statusDutyOf({ ...status, informers, distribution }),
     ...statusDuties({ ...status, informers, revision }, leaseOfRevision('istio-gateway-status-leader', revision)),
     ...(registration === undefined ? [] : [registration.presence, registration.orphans]),
   ];

@@ -197,6 +197,16 @@ export class EncodedCache {
     return names === '*' ? nothing : this.#named(context, typeUrl, shape, this.#names.of(names), generator);
   }
 
+  /** What a shape has of a type with what each is made from, for whoever asks why: made for the question, with what is kept. */
+  made(context: PushContext, typeUrl: string, shape: ProxyShape, names: readonly string[] | '*'): readonly Resource[] {
+    const generator = this.#generators.get(typeUrl);
+    if (generator?.scope === 'all') {
+      const all = generator.build(shape, context, this.#memory);
+      return names === '*' ? all : all.filter(({ name }) => names.includes(name));
+    }
+    return names === '*' ? [] : (generator?.build(shape, context, names, this.#memory) ?? []);
+  }
+
   /** Makes what `get` would take long for, piece by piece; undefined when it takes little. */
   prepare(
     context: PushContext,

@@ -1,5 +1,6 @@
 /** What each proxy of the mesh should have: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
 import * as E from 'fp-ts/lib/Either.js';
+import type { Watches } from '../../../machines/discovery/ads/watch-record.ts';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
@@ -31,8 +32,19 @@ export interface MeshResourcesOptions {
   readonly clusterAliases?: Readonly<Record<string, string>>;
   /** Who may have Secrets; absent: whoever is of their namespace. */
   readonly secretAccess?: SecretReaders;
+  /** Told of what clients reject, and of what they take after that. */
+  readonly rejections?: RejectionListener;
   /** Told once of what a node (by its id) should do and cannot. */
   readonly warn?: (node: string, message: string) => void;
+}
+
+/** Nothing is told of whoever rejects nothing. */
+export interface RejectionListener {
+  /** A client rejects what it was sent of a type. */
+  rejected(node: MeshNode, typeUrl: string): void;
+  /** It has taken what it was sent of that type later. */
+  accepted(node: MeshNode, typeUrl: string): void;
+  left(node: MeshNode): void;
 }
 
 /** Whose proxies may have the Secrets of their namespaces. Others have none. */
@@ -113,6 +125,8 @@ interface AboutNode {
   readonly closed: () => void;
 }
 
+const noWatches: Watches = {};
+
 /** A connected node, and the context that it is served from. */
 export class MeshNode implements NodeResources {
   readonly proxy: Proxy;
@@ -124,6 +138,9 @@ export class MeshNode implements NodeResources {
   /** Since it has asked for a Secret. */
   #reader: SecretReader | undefined;
   #isClosed = false;
+  #watches = (): Watches => noWatches;
+  /** Types of which it rejects what it was sent last; undefined: it never did. */
+  #rejected: Set<string> | undefined;
   /** What was said of it last. */
   #warning: string | undefined;
 
@@ -144,6 +161,25 @@ export class MeshNode implements NodeResources {
 
   get context(): PushContext {
     return this.#context;
+  }
+
+  /** What its client watches, and has said to it. */
+  get watches(): Watches {
+    return this.#watches();
+  }
+
+  watched(watches: () => Watches): void {
+    this.#watches = watches;
+  }
+
+  rejected(typeUrl: string): void {
+    this.#rejected ??= new Set();
+    this.#rejected.add(typeUrl);
+    this.#options.rejections?.rejected(this, typeUrl);
+  }
+
+  acknowledged(typeUrl: string): void {
+    if (this.#rejected?.delete(typeUrl)) this.#options.rejections?.accepted(this, typeUrl);
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
@@ -214,6 +250,7 @@ export class MeshNode implements NodeResources {
   close(): void {
     this.#about.closed();
     this.#isClosed = true;
+    if (this.#rejected !== undefined) this.#options.rejections?.left(this);
     this.#reader?.leave();
   }
 }

@@ -51,6 +51,11 @@ export interface PublishedContext {
   readonly changed: ReadonlySet<string>;
 }
 
+export interface Publication extends PublishedContext {
+  /** The objects that it was made from. */
+  readonly configs: ConfigSnapshot;
+}
+
 export interface ContextOrder {
   readonly forced: boolean;
   /** Keys of everything that may differ from the last context; they do not matter when `forced`. */
@@ -62,7 +67,7 @@ export class MeshState {
   /** Whatever services come from. */
   readonly registries: MeshRegistries;
   readonly #options: MeshStateOptions;
-  readonly #listeners: ((published: PublishedContext) => void)[] = [];
+  readonly #listeners: ((published: Publication) => void)[] = [];
   readonly #gatewayListeners = new Set<() => void>();
   /** Services and contexts are made of one another: while one is made in steps, nothing that it is made of changes. */
   readonly #making = new OneByOne();
@@ -108,7 +113,7 @@ export class MeshState {
   }
 
   /** Called with each new context before anybody is told of it. */
-  onPublished(listener: (published: PublishedContext) => void): void {
+  onPublished(listener: (published: Publication) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -192,6 +197,7 @@ export class MeshState {
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     // What is known of one proxy's workload is in no resource that it shares with others.
+    const { configs } = this;
     const shared = changed.filter((key) => !key.startsWith('Proxy/'));
     const context = yield* buildingPushContext(
       {
@@ -200,7 +206,7 @@ export class MeshState {
         domain: this.#options.domain,
         ...(features && { features }),
         ...(registries && { kubernetes: registries.includes('Kubernetes') }),
-        configs: this.#options.keySets?.resolve(this.configs.set) ?? this.configs.set,
+        configs: this.#options.keySets?.resolve(configs.set) ?? configs.set,
         ...{ services, endpoints, workloads, gateways },
       },
       forced || previous === undefined ? undefined : { context: previous, changed: shared.map(parseConfigKey) },
@@ -212,6 +218,7 @@ export class MeshState {
       previous,
       forced: forced || previous?.mesh !== mesh,
       changed: new Set([...shared, ...renamed]),
+      configs,
     };
     for (const listener of this.#listeners) listener(published);
     return context;

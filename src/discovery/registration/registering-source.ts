@@ -46,6 +46,8 @@ function reporting(others: NodeResources, connection: Connection, healthChecks: 
     prepare: (typeUrl, names) => others.prepare?.(typeUrl, names),
     typesToPush: (change, watched) => others.typesToPush(change, watched),
     acknowledged: (typeUrl, version) => others.acknowledged?.(typeUrl, version),
+    rejected: (typeUrl) => others.rejected?.(typeUrl),
+    watched: (watches) => others.watched?.(watches),
     nodeHeard: (typeUrl, metadata) => others.nodeHeard?.(typeUrl, metadata),
     healthReported: (failure) => {
       if (healthChecks) connection.reportHealth(failure);

@@ -294,6 +294,7 @@ export class AdsStream {
     }
     const { resources } = opened;
     this.#life = { is: 'serving', client: { node: authorized, resources } };
+    resources.watched?.(() => this.watches);
     const { isSecure } = this.#security;
     this.responder.meet({ node: authorized, resources, identities, isSecure });
     this.#tell({ type: 'node.accepted', node: identity.id });
@@ -369,7 +370,11 @@ export class AdsStream {
     const ackedBefore = this.watches[typeUrl]?.nonceAcked ?? '';
     this.#exchange.take({ type: 'request.received', request });
     const watch = this.watches[typeUrl];
-    if (watch === undefined || watch.nonceAcked === '') return;
+    if (watch === undefined) return;
+    if (request.rejection !== null && watch.nonceRejected === watch.nonceSent) {
+      clientOf(this.#life)?.resources.rejected?.(typeUrl);
+    }
+    if (watch.nonceAcked === '') return;
     this.#listener.acknowledged();
     if (watch.nonceAcked !== ackedBefore) {
       clientOf(this.#life)?.resources.acknowledged?.(typeUrl, watch.versionAcked);

@@ -1,0 +1,64 @@
+/** What informers know of the objects whose status is told, and what their source cannot read. */
+import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import { parseConfigKey } from '../../model/config/config.ts';
+import type { KindName } from '../../model/kinds/index.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import type { ClusterSource } from '../kubernetes/cluster-source.ts';
+import { type Mistake, ownConditions } from './object-verdict.ts';
+import { plainText } from './proxy-text.ts';
+import { hasStatus, type StatusObjects, type ToldStatus } from './status-objects.ts';
+
+export interface ClusterObjectsOptions {
+  readonly source: Pick<ClusterSource, 'onRefused'>;
+  /** As it is known, which may be older than it is. */
+  readonly objectOf: (kind: KindName, key: string) => KubernetesObject | undefined;
+}
+
+/** Of what is wrong with one object. */
+const mostErrors = 5;
+const longestMistake = 1_024;
+/** Of what a stranger has put there. */
+const mostConditions = 100;
+
+export class ClusterObjects implements StatusObjects {
+  readonly #options: ClusterObjectsOptions;
+
+  constructor(options: ClusterObjectsOptions) {
+    this.#options = options;
+  }
+
+  toldOf(key: string): ToldStatus | undefined {
+    const { kind, namespace, name } = parseConfigKey(key);
+    if (!hasStatus(kind)) return undefined;
+    const object = this.#options.objectOf(kind as KindName, `${namespace}/${name}`);
+    return object && { conditions: conditionsIn(object.status) };
+  }
+
+  onMistakes(listener: (key: string, mistake: Mistake | undefined) => void): void {
+    this.#options.source.onRefused(({ kind, key, generation, errors }) => {
+      if (!hasStatus(kind)) return;
+      const isRefused = errors.length > 0 && generation !== undefined;
+      listener(`${kind}/${key}`, isRefused ? { generation, text: textOf(errors) } : undefined);
+    });
+  }
+}
+
+function conditionsIn(status: unknown): ToldStatus['conditions'] {
+  const list: unknown = isObject(status) ? status.conditions : undefined;
+  const found = new Map<string, { status: string; observedGeneration: number }>();
+  for (const one of Array.isArray(list) ? list.slice(0, mostConditions) : []) {
+    if (!isObject(one) || typeof one.type !== 'string' || !ownConditions.includes(one.type)) continue;
+    found.set(one.type, { status: String(one.status), observedGeneration: Number(one.observedGeneration) });
+  }
+  return found;
+}
+
+/** Each with its field, as the log has it. */
+function textOf(errors: readonly ConfigProblem[]): string {
+  const texts = errors
+    .slice(0, mostErrors)
+    .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
+  const more = errors.length - texts.length;
+  return plainText([...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; '), longestMistake);
+}

@@ -1,0 +1,447 @@
+/**
+ * What has become of the objects of a cluster in its proxies: which proxies have each, what Envoy rejects of it. Told of objects
+ * that changed, and of what is rejected; looks when its chart says so (machines/discovery/kubernetes/distribution.machine.ts), and
+ * says of which objects the status should be another.
+ */
+import type { DistributionLook } from '../../../machines/discovery/kubernetes/distribution.machine.ts';
+import { setBounded } from '../../model/collections/set-bounded.ts';
+import { type Config, type ConfigKey, configKeyOf, configKeyText, parseConfigKey } from '../../model/config/config.ts';
+import { needsPush } from '../../model/config/config-changes.ts';
+import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { Turns } from '../../runtime/turns.ts';
+import type { ConfigSnapshot } from '../config/config-snapshot.ts';
+import type { Publication } from '../push/mesh-state.ts';
+import { ChangedObjects } from './changed-objects.ts';
+import { pushedKeysOf, typesConcerned } from './concern.ts';
+import { EnvoyRejections, type RejectionsOfObject } from './envoy-rejections.ts';
+import {
+  type Distribution,
+  isComplete,
+  type Mistake,
+  type ObjectVerdict,
+  reconciledCondition,
+} from './object-verdict.ts';
+import { type Count, type FollowedProxy, numberOfVersion, ProxyProgress } from './proxy-progress.ts';
+import { type Blame, blameOf, type MadeResource } from './rejection-origin.ts';
+import { generationOf, hasStatus, type StatusObjects, statusKinds } from './status-objects.ts';
+
+export interface ObjectDistributionOptions {
+  readonly objects: StatusObjects;
+  /** The objects in force. */
+  readonly configs: () => ConfigSnapshot;
+  /** All that are connected. */
+  readonly proxies: () => Iterable<FollowedProxy>;
+  /** What a shape has of a type, with what it was made from. */
+  readonly made: (
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+  ) => readonly { readonly name: string; readonly dependsOn: readonly ConfigKey[] }[];
+  /** Milliseconds, of any beginning. */
+  readonly now: () => number;
+}
+
+/** An object that not all proxies have, or one that Envoy rejects. */
+interface Followed {
+  readonly config: Config;
+  generation: number;
+  /** Of the first context that it is in. */
+  readonly number: number;
+  /** It is told whatever it is. */
+  mustTell: boolean;
+  /** When it was told last, or came. */
+  toldAt: number;
+  /** As it was looked at last, and as it was told last. */
+  distribution: Distribution | undefined;
+  told: Distribution | undefined;
+}
+
+/** Between what is not an edge. */
+const restBetweenMs = 10_000;
+/** A pushed ServiceEntry that makes no other services is named in no push. */
+const unnamedMs = 10_000;
+/** Proxies come back to a control plane that begins: that there are none means nothing yet. */
+const settlingMs = 60_000;
+/** What of a look is spent on finding out by whose doing something is rejected. */
+const traceMs = 20;
+const mostComplete = 4_096;
+/** So often the status of an object is written at once, in so much time; what comes after that rests as everything else. */
+const mostEdges = 4;
+const edgesMs = 60_000;
+
+/** @param urgent somebody waits for it */
+type DueListener = (keys: readonly string[], urgent: boolean) => void;
+
+export class ObjectDistribution {
+  readonly #options: ObjectDistributionOptions;
+  readonly #rejections = new EnvoyRejections<FollowedProxy>();
+  readonly #steps = new ChangedObjects();
+  /** Objects that are others than in the context that was published last, with when that was heard. */
+  readonly #coming = new Map<string, number>();
+  readonly #followed = new Map<string, Followed>();
+  /** Those that all have, lately. */
+  readonly #complete = new Map<string, Distribution>();
+  readonly #mistakes = new Map<string, Mistake>();
+  readonly #watchers = new Set<() => void>();
+  readonly #dueListeners = new Set<DueListener>();
+  /** How often each object was told of at once, since when. */
+  readonly #edges = new Map<string, { readonly since: number; count: number }>();
+  readonly #begun: number;
+  #latest: PushContext | undefined;
+  /** All objects are to be looked at for whether their status says what it should. */
+  #looksAtAll = true;
+  /** Something has happened since the last look began, and the chart was told. */
+  #isStirred = false;
+  #due = new Map<string, boolean>();
+
+  constructor(options: ObjectDistributionOptions) {
+    this.#options = options;
+    this.#begun = options.now();
+    options.objects.onMistakes((key, mistake) => this.#mistaken(key, mistake));
+  }
+
+  // ---- what is told
+
+  /** Objects were put together: these may be others than before. */
+  joined(touched: Iterable<string>, changed: ReadonlySet<string>): void {
+    for (const key of touched) {
+      if (!hasStatus(kindOf(key))) continue;
+      if (changed.has(key)) this.#coming.set(key, this.#options.now());
+      else this.#sameInEffect(key);
+    }
+  }
+
+  /** All proxies will be brought to a context. */
+  published(published: Publication): void {
+    const { context, forced, changed, configs } = published;
+    const isFirst = this.#latest === undefined;
+    this.#latest = context;
+    const number = numberOfVersion(context.version);
+    const objects = new Set<string>();
+    for (const key of this.#coming.keys()) {
+      const config = configs.byKey.get(key);
+      const isIn = forced || config === undefined || isNamed(config, key, changed);
+      if (!isIn) continue;
+      objects.add(key);
+      // Of another version somebody waits to hear.
+      this.#edges.delete(key);
+      // What came while the context was made is in the next one, unless nothing of it is in any.
+      const now = this.#options.configs().byKey.get(key);
+      if (now === config || (now && config && !needsPush(config, now))) this.#coming.delete(key);
+      // Of what was there before this program nobody knows who has it: the status says so, perhaps.
+      if (!isFirst) this.#follow(key, now !== undefined && !this.#coming.has(key) ? now : config, number);
+    }
+    this.#steps.add({ context, forced, changed: new Set([...changed, ...objects]) });
+    if (objects.size > 0 || this.#looksAtAll) this.#stir();
+  }
+
+  /** A proxy has rejected what it was sent of a type. */
+  rejected(proxy: FollowedProxy, typeUrl: string): void {
+    if (this.#rejections.add(proxy, typeUrl)) this.#stir();
+  }
+
+  /** A proxy that had rejected something of a type has taken what came after it. */
+  accepted(proxy: FollowedProxy, typeUrl: string): void {
+    if (this.#rejections.remove(proxy, typeUrl)) this.#stir();
+  }
+
+  /** A proxy is gone. */
+  left(proxy: FollowedProxy): void {
+    if (this.#rejections.left(proxy)) this.#stir();
+  }
+
+  /** Another may have written before, or nobody: what the status of each object says is looked at. */
+  lookAtAll(): void {
+    this.#looksAtAll = true;
+    this.#stir();
+  }
+
+  // ---- what is known
+
+  /** Tells when there is something to look at, once before each look. @returns ends it */
+  watch(stirred: () => void): () => void {
+    this.#watchers.add(stirred);
+    if (this.#isStirred) stirred();
+    return () => void this.#watchers.delete(stirred);
+  }
+
+  /** Tells of objects whose status should be another. */
+  onDue(listener: DueListener): void {
+    this.#dueListeners.add(listener);
+  }
+
+  verdictOf(key: string): ObjectVerdict {
+    const distribution = this.#followed.get(key)?.distribution ?? this.#complete.get(key);
+    const mistake = this.#mistakes.get(key);
+    return { ...(distribution && { distribution }), ...(mistake && { mistake }) };
+  }
+
+  /** Objects that are not in all proxies, or that Envoy rejects, or that are refused. */
+  get unfinished(): Iterable<string> {
+    return new Set([...this.#followed.keys(), ...this.#mistakes.keys()]);
+  }
+
+  /** How far everything is. Tells of which objects the status should be another. */
+  async look(): Promise<DistributionLook> {
+    const turns = new Turns();
+    const start = this.#options.now();
+    this.#isStirred = false;
+    if (this.#looksAtAll && this.#latest !== undefined) await this.#followAll(turns);
+    const awaited = this.#followUnnamed();
+    const traceUntil = performance.now() + traceMs;
+    const isTraced = this.#rejections.trace(
+      (proxy, typeUrl) => this.#blameOf(proxy, typeUrl),
+      () => performance.now() < traceUntil,
+    );
+    if (this.#followed.size > 0 || !this.#rejections.isEmpty) await this.#compare(turns);
+    this.#tell();
+    const unfinished = this.#followed.size + awaited + (isTraced ? 0 : 1);
+    return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
+  }
+
+  /** ServiceEntries of which nothing is pushed are in force as they are. @returns those of which that is not known yet */
+  #followUnnamed(): number {
+    let awaited = 0;
+    for (const [key, since] of this.#coming) {
+      if (kindOf(key) !== 'ServiceEntry' || this.#latest === undefined) continue;
+      if (this.#options.now() - since < unnamedMs) awaited++;
+      else {
+        this.#coming.delete(key);
+        this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(this.#latest.version));
+      }
+    }
+    return awaited;
+  }
+
+  /** What of the objects is not as their status says it. */
+  async #followAll(turns: Turns): Promise<void> {
+    this.#looksAtAll = false;
+    const number = numberOfVersion(this.#latest!.version);
+    const { set } = this.#options.configs();
+    for (const kind of statusKinds) {
+      for (const config of set[kind as keyof ConfigSet] as readonly Config[]) {
+        const key = configKeyText(configKeyOf(config));
+        if (!this.#followed.has(key) && !this.#coming.has(key) && !this.#saysAll(key, config))
+          this.#follow(key, config, number);
+        await turns.rest();
+      }
+    }
+    for (const key of this.#mistakes.keys()) this.#due.set(key, false);
+  }
+
+  /** Its status says of this very version that all have it, and nothing else. */
+  #saysAll(key: string, config: Config): boolean {
+    const conditions = this.#options.objects.toldOf(key)?.conditions;
+    if (conditions === undefined) return true;
+    const reconciled = conditions.get(reconciledCondition);
+    const generation = generationOf(config);
+    return conditions.size === 1 && reconciled?.status === 'True' && reconciled.observedGeneration === generation;
+  }
+
+  async #compare(turns: Turns): Promise<void> {
+    const rejections = this.#rejections.byObject();
+    for (const key of rejections.keys()) this.#followRejected(key);
+    const progress = new ProxyProgress();
+    for (const proxy of this.#options.proxies()) {
+      progress.add(proxy);
+      await turns.rest();
+    }
+    const context = this.#latest;
+    if (context === undefined) return;
+    for (const [key, followed] of this.#followed) {
+      const { config, number } = followed;
+      const count = progress.countOf((shape) => typesConcerned(config, shape, context), number);
+      this.#judge(key, followed, count, rejections.get(key));
+      await turns.rest();
+    }
+  }
+
+  // ---- one object
+
+  #follow(key: string, config: Config | undefined, number: number): void {
+    const generation = config && generationOf(config);
+    const before = this.#followed.get(key);
+    this.#followed.delete(key);
+    this.#complete.delete(key);
+    if (config === undefined || generation === undefined) return;
+    this.#followed.set(key, {
+      ...{ config, generation, number, mustTell: before?.mustTell ?? false, toldAt: this.#options.now() },
+      ...{ distribution: undefined, told: undefined },
+    });
+  }
+
+  /** It was in all proxies, and in one that came it is not. */
+  #followRejected(key: string): void {
+    if (this.#followed.has(key)) return;
+    const config = this.#options.configs().byKey.get(key);
+    if (config !== undefined && !this.#coming.has(key)) this.#follow(key, config, 0);
+  }
+
+  #judge(key: string, followed: Followed, count: Count, rejections: RejectionsOfObject | undefined): void {
+    const { generation, told } = followed;
+    const rejection = rejections && { proxies: rejections.proxies, ...wordsOf(rejections.blame) };
+    const now: Distribution = { generation, ...count, ...(rejection && { rejection }) };
+    const isThere = count.concerned > 0;
+    // Who rejected it is gone, and nobody else has taken it since: it is not mended.
+    const isUnmended = told?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
+    if (isUnmended && !followed.mustTell) return;
+    followed.distribution = now;
+    if (isComplete(now)) this.#completed(key, followed, now);
+    else if (followed.mustTell || this.#isWorthTelling(followed, now)) {
+      this.#note(key, followed, now, followed.mustTell || now.rejection !== undefined);
+    }
+  }
+
+  #completed(key: string, followed: Followed, now: Distribution): void {
+    const says = this.#options.objects.toldOf(key)?.conditions.size ?? 0;
+    if (now.concerned === 0) {
+      if (this.#options.now() - this.#begun < settlingMs && followed.told === undefined && !followed.mustTell) return;
+      // Of what nobody has there is nothing to say, unless something was said before.
+      if (says === 0 && followed.told === undefined && !followed.mustTell) {
+        this.#followed.delete(key);
+        return;
+      }
+    }
+    this.#note(key, followed, now, true);
+    this.#followed.delete(key);
+    setBounded(this.#complete, key, now, mostComplete);
+  }
+
+  #isWorthTelling({ told, toldAt }: Followed, now: Distribution): boolean {
+    if (now.rejection !== undefined && told?.rejection === undefined) return true;
+    const isOther = told === undefined || JSON.stringify(told) !== JSON.stringify(now);
+    return isOther && this.#options.now() - toldAt >= restBetweenMs;
+  }
+
+  #note(key: string, followed: Followed, now: Distribution, isEdge: boolean): void {
+    followed.told = now;
+    followed.toldAt = this.#options.now();
+    followed.mustTell = false;
+    this.#noteDue(key, isEdge);
+  }
+
+  /** A proxy that comes, rejects and goes again and again is not written of each time. */
+  #noteDue(key: string, isEdge: boolean): void {
+    const now = this.#options.now();
+    const known = this.#edges.get(key);
+    const edges = known !== undefined && now - known.since < edgesMs ? known : { since: now, count: 0 };
+    if (isEdge) edges.count++;
+    setBounded(this.#edges, key, edges, mostComplete);
+    this.#due.set(key, isEdge && edges.count <= mostEdges);
+  }
+
+  #mistaken(key: string, mistake: Mistake | undefined): void {
+    const had = this.#mistakes.delete(key);
+    if (mistake !== undefined) this.#mistakes.set(key, mistake);
+    else if (!had) return;
+    this.#noteDue(key, true);
+    const config = this.#options.configs().byKey.get(key);
+    if (mistake === undefined && !this.#coming.has(key) && this.#latest !== undefined) {
+      // It may be again what it was before the mistake: then nothing changes.
+      this.#follow(key, config, numberOfVersion(this.#latest.version));
+    }
+    const followed = this.#followed.get(key);
+    if (mistake === undefined && followed !== undefined) followed.mustTell = true;
+    this.#stir();
+  }
+
+  /** What is in force is what its newest version means. */
+  #sameInEffect(key: string): void {
+    const config = this.#options.configs().byKey.get(key);
+    const latest = this.#latest;
+    if (this.#coming.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind)) return;
+    const followed = this.#followed.get(key);
+    const generation = generationOf(config);
+    if (followed !== undefined && generation !== undefined && !needsPush(followed.config, config)) {
+      if (followed.generation === generation) return;
+      followed.generation = generation;
+    } else if (this.#saysAll(key, config)) return;
+    else this.#follow(key, config, numberOfVersion(latest.version));
+    this.#stir();
+  }
+
+  // ---- by whose doing
+
+  #blameOf(proxy: FollowedProxy, typeUrl: string): Blame | undefined {
+    const { shape, context, watches } = proxy;
+    const watch = watches[typeUrl]!;
+    const acked = watch.versionAcked === '' ? undefined : numberOfVersion(watch.versionAcked);
+    const changed = acked === undefined ? undefined : this.#steps.between(acked, numberOfVersion(watch.versionSent));
+    const objectOf = (key: ConfigKey): string | undefined => this.#objectOf(key, context);
+    const changedObjects = changed && new Set([...changed].flatMap((key) => objectOf(parseConfigKey(key)) ?? []));
+    return blameOf({
+      ...{ typeUrl, reason: watch.lastError, changed: changedObjects },
+      names: watch.wildcard || watch.names.length === 0 ? '*' : watch.names,
+      made: (names) =>
+        this.#options.made(context, typeUrl, shape, names).map(
+          (resource): MadeResource => ({
+            name: resource.name,
+            objects: once(() => [...new Set(resource.dependsOn.flatMap((key) => objectOf(key) ?? []))]),
+          }),
+        ),
+      isSuspect: (key) => this.#isSuspect(key),
+    });
+  }
+
+  /** The object of the cluster that something is made from: a service is one of the object that it was made from. */
+  #objectOf(key: ConfigKey, context: PushContext): string | undefined {
+    if (!hasStatus(key.kind)) return undefined;
+    const { byKey } = this.#options.configs();
+    const text = configKeyText(key);
+    if (byKey.has(text)) return this.#tellable(text);
+    const origin = key.kind === 'ServiceEntry' ? context.servicesOf(key.name, key.namespace)[0]?.origin : undefined;
+    return origin && hasStatus(origin.kind) ? this.#tellable(configKeyText(origin)) : undefined;
+  }
+
+  #tellable(key: string): string | undefined {
+    const config = this.#options.configs().byKey.get(key);
+    return config && generationOf(config) !== undefined ? key : undefined;
+  }
+
+  #isSuspect(key: string): boolean {
+    const followed = this.#followed.get(key);
+    if (followed?.told?.rejection !== undefined) return true;
+    const config = this.#options.configs().byKey.get(key);
+    const said = this.#options.objects.toldOf(key)?.conditions.get('Rejected');
+    return said !== undefined && config !== undefined && said.observedGeneration === generationOf(config);
+  }
+
+  // ---- telling
+
+  #stir(): void {
+    if (this.#isStirred) return;
+    this.#isStirred = true;
+    for (const stirred of this.#watchers) stirred();
+  }
+
+  #tell(): void {
+    const due = this.#due;
+    this.#due = new Map();
+    for (const [urgent, keys] of Map.groupBy(due.keys(), (key) => due.get(key)!)) {
+      for (const listener of this.#dueListeners) listener(keys, urgent);
+    }
+  }
+}
+
+function isNamed(config: Config, key: string, changed: ReadonlySet<string>): boolean {
+  return changed.has(key) || pushedKeysOf(config).some((one) => changed.has(configKeyText(one)));
+}
+
+function kindOf(key: string): string {
+  return key.slice(0, key.indexOf('/'));
+}
+
+function wordsOf({ resource, reason }: Blame): { readonly resource: string; readonly reason: string } {
+  return { resource, reason };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

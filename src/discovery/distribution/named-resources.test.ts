@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { namesIn } from './named-resources.ts';
+import { plainText } from './proxy-text.ts';
+
+describe('names in a message', () => {
+  it.each<readonly [string, readonly string[], readonly string[]]>([
+    ['Error adding/updating listener(s) 0.0.0.0_80: no', ['0.0.0.0_80', '80', 'virtualInbound'], ['0.0.0.0_80']],
+    ['cluster(s) outbound|80||a.b.c: no, outbound|80||x: no', ['outbound|80||a', 'outbound|80||x'], ['outbound|80||x']],
+    ['it is outbound|80||a. It will not do', ['outbound|80||a'], ['outbound|80||a']],
+    ['Proto constraint validation failed: name: "80"', ['80', '8080'], ['80']],
+    ['nothing', ['', 'some'], []],
+  ])('%s', (message, names, found) => {
+    expect(namesIn(message, names)).toEqual(found);
+  });
+
+  it('far behind its beginning, or in a thousand of them, cost a bounded look', () => {
+    const names = Array.from({ length: 5_000 }, (_, index) => `outbound|80||service-${index}.example.com`);
+    expect(namesIn(`${'outbound|80||service-'.repeat(50_000)} ${names[7]}`, names)).toEqual([]);
+  });
+});
+
+describe('a text of a stranger', () => {
+  it.each([
+    ['a\u0000b\u001b[31mc', 'a b [31mc'],
+    ['one\r\n  two\u2028three', 'one two three'],
+    ['left\u202eright\u200b', 'left right'],
+    ['half \ud800 of it', 'half of it'],
+    ['\n\t ', ''],
+    ['Grüße, 世界 😀', 'Grüße, 世界 😀'],
+  ])('%j is %j', (text, plain) => {
+    expect(plainText(text)).toBe(plain);
+  });
+
+  it('is no longer than it may be, and is cut between characters', () => {
+    expect(plainText('x'.repeat(1_000_000))).toBe(`${'x'.repeat(512)}…`);
+    expect(plainText('😀'.repeat(400), 3)).toBe('😀…');
+  });
+});

@@ -1,0 +1,97 @@
+/** What is known of an object of the cluster: how many proxies have it, what Envoy says to it, what is wrong with it. */
+
+/** Of an object that Envoy rejects something of. */
+export interface Rejection {
+  /** Proxies that reject what it led to. */
+  readonly proxies: number;
+  /** What of it, in words: `listener 0.0.0.0_80`. */
+  readonly resource: string;
+  /** Envoy's words, made plain. */
+  readonly reason: string;
+}
+
+export interface Distribution {
+  /** Of the object that is meant. */
+  readonly generation: number;
+  /** Proxies that have acknowledged it, of those that it concerns. */
+  readonly upToDate: number;
+  readonly concerned: number;
+  /** Absent: nobody rejects anything of it. */
+  readonly rejection?: Rejection;
+}
+
+export interface Mistake {
+  /** Of the object that is refused. */
+  readonly generation: number;
+  /** What is wrong with which field, in a line. */
+  readonly text: string;
+}
+
+/** What the status of an object should say. */
+export interface ObjectVerdict {
+  /** Absent: nothing is known of it that is worth saying. */
+  readonly distribution?: Distribution;
+  readonly mistake?: Mistake;
+}
+
+export function isComplete({ upToDate, concerned, rejection }: Distribution): boolean {
+  return upToDate === concerned && rejection === undefined;
+}
+
+/** A condition as it should be; who writes it gives it its time. */
+export interface WantedCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration: number;
+}
+
+/** Conditions of which there is one only while it is so. */
+export const rejectedCondition = 'Rejected';
+export const invalidCondition = 'Invalid';
+/** As Istio calls it. */
+export const reconciledCondition = 'Reconciled';
+
+export const ownConditions: readonly string[] = [reconciledCondition, rejectedCondition, invalidCondition];
+
+/** All of {@link ownConditions} that there should be; others of these are to go. */
+export function conditionsOf({ distribution, mistake }: ObjectVerdict): readonly WantedCondition[] {
+  const conditions: WantedCondition[] = [];
+  if (mistake !== undefined) {
+    const { generation: observedGeneration, text } = mistake;
+    conditions.push(
+      { type: reconciledCondition, status: 'False', reason: 'Invalid', message: notInForce, observedGeneration },
+      { type: invalidCondition, status: 'True', reason: 'InvalidObject', message: text, observedGeneration },
+    );
+  } else if (distribution !== undefined) conditions.push(reconciled(distribution));
+  // Of the version that is in force, whatever came after it.
+  if (distribution?.rejection !== undefined) conditions.push(rejected(distribution, distribution.rejection));
+  return conditions;
+}
+
+const notInForce = 'The object is not in force: what was valid last is, if there was any.';
+
+function reconciled(distribution: Distribution): WantedCondition {
+  const { upToDate, concerned, rejection, generation } = distribution;
+  const complete = isComplete(distribution);
+  return {
+    type: reconciledCondition,
+    status: complete ? 'True' : 'False',
+    reason: complete ? (concerned === 0 ? 'NoProxies' : 'UpToDate') : rejection === undefined ? 'Pending' : 'Rejected',
+    message: `${upToDate}/${concerned} proxies up to date`,
+    observedGeneration: generation,
+  };
+}
+
+function rejected({ concerned, generation }: Distribution, { proxies, resource, reason }: Rejection): WantedCondition {
+  // Who rejects what somebody else's change led to is not of those that the object concerns.
+  const of = Math.max(concerned, proxies);
+  return {
+    type: rejectedCondition,
+    status: 'True',
+    reason: 'RejectedByEnvoy',
+    message: `${proxies} of ${of} ${of === 1 ? 'proxy rejects' : 'proxies reject'} ${resource}: ${reason}`,
+    observedGeneration: generation,
+  };
+}

@@ -1,0 +1,196 @@
+/**
+ * The word of Envoy comes back to the object: what a real Envoy rejects, and what cannot be read, the object's status says soon, and no more
+ * when it is mended. With the definitions of `pilot-discovery crds`, on a server of the file's own.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type KindName, kinds } from '../../src/model/kinds/index.ts';
+import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
+import { FeatureMesh } from '../e2e/features/harness/feature-mesh.ts';
+import { eventually } from '../harness/eventually.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { givenOwnServer } from './given-cluster.ts';
+import { customKinds, defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
+
+const { cluster } = givenOwnServer();
+const never = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), 'cp-word-'));
+/** As it is promised; with ten other things beside it, it takes what it takes. */
+const promisedMs = sized({ quick: 10_000, short: 10_000, full: 2_000 });
+const filters = resourceOf('EnvoyFilter');
+let mesh: FeatureMesh;
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+}
+
+beforeAll(async () => {
+  const own = resourceDefinitions();
+  await Promise.all(own.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
+  const theirs = customKinds.filter((kind) => !kinds[kind].group.endsWith('istio.io'));
+  await defineKinds(cluster, theirs);
+  await eventually('all kinds are served', async () => {
+    for (const { spec } of own) await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
+    return true;
+  });
+  const kubeconfig = join(folder, 'config');
+  writeKubeconfig(kubeconfig, cluster);
+  mesh = await FeatureMesh.start({
+    proxies: { one: { namespace: cluster.namespace }, other: { namespace: cluster.namespace } },
+    args: ['--registries', 'Kubernetes', '--kubeconfig', kubeconfig, '--namespace', cluster.namespace],
+    env: { PILOT_LEASE_DURATION: '3s' },
+    explains: false,
+  });
+  await cluster.apply(of.serviceEntries, {
+    metadata: { name: 'cart' },
+    spec: {
+      ...{
+        hosts: ['cart.example.com'],
+        resolution: 'STATIC',
+        ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+      },
+      endpoints: [{ address: '192.0.2.1' }],
+    },
+  });
+}, 300_000);
+
+afterAll(async () => {
+  await mesh?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const ring = (least: number) =>
+  cluster.apply(filters, {
+    metadata: { name: 'ring' },
+    spec: {
+      configPatches: [
+        {
+          ...{ applyTo: 'CLUSTER', match: { cluster: { name: 'outbound|8080||cart.example.com' } } },
+          patch: {
+            operation: 'MERGE',
+            value: { lb_policy: 'RING_HASH', ring_hash_lb_config: { minimum_ring_size: least, maximum_ring_size: 64 } },
+          },
+        },
+      ],
+    },
+  });
+
+const route = (name: string, timeout: string) =>
+  cluster.apply(of.virtualServices, {
+    metadata: { name },
+    spec: { hosts: ['cart.example.com'], http: [{ timeout, route: [{ destination: { host: 'cart.example.com' } }] }] },
+  });
+
+async function conditionsOf(resource: Resource, name: string): Promise<Record<string, Condition>> {
+  const { namespace } = cluster;
+  const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+  const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
+  return Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
+}
+
+/** Waits until the conditions are so. @returns them, and how long it took */
+async function until(
+  what: string,
+  resource: Resource,
+  name: string,
+  isSo: (conditions: Record<string, Condition>) => boolean,
+): Promise<{ conditions: Record<string, Condition>; tookMs: number }> {
+  const from = performance.now();
+  const conditions = await eventually(
+    what,
+    async () => {
+      const now = await conditionsOf(resource, name);
+      return isSo(now) ? now : undefined;
+    },
+    { everyMs: 20 },
+  );
+  return { conditions, tookMs: performance.now() - from };
+}
+
+/** How many contexts there have been. */
+async function contexts(): Promise<number> {
+  const { version } = JSON.parse(await mesh.page('/debug/pushcontext')) as { version: string };
+  return Number(version.slice(version.lastIndexOf('/') + 1));
+}
+
+it('what Envoy rejects is a condition of the object with its message, and gone when it is mended', async () => {
+  await ring(16);
+  const good = await until('both have it', filters, 'ring', ({ Reconciled }) => Reconciled?.status === 'True');
+  expect(good.conditions.Reconciled).toMatchObject({ reason: 'UpToDate', message: '2/2 proxies up to date' });
+  const { metadata } = await ring(128);
+  const bad = await until(
+    'it says so',
+    filters,
+    'ring',
+    ({ Rejected }) => Rejected?.message.startsWith('2 of') === true || Rejected !== undefined,
+  );
+  console.log(`rejected: in the status after ${Math.round(bad.tookMs)} ms`);
+  expect(bad.tookMs).toBeLessThan(promisedMs);
+  expect(bad.conditions.Rejected).toMatchObject({ status: 'True', observedGeneration: metadata.generation });
+  expect(bad.conditions.Rejected?.message).toMatch(
+    /^[12] of 2 proxies reject cluster outbound\|8080\|\|cart\.example\.com: .*minimum_ring_size/,
+  );
+  expect(bad.conditions.Reconciled).toMatchObject({ status: 'False', reason: 'Rejected' });
+  await ring(32);
+  const mended = await until('it is mended', filters, 'ring', ({ Reconciled }) => Reconciled?.status === 'True');
+  console.log(`mended: in the status after ${Math.round(mended.tookMs)} ms`);
+  expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
+});
+
+it('a mistake in an object is a condition of it; the last good one stays in force; it goes when it is mended', async () => {
+  await route('cart', '1s');
+  await until('both have it', of.virtualServices, 'cart', ({ Reconciled }) => Reconciled?.status === 'True');
+  // What no schema can say.
+  await cluster.apply(of.virtualServices, {
+    metadata: { name: 'cart' },
+    spec: {
+      hosts: ['cart.example.com'],
+      http: [{ match: [{ uri: { regex: '(' } }], route: [{ destination: { host: 'cart.example.com' } }] }],
+    },
+  });
+  const bad = await until('it says so', of.virtualServices, 'cart', ({ Invalid }) => Invalid !== undefined);
+  console.log(`a mistake: in the status after ${Math.round(bad.tookMs)} ms`);
+  expect(bad.tookMs).toBeLessThan(promisedMs);
+  expect(bad.conditions.Invalid).toMatchObject({ status: 'True', reason: 'InvalidObject' });
+  expect(bad.conditions.Invalid?.message).toMatch(/^spec\.http\[0\]\.match\[0\]\.uri/);
+  expect(bad.conditions.Reconciled).toMatchObject({ status: 'False', reason: 'Invalid' });
+  await route('cart', '2s');
+  const mended = await until(
+    'it is mended',
+    of.virtualServices,
+    'cart',
+    ({ Reconciled }) => Reconciled?.status === 'True',
+  );
+  expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
+});
+
+it('what is written to a status is pushed to nobody, and what others have written there stays', async () => {
+  const foreign = {
+    type: 'Audited',
+    status: 'True',
+    reason: 'ByHand',
+    message: 'by a person',
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  };
+  await cluster.patch(of.virtualServices, 'cart', { status: { conditions: [foreign] } }, 'status');
+  const before = await contexts();
+  for (const [round, timeout] of ['3s', '4s', '5s'].entries()) {
+    const { metadata } = await route('cart', timeout);
+    const { conditions } = await until(
+      'both have it',
+      of.virtualServices,
+      'cart',
+      ({ Reconciled }) => Reconciled?.status === 'True' && Reconciled.observedGeneration === metadata.generation,
+    );
+    expect(conditions.Audited).toEqual(foreign);
+    // One for each change of the object, and none for what was written of it.
+    expect(await contexts()).toBe(before + round + 1);
+  }
+});
