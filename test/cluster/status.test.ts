@@ -115,7 +115,7 @@ async function leading(
   });
   read();
   await source.synced;
-  return { duty, gate, moved, warnings, failures, state, read };
+  return { duty, gate, source, moved, warnings, failures, state, read };
 }
 
 const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
@@ -244,11 +244,19 @@ describe("the Gateway API's objects", () => {
   it('are written again when they are what they were in a newer generation, and never for an older one', async () => {
     await writeMesh('again');
     await cluster.apply(routes, route('again', 'cart', 'again'));
-    const { duty, gate, state, read: readOn } = await leading(ofGateways);
+    const grants = resourceOf('ReferenceGrant');
+    const grant = (name: string): ObjectToWrite => ({
+      metadata: { name: 'again' },
+      spec: { from: [{ group: '', kind: 'Service', namespace: name }], to: [{ group: '', kind: 'Secret' }] },
+    });
+    await cluster.apply(grants, grant('a'));
+    const { duty, gate, state, source, read: readOn } = await leading(ofGateways);
     await said(routes, 'again', good(1));
     state.isReading = false;
     await cluster.apply(routes, route('again', 'nobody', 'again'));
     await cluster.apply(routes, route('again', 'cart', 'again'));
+    await cluster.apply(grants, grant('b'));
+    await cluster.apply(grants, grant('a'));
     const before = { ...duty.counts };
     await duty.writeDue({ retry: false, anew: true }, gate);
     expect(duty.counts.superseded).toBe(before.superseded + 1);
@@ -256,6 +264,8 @@ describe("the Gateway API's objects", () => {
     state.isReading = true;
     readOn();
     await said(routes, 'again', good(3));
+    // One that has no status at all is another one as well.
+    await eventually('its generation is known', () => source.snapshot.set.ReferenceGrant[0]?.generation === 3);
   });
 });
 

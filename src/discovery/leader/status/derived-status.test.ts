@@ -25,7 +25,7 @@ function given(derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivat
       statuses.set(key, (body as KubernetesObject).status);
       written.push(key);
     }
-    return { metadata: { name, resourceVersion: '1' }, status: statuses.get(key) };
+    return { metadata: { name, resourceVersion: '1', generation: 2 }, status: statuses.get(key) };
   };
   const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
   gate.extend(moment, 10_000);
@@ -213,6 +213,14 @@ describe("a route's status", () => {
     expect(await statusAfter(undefined, yaml)).toBeUndefined();
     expect(await statusAfter({ parents: [foreign] }, yaml)).toEqual({ parents: [foreign] });
     expect(namesOf(await statusAfter({ parents: [foreign, own('front')] }, yaml))).toEqual(['example.com front']);
+  });
+
+  it('keeps an entry of ours of another parent that was said of a newer object', async () => {
+    const later = own('gone', { conditions: [{ type: 'Accepted', observedGeneration: 3 }] });
+    const earlier = own('gone', { conditions: [{ type: 'Accepted', observedGeneration: 1 }] });
+    const second = all.replaceAll('{name: one, namespace: shop}', '{name: one, namespace: shop, generation: 2}');
+    expect(namesOf(await statusAfter({ parents: [earlier] }, second))).toEqual(['istio.io front']);
+    expect(namesOf(await statusAfter({ parents: [later] }, second))).toEqual(['istio.io gone', 'istio.io front']);
   });
 
   it('says no more that a part is invalid when it is not', async () => {
