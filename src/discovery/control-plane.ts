@@ -310,6 +310,7 @@ export class ControlPlane {
         ...(this.#orphans && { registration: { presence: new ReplicaPresence(identity), orphans: this.#orphans } }),
         status: {
           ...{ server, inputs: this.#statusInputs, domain, namespace, ofGatewayApi },
+          ofAddresses: this.#program.options.features.autoAllocate,
           warn: (message) => this.#log('status').warn(message),
         },
       }),

@@ -307,7 +307,7 @@ describe('rights', () => {
   });
 
   it('to statuses are all used', async () => {
-    await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway', 'HTTPRoute']);
+    await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ServiceEntry']);
     const [gatewayClass, name] = [`chart-${cluster.namespace}`, 'front'];
     const toCart = { service: { name: 'cart', port: { number: 80 } } };
     const objects: [KindName, string, object][] = [
@@ -319,6 +319,11 @@ describe('rights', () => {
       ],
       ['HTTPRoute', name, { parentRefs: [{ name }], rules: [{ backendRefs: [{ name: 'cart', port: 80 }] }] }],
       ['Ingress', name, { defaultBackend: toCart }],
+      [
+        'ServiceEntry',
+        name,
+        { hosts: ['a.example.com'], resolution: 'DNS', ports: [{ number: 80, name: 'http', protocol: 'HTTP' }] },
+      ],
       ['Service', 'istio-ingressgateway', { ports: [{ port: 80 }], externalIPs: ['192.0.2.7'] }],
     ];
     const annotations = { 'kubernetes.io/ingress.class': 'istio' };
@@ -329,7 +334,7 @@ describe('rights', () => {
       await eventually(`there is a status of ${kind}`, async () => {
         const where = { resource: resourceOfKind(kind), name: called, namespace: cluster.namespace };
         const { status } = await cluster.admin.request({ method: 'GET', ...where }, never);
-        return /"observedGeneration":1|192\.0\.2\.7/.test(JSON.stringify(status ?? null));
+        return /"observedGeneration":1|192\.0\.2\.7|240\.240\./.test(JSON.stringify(status ?? null));
       });
     }
     await plane.stop();

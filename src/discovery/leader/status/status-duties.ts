@@ -5,6 +5,7 @@ import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
 import type { InformerEffects } from '../../kubernetes/informer-effects.ts';
 import type { Duty } from '../duty.ts';
+import { AddressDerivation } from './address-derivation.ts';
 import { DerivedStatusDuty } from './derived-status.ts';
 import { GatewayApiDerivation } from './gateway-api-derivation.ts';
 import { IngressDerivation } from './ingress-derivation.ts';
@@ -22,20 +23,26 @@ export interface StatusSources {
   readonly revision: string;
   /** PILOT_ENABLE_GATEWAY_API_STATUS. */
   readonly ofGatewayApi: boolean;
+  /** PILOT_ENABLE_IP_AUTOALLOCATE. */
+  readonly ofAddresses: boolean;
   readonly warn: (message: string) => void;
 }
 
 /** @param gatewayApiLease of this revision's duty; that of Ingresses is one for all revisions */
 export function statusDuties(sources: StatusSources, gatewayApiLease: string): Duty[] {
-  const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, warn } = sources;
+  const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, ofAddresses, warn } = sources;
   const { objects, settings, onChanged } = inputs;
   const written = { server, warn, resourceOf: (kind: string) => informers.served(resourceOf(kind as KindName)) };
   // What comes from a file has a place there.
   const isWritten = ({ source }: Config): boolean => source === undefined;
   const gatewayApi = new GatewayApiDerivation({ objects, onChanged, domain, revision, isWritten });
   const ingress = new IngressDerivation({ objects, settings, onChanged, namespace, isWritten });
+  const addresses = new AddressDerivation({ objects, onChanged, isWritten });
   return [
     ...(ofGatewayApi ? [new DerivedStatusDuty({ ...written, lease: gatewayApiLease, derivation: gatewayApi })] : []),
     new DerivedStatusDuty({ ...written, lease: 'istio-leader', derivation: ingress }),
+    ...(ofAddresses
+      ? [new DerivedStatusDuty({ ...written, lease: 'istio-ip-autoallocate', derivation: addresses })]
+      : []),
   ];
 }

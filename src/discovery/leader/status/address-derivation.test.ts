@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { setOf } from '../../../../test/fixtures/given-objects.ts';
+import { allocateAddresses } from '../../../model/services/auto-allocate.ts';
+import { Turns } from '../../../runtime/turns.ts';
+import { AddressDerivation } from './address-derivation.ts';
+import type { StatusFields } from './status-duty.ts';
+
+const time = '2026-11-27T12:00:00Z';
+const entry = (name: string, hosts: string, more = ''): string => `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: shop}
+spec: {hosts: [${hosts}], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]${more}}
+`;
+
+/** What is written to the status of an entry, where this stood; undefined: nothing is. */
+async function written(yaml: string, name: string, present: StatusFields = {}, isWritten = true) {
+  const objects = setOf(yaml);
+  const derivation = new AddressDerivation({
+    objects: () => objects,
+    onChanged: () => () => {},
+    isWritten: () => isWritten,
+  });
+  return (await derivation.derive(new Turns())).get(`ServiceEntry/shop/${name}`)?.next(present, time);
+}
+
+const { ipv4, ipv6 } = allocateAddresses(['shop/a.example.com']).get('shop/a.example.com')!;
+const ofA = [ipv4, ipv6].map((value) => ({ value, host: 'a.example.com' }));
+
+it('both addresses of each host are written, beside what others have written', async () => {
+  const conditions = [{ type: 'Foreign', status: 'True' }];
+  expect(await written(entry('one', 'a.example.com'), 'one', { conditions })).toEqual({ conditions, addresses: ofA });
+  const two = (await written(entry('one', 'a.example.com, b.example.com'), 'one'))!.addresses as typeof ofA;
+  expect(two.slice(0, 2)).toEqual(ofA);
+  expect(two.slice(2).map(({ host }) => host)).toEqual(['b.example.com', 'b.example.com']);
+  expect(new Set(two.map(({ value }) => value)).size).toBe(4);
+});
+
+it('what stands there already is not written again', async () => {
+  expect(await written(entry('one', 'a.example.com'), 'one', { addresses: ofA })).toBeUndefined();
+});
+
+describe('nothing is written', () => {
+  it.each([
+    ['with addresses of its own', entry('one', 'a.example.com', ', addresses: [10.1.1.1]')],
+    ['whose only host is a wildcard', entry('one', '"*.example.com"', '').replace('DNS', 'STATIC')],
+  ])('to an entry %s, and what was ours there goes', async (_, yaml) => {
+    const foreign = { addresses: [{ value: '192.0.2.1', host: 'a' }] };
+    expect(await written(yaml, 'one')).toBeUndefined();
+    expect(await written(yaml, 'one', foreign)).toBeUndefined();
+    expect(await written(yaml, 'one', { addresses: ofA, conditions: [] })).toEqual({ conditions: [] });
+  });
+
+  it('to what comes from a file', async () => {
+    expect(await written(entry('one', 'a.example.com'), 'one', {}, false)).toBeUndefined();
+  });
+});
+
+it('an entry that is no object of the cluster has its address all the same: the next one has another', async () => {
+  const yaml = entry('one', 'a.example.com') + entry('two', 'a.example.com');
+  const [one, two] = [await written(yaml, 'one'), await written(yaml, 'two')];
+  expect(two).toEqual(one);
+});

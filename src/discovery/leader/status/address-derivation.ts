@@ -1,0 +1,87 @@
+/**
+ * Addresses that hosts of ServiceEntries have because nobody has given them any (PILOT_ENABLE_IP_AUTOALLOCATE), for people and other programs: they
+ * are in force whether they stand there or not, and all replicas come to the same.
+ */
+import { byAge, type Config } from '../../../model/config/config.ts';
+import type { ConfigSet } from '../../../model/config/config-set.ts';
+import type { ServiceEntry } from '../../../model/kinds/service-entry.ts';
+import { allocatingAddresses } from '../../../model/services/auto-allocate.ts';
+import { allocationNames } from '../../../model/services/service-entry-services.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import type { Turns } from '../../../runtime/turns.ts';
+import type { DerivedStatus, StatusDerivation } from './derived-status.ts';
+import type { StatusFields } from './status-duty.ts';
+
+export interface AddressDerivationOptions {
+  /** The objects in force. */
+  readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
+  /** Tells whenever they may be others. @returns ends it */
+  readonly onChanged: (changed: () => void) => () => void;
+  /** It is an object of the cluster. */
+  readonly isWritten: (object: Config) => boolean;
+}
+
+interface HostAddress {
+  readonly value: string;
+  readonly host: string;
+}
+
+export class AddressDerivation implements StatusDerivation {
+  readonly #options: AddressDerivationOptions;
+  readonly onChanged: AddressDerivationOptions['onChanged'];
+
+  constructor(options: AddressDerivationOptions) {
+    this.#options = options;
+    this.onChanged = options.onChanged;
+  }
+
+  inputs(): readonly unknown[] {
+    const { ServiceEntry } = this.#options.objects();
+    return [ServiceEntry.length === 0 ? 'nothing' : ServiceEntry];
+  }
+
+  async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
+    const entries = this.#options.objects().ServiceEntry.toSorted(byAge);
+    const allocated = await turns.through(allocatingAddresses(entries.flatMap(allocationNames)));
+    const derived = new Map<string, DerivedStatus>();
+    for (const entry of entries.filter(this.#options.isWritten)) {
+      const { namespace, name, generation } = entry;
+      const addresses = addressesOf(entry, (allocationName) => allocated.get(allocationName));
+      derived.set(`ServiceEntry/${namespace}/${name}`, {
+        of: { kind: 'ServiceEntry', namespace, name },
+        ...(generation !== undefined && { generation }),
+        facts: addresses,
+        next: (present) => statusAfter(present, addresses),
+      });
+      await turns.rest();
+    }
+    return derived;
+  }
+}
+
+type Allocated = { readonly ipv4: string; readonly ipv6: string } | undefined;
+
+function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => Allocated): readonly HostAddress[] {
+  const named = new Set(allocationNames(entry));
+  return entry.spec.hosts.flatMap((host) => {
+    const name = `${entry.namespace}/${host}`;
+    const { ipv4, ipv6 } = (named.has(name) ? allocated(name) : undefined) ?? {};
+    return [ipv4, ipv6].flatMap((value) => (value === undefined ? [] : [{ value, host }]));
+  });
+}
+
+/** An entry that has none of ours and never had any is let be. */
+function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
+  const before: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
+  if (addresses.length === 0 && !before.some(isOurs)) return undefined;
+  const isSame =
+    before.length === addresses.length &&
+    before.every((one, i) => isObject(one) && one.value === addresses[i]!.value && one.host === addresses[i]!.host);
+  if (isSame) return undefined;
+  const { addresses: _, ...rest } = present;
+  return { ...rest, ...(addresses.length > 0 && { addresses }) };
+}
+
+function isOurs(one: unknown): boolean {
+  return isObject(one) && typeof one.value === 'string' && /^(240\.240\.|2001:2::)/.test(one.value);
+}
