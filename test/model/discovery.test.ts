@@ -19,6 +19,11 @@ import { replayDifference } from '../simulation/replayed.ts';
 import { leaves, spokenOf } from './chart.ts';
 
 const serving = 'at work.operating.serving';
+const times = { leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, answerMs: 3_333 };
+const electing = {
+  cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
+  elections: { leaders: [{ lease: 'duty', times }] },
+};
 const change = { key: 'VirtualService/shop/cart', event: 'update' } as const;
 const serviceChange = { key: 'ServiceEntry/shop/cart', event: 'update' } as const;
 
@@ -75,6 +80,16 @@ describe('the start', () => {
     await world.settle();
     expect(world.discovery.getSnapshot().children['api-server-0']).toBeUndefined();
     expect(world.records.some((r) => r.kind === 'stop' && r.actor === 'api-server-0')).toBe(true);
+  });
+
+  it('stands for what one replica of many writes once it serves, and not before', async () => {
+    const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
+    await world.pass(60_000);
+    expect(world.leases).toEqual([]);
+    world.builds[0]!.done();
+    await world.settle();
+    expect(world.state()).toBe(serving);
+    expect(world.leases).toEqual(['claim']);
   });
 
   it('opens the port with TLS before the one without, and prepares what that needs', async () => {
@@ -253,6 +268,45 @@ describe('the start', () => {
       'building first push context',
       'serving',
     ]);
+  });
+});
+
+describe('what one replica of many writes', () => {
+  it('is given back at the end, in the time that streams take to end', async () => {
+    const world = await DiscoveryWorld.serving(electing);
+    world.drains = false;
+    world.signal();
+    await world.settle();
+    expect(world.leases).toEqual(['claim', 'release']);
+    expect(world.state()).toBe('at work.draining.closing streams');
+  });
+
+  it('is given back before the program has ended, where nothing else takes its time', async () => {
+    const world = await DiscoveryWorld.serving(electing);
+    world.signal();
+    await world.settle();
+    expect(world.leases).toEqual(['claim', 'release']);
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  });
+
+  it('holds up the end for three seconds and no longer, where what is under way is not answered', async () => {
+    const world = await DiscoveryWorld.serving(electing);
+    world.hangs = true;
+    world.signal();
+    await world.pass(2_999);
+    expect(world.output()).toBeUndefined();
+    await world.pass(1);
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+    expect(world.leases).toEqual(['claim']);
+  });
+
+  it('is nobody who ends before it serves', async () => {
+    const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
+    await world.settle();
+    world.signal();
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+    expect(world.leases).toEqual([]);
   });
 });
 

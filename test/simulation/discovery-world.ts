@@ -32,6 +32,18 @@ import {
   type DistributionLook,
   distributionMachine,
 } from '../../machines/discovery/kubernetes/distribution.machine.ts';
+import {
+  electedWriterMachine,
+  type WriteOutcome,
+  type WriteRun,
+} from '../../machines/discovery/kubernetes/elected-writer.machine.ts';
+import { electionsMachine } from '../../machines/discovery/kubernetes/elections.machine.ts';
+import {
+  type LeaseAnswer,
+  type LeaseOrder,
+  type LeaseSighting,
+  leaderMachine,
+} from '../../machines/discovery/kubernetes/leader.machine.ts';
 import { remoteClustersMachine } from '../../machines/discovery/kubernetes/remote-clusters.machine.ts';
 import { secretAccessMachine } from '../../machines/discovery/kubernetes/secret-access.machine.ts';
 import type {
@@ -185,6 +197,10 @@ export class DiscoveryWorld {
   readonly reviews: { account: string; at: number }[] = [];
   /** What came into force: `account true`. */
   readonly adoptedAccess: string[] = [];
+  /** What was done with Leases. */
+  readonly leases: string[] = [];
+  /** What an elected replica was writing at its end is never answered. */
+  hangs = false;
   /** Host names of gateways. An error: the effect has a bug. */
   gatewayNames: string[] | Error = [];
   /** What DNS says of them when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
@@ -467,6 +483,7 @@ export class DiscoveryWorld {
         }),
         // No Secret names a cluster: what becomes of them is in test/model/remote-clusters.test.ts.
         remoteClusters: remoteClustersMachine.provide({ actors: { listClusters: this.#effect() } }),
+        elections: this.#elections(),
         // Nobody registers: what becomes of those who do is in test/model/registration.test.ts.
         registrations: registrationsMachine.provide({ actors: { watchWorkloads: this.#effect() } }),
         signals: this.#effect(),
@@ -486,6 +503,34 @@ export class DiscoveryWorld {
         push,
       },
     });
+  }
+
+  /** This replica has each Lease as soon as it stands; what becomes of elections is in test/model/leader.test.ts. */
+  #elections() {
+    const taken: LeaseAnswer = {
+      ...{ outcome: 'taken', version: '1', sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw: 0 },
+    };
+    const writer = electedWriterMachine.provide({
+      actors: {
+        watchDuty: this.#effect(),
+        writeDuty: fromPromise<WriteOutcome, WriteRun>(async () => ({ written: 1, failed: 0, reason: '' })),
+      },
+    });
+    const leader = leaderMachine.provide({
+      actors: {
+        readLease: fromPromise<LeaseSighting, { lease: string }>(async () => ({ outcome: 'absent', draw: 0 })),
+        writeLease: fromPromise<LeaseAnswer, LeaseOrder>(async ({ input: { deed } }) => {
+          this.leases.push(deed);
+          return taken;
+        }),
+        finishWrites: fromPromise<undefined, { lease: string }>(async () => {
+          if (this.hangs) await new Promise(() => {});
+          return undefined;
+        }),
+        electedWriter: writer,
+      },
+    });
+    return electionsMachine.provide({ actors: { leader } });
   }
 
   /** Gateways have these names from now on. */
