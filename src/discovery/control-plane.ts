@@ -5,7 +5,6 @@ import {
   type CertificateReading,
   serverCertificateMachine,
 } from '../../machines/discovery/authority/server-certificate.machine.ts';
-import { sharedOrders } from '../../machines/discovery/authority/shared-rotation.ts';
 import {
   type BundleAnswer,
   type TrustBundleInput,
@@ -49,7 +48,7 @@ import {
 } from '../../machines/discovery/registry/service-registry.machine.ts';
 import { problemText } from '../model/config/problem.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
-import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import { messageOf } from '../runtime/errors.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -59,9 +58,10 @@ import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
 import type { ResourceSource } from './ads/resource-source.ts';
-import { type AuthoritySettings, isAuthorityShared } from './authority/authority-settings.ts';
+import type { AuthoritySettings } from './authority/authority-settings.ts';
 import { Signing } from './authority/signing.ts';
 import type { BundleEndpoints } from './bundles/bundle-endpoints.ts';
+import { type ClusterSigning, clusterSigning, orderedBy, refuseWithoutCluster } from './cluster-signing.ts';
 import type { SourceAdapters } from './config/config-source.ts';
 import { type AskedSources, clusterConfig, configSources } from './config/config-sources.ts';
 import { watchFile } from './config/file-watch.ts';
@@ -75,7 +75,6 @@ import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
 import { resourceOf } from './kubernetes/api-resource.ts';
 import type { SecretAccess } from './kubernetes/secret-access.ts';
-import { KubernetesSigner } from './kubernetes-signer/kubernetes-signer.ts';
 import { dutiesOf } from './leader/duties.ts';
 import { Elections } from './leader/elections.ts';
 import { processMoment } from './leader/leader-term.ts';
@@ -100,8 +99,6 @@ import type { RegistryOffers } from './registry/registry.ts';
 import { gatewayNamesWithEffects, listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
 import { RemoteClusters } from './remote/remote-clusters.ts';
-import { orderAnnotation } from './shared-authority/authority-secret.ts';
-import { SharedAuthority } from './shared-authority/shared-authority.ts';
 import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
 
 export interface DiscoveryProgram {
@@ -157,10 +154,7 @@ export class ControlPlane {
   readonly #authenticators: Authenticator[] = [];
   readonly #portCertificate: PortCertificate | undefined;
   readonly #signing: Signing | undefined;
-  /** Of the cluster. */
-  readonly #kubernetesSigner: KubernetesSigner | undefined;
-  /** The authority that replicas share. */
-  readonly #sharedAuthority: SharedAuthority | undefined;
+  readonly #clusterSigning: ClusterSigning;
   readonly #remotes: RemoteClusters;
   readonly #statusInputs = new StatusInputs({
     isWhole: () => this.#state.context !== undefined,
@@ -243,8 +237,14 @@ export class ControlPlane {
     });
     this.#configs.onChanges(this.#statusInputs.changed);
     this.#state.onPublished(this.#statusInputs.changed);
-    this.#sharedAuthority = options.authority && this.#makeSharedAuthority(options.authority);
-    this.#kubernetesSigner = options.authority && this.#makeKubernetesSigner(options.authority);
+    this.#clusterSigning = clusterSigning({
+      settings: options.authority,
+      cluster: this.cluster,
+      trustDomain: () => this.#state.mesh.trustDomain,
+      roots: () => this.#signing?.rootsBeside ?? [],
+      recorder: program.recorder,
+      warn: (message) => log.scope('authority').warn(message),
+    });
     this.#configs.onChanges((changes, touched) => {
       this.metrics.configsChanged(changes);
       this.#distribution?.joined(touched, new Set(changes.map(({ key }) => key)));
@@ -290,10 +290,11 @@ export class ControlPlane {
     const { server, leaseServer, informers, identity, authoritySecrets, dnsSecrets } = cluster;
     const { namespace, leaseMs, revision, rootConfigMap, domain, authority } = this.#program.options;
     const { writesGatewayApiStatus: ofGatewayApi } = this.#program.options;
+    const { shared: sharedAuthority, signer } = this.#clusterSigning;
     const shared = authority !== undefined &&
       authoritySecrets !== undefined &&
-      this.#sharedAuthority !== undefined && {
-        ...{ authority: this.#sharedAuthority, namespace: authoritySecrets.namespace, name: authoritySecrets.name },
+      sharedAuthority !== undefined && {
+        ...{ authority: sharedAuthority, namespace: authoritySecrets.namespace, name: authoritySecrets.name },
         ...{ gracePercent: authority.gracePercent, longestLeafMs: authority.leaves.maxMs },
       };
     return new Elections({
@@ -304,7 +305,7 @@ export class ControlPlane {
         ...(this.#signing && { signing: this.#signing }),
         ...(shared && { shared }),
         ...(dnsSecrets && { dnsSecrets }),
-        ...(this.#kubernetesSigner && { registrar: this.#kubernetesSigner }),
+        ...(signer && { registrar: signer }),
         mesh: () => this.#state.mesh,
         onMesh: (changed) => this.#state.onPublished(changed),
         ...(this.#orphans && { registration: { presence: new ReplicaPresence(identity), orphans: this.#orphans } }),
@@ -334,6 +335,7 @@ export class ControlPlane {
   }
 
   #makeSigning(settings: AuthoritySettings): Signing {
+    const { shared, signer } = this.#clusterSigning;
     const signing = new Signing({
       settings,
       trustDomains: () => trustDomainsOf(this.#state.mesh),
@@ -341,37 +343,13 @@ export class ControlPlane {
       authenticators: this.#authenticators,
       rootsChanged: (change) => this.#ads?.push(change),
       logger: this.#log('authority'),
-      ...(this.#sharedAuthority && { shared: this.#sharedAuthority }),
-      ...(settings.registers && this.#kubernetesSigner && { registrar: this.#kubernetesSigner }),
+      ...(shared && { shared }),
+      ...(settings.registers && signer && { registrar: signer }),
       ...(this.#program.bundleAuthorities !== undefined && { bundleAuthorities: this.#program.bundleAuthorities }),
     });
     // In the same turn: whoever is told of other roots finds the port so.
     signing.authority.onChanged(() => this.#portCertificate?.authorityChanged());
     return signing;
-  }
-
-  #makeKubernetesSigner({ kubernetesSigner, approves }: AuthoritySettings): KubernetesSigner | undefined {
-    if (this.cluster === undefined || kubernetesSigner === '') return undefined;
-    return new KubernetesSigner({
-      ...{ server: this.cluster.server, signerName: kubernetesSigner, approves },
-      roots: () => this.#signing?.rootsBeside ?? [],
-      now: () => new Date(),
-      recorder: this.#program.recorder,
-    });
-  }
-
-  #makeSharedAuthority(settings: AuthoritySettings): SharedAuthority | undefined {
-    if (this.cluster?.authoritySecrets === undefined) return undefined;
-    const log = this.#log('authority');
-    return new SharedAuthority({
-      secrets: this.cluster.authoritySecrets,
-      server: this.cluster.server,
-      root: { ttlMs: settings.rootTtlMs, rsaBits: settings.rsaBits },
-      trustDomain: () => this.#state.mesh.trustDomain,
-      leaves: settings.leaves,
-      now: () => new Date(),
-      warn: (message) => log.warn(message),
-    });
   }
 
   machine() {
@@ -418,7 +396,7 @@ export class ControlPlane {
         ...(this.#distribution && { distribution: distributionOf(this.#distribution) }),
         remoteClusters: this.#remotes.machine(),
         ...(authority && { authority }),
-        ...(this.#sharedAuthority && { sharedAuthority: this.#sharedAuthority.machine() }),
+        ...(this.#clusterSigning.shared && { sharedAuthority: this.#clusterSigning.shared.machine() }),
         ...(this.elections && { elections: this.elections.machine() }),
         ...(this.#portCertificate && { serverCertificate: this.#certificateMachine(this.#portCertificate) }),
         signals: signalEffect(this.#program.signals ?? process),
@@ -536,12 +514,7 @@ export class ControlPlane {
     return {
       environment: () => {
         if (this.#clusterMistake !== undefined) throw this.#clusterMistake;
-        if (options.authority !== undefined && this.cluster?.authoritySecrets === undefined) {
-          refuseSecretWithoutCluster(options.authority);
-        }
-        if (options.authority?.registers && this.#kubernetesSigner === undefined) {
-          throw new ChartpilotError('FLAG_INVALID', 'EXTERNAL_CA: no cluster is followed whose signer could be asked');
-        }
+        if (options.authority !== undefined) refuseWithoutCluster(options.authority, this.#clusterSigning);
         prepareEnvironment(options, this.cluster?.url, log);
       },
       'config-sources': () => {
@@ -565,7 +538,7 @@ export class ControlPlane {
 
   /** Of clusters, for people. */
   get #awaited(): string {
-    return [this.cluster?.awaited ?? '', this.#remotes.awaited, this.#sharedAuthority?.awaited ?? '']
+    return [this.cluster?.awaited ?? '', this.#remotes.awaited, this.#clusterSigning.shared?.awaited ?? '']
       .filter((text) => text !== '')
       .join(', ');
   }
@@ -629,7 +602,7 @@ export class ControlPlane {
           describe: () => this.#signing!.describe(),
           missing: () => this.#signing!.ledger.missing,
           rotate: (order) => this.#orders?.rotateRoot(order),
-          ...(this.cluster?.authoritySecrets && { orderedBy: orderedBy(this.cluster.authoritySecrets) }),
+          ...orderedBy(this.cluster),
         },
       }),
       clusterId: options.clusterId,
@@ -698,18 +671,6 @@ export class ControlPlane {
   *#connectedVersions(): Iterable<string> {
     for (const { proxy } of this.#resources.nodes) yield String(proxy.metadata.ISTIO_VERSION ?? 'unknown');
   }
-}
-
-/** A root in memory that nobody asked for would be another one in each replica. */
-function refuseSecretWithoutCluster(authority: AuthoritySettings): void {
-  if (!isAuthorityShared(authority)) return;
-  throw new ChartpilotError('FLAG_INVALID', `SELF_SIGNED_CA_SECRET=${authority.secret}: no cluster is followed`, {
-    hint: 'run it in a pod, or name a cluster with --kubeconfig',
-  });
-}
-
-function orderedBy({ namespace, name }: { namespace: string; name: string }): string {
-  return `replicas share the root: kubectl -n ${namespace} annotate secret ${name} ${orderAnnotation}=${sharedOrders.join('|')}`;
 }
 
 function distributionOf(distribution: ObjectDistribution) {

@@ -165,6 +165,21 @@ it('a Secret that is broken, emptied or of another root leaves the last good one
   expect(plane.departures()).toEqual([]);
 });
 
+it('a replica that starts where the Secret is broken makes no other and says what is wrong, until somebody mends it', async () => {
+  const root = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 2_048 }, new Date());
+  const certificate = dataFor({ 'ca-cert.pem': root.root.pem });
+  await cluster.create(secrets, { metadata: { name }, data: certificate });
+  const plane = started();
+  const told = 'ca-key.pem is not there, or empty';
+  await eventually('it says why it waits', async () => (await plane.get('/ready')).text.includes(told));
+  // As Istio writes it: no stage, and its own kind of key.
+  const key = root.issuer.privateKey.export({ format: 'pem', type: 'pkcs1' }) as string;
+  await cluster.patch(secrets, name, { data: { ...certificate, ...dataFor({ 'ca-key.pem': key }) } });
+  await plane.ready();
+  expect(await signerOf(plane)).toBe(root.id);
+  expect(plane.departures()).toEqual([]);
+});
+
 it('one that a person plugs in signs, another intermediate of its roots too, and one of a root that was not given out does not', async () => {
   const make = (years = 1) =>
     makeRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());

@@ -35,6 +35,7 @@ async function given(registrar?: Registrar) {
   });
   const wanted = { secretName: 'web', dnsNames: ['web.svc'] };
   const duty = new DnsCertificates({
+    lease: 'dns',
     secrets: {
       ...{ namespace: 'istio-system', store: objects, known: Promise.resolve() },
       onChanged: (one) => void changed.push(one),

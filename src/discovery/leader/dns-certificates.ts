@@ -25,6 +25,8 @@ export interface DnsSecrets {
 }
 
 export interface DnsCertificatesOptions {
+  /** Each revision has a mesh configuration of its own. */
+  readonly lease: string;
   readonly secrets: DnsSecrets;
   /** Of the mesh, now. */
   readonly certificates: () => readonly DnsCertificate[];
@@ -46,7 +48,7 @@ const leastGraceMs = 10 * 60_000;
 const lookMs = 60_000;
 
 export class DnsCertificates implements Duty {
-  readonly lease = 'chartpilot-dns-certificates';
+  readonly lease: string;
   readonly #options: DnsCertificatesOptions;
   readonly #due = new DueKeys();
   /** What there is. */
@@ -54,6 +56,7 @@ export class DnsCertificates implements Duty {
 
   constructor(options: DnsCertificatesOptions) {
     this.#options = options;
+    this.lease = options.lease;
     options.secrets.onChanged(() => this.look());
     void options.secrets.known.then(() => {
       this.#isKnown = true;

@@ -59,9 +59,10 @@ export function dutiesOf(sources: DutySources): Duty[] {
   ];
 }
 
-function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh }: DutySources): Duty[] {
+function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: DutySources): Duty[] {
   if (signing === undefined || dnsSecrets === undefined) return [];
   const duty = new DnsCertificates({
+    lease: leaseOfRevision('chartpilot-dns-certificates', revision),
     secrets: dnsSecrets,
     certificates: () => mesh().certificates,
     inForce: () => signing.authority.inForce,

@@ -1,0 +1,66 @@
+/** What of a cluster the control plane signs with: the authority that replicas share, and a signer of the cluster. */
+import { sharedOrders } from '../../machines/discovery/authority/shared-rotation.ts';
+import type { Certificate } from '../identity/certificate.ts';
+import { ChartpilotError } from '../runtime/errors.ts';
+import type { Recorder } from '../runtime/trace/recorder.ts';
+import { type AuthoritySettings, isAuthorityShared } from './authority/authority-settings.ts';
+import type { FollowedCluster } from './followed-cluster.ts';
+import { KubernetesSigner } from './kubernetes-signer/kubernetes-signer.ts';
+import { orderAnnotation } from './shared-authority/authority-secret.ts';
+import { SharedAuthority } from './shared-authority/shared-authority.ts';
+
+export interface ClusterSigningOptions {
+  /** Absent: nothing is signed here. */
+  readonly settings: AuthoritySettings | undefined;
+  /** Absent: none is followed. */
+  readonly cluster: FollowedCluster | undefined;
+  /** Of the mesh, now. */
+  readonly trustDomain: () => string;
+  /** Of the mesh, now: what a signer of the cluster signs must lead to one of. */
+  readonly roots: () => readonly Certificate[];
+  readonly recorder: Recorder;
+  readonly warn: (message: string) => void;
+}
+
+export interface ClusterSigning {
+  /** Absent: replicas share none. */
+  readonly shared: SharedAuthority | undefined;
+  /** Absent: none is asked. */
+  readonly signer: KubernetesSigner | undefined;
+}
+
+export function clusterSigning(options: ClusterSigningOptions): ClusterSigning {
+  const { settings, cluster, trustDomain, roots, recorder, warn } = options;
+  if (cluster === undefined || settings === undefined) return { shared: undefined, signer: undefined };
+  const { server, authoritySecrets: secrets } = cluster;
+  const { kubernetesSigner: signerName, approves, rootTtlMs: ttlMs, rsaBits, leaves } = settings;
+  const now = (): Date => new Date();
+  return {
+    shared:
+      secrets && new SharedAuthority({ secrets, server, root: { ttlMs, rsaBits }, trustDomain, leaves, now, warn }),
+    signer:
+      signerName === '' ? undefined : new KubernetesSigner({ server, signerName, approves, roots, now, recorder }),
+  };
+}
+
+/**
+ * A root in memory that nobody asked for would be another one in each replica.
+ *
+ * @throws ChartpilotError FLAG_INVALID
+ */
+export function refuseWithoutCluster(settings: AuthoritySettings, { shared, signer }: ClusterSigning): void {
+  const hint = 'run it in a pod, or name a cluster with --kubeconfig';
+  const refuse = (what: string): never => {
+    throw new ChartpilotError('FLAG_INVALID', `${what}: no cluster is followed`, { hint });
+  };
+  if (isAuthorityShared(settings) && shared === undefined) refuse(`SELF_SIGNED_CA_SECRET=${settings.secret}`);
+  if (settings.registers && signer === undefined) refuse(`EXTERNAL_CA, K8S_SIGNER=${settings.kubernetesSigner}`);
+}
+
+/** For the page of the authority: how a rotation is ordered where replicas share the root. */
+export function orderedBy(cluster: FollowedCluster | undefined): { readonly orderedBy?: string } {
+  if (cluster?.authoritySecrets === undefined) return {};
+  const { namespace, name } = cluster.authoritySecrets;
+  const order = `${orderAnnotation}=${sharedOrders.join('|')}`;
+  return { orderedBy: `replicas share the root: kubectl -n ${namespace} annotate secret ${name} ${order}` };
+}
