@@ -184,11 +184,11 @@ describe('rights', () => {
     await eventually('the certificate is there', async () => (await versionOf('dns.web')) !== undefined);
     const broken = (await change('dns.web', { data: null })).metadata.resourceVersion;
     await eventually('it is there again', async () => (await versionOf('dns.web')) !== broken);
+    expect(plane.mistakes()).toEqual([]);
     await change('istio-ca-secret', { metadata: { annotations: { 'chartpilot/order': 'rotate' } } });
     await eventually('a rotation has begun', async () =>
       /"trusting"/.test((await plane.get('/debug/authorityz')).text),
     );
-    expect(plane.mistakes()).toEqual([]);
   });
 
   it('are no more than what is followed, which is read, the questions who somebody is and what it may, entries of workloads that register themselves, and what one replica writes', async () => {
