@@ -271,6 +271,16 @@ describe('an object that changes', () => {
     expect(await world.look()).toEqual(['VirtualService/shop/cart']);
   });
 
+  it('among many that do, as when a mesh is installed, is told of in its turn', async () => {
+    const hosts = Array.from({ length: 200 }, (_, index) => `host-${index}`);
+    world.apply(...services, ...hosts.map((host) => route(host, 1)));
+    one.acknowledges();
+    other.acknowledges();
+    const told: string[] = [];
+    for (let look = 0; look < 200 && told.length < hosts.length; look++) told.push(...(await world.look()));
+    expect(told.sort()).toEqual(hosts.map((host) => `VirtualService/shop/${host}`).sort());
+  });
+
   it('concerns the workloads that it selects', async () => {
     const selected = world.connect('special');
     selected.acknowledges();

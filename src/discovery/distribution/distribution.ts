@@ -15,6 +15,7 @@ import type { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { Publication } from '../push/mesh-state.ts';
 import { ChangedObjects } from './changed-objects.ts';
 import { pushedKeysOf, typesConcerned } from './concern.ts';
+import { type DueListener, DueObjects } from './due-objects.ts';
 import { EnvoyRejections, type RejectionsOfObject } from './envoy-rejections.ts';
 import {
   type Distribution,
@@ -67,13 +68,11 @@ const unnamedMs = 10_000;
 const settlingMs = 60_000;
 /** What of a look is spent on finding out by whose doing something is rejected. */
 const traceMs = 20;
+/** And on objects beside those that came last, or are rejected: with many shapes of proxies one may take a millisecond. */
+const judgeMs = 50;
+const mostNewest = 64;
+const mostRejected = 1_000;
 const mostComplete = 4_096;
-/** So often the status of an object is written at once, in so much time; what comes after that rests as everything else. */
-const mostEdges = 4;
-const edgesMs = 60_000;
-
-/** @param urgent somebody waits for it */
-type DueListener = (keys: readonly string[], urgent: boolean) => void;
 
 export class ObjectDistribution {
   readonly #options: ObjectDistributionOptions;
@@ -86,16 +85,15 @@ export class ObjectDistribution {
   readonly #complete = new Map<string, Distribution>();
   readonly #mistakes = new Map<string, Mistake>();
   readonly #watchers = new Set<() => void>();
-  readonly #dueListeners = new Set<DueListener>();
-  /** How often each object was told of at once, since when. */
-  readonly #edges = new Map<string, { readonly since: number; count: number }>();
+  readonly #due = new DueObjects();
   readonly #begun: number;
   #latest: PushContext | undefined;
   /** All objects are to be looked at for whether their status says what it should. */
   #looksAtAll = true;
   /** Something has happened since the last look began, and the chart was told. */
   #isStirred = false;
-  #due = new Map<string, boolean>();
+  /** Place of the object that was looked at last, of those of which a look has a part. */
+  #next = 0;
 
   constructor(options: ObjectDistributionOptions) {
     this.#options = options;
@@ -126,8 +124,7 @@ export class ObjectDistribution {
       const isIn = forced || config === undefined || isNamed(config, key, changed);
       if (!isIn) continue;
       objects.add(key);
-      // Of another version somebody waits to hear.
-      this.#edges.delete(key);
+      this.#due.begin(key);
       // What came while the context was made is in the next one, unless nothing of it is in any.
       const now = this.#options.configs().byKey.get(key);
       if (now === config || (now && config && !needsPush(config, now))) this.#coming.delete(key);
@@ -170,7 +167,7 @@ export class ObjectDistribution {
 
   /** Tells of objects whose status should be another. */
   onDue(listener: DueListener): void {
-    this.#dueListeners.add(listener);
+    this.#due.onDue(listener);
   }
 
   verdictOf(key: string): ObjectVerdict {
@@ -197,7 +194,7 @@ export class ObjectDistribution {
       () => performance.now() < traceUntil,
     );
     if (this.#followed.size > 0 || !this.#rejections.isEmpty) await this.#compare(turns);
-    this.#tell();
+    this.#due.tell();
     const unfinished = this.#followed.size + awaited + (isTraced ? 0 : 1);
     return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
   }
@@ -229,7 +226,7 @@ export class ObjectDistribution {
         await turns.rest();
       }
     }
-    for (const key of this.#mistakes.keys()) this.#due.set(key, false);
+    for (const key of this.#mistakes.keys()) this.#due.note(key, false, this.#options.now());
   }
 
   /** Its status says of this very version that all have it, and nothing else. */
@@ -251,10 +248,24 @@ export class ObjectDistribution {
     }
     const context = this.#latest;
     if (context === undefined) return;
-    for (const [key, followed] of this.#followed) {
+    const judge = (key: string): void => {
+      const followed = this.#followed.get(key);
+      if (followed === undefined) return;
       const { config, number } = followed;
       const count = progress.countOf((shape) => typesConcerned(config, shape, context), number);
       this.#judge(key, followed, count, rejections.get(key));
+    };
+    // What is rejected, and what came last, is looked at each time; of the rest, which may be all objects of a cluster, a part.
+    const others = [...this.#followed.keys()];
+    const first = new Set([...[...rejections.keys()].slice(0, mostRejected), ...others.splice(-mostNewest)]);
+    for (const key of first) {
+      judge(key);
+      await turns.rest();
+    }
+    const until = performance.now() + judgeMs;
+    for (let left = others.length; left > 0 && performance.now() < until; left--) {
+      this.#next = (this.#next + 1) % others.length;
+      judge(others[this.#next]!);
       await turns.rest();
     }
   }
@@ -320,24 +331,14 @@ export class ObjectDistribution {
     followed.told = now;
     followed.toldAt = this.#options.now();
     followed.mustTell = false;
-    this.#noteDue(key, isEdge);
-  }
-
-  /** A proxy that comes, rejects and goes again and again is not written of each time. */
-  #noteDue(key: string, isEdge: boolean): void {
-    const now = this.#options.now();
-    const known = this.#edges.get(key);
-    const edges = known !== undefined && now - known.since < edgesMs ? known : { since: now, count: 0 };
-    if (isEdge) edges.count++;
-    setBounded(this.#edges, key, edges, mostComplete);
-    this.#due.set(key, isEdge && edges.count <= mostEdges);
+    this.#due.note(key, isEdge, this.#options.now());
   }
 
   #mistaken(key: string, mistake: Mistake | undefined): void {
     const had = this.#mistakes.delete(key);
     if (mistake !== undefined) this.#mistakes.set(key, mistake);
     else if (!had) return;
-    this.#noteDue(key, true);
+    this.#due.note(key, true, this.#options.now());
     const config = this.#options.configs().byKey.get(key);
     if (mistake === undefined && !this.#coming.has(key) && this.#latest !== undefined) {
       // It may be again what it was before the mistake: then nothing changes.
@@ -415,14 +416,6 @@ export class ObjectDistribution {
     if (this.#isStirred) return;
     this.#isStirred = true;
     for (const stirred of this.#watchers) stirred();
-  }
-
-  #tell(): void {
-    const due = this.#due;
-    this.#due = new Map();
-    for (const [urgent, keys] of Map.groupBy(due.keys(), (key) => due.get(key)!)) {
-      for (const listener of this.#dueListeners) listener(keys, urgent);
-    }
   }
 }
 
