@@ -68,3 +68,34 @@ it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change'
     expect(world.encodings).toBe(encodings);
   } else expect(versions(now)).not.toEqual(versions(old));
 });
+
+const otherName = ((): Config => {
+  const own = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
+  const spec = { type: 'ExternalName', externalName: 's.test', publishNotReadyAddresses: false, ...own };
+  return givenObject('Service', 'shop', 'ext', { spec, status: { loadBalancer: { ingress: [] } } });
+})();
+
+it.each([
+  ['HTTP', 's.test'],
+  ['HTTP', 'ext.shop.svc.cluster.local'],
+  ['HTTP', '*.shop.svc.cluster.local'],
+  ['TCP', 's.test'],
+  ['TCP', 'ext.shop.svc.cluster.local'],
+  ['TCP', '*.shop.svc.cluster.local'],
+])('a service of %s has another name, and a rule for %s changes: listeners are as if made anew', (protocol, host) => {
+  const objects = (idleTimeoutMs: number): Config[] => [
+    service({ protocol }),
+    otherName,
+    rule(idleTimeoutMs, { host }),
+  ];
+  const world = new GivenWorld(objects(1_000));
+  const node = world.connect('10.9.0.1', { namespace: 'shop' });
+  const old = node.get(listenerType, '*')!.resources;
+  node.typesToPush(world.put(rule(2_000, { host })), [listenerType]);
+  const now = node.get(listenerType, '*')!.resources;
+  const fresh = new GivenWorld(objects(2_000)).connect('10.9.0.1', { namespace: 'shop' }).get(listenerType, '*')!;
+  expect([...now].map(([name, { version }]) => [name, version])).toEqual(
+    [...fresh.resources].map(([name, { version }]) => [name, version]),
+  );
+  if (protocol === 'HTTP') expect(now).toBe(old);
+});

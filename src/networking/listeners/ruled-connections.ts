@@ -9,8 +9,9 @@ import { isHttp } from '../../model/fields/protocol.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
+import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
-import { isAlias } from '../../model/services/service-alias.ts';
+import { chainBehind, isAlias } from '../../model/services/service-alias.ts';
 import { servicesWithin } from '../../model/services/services-within.ts';
 import { carriesEndpoints } from '../traffic/shape-keys.ts';
 
@@ -23,11 +24,11 @@ export function mayRuleConnections(key: ConfigKey, shape: ProxyShape, push: Push
   const routesConnections = scope.egressListeners.some(({ port, virtualServices }) => {
     return (port !== undefined && !isHttp(port.protocol)) || connectionServices(virtualServices).length > 0;
   });
-  if (routesConnections || scope.outboundTrafficPolicy.egressProxy || haveAliases(scope.services)) return true;
+  if (routesConnections || scope.outboundTrafficPolicy.egressProxy) return true;
   // A workload's own services may be out of its sidecar's sight.
   if (shape.serviceTargets.some(({ service }) => isHostWithin(service.hostname, host))) return true;
   if (!isWildcard(host) && scope.serviceByHostname(host) === undefined) return false;
-  const ruled = servicesWithin(scope.services, host);
+  const ruled = [...servicesWithin(scope.services, host), ...namedBeside(host, scope)];
   // A provider that logs or traces go to is left out where its cluster has no endpoint in it.
   const providers = push.mesh.extensionProviders.length > 0;
   return ruled.some((one) => takesConnections(one) || (providers && carriesEndpoints(one)));
@@ -62,7 +63,15 @@ const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): Read
   return byHost;
 });
 
-const haveAliases = onceFor((services: readonly Service[]) => services.some(isAlias));
+const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
+
+/** A rule for a service is one for its other names as well, and for all that they stand for. */
+function namedBeside(host: string, scope: SidecarScope): readonly Service[] {
+  return aliasesIn(scope.services).flatMap((alias) => {
+    const chain = chainBehind(alias, (name) => scope.serviceByHostname(name));
+    return chain.some(({ hostname }) => isHostWithin(hostname, host)) ? chain : [];
+  });
+}
 
 function takesConnections({ ports, resolution }: Service): boolean {
   return resolution === 'DynamicDNS' || ports.some(({ protocol }) => !isHttp(protocol));

@@ -37,19 +37,21 @@ const placesByDomain = onceFor((groups: readonly ServiceGroup[]): Places => {
   return places;
 });
 
-/** Virtual hosts of a plan that may be others for a client that has routes by the same rules for the same services. */
+/**
+ * Groups of a plan whose virtual hosts may be others for a client that has routes by the same rules for the same services.
+ *
+ * @param groupOf by a virtual host's place the place of its group
+ */
 export function doubtfulPlaces(
   plan: { readonly groups: readonly ServiceGroup[]; readonly hosts: readonly MadeVirtualHost[] },
+  groupOf: (host: number) => number,
   { differing, domains }: { readonly differing: Iterable<string>; readonly domains: readonly [string, string] },
 ): Set<number> {
   const { leadingTo, always } = placesByUse(plan.hosts);
-  const places = new Set(always);
-  const addAll = (more: readonly number[] = []): void => {
-    for (const place of more) places.add(place);
-  };
-  for (const host of differing) addAll(leadingTo.get(host));
+  const places = new Set(always.map(groupOf));
+  for (const host of differing) for (const place of leadingTo.get(host) ?? []) places.add(groupOf(place));
   const within = placesByDomain(plan.groups);
-  for (const domain of ownDomains(domains)) addAll(within.get(domain));
+  for (const domain of ownDomains(domains)) for (const place of within.get(domain) ?? []) places.add(place);
   return places;
 }
 
@@ -76,4 +78,55 @@ function add(places: Map<string, number[]>, key: string, place: number): void {
   const known = places.get(key);
   if (known === undefined) places.set(key, [place]);
   else if (known.at(-1) !== place) known.push(place);
+}
+
+/** Where in the list of all virtual hosts those of each group begin, and whose each is. */
+export interface HostPlaces {
+  of(group: number): number;
+  groupOf(host: number): number;
+}
+
+const asGroups: HostPlaces = { of: (group) => group, groupOf: (host) => host };
+
+/** What there is of each group: a list for those that are named, and one virtual host for the others. */
+interface GroupsWithNames {
+  readonly named: readonly number[];
+  readonly ofGroups: readonly unknown[];
+}
+
+/** Few groups have several. */
+export function hostPlacesOf({ named, ofGroups }: GroupsWithNames): HostPlaces {
+  if (named.length === 0) return asGroups;
+  const more = named.map((place) => [place, (ofGroups[place] as readonly unknown[]).length - 1] as const);
+  return {
+    of(group) {
+      let host = group;
+      for (const [place, count] of more) if (place < group) host += count;
+      return host;
+    },
+    groupOf(host) {
+      let group = host;
+      for (const [place, count] of more) if (place < group) group -= Math.min(count, group - place);
+      return group;
+    },
+  };
+}
+
+const placesByHost = onceFor((groups: readonly ServiceGroup[]): ReadonlyMap<string, readonly number[]> => {
+  const places = new Map<string, number[]>();
+  for (const [place, { service }] of groups.entries()) {
+    const known = places.get(service.hostname);
+    if (known === undefined) places.set(service.hostname, [place]);
+    else known.push(place);
+  }
+  return places;
+});
+
+const nowhere: readonly number[] = [];
+
+/** Places of the groups of which services are another name, by the host names of those services. */
+export function namedPlaces(groups: readonly ServiceGroup[], aliases: ReadonlyMap<string, unknown>): readonly number[] {
+  if (aliases.size === 0) return nowhere;
+  const places = placesByHost(groups);
+  return [...aliases.keys()].flatMap((host) => places.get(host) ?? []).sort((a, b) => a - b);
 }

@@ -34,9 +34,14 @@ function rule(index: number): Config {
 }
 
 /** Calls of what makes and puts together routes, for one changed object and a sidecar in each namespace. */
-function callsFor(services: number, changed = route(7, 2), placed = (object: Config): Config => object): number {
+function callsFor(
+  services: number,
+  changed = route(7, 2),
+  placed = (object: Config): Config => object,
+  others: readonly Config[] = [],
+): number {
   const all = Array.from({ length: services }, (_, index) => index);
-  const world = new GivenWorld(all.flatMap((index) => [placed(service(index)), placed(route(index, 1))]));
+  const world = new GivenWorld([...all.flatMap((index) => [service(index), route(index, 1)]).map(placed), ...others]);
   const nodes = Array.from({ length: namespaces }, (_, index) =>
     world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
   );
@@ -57,6 +62,23 @@ it('a virtual service is put in its place in each namespace: the other virtual h
   // Once for all namespaces which virtual service is over which host, and how many blocks there are: less than a call for each.
   expect(many - few).toBeLessThan(namespaces * 700);
   expect(many / namespaces).toBeLessThan(1_200);
+});
+
+/** Another name of the first service, which may have routes of its own. */
+function externalName(index: number): Config {
+  const own = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
+  const spec = { type: 'ExternalName', externalName: host(0), publishNotReadyAddresses: false, ...own };
+  return givenObject('Service', 'ns-1', `alias-${index}`, { spec, status: { loadBalancer: { ingress: [] } } });
+}
+
+it('it is where services have other names as well, too', () => {
+  const aliases = [0, 1, 2].map(externalName);
+  const ofAlias = givenObject('VirtualService', 'ns-1', 'of-alias', {
+    hosts: ['alias-1.ns-1.svc.cluster.local'],
+    http: [{ timeoutMs: 1, route: [{ destination: { host: host(3) } }] }],
+  });
+  const calls = (services: number) => callsFor(services, route(7, 2), undefined, [...aliases, ofAlias]);
+  expect(calls(800) - calls(100)).toBeLessThan(namespaces * 700);
 });
 
 const changes: Readonly<Record<string, (services: number) => Config>> = {

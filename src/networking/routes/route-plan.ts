@@ -22,7 +22,7 @@ import { commonShapes } from '../sharing/common-shape.ts';
 import { differingHosts } from '../sharing/differing-hosts.ts';
 import { aliasesOf, namedBy, virtualServiceOver } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
-import { doubtfulPlaces } from './host-places.ts';
+import { doubtfulPlaces, hostPlacesOf, namedPlaces } from './host-places.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
 import {
   isCalledTheSame,
@@ -59,8 +59,8 @@ interface Made {
   readonly ofUnknown: ReadonlyMap<string, MadeVirtualHost>;
   /** All of them, in the order in which they claim domains: the first to want one has it. */
   readonly hosts: readonly MadeVirtualHost[];
-  /** Whether any service has names of its own beside its host. */
-  readonly hasNames: boolean;
+  /** Places in {@link groups} of those of which services are another name: what they have is a list in {@link ofGroups}. */
+  readonly named: readonly number[];
   readonly over: readonly (ResolvedVirtualService | undefined)[];
   readonly services: readonly Service[];
   readonly rules: RuleRevision;
@@ -324,11 +324,16 @@ function* makingAll(
   const unknown = unknownHosts(selection, groups, byHost, scope);
   yield undefined;
   const touched = before && touchedSince(before, services, rules);
-  const inputs: Inputs = { groups, over, unknown, services, rules, hasNames: aliases.size > 0 };
+  const named = namedPlaces(groups, aliases);
+  const inputs: Inputs = { groups, over, unknown, services, rules, named };
   const known = touched === undefined ? undefined : before;
   const likeness = others && likenessOf(others, around);
   const isSame = likeness?.isSame;
-  const again = known && (yield* makingAgain(known, touched!, inputs, around, likeness));
+  const withNames = (place: number): readonly MadeVirtualHost[] => {
+    const group = groups[place]!;
+    return ofGroupWithNames(group, over[place], aliases.get(group.service.hostname)!, byHost, around);
+  };
+  const again = known && (yield* makingAgain(known, touched!, { ...inputs, withNames }, around, likeness));
   if (again !== undefined) return again;
   const old = known;
   const oldPlaces = old === undefined || old.groups === groups ? undefined : placesOf(old.groups);
@@ -337,7 +342,7 @@ function* makingAll(
     // Which names stand for a service is for rules and services to say: those few are asked each time.
     const names = aliases.get(group.service.hostname);
     const was = old?.ofGroups[oldPlaces === undefined ? place : (oldPlaces.get(group) ?? -1)];
-    if (names !== undefined) ofGroups.push(ofGroupWithNames(group, over[place], names, byHost, around));
+    if (names !== undefined) ofGroups.push(withNames(place));
     else if (was !== undefined && !isList(was) && isAsBefore(was, group, over[place], touched!, isSame)) {
       ofGroups.push(was);
       if (others !== undefined && place % looksAtATime === 0) yield undefined;
@@ -356,7 +361,7 @@ function* makingAll(
   return { ...inputs, ofGroups, ofUnknown, hosts: areAsBefore ? before.hosts : hosts, changed: undefined };
 }
 
-interface Inputs extends Pick<Made, 'groups' | 'over' | 'services' | 'rules' | 'hasNames'> {
+interface Inputs extends Pick<Made, 'groups' | 'over' | 'services' | 'rules' | 'named'> {
   readonly unknown: readonly UnknownHost[];
 }
 
@@ -375,21 +380,25 @@ const placesOf = onceFor(
 function* makingAgain(
   before: Made,
   touched: Touched,
-  inputs: Inputs,
+  { withNames, ...inputs }: Inputs & { readonly withNames: (place: number) => readonly MadeVirtualHost[] },
   around: Surroundings,
   likeness: Likeness | undefined,
 ): Generator<Encodable | undefined, Made | undefined> {
   const isOthers = likeness !== undefined;
-  const { groups, over, unknown, hasNames } = inputs;
-  if (before.groups !== groups || before.hasNames || hasNames) return undefined;
+  const { groups, over, unknown, named } = inputs;
+  if (before.groups !== groups || !sameItems(before.named, named)) return undefined;
   if (unknown.length !== before.ofUnknown.size) return undefined;
   const ofUnknown = new Map<string, MadeVirtualHost>();
   const changed: number[] = [];
   let ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] | undefined;
   let hosts: MadeVirtualHost[] | undefined;
+  const hostPlaces = hostPlacesOf(before);
   const places: number[] = [];
   for (const place of placesToAsk(before, touched, inputs, likeness)) {
-    if (!isAsBefore(before.hosts[place]!, groups[place]!, over[place], touched, likeness?.isSame)) places.push(place);
+    const was = before.ofGroups[place]!;
+    // Which names stand for a service is for rules and services to say: those few are asked each time.
+    if (isList(was)) continue;
+    if (!isAsBefore(was, groups[place]!, over[place], touched, likeness?.isSame)) places.push(place);
     if (isOthers && place % looksAtATime === 0) yield undefined;
   }
   const change = (place: number, made: MadeVirtualHost): void => {
@@ -400,17 +409,28 @@ function* makingAgain(
   };
   for (const place of places) {
     const made = makeVirtualHost(wantedOf(groups[place]!, around.selection, over[place], []), around);
-    change(place, made);
+    change(hostPlaces.of(place), made);
     ofGroups ??= before.ofGroups.slice();
     ofGroups[place] = made;
     if (isOthers) yield made.routes.part;
   }
+  for (const place of named) {
+    const all = withNames(place);
+    const were = before.ofGroups[place] as readonly MadeVirtualHost[];
+    if (all.length !== were.length) return undefined;
+    if (sameItems(were, all)) continue;
+    for (const [index, made] of all.entries()) change(hostPlaces.of(place) + index, made);
+    ofGroups ??= before.ofGroups.slice();
+    ofGroups[place] = all;
+    if (isOthers) yield all[0]!.routes.part;
+  }
+  const ofAllGroups = hostPlaces.of(groups.length);
   const oldNames = before.ofUnknown.keys();
   for (const [index, one] of unknown.entries()) {
     if (oldNames.next().value !== one.hostname) return undefined;
     const made = ofUnknownHost(one, isOthers ? undefined : before, touched, inputs, around);
     ofUnknown.set(one.hostname, made);
-    change(groups.length + index, made);
+    change(ofAllGroups + index, made);
   }
   return { ...inputs, ofGroups: ofGroups ?? before.ofGroups, ofUnknown, hosts: hosts ?? before.hosts, changed };
 }
@@ -426,7 +446,7 @@ function placesToAsk(
   if (likeness === undefined) return touched.names.size === 0 ? ruled : groups.keys();
   if (likeness.differing === undefined || touched.wildcards.length > 0) return groups.keys();
   const differing = [...likeness.differing, ...touched.names];
-  const doubtful = doubtfulPlaces(before, { differing, domains: likeness.domains });
+  const doubtful = doubtfulPlaces(before, hostPlacesOf(before).groupOf, { differing, domains: likeness.domains });
   const places = new Set([...ruled, ...doubtful].filter((place) => place < groups.length));
   return [...places].sort((a, b) => a - b);
 }
