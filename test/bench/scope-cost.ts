@@ -6,6 +6,8 @@
  *   … routes 1000 50 500 private                      every tenth service is of its namespace alone
  *   … routes 1000 50 500 sidecar                      a Sidecar object in each namespace, of everything; narrow: of its own
  *   … routes 1000 50 500 served                       each sidecar's workload serves a service
+ *   … routes 1000 50 500 exported                     every second service is for three namespaces alone
+ *   … routes 1000 50 500 named                        one service has another name (ExternalName)
  *   … routes 1000 1 20 locality                       each sidecar has another; labels, version, network: these are another
  */
 import { setImmediate as turn } from 'node:timers/promises';
@@ -42,6 +44,12 @@ const destinationRule = (index: number, http2MaxRequests = 10): Config =>
   });
 const sidecar = (index: number, hosts: readonly string[] = ['./*', 'istio-system/*']): Config =>
   givenObject('Sidecar', `ns-${index}`, 'default', { egress: [{ hosts, captureMode: 'DEFAULT' }] });
+
+function externalName(index: number): Config {
+  const own = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
+  const spec = { type: 'ExternalName', externalName: host(index), publishNotReadyAddresses: false, ...own };
+  return givenObject('Service', space(index), `name-${index}`, { spec, status: { loadBalancer: { ingress: [] } } });
+}
 
 const all = Array.from({ length: services }, (_, index) => index);
 
@@ -84,14 +92,16 @@ function taken(node: MeshNode, type: string, names: readonly string[] | '*'): nu
 
 async function routes(): Promise<void> {
   const isPrivate = (index: number): boolean => variety === 'private' && index % 10 === 3;
+  const exportedTo = (index: number): readonly string[] | undefined => {
+    if (isPrivate(index)) return ['.'];
+    if (variety !== 'exported' || index % 2 === 0) return undefined;
+    return [0, 7, 14].map((more) => space(index * 3 + more));
+  };
   const imports = { sidecar: ['*/*'], narrow: ['./*', 'istio-system/*'] }[variety];
   const objects = [
-    ...all.flatMap((index) => [
-      serviceEntry(index, isPrivate(index) ? ['.'] : undefined),
-      virtualService(index),
-      destinationRule(index),
-    ]),
+    ...all.flatMap((index) => [serviceEntry(index, exportedTo(index)), virtualService(index), destinationRule(index)]),
     ...Array.from({ length: imports ? namespaces : 0 }, (_, index) => sidecar(index, imports)),
+    ...(variety === 'named' ? [externalName(1)] : []),
   ];
   const world = measured('world', () => new GivenWorld(objects));
   const nodes = Array.from({ length: Number(sidecars) }, (_, index) =>
@@ -143,6 +153,7 @@ async function routes(): Promise<void> {
   }
   measured('rule', () => push(destinationRule(7, 20)), spent);
   measured('service', () => push(serviceEntry(7, [...new Set(['*'])])), spent);
+  measured('a service comes', () => push(serviceEntry(services)), spent);
   measured(
     'endpoint',
     () =>

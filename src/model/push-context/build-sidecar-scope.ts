@@ -291,10 +291,11 @@ class BuiltScope implements SidecarScope {
     switch (key.kind) {
       case 'ServiceEntry':
         // One that is not in the scope itself may hide, or have hidden, another namespace's service of its host.
-        return originsOf(this.services).has(`${key.namespace}/${key.name}`) || this.reaches(key.name);
+        return this.reaches(key.name) || originsOf(this.services).has(`${key.namespace}/${key.name}`);
       case 'Endpoints':
       case 'DNSName':
-        return originsOf(this.services).has(`${key.namespace}/${key.name}`);
+        // They are named after the service, and a host is of one namespace here.
+        return this.serviceByHostname(key.name)?.namespace === key.namespace;
       case 'Sidecar':
         return this.sidecar !== undefined && isSame(configKeyOf(this.sidecar), key);
       default:

@@ -2,9 +2,10 @@
  * Services by who sees them and by name (spec/discovery.md §6.3, §8.8). Immutable; lists are made when asked for, one for all
  * namespaces that see the same: a private service makes a list of its own for those who see it, and for nobody else.
  */
-import { listDiff } from '../collections/list-diff.ts';
+import { changedList, listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import type { Service } from './service.ts';
+import { byServiceAge } from './service-registry.ts';
 import { isExportedTo, isPublic, nobodysNamespace } from './visibility.ts';
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
@@ -50,27 +51,34 @@ export class ServiceIndex {
     this.special = special;
     this.exceptions = exceptions.sets;
     this.byNamespace = editedLists(previous?.byNamespace, removed, added, services);
-    this.visible = new SharedLists(previous?.visible);
-    this.meant = new SharedLists(previous?.meant);
+    const edit = previous && editOf([...removed, ...added], previous.byHost, byHost);
+    this.visible = new SharedLists(previous?.visible, edit);
+    this.meant = new SharedLists(previous?.meant, edit);
   }
 
   /** All that a namespace sees. */
   visibleTo(namespace: string): readonly Service[] {
-    return this.visible.of(this.viewOf(namespace), (view) =>
-      this.chosen((service) => isExportedTo(service.exportTo, service.namespace, view)),
+    return this.visible.of(
+      this.viewOf(namespace),
+      this.choosing((view) => {
+        return (service) => isExportedTo(service.exportTo, service.namespace, view);
+      }),
     );
   }
 
   /** What the hosts that a namespace sees mean to it: of a host that several namespaces define, the services of one (§8.8). */
   meantTo(namespace: string): readonly Service[] {
-    return this.meant.of(this.viewOf(namespace), (view) => {
-      const owners = new Map<string, string | undefined>();
-      return this.chosen((service) => {
-        const { hostname } = service;
-        if (!owners.has(hostname)) owners.set(hostname, this.meaningOf(hostname, view)?.namespace);
-        return owners.get(hostname) === service.namespace && isExportedTo(service.exportTo, service.namespace, view);
-      });
-    });
+    return this.meant.of(
+      this.viewOf(namespace),
+      this.choosing((view) => {
+        const owners = new Map<string, string | undefined>();
+        return (service) => {
+          const { hostname } = service;
+          if (!owners.has(hostname)) owners.set(hostname, this.meaningOf(hostname, view)?.namespace);
+          return owners.get(hostname) === service.namespace && isExportedTo(service.exportTo, service.namespace, view);
+        };
+      }),
+    );
   }
 
   /** The services of a namespace, oldest first, whoever sees them. */
@@ -107,30 +115,81 @@ export class ServiceIndex {
     return this.exceptions.has(namespace) ? namespace : nobodysNamespace;
   }
 
-  private chosen(isChosen: (service: Service) => boolean): readonly Service[] {
+  private choosing(choiceOf: (view: string) => (service: Service) => boolean): Choosing {
     const { special, services } = this;
-    return special.size === 0 ? services : services.filter((one) => !special.has(one.hostname) || isChosen(one));
+    return {
+      all: (view) => {
+        if (special.size === 0) return services;
+        const isChosen = choiceOf(view);
+        return services.filter((one) => !special.has(one.hostname) || isChosen(one));
+      },
+      of: (view, few) => (special.size === 0 ? undefined : few.filter(choiceOf(view))),
+    };
   }
+}
+
+/** Which services a list has. */
+interface Choosing {
+  all(view: string): readonly Service[];
+  /** Of a few; undefined: everybody has all. */
+  of(view: string, few: readonly Service[]): readonly Service[] | undefined;
+}
+
+/** Services of the hosts of which something changed; those of all others are chosen as they were. */
+interface Edit {
+  readonly before: ReadonlySet<Service>;
+  /** Of each host the oldest first. */
+  readonly now: readonly Service[];
+}
+
+/** With more a list is made anew. */
+const mostEdited = 64;
+
+/** Undefined: too much for lists to be made from those before. */
+function editOf(
+  changed: readonly Service[],
+  before: ReadonlyMap<string, readonly Service[]>,
+  now: ReadonlyMap<string, readonly Service[]>,
+): Edit | undefined {
+  const hosts = [...new Set(changed.map(({ hostname }) => hostname))];
+  const of = (byHost: ReadonlyMap<string, readonly Service[]>): Service[] =>
+    hosts.flatMap((host) => byHost.get(host) ?? []);
+  const [old, young] = [of(before), of(now)];
+  if (old.length + young.length > mostEdited) return undefined;
+  return { before: new Set(old), now: young };
 }
 
 /** Lists by who sees them; the very list of the index before where it has the same services. */
 class SharedLists {
   private readonly before: ReadonlyMap<string, readonly Service[]>;
+  private readonly edit: Edit | undefined;
   private readonly lists = new Map<string, readonly Service[]>();
 
-  constructor(previous: SharedLists | undefined) {
+  constructor(previous: SharedLists | undefined, edit: Edit | undefined) {
     this.before = previous?.lists ?? new Map();
+    this.edit = edit;
   }
 
-  of(view: string, make: (view: string) => readonly Service[]): readonly Service[] {
+  of(view: string, choosing: Choosing): readonly Service[] {
     let list = this.lists.get(view);
     if (list === undefined) {
-      const made = make(view);
-      const alike = [this.before.get(view), view === nobodysNamespace ? undefined : this.of(nobodysNamespace, make)];
-      list = alike.find((other) => other !== undefined && sameItems(other, made)) ?? made;
+      const before = this.before.get(view);
+      const made = (before && this.edited(before, view, choosing)) ?? choosing.all(view);
+      const alike = [before, view === nobodysNamespace ? undefined : this.of(nobodysNamespace, choosing)];
+      list = alike.find((other) => other !== undefined && (other === made || sameItems(other, made))) ?? made;
       this.lists.set(view, list);
     }
     return list;
+  }
+
+  /** A change of a few services costs a list those, however many it has. */
+  private edited(list: readonly Service[], view: string, choosing: Choosing): readonly Service[] | undefined {
+    if (this.edit === undefined) return undefined;
+    const { before, now } = this.edit;
+    const chosen = choosing.of(view, now);
+    if (chosen === undefined) return undefined;
+    const gone = new Set([...before].filter((service) => list.includes(service)));
+    return changedList(list, gone, chosen, byServiceAge);
   }
 }
 

@@ -1,0 +1,53 @@
+/** Lists that are made from those of the index before are what they would be if all were made anew. */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { sized } from '../../../test/harness/size-of-run.ts';
+import type { Service } from './service.ts';
+import { ServiceIndex } from './service-index.ts';
+import { byServiceAge } from './service-registry.ts';
+
+const namespaces = ['a', 'b', 'c', 'nobody'];
+
+/** Of few hosts, so that several namespaces define one, several times. */
+const service = fc
+  .record({
+    hostname: fc.constantFrom('x.test', 'y.test', 'z.test', '*.test'),
+    namespace: fc.constantFrom('a', 'b', 'c'),
+    creationTime: fc.nat(3),
+    exportTo: fc.constantFrom(['*'], ['*'], ['.'], ['b'], ['a', 'c'], ['~']),
+    registry: fc.constantFrom('External', 'Kubernetes'),
+  })
+  .map(
+    ({ exportTo, ...about }): Service =>
+      ({ ...about, exportTo: new Set(exportTo.map((one) => (one === '.' ? about.namespace : one))) }) as never,
+  );
+
+/** What comes, what goes (by its place), and who asks meanwhile. */
+const step = fc.record({
+  come: fc.array(service, { maxLength: 3 }),
+  go: fc.array(fc.nat(9), { maxLength: 2 }),
+  asks: fc.subarray(namespaces),
+});
+
+it('whoever asked for them meanwhile, and whatever comes and goes', () => {
+  fc.assert(
+    fc.property(fc.array(service, { maxLength: 8 }), fc.array(step, { minLength: 1, maxLength: 6 }), (start, steps) => {
+      let services = start.toSorted(byServiceAge);
+      let index = new ServiceIndex(services);
+      for (const { come, go, asks } of steps) {
+        for (const namespace of asks) {
+          index.visibleTo(namespace);
+          index.meantTo(namespace);
+        }
+        services = [...services.filter((_, place) => !go.includes(place)), ...come].sort(byServiceAge);
+        index = new ServiceIndex(services, index);
+        const fresh = new ServiceIndex(services);
+        for (const namespace of asks) {
+          expect(index.visibleTo(namespace)).toEqual(fresh.visibleTo(namespace));
+          expect(index.meantTo(namespace)).toEqual(fresh.meantTo(namespace));
+        }
+      }
+    }),
+    { numRuns: sized({ quick: 100, short: 300, full: 5_000 }) },
+  );
+});
