@@ -2,11 +2,12 @@
  * Where in a plan the virtual hosts are that another client may get otherwise: they are looked up, for a client of each of some
  * hundred namespaces would ask each of thousands.
  */
-import { onceFor } from '../../model/collections/once-for.ts';
+import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
 import { isWildcard } from '../../model/fields/hostname.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { ServiceGroup } from './service-groups.ts';
 import type { MadeVirtualHost } from './sidecar-virtual-hosts.ts';
-import { looksAtClient } from './virtual-service-inputs.ts';
+import { destinationsOf, looksAtClient } from './virtual-service-inputs.ts';
 
 type Places = ReadonlyMap<string, readonly number[]>;
 
@@ -130,3 +131,15 @@ export function namedPlaces(groups: readonly ServiceGroup[], aliases: ReadonlyMa
   const places = placesByHost(groups);
   return [...aliases.keys()].flatMap((host) => places.get(host) ?? []).sort((a, b) => a - b);
 }
+
+/** Groups by the hosts that their routes lead to, where no name stands for another: once for all who have the same rules for them. */
+export const placesLeadingTo = onceForPair(
+  (groups: readonly ServiceGroup[], over: readonly (ResolvedVirtualService | undefined)[]): Places => {
+    const places = new Map<string, number[]>();
+    for (const [place, { service }] of groups.entries()) {
+      const rule = over[place];
+      for (const host of rule === undefined ? [service.hostname] : destinationsOf(rule)) add(places, host, place);
+    }
+    return places;
+  },
+);

@@ -22,7 +22,7 @@ import { commonShapes } from '../sharing/common-shape.ts';
 import { differingHosts } from '../sharing/differing-hosts.ts';
 import { aliasesOf, namedBy, virtualServiceOver } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
-import { doubtfulPlaces, hostPlacesOf, namedPlaces } from './host-places.ts';
+import { doubtfulPlaces, hostPlacesOf, namedPlaces, placesLeadingTo } from './host-places.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
 import {
   isCalledTheSame,
@@ -195,15 +195,12 @@ function nextPlan(own: RoutePlan | undefined, around: Surroundings): RoutePlan {
 }
 
 /**
- * Whether another client's plan is of the services and rules of now, and the own one is not: what came in between was worked
- * out once, and of the own one all virtual hosts would have to be looked at.
+ * Whether another client's plan is of the services of now, and the own one is not: what came and went was worked out once, and
+ * the own plan would have to be made as a whole.
  */
 function isNearer(others: Model | undefined, own: RoutePlan, around: Surroundings): others is Model {
-  if (others === undefined) return false;
   const groups = groupsOf(around);
-  const rules = around.push.destinationRuleRevision;
-  const isOfNow = ({ made }: RoutePlan): boolean => made.groups === groups && made.rules === rules;
-  return isOfNow(others.plan) && !isOfNow(own);
+  return others !== undefined && others.plan.made.groups === groups && own.made.groups !== groups;
 }
 
 type SameAs = (made: MadeVirtualHost, hostname: string) => boolean;
@@ -436,20 +433,35 @@ function* makingAgain(
 }
 
 /** Of all other groups the virtual hosts are as they were, and as another client has them. */
-function placesToAsk(
-  before: Made,
-  touched: Touched,
-  { groups, over }: Inputs,
-  likeness: Likeness | undefined,
-): Iterable<number> {
+function placesToAsk(before: Made, touched: Touched, inputs: Inputs, likeness: Likeness | undefined): Iterable<number> {
+  const { groups, over } = inputs;
   const ruled = differingPlaces(before.over, over);
-  if (likeness === undefined) return touched.names.size === 0 ? ruled : groups.keys();
+  if (likeness === undefined) return touched.names.size === 0 ? ruled : ownPlacesToAsk(before, touched, ruled, inputs);
   if (likeness.differing === undefined || touched.wildcards.length > 0) return groups.keys();
   const differing = [...likeness.differing, ...touched.names];
   const doubtful = doubtfulPlaces(before, hostPlacesOf(before).groupOf, { differing, domains: likeness.domains });
   const places = new Set([...ruled, ...doubtful].filter((place) => place < groups.length));
   return [...places].sort((a, b) => a - b);
 }
+
+/** With more names it is as well to look at all. */
+const mostLookedUp = 64;
+
+/** Those that lead to what was touched are looked up, unless names stand for others. */
+function ownPlacesToAsk(
+  before: Made,
+  { names, wildcards }: Touched,
+  ruled: readonly number[],
+  { groups, over, services }: Inputs,
+): Iterable<number> {
+  const haveAliases = aliasesIn(services).length > 0 || aliasesIn(before.services).length > 0;
+  if (haveAliases || wildcards.length > 0 || names.size > mostLookedUp) return groups.keys();
+  const leadingTo = placesLeadingTo(groups, over);
+  const places = new Set([...ruled, ...[...names].flatMap((name) => leadingTo.get(name) ?? [])]);
+  return [...places].sort((a, b) => a - b);
+}
+
+const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
 
 function isKept(one: MadeVirtualHost, now: ResolvedVirtualService | undefined, touched: Touched): boolean {
   return one.over === now && !touches(touched, one);
