@@ -162,6 +162,11 @@ export class SymbolicSystem implements ActorHome {
     this.#zone = this.#zone.cancel(name);
   }
 
+  /** A deadline of the world's own has another name from now on. */
+  rename(name: string, to: string): void {
+    this.#zone = this.#zone.renamed(name, to);
+  }
+
   /** Lets any time pass that no deadline forbids. */
   elapse(): void {
     this.#zone = this.#zone.elapse();

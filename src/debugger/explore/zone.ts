@@ -66,6 +66,15 @@ export class Zone {
     return new Zone(this.#deadlines.toSpliced(gone - 1, 1), next);
   }
 
+  /** The same moment under another name, which nothing else has. */
+  renamed(name: string, to: string): Zone {
+    if (this.has(to)) throw new Error(`a deadline named '${to}' is there already`);
+    return new Zone(
+      this.#deadlines.map((deadline) => (deadline.name === name ? { ...deadline, name: to } : deadline)),
+      this.#bounds,
+    );
+  }
+
   /** The same moment, which is only asked about from now on, or is a deadline again. Of the timings, those remain in which it is not over. */
   as(name: string, kind: DeadlineKind): Zone {
     const index = this.#indexOf(name);

@@ -1,0 +1,340 @@
+/**
+ * Two replicas that stand for one duty, for the explorer: their charts as they are, with scripted effects, and an API server of which one Lease
+ * is known. What is not determined is a choice: a request is taken (`take:leader-1`) and answered (`tell:leader-1`), or never (`lose:…`), or
+ * taken when nobody waits for it any more (`delay:…`, `arrive`), or refused; the server goes away and comes back; a stranger writes into the
+ * Lease (`touch`); a replica is killed, or resigns; and which deadline is next (`tick:leader-1.leaseTime`).
+ *
+ * Whether a replica leads by its own word is known of a moment that is noted when a claim or renewal is sent, as its gate has it. Processes
+ * that are stopped and clocks that run apart are not here (leader-random.ts). Bounds: so many faults.
+ */
+import type { AnyActorRef } from 'xstate';
+import {
+  electedWriterMachine,
+  type WriteOutcome,
+  type WriteRun,
+} from '../../machines/discovery/kubernetes/elected-writer.machine.ts';
+import {
+  type LeaseAnswer,
+  type LeaseOrder,
+  type LeaseSighting,
+  type LeaseTimes,
+  leaderMachine,
+} from '../../machines/discovery/kubernetes/leader.machine.ts';
+import { scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+
+const names = ['leader-1', 'leader-2'] as const;
+type Name = (typeof names)[number];
+
+/** All multiples of one, so that there are few orders of them; the term and the Lease are as they are. */
+const times: LeaseTimes = { leaseMs: 15_000, termMs: 10_000, retryMs: 5_000, answerMs: 4_500 };
+const delays = { renewRetry: 5_000, resignLimit: 5_000 };
+const draw = 0;
+
+interface Request {
+  readonly actor: AnyActorRef;
+  readonly order: LeaseOrder | undefined;
+  /** Of the server, once it has taken it. */
+  readonly answer?: LeaseSighting | LeaseAnswer;
+  /** Nobody takes or answers it. */
+  readonly isLost?: boolean;
+}
+
+interface State {
+  readonly faults: number;
+  readonly isUp: boolean;
+  /** Of the Lease; 0: there is none. `record`: when its holder wrote last. */
+  readonly version: number;
+  readonly record: number;
+  readonly holder: Name | '';
+  readonly requests: Readonly<Partial<Record<Name, Request>>>;
+  /** Claims and renewals that nobody waits for. */
+  readonly delayed: readonly (LeaseOrder & { readonly by: Name })[];
+  /** They stand or lead. */
+  readonly alive: readonly Name[];
+  readonly violations: readonly Violation[];
+}
+
+export interface LeaderCharts {
+  readonly leader: typeof leaderMachine;
+  /** What is broken on purpose of the server: it takes any version. */
+  readonly takesAll?: boolean;
+}
+
+/** When the term of a replica ends, and when one would that was asked for and not answered yet. */
+const gateOf = (name: Name): string => `${name}.gate`;
+const sentOf = (name: Name): string => `${name}.sent`;
+
+const text = (version: number): string => (version === 0 ? '' : `v${version}`);
+
+export class LeaderExploration implements World {
+  readonly spawned = 0;
+  readonly ending = false;
+  readonly #system = new SymbolicSystem();
+  readonly #roots: ReadonlyMap<Name, AnyActorRef>;
+  readonly #charts: LeaderCharts;
+  #state: State;
+
+  constructor(faults: number, charts: Partial<LeaderCharts> = {}) {
+    this.#charts = { leader: leaderMachine, ...charts };
+    this.#state = {
+      ...{ faults, isUp: true, version: 0, record: 0, holder: '', requests: {}, delayed: [] },
+      ...{ alive: names, violations: [] },
+    };
+    this.#roots = new Map(
+      names.map((name, index) => {
+        const input = { lease: name, number: index + 1, times };
+        return [name, this.#system.start(this.#machine(name), { id: name, input })];
+      }),
+    );
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  /** Somebody leads. */
+  get reached(): boolean {
+    const { alive, isUp } = this.#state;
+    return (
+      alive.length === 0 || (isUp && alive.some((name) => this.#system.zone.has(gateOf(name)) && this.#isLeading(name)))
+    );
+  }
+
+  choices(): readonly Choice[] {
+    const { faults, isUp, requests, delayed, alive, violations, version } = this.#state;
+    if (violations.length > 0) return [];
+    const isFault = faults > 0;
+    const of = (name: Name): [string, boolean, boolean][] => {
+      const request = requests[name];
+      const isWaiting = request !== undefined && request.isLost !== true;
+      const isSent = isWaiting && request.answer === undefined;
+      return [
+        [`take:${name}`, true, isSent && isUp],
+        [`fail:${name}`, true, isSent && !isUp],
+        [`tell:${name}`, true, isWaiting && !isSent],
+        [`lose:${name}`, false, isFault && isWaiting],
+        [`refuse:${name}`, false, isFault && isSent],
+        [`delay:${name}`, false, isFault && isSent && request.order !== undefined],
+        [`kill:${name}`, false, isFault && alive.includes(name)],
+        [`resign:${name}`, false, isFault && alive.includes(name)],
+      ];
+    };
+    const all: [name: string, free: boolean, isPossible: boolean][] = [
+      ...names.flatMap(of),
+      ['arrive', true, isUp && delayed.length > 0],
+      ['away', false, isFault && isUp],
+      ['back', true, !isUp],
+      ['touch', false, isFault && version > 0],
+      ...this.#system.zone.firable().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
+    ];
+    // Whoever is asked may be late, and is not so for ever.
+    const isLate = (choice: string): boolean => {
+      const name = names.find((one) => choice === `tick:${one}.answerLimit`);
+      return (
+        choice === 'arrive' || (name !== undefined && requests[name] !== undefined && requests[name].isLost !== true)
+      );
+    };
+    return all.flatMap(([name, free, isPossible]) =>
+      isPossible ? [{ name, free, ...(isLate(name) && { fair: false }) }] : [],
+    );
+  }
+
+  apply(choice: string): void {
+    const [kind = '', subject = ''] = choice.split(':');
+    const name = subject as Name;
+    const { faults, delayed, requests, version } = this.#state;
+    if (['lose', 'refuse', 'delay', 'kill', 'resign', 'away', 'touch'].includes(kind))
+      this.#set({ faults: faults - 1 });
+    switch (kind) {
+      case 'take':
+        this.#change(name, { answer: this.#taken(requests[name]!.order, name) });
+        break;
+      case 'tell':
+        this.#tell(name, requests[name]!.answer!);
+        break;
+      case 'fail':
+      case 'refuse':
+        this.#tell(name, { outcome: 'failed', reason: kind, retryAfterMs: 0, draw });
+        break;
+      case 'lose':
+        this.#change(name, { isLost: true });
+        break;
+      case 'delay':
+        this.#set({ delayed: [...delayed, { ...requests[name]!.order!, by: name }] });
+        this.#change(name, { isLost: true });
+        break;
+      case 'arrive':
+        this.#set({ delayed: delayed.slice(1) });
+        this.#taken(delayed[0], delayed[0]!.by);
+        break;
+      case 'kill':
+        this.#die(name);
+        break;
+      case 'resign':
+        this.#leave(name);
+        this.#roots.get(name)!.send({ type: 'leader.resign' });
+        break;
+      case 'away':
+        this.#set({ isUp: false });
+        break;
+      case 'back':
+        this.#set({ isUp: true });
+        break;
+      case 'touch':
+        this.#set({ version: version + 1 });
+        break;
+      default:
+        this.#system.fire(subject);
+    }
+    this.#system.elapse();
+    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+  }
+
+  /** Versions grow for ever: of each it counts which others it is later than. */
+  key(): string {
+    const { requests, ...state } = this.#state;
+    const known = Object.entries(requests).map(([name, { actor: _, ...rest }]) => [name, rest]);
+    const { version, record } = state;
+    let key = JSON.stringify([{ ...state, version: text(version), record: text(record) }, known.sort()]);
+    for (const actor of this.#system.actors()) {
+      const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
+      if (value === undefined) continue;
+      // What is always the same, and what is for people.
+      const { times: _, draw: __, holder: ___, ...rest } = { times, draw, holder: '', ...context };
+      key += `${actor.id} ${JSON.stringify([value, rest])}\n`;
+    }
+    const versions = [...new Set([...key.matchAll(/"v(\d+)"/g)].map(([, number]) => Number(number)))].sort(
+      (a, b) => a - b,
+    );
+    return (
+      key.replaceAll(/"v(\d+)"/g, (_, number) => `"${versions.indexOf(Number(number))}"`) + this.#system.zone.orderKey()
+    );
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    const restore = this.#system.save();
+    return () => {
+      this.#state = state;
+      restore();
+    };
+  }
+
+  // ---- the server
+
+  #taken(order: LeaseOrder | undefined, by: Name): LeaseSighting | LeaseAnswer {
+    const { version, record, holder } = this.#state;
+    if (order === undefined) {
+      if (version === 0) return { outcome: 'absent', draw };
+      const whose = holder === '' ? 'nobody' : holder === by ? 'this one' : 'another';
+      return {
+        ...{ outcome: 'seen', version: text(version), record: text(record), holder: whose, identity: holder },
+        ...{ leaseMs: times.leaseMs, draw },
+      };
+    }
+    if (order.version !== text(version) && this.#charts.takesAll !== true) return { outcome: 'conflict', draw };
+    const next = version + 1;
+    this.#set({ version: next, record: next, holder: order.deed === 'release' ? '' : by });
+    return { outcome: 'taken', version: text(next), sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw };
+  }
+
+  // ---- the charts
+
+  #machine(name: Name) {
+    const ask = <Output, Input>(orderOf: (input: Input) => LeaseOrder | undefined) =>
+      scriptedPromise<Output, Input>(
+        ({ self, input }) => this.#ask(name, self, orderOf(input)),
+        ({ self }) => this.#forget(name, self),
+      );
+    return this.#charts.leader.provide({
+      delays,
+      actors: {
+        readLease: ask<LeaseSighting, { lease: string }>(() => undefined),
+        writeLease: ask<LeaseAnswer, LeaseOrder>((order) => order),
+        finishWrites: scriptedPromise<undefined, { lease: string }>(({ self }) => settle(self, { value: undefined })),
+        electedWriter: electedWriterMachine.provide({
+          actors: {
+            watchDuty: scriptedCallback<{ type: never }, { lease: string }>({ start: () => {} }),
+            writeDuty: scriptedPromise<WriteOutcome, WriteRun>(() => {}),
+          },
+        }),
+      },
+      actions: {
+        beginTerm: () => this.#lead(name),
+        extendTerm: () => this.#lead(name),
+        endTerm: () => this.#endTerm(name),
+        reportElected: () => {},
+        reportLost: () => {},
+        reportFailed: () => {},
+        reportResigned: () => {},
+      },
+    });
+  }
+
+  #ask(name: Name, actor: AnyActorRef, order: LeaseOrder | undefined): void {
+    this.#set({ requests: { ...this.#state.requests, [name]: { actor, order } } });
+    if (order === undefined || order.deed === 'release') return;
+    this.#system.disarm(sentOf(name));
+    this.#system.arm(sentOf(name), times.termMs, 'mark');
+  }
+
+  /** A claim or renewal was taken, as it hears: it leads from when that was sent. */
+  #lead(name: Name): void {
+    this.#system.disarm(gateOf(name));
+    this.#system.rename(sentOf(name), gateOf(name));
+    const other = names.find((one) => one !== name)!;
+    const { zone } = this.#system;
+    if (zone.has(gateOf(other)) && !zone.hasPassed(gateOf(other)))
+      this.#violate('never two lead', `${name} does, and ${other} may`);
+  }
+
+  #endTerm(name: Name): void {
+    this.#system.disarm(gateOf(name));
+  }
+
+  #leave(name: Name): void {
+    this.#set({ alive: this.#state.alive.filter((one) => one !== name) });
+  }
+
+  /** It says nothing any more, and nobody waits for what it has asked. */
+  #die(name: Name): void {
+    this.#system.kill(this.#roots.get(name)!);
+    this.#system.forgetKilled(this.#system.zone.names('mark').filter((mark) => mark.startsWith(`${name}.`)));
+    const { [name]: _, ...rest } = this.#state.requests;
+    this.#set({ requests: rest });
+    this.#leave(name);
+  }
+
+  #isLeading(name: Name): boolean {
+    const { value } = this.#roots.get(name)!.getSnapshot() as { value: unknown };
+    return typeof value === 'object' && value !== null && 'leading' in value;
+  }
+
+  #tell(name: Name, answer: LeaseSighting | LeaseAnswer): void {
+    const { [name]: request, ...rest } = this.#state.requests;
+    this.#set({ requests: rest });
+    settle(request!.actor, { value: answer });
+  }
+
+  #forget(name: Name, actor: AnyActorRef): void {
+    const { [name]: request, ...rest } = this.#state.requests;
+    if (request?.actor !== actor) return;
+    this.#set({ requests: rest });
+    this.#system.disarm(sentOf(name));
+  }
+
+  #change(name: Name, change: Partial<Request>): void {
+    const { requests } = this.#state;
+    this.#set({ requests: { ...requests, [name]: { ...requests[name]!, ...change } } });
+  }
+
+  #violate(invariant: string, detail: string): void {
+    this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
