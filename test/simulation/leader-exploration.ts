@@ -5,7 +5,7 @@
  * Lease (`touch`); a replica is killed, or resigns; and which deadline is next (`tick:leader-1.leaseTime`).
  *
  * Whether a replica leads by its own word is known of a moment that is noted when a claim or renewal is sent, as its gate has it. Processes
- * that are stopped and clocks that run apart are not here (leader-random.ts). Bounds: so many faults.
+ * that are stopped and clocks that run apart are not here, nor whether one comes to lead (leader-random.ts). Bounds: so many faults.
  */
 import type { AnyActorRef } from 'xstate';
 import {
@@ -92,14 +92,6 @@ export class LeaderExploration implements World {
 
   get violations(): readonly Violation[] {
     return this.#state.violations;
-  }
-
-  /** Somebody leads. */
-  get reached(): boolean {
-    const { alive, isUp } = this.#state;
-    return (
-      alive.length === 0 || (isUp && alive.some((name) => this.#system.zone.has(gateOf(name)) && this.#isLeading(name)))
-    );
   }
 
   choices(): readonly Choice[] {
@@ -305,11 +297,6 @@ export class LeaderExploration implements World {
     const { [name]: _, ...rest } = this.#state.requests;
     this.#set({ requests: rest });
     this.#leave(name);
-  }
-
-  #isLeading(name: Name): boolean {
-    const { value } = this.#roots.get(name)!.getSnapshot() as { value: unknown };
-    return typeof value === 'object' && value !== null && 'leading' in value;
   }
 
   #tell(name: Name, answer: LeaseSighting | LeaseAnswer): void {
