@@ -35,8 +35,10 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   add(proxy: Proxy, typeUrl: string): boolean {
     if (!isTraced(typeUrl)) return false;
     const ofProxy = this.#byProxy.get(proxy) ?? new Map<string, Rejected>();
-    this.#byProxy.set(proxy, ofProxy);
     const known = ofProxy.get(typeUrl);
+    // Its turn was just now: who rejects all the time must not take the time of those that wait.
+    if (known?.isTraced === true) this.#byProxy.delete(proxy);
+    this.#byProxy.set(proxy, ofProxy);
     // Until it is found out anew, what was found before holds: what is sent meanwhile is rejected for the same reason, mostly.
     ofProxy.set(typeUrl, { blame: known?.blame, isTraced: false });
     return true;

@@ -12,10 +12,10 @@ import { WriteGate } from './write-gate.ts';
 const dayMs = 24 * 3_600_000;
 const begin = Date.parse('2026-01-01T00:00:00Z');
 
-async function given(registrar?: Registrar) {
+async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
   let now = begin;
   const make = (): Promise<AuthorityMaterial> =>
-    makeRoot({ trustDomain: 'dns.test', ttlMs: 3_650 * dayMs, rsaBits: 0 }, new Date(begin));
+    makeRoot({ trustDomain: 'dns.test', ttlMs: rootMs, rsaBits: 0 }, new Date(begin));
   let material = await make();
   const objects = new Map<string, KubernetesObject>();
   const writes: string[] = [];
@@ -87,6 +87,20 @@ it('one of a root that is no longer trusted is made anew', async () => {
   expect(duty.isDue).toBe(true);
   await write();
   expect(duty.isDue).toBe(false);
+});
+
+it('one of an authority that ends in minutes is written now and then, and not for each change that a write is', async () => {
+  const { duty, write, writes, pass } = await given(undefined, 8 * 60_000);
+  for (let i = 0; i < 20; i++) {
+    pass(100);
+    await write();
+  }
+  expect(writes.length).toBe(4);
+  expect(duty.isDue).toBe(false);
+  pass(60_000);
+  expect(duty.isDue).toBe(true);
+  await write();
+  expect(writes.length).toBe(5);
 });
 
 it.each([

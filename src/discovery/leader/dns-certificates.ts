@@ -46,11 +46,19 @@ const graceRatio = 0.5;
 const leastGraceMs = 10 * 60_000;
 /** Nobody tells when a certificate grows old. */
 const lookMs = 60_000;
+/**
+ * So often in so much time a Secret is written. What is made may be at its end as soon as it is there (of an authority that ends, of a signer
+ * that signs for minutes), or somebody else may write it as well: that would be a write for each change that a write is.
+ */
+const mostWrites = 4;
+const writesMs = 60_000;
 
 export class DnsCertificates implements Duty {
   readonly lease: string;
   readonly #options: DnsCertificatesOptions;
   readonly #due = new DueKeys();
+  /** By name of the Secret, of those that were written. */
+  readonly #writes = new Map<string, { readonly since: number; count: number }>();
   /** What there is. */
   #isKnown = false;
 
@@ -82,7 +90,8 @@ export class DnsCertificates implements Duty {
   look(): void {
     if (!this.#isKnown) return;
     for (const certificate of this.#options.certificates()) {
-      if (this.#problemOf(certificate) !== undefined) this.#due.add(certificate.secretName);
+      if (this.#rests(certificate) || this.#problemOf(certificate) === undefined) continue;
+      this.#due.add(certificate.secretName);
     }
   }
 
@@ -100,7 +109,8 @@ export class DnsCertificates implements Duty {
   }
 
   async #write(certificate: DnsCertificate | undefined, gate: WriteGate): Promise<boolean> {
-    if (certificate === undefined || this.#problemOf(certificate) === undefined) return false;
+    if (certificate === undefined || this.#rests(certificate) || this.#problemOf(certificate) === undefined)
+      return false;
     const { namespace } = this.#options.secrets;
     const before = this.#secretOf(certificate);
     const data = await this.#made(certificate);
@@ -110,7 +120,25 @@ export class DnsCertificates implements Duty {
       const version = before.metadata.resourceVersion ?? '';
       await gate.write({ ...where, verb: 'patch', version, fields: { data } });
     }
+    this.#noteWritten(certificate);
     return true;
+  }
+
+  /** It was written too often lately: the next look finds what is still wrong. */
+  #rests({ secretName }: DnsCertificate): boolean {
+    const { since, count } = this.#writes.get(secretName) ?? { since: 0, count: 0 };
+    const passedMs = this.#options.now().getTime() - since;
+    return count >= mostWrites && passedMs >= 0 && passedMs < writesMs;
+  }
+
+  #noteWritten({ secretName }: DnsCertificate): void {
+    const now = this.#options.now().getTime();
+    const wanted = new Set(this.#options.certificates().map((one) => one.secretName));
+    for (const name of this.#writes.keys()) if (!wanted.has(name)) this.#writes.delete(name);
+    const known = this.#writes.get(secretName);
+    const passedMs = now - (known?.since ?? Number.NaN);
+    if (known !== undefined && passedMs >= 0 && passedMs < writesMs) known.count++;
+    else this.#writes.set(secretName, { since: now, count: 1 });
   }
 
   #secretOf({ secretName }: DnsCertificate): KubernetesObject | undefined {

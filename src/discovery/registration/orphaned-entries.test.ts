@@ -18,17 +18,24 @@ function entry(name: string, controller: string | undefined, group: string | und
 }
 
 /** A duty, a clock, Leases by name, and what was deleted. */
-function given(entries: KubernetesObject[]) {
+function given(entries: KubernetesObject[], strangers = 0) {
   const clock = { now: 0 };
+  const others = Array.from({ length: strangers }, (_, i): [string, string] => [`cilium-${i}`, '1']);
   const leases = new Map<string, string>();
   const deleted: string[] = [];
   const script: { refusal?: ApiError; unlisted?: boolean } = {};
   const duty = new OrphanedEntries({
     server: {
-      list: async () => {
+      list: async (_, { limit = 0, continue: from = '0' }) => {
         if (script.unlisted === true) throw new Error('no answer');
-        const items = [...leases].map(([name, resourceVersion]) => ({ metadata: { name, resourceVersion } }));
-        return { items, resourceVersion: '1' };
+        const all = [...others, ...leases];
+        const end = Number(from) + limit;
+        const page = all.slice(Number(from), end);
+        return {
+          items: page.map(([name, resourceVersion]) => ({ metadata: { name, resourceVersion } })),
+          resourceVersion: '1',
+          ...(end < all.length && { continue: `${end}` }),
+        };
       },
     },
     entries: () => entries,
@@ -57,6 +64,23 @@ it('entries of a replica that lives are let be, however long', async () => {
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
     await world.runAt(i * 10_000);
+  }
+  expect(world.deleted).toEqual([]);
+});
+
+it('entries of a replica that lives are let be, however many Leases others have beside it', async () => {
+  const world = given([entry('vm-1', other)], 1_200);
+  for (let i = 0; i < 20; i++) {
+    world.leases.set(leaseOf(other), `${i}`);
+    expect(await world.runAt(i * 10_000)).toEqual({ written: 0, failed: 0, reason: '' });
+  }
+  expect(world.deleted).toEqual([]);
+});
+
+it('where the end of the Leases is not reached nobody is taken for dead', async () => {
+  const world = given([entry('vm-1', other)], 10_001);
+  for (const ms of [0, 50_000]) {
+    expect(await world.runAt(ms)).toMatchObject({ failed: 1, reason: expect.stringContaining('more than 10000') });
   }
   expect(world.deleted).toEqual([]);
 });

@@ -36,8 +36,11 @@ interface Sighting {
 }
 
 const workloadEntries = resourceOf('WorkloadEntry');
-/** Replicas that are followed, dead ones too, and Leases of a list. */
+/** Replicas that are followed, dead ones too. */
 const mostReplicas = 500;
+/** Leases of a page, and pages: other programs may have theirs in the same namespace. */
+const pageLeases = 500;
+const mostPages = 20;
 /** In one run; more are left for the next. */
 const mostDeletions = 200;
 const listMs = 5_000;
@@ -103,14 +106,8 @@ export class OrphanedEntries implements Duty {
 
   /** Asks which replicas there are, and notes since when each is as it is. */
   async #see(): Promise<void> {
-    const { server, namespace, now } = this.#options;
-    const { items } = await server.list(leases, { namespace, limit: mostReplicas }, AbortSignal.timeout(listMs));
-    const at = now();
-    const there = new Map(
-      items
-        .filter(({ metadata }) => isPresenceLease(metadata.name))
-        .map(({ metadata }) => [metadata.name, metadata.resourceVersion]),
-    );
+    const there = await this.#presenceLeases();
+    const at = this.#options.now();
     const names = new Set([...there.keys(), ...[...this.#othersEntries()].map(([, lease]) => lease)]);
     this.#sightings = new Map(
       [...names].slice(0, mostReplicas).map((name) => {
@@ -118,6 +115,28 @@ export class OrphanedEntries implements Duty {
         return [name, before?.version === version && before !== undefined ? before : { version, since: at }];
       }),
     );
+  }
+
+  /**
+   * Versions, by name: of all that there are. One that only was not on the page would be taken for a replica that is dead.
+   *
+   * @throws Error where the end of them was not reached
+   */
+  async #presenceLeases(): Promise<ReadonlyMap<string, string | undefined>> {
+    const { server, namespace } = this.#options;
+    const signal = AbortSignal.timeout(listMs);
+    const there = new Map<string, string | undefined>();
+    let next: string | undefined;
+    for (let page = 0; page < mostPages; page++) {
+      const options = { namespace, limit: pageLeases, ...(next !== undefined && { continue: next }) };
+      const { items, continue: after } = await server.list(leases, options, signal);
+      for (const { metadata } of items) {
+        if (isPresenceLease(metadata.name)) there.set(metadata.name, metadata.resourceVersion);
+      }
+      if (after === undefined) return there;
+      next = after;
+    }
+    throw new Error(`namespace ${namespace} has more than ${pageLeases * mostPages} Leases`);
   }
 
   #isDead(lease: string): boolean {

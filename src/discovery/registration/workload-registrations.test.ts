@@ -90,6 +90,39 @@ describe('who may not be registered', () => {
     expect(given({ 'shop/vm': any }).registrations.rejectionOf(claimed())).toBeUndefined();
   });
 
+  it('as a workload of another account, as long as that one is connected', () => {
+    const { registrations, told } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
+    const stranger = claimed('10.0.0.1', { serviceAccount: 'stranger', labels: { app: 'another' } });
+    const connection = registrations.enter(claimed(), nothing);
+    expect(registrations.rejectionOf(stranger)?.code).toBe('PERMISSION_DENIED');
+    expect(registrations.rejectionOf(claimed())).toBeUndefined();
+    connection.leave();
+    expect(registrations.rejectionOf(stranger)).toBeUndefined();
+    registrations.enter(stranger, nothing);
+    expect(registrations.rejectionOf(claimed())?.code).toBe('PERMISSION_DENIED');
+    expect(told.at(-1)).toBe(`workload.connected ${entry}`);
+  });
+
+  it('by another group, address or network of which the same name of an entry comes', () => {
+    const groups = { 'shop/vm': { group }, 'shop/vm-10.0.0.1': { group } };
+    const { registrations } = given(groups);
+    const one = claimed('10.0.0.1', {
+      entry: 'shop/vm-10.0.0.1-10.0.0.2',
+      name: 'vm-10.0.0.1-10.0.0.2',
+      network: '10.0.0.2',
+    });
+    registrations.enter(one, nothing).leave();
+    expect(registrations.rejectionOf(one)).toBeUndefined();
+    const others = [
+      { group: 'vm-10.0.0.1', address: '10.0.0.2', network: '' },
+      { address: '10.0.0.2' },
+      { network: '' },
+    ];
+    for (const other of others) {
+      expect(registrations.rejectionOf({ ...one, ...other })?.code).toBe('FAILED_PRECONDITION');
+    }
+  });
+
   it('more than there may be, of an account or in all, until others are forgotten; who is there already may come again', () => {
     const { registrations } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
     const codeFor = (claim: WorkloadClaim) => registrations.rejectionOf(claim)?.code;
@@ -114,11 +147,13 @@ describe('health', () => {
     connection.reportHealth(undefined);
     connection.reportHealth(undefined);
     connection.reportHealth('x'.repeat(100_000));
+    connection.reportHealth('\u001b[31mgone\r\n\u202etxt.exe');
     connection.leave();
     connection.reportHealth(undefined);
     expect(told.slice(1)).toEqual([
       `workload.health ${entry} healthy`,
-      `workload.health ${entry} ${'x'.repeat(1_000)}`,
+      `workload.health ${entry} ${'x'.repeat(1_000)}…`,
+      `workload.health ${entry} [31mgone txt.exe`,
       `workload.disconnected ${entry}`,
     ]);
   });

@@ -6,6 +6,7 @@ import type {
   WorkloadHealth,
   WorkloadReport,
 } from '../../../machines/discovery/registration/registration-protocol.ts';
+import { plainText } from '../distribution/proxy-text.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { ObjectChange } from '../kubernetes/object-store.ts';
 import { EntryWriter, groupProblem } from './entry-writer.ts';
@@ -49,6 +50,8 @@ type Turned = (rejection: Rejection) => void;
 
 interface Workload {
   claim: WorkloadClaim;
+  /** Service account that its connections have shown. */
+  connectedAs: string;
   /** RFC 3339, of the first of its connections. */
   connectedAt: string;
   readonly connections: Set<Turned>;
@@ -83,7 +86,8 @@ export class WorkloadRegistrations {
       return { code, reason: problem };
     }
     const { mostWorkloads, mostOfAccount } = this.#limits;
-    if (this.#workloads.has(claim.entry)) return undefined;
+    const known = this.#workloads.get(claim.entry);
+    if (known !== undefined) return foreignnessOf(known, claim);
     const isFull = this.#workloads.size >= mostWorkloads;
     if (!isFull && (this.#ofAccount.get(accountOf(claim)) ?? 0) < mostOfAccount) return undefined;
     const whose = isFull ? 'in all' : `of service account ${accountOf(claim)}`;
@@ -146,11 +150,15 @@ export class WorkloadRegistrations {
   #workloadOf(claim: WorkloadClaim): Workload {
     const known = this.#workloads.get(claim.entry);
     if (known !== undefined) {
-      // What it says of itself may be another word by now; whose it is, is the same.
+      // What it says of itself may be another word by now; it counts for whom it was counted.
       known.claim = { ...claim, serviceAccount: known.claim.serviceAccount };
+      if (known.connections.size === 0) known.connectedAs = claim.serviceAccount;
       return known;
     }
-    const made: Workload = { claim, connectedAt: '', connections: new Set(), health: undefined };
+    const made: Workload = {
+      ...{ claim, connectedAs: claim.serviceAccount, connectedAt: '' },
+      ...{ connections: new Set<Turned>(), health: undefined },
+    };
     this.#workloads.set(claim.entry, made);
     const account = accountOf(claim);
     this.#ofAccount.set(account, (this.#ofAccount.get(account) ?? 0) + 1);
@@ -159,7 +167,7 @@ export class WorkloadRegistrations {
 
   #healthReported(workload: Workload, failure: string | undefined): void {
     const { entry } = workload.claim;
-    const health = { healthy: failure === undefined, message: (failure ?? '').slice(0, maxHealthMessage) };
+    const health = { healthy: failure === undefined, message: plainText(failure ?? '', maxHealthMessage) };
     const { health: before } = workload;
     if (before?.healthy === health.healthy && before.message === health.message) return;
     if (workload.connections.size === 0 || this.#workloads.get(entry) !== workload) return;
@@ -180,6 +188,23 @@ export class WorkloadRegistrations {
   #tell(report: WorkloadReport): void {
     for (const tell of this.#watchers) tell(report);
   }
+}
+
+/**
+ * Why a claim is not of the workload that has its entry: of another account, while that one is connected, or made of another group and
+ * address, of which the same name came out.
+ */
+function foreignnessOf(
+  { claim: known, connectedAs, connections }: Workload,
+  claim: WorkloadClaim,
+): Rejection | undefined {
+  const there = `WorkloadEntry ${claim.namespace}/${claim.name} is there already, and is`;
+  if (known.group !== claim.group)
+    return { code: 'FAILED_PRECONDITION', reason: `${there} of WorkloadGroup ${known.group}` };
+  if (known.address !== claim.address || known.network !== claim.network)
+    return { code: 'FAILED_PRECONDITION', reason: `${there} of another address` };
+  if (connections.size === 0 || connectedAs === claim.serviceAccount) return undefined;
+  return { code: 'PERMISSION_DENIED', reason: `${there} of a workload of another service account, which is connected` };
 }
 
 function accountOf({ namespace, serviceAccount }: WorkloadClaim): string {

@@ -1,0 +1,73 @@
+import { expect, it } from 'vitest';
+import { clusterType, listenerType } from '../../../machines/discovery/ads/ads-types.ts';
+import { EnvoyRejections } from './envoy-rejections.ts';
+import type { FollowedProxy } from './proxy-progress.ts';
+import type { Blame } from './rejection-origin.ts';
+
+interface Named extends FollowedProxy {
+  readonly name: string;
+  says: string;
+}
+
+/** One of a shape of its own, which rejects listeners and clusters. */
+function proxyNamed(name: string): Named {
+  const proxy = { name, says: '0' };
+  const watch = { nonceSent: '1', versionSent: 'v/2', versionAcked: 'v/1', names: [] };
+  const watches = Object.fromEntries(
+    [listenerType, clusterType].map((type) => [
+      type,
+      Object.defineProperty({ ...watch }, 'lastError', { get: () => proxy.says }),
+    ]),
+  );
+  return Object.assign(proxy, { shape: {}, context: {}, watches }) as unknown as Named;
+}
+
+function given() {
+  const rejections = new EnvoyRejections<Named>();
+  const traced: string[] = [];
+  /** One takes all the time that there is. */
+  const look = (): boolean => {
+    let left = 1;
+    return rejections.trace(
+      ({ name }): Blame => {
+        left--;
+        traced.push(name);
+        return { typeUrl: listenerType, resource: 'listener', reason: name, keys: [`Gateway/shop/${name}`] };
+      },
+      () => left > 0,
+    );
+  };
+  const reject = (proxy: Named): void => {
+    proxy.says += '!';
+    rejections.add(proxy, listenerType);
+  };
+  return { rejections, traced, look, reject };
+}
+
+it('proxies that reject all the time, with other words each time, do not keep what another one rejects from being found out', () => {
+  const { rejections, traced, look, reject } = given();
+  const loud = ['loud-1', 'loud-2', 'loud-3'].map(proxyNamed);
+  const quiet = proxyNamed('quiet');
+  for (const proxy of loud) reject(proxy);
+  reject(quiet);
+  for (let i = 0; i < 4; i++) {
+    look();
+    for (const proxy of loud) reject(proxy);
+  }
+  expect(traced).toEqual(['loud-1', 'loud-2', 'loud-3', 'quiet']);
+  expect(rejections.byObject().get('Gateway/shop/quiet')?.proxies).toBe(1);
+});
+
+it('what was found out of a proxy that goes, or takes what comes next, is kept no longer', () => {
+  const { rejections, look, reject } = given();
+  const [one, two] = [proxyNamed('one'), proxyNamed('two')];
+  reject(one);
+  reject(two);
+  rejections.add(two, clusterType);
+  while (!look());
+  expect([...rejections.byObject().keys()]).toEqual(['Gateway/shop/one', 'Gateway/shop/two']);
+  expect(rejections.remove(two, listenerType)).toBe(true);
+  expect([...rejections.byObject().keys()]).toContain('Gateway/shop/two');
+  expect([rejections.remove(two, clusterType), rejections.left(one)]).toEqual([true, true]);
+  expect(rejections.isEmpty).toBe(true);
+});
