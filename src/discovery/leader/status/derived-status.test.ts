@@ -321,3 +321,27 @@ describe("an Ingress's status", () => {
     },
   );
 });
+
+it('what cannot be worked out is tried again when something is another, after the same rest as what can', async () => {
+  let derivations = 0;
+  const { duty, gate, clock, put } = given((objects, onChanged) => ({
+    inputs: () => [objects()],
+    derive: async () => {
+      derivations++;
+      clock.now += 100;
+      throw new Error('a bug');
+    },
+    onChanged,
+  }));
+  await duty.writeDue(first, gate);
+  for (let i = 0; i < 8; i++) {
+    clock.now += 100;
+    put(setOf(''));
+    await duty.writeDue(first, gate);
+  }
+  expect(derivations).toBe(1);
+  clock.now += 100;
+  expect(duty.isDue).toBe(true);
+  await duty.writeDue(first, gate);
+  expect(derivations).toBe(2);
+});

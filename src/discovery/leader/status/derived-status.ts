@@ -93,11 +93,15 @@ export class DerivedStatusDuty implements Duty {
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     // Who does not lead works nothing out.
     if (gate.isOpen && this.#isStale && (run.anew || this.#now() >= this.#restsUntil)) {
+      const began = this.#now();
       try {
         await this.#derive();
       } catch (error) {
         // A bug. What was known before stays, until something is another.
         this.#options.warn(`status cannot be worked out: ${messageOf(error)}`);
+      } finally {
+        const ended = this.#now();
+        this.#restsUntil = ended + restFactor * (ended - began);
       }
     }
     const report = await this.#written.writeDue(run, gate);
@@ -125,7 +129,6 @@ export class DerivedStatusDuty implements Duty {
 
   async #derive(): Promise<void> {
     const { derivation } = this.#options;
-    const began = this.#now();
     this.#inputs = derivation.inputs();
     this.derivations++;
     const turns = new Turns();
@@ -143,7 +146,5 @@ export class DerivedStatusDuty implements Duty {
     this.#derived = now;
     this.#written.due(changed);
     this.#written.due(counted, { urgent: false });
-    const ended = this.#now();
-    this.#restsUntil = ended + restFactor * (ended - began);
   }
 }
