@@ -206,6 +206,12 @@ describe('a watch', () => {
     expect(names).toEqual(['ADDED']);
   });
 
+  it('a server that finds out in the midst of its answer that it knows no such kind has said so', async () => {
+    const { client } = await given((stream) => answerJson(stream, '404 page not found\n'));
+    const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
+    expect(failure).toMatchObject({ kind: 'status', code: 404 });
+  });
+
   it.each([
     ['a line without end', (): string => 'x'.repeat(9 * 1024 * 1024), 'invalid'],
     ['a line that is no JSON', (): string => '{"type": hunter2}\n', 'invalid'],

@@ -1,10 +1,12 @@
 /** The lines of a watch: each is one JSON object, handed over as soon as its end is there. */
-import { invalid } from './api-failure.ts';
+import { ApiError, failureOfStatus, invalid } from './api-failure.ts';
 
 /** A Kubernetes object has 3 MiB at the most (the server's limit of a request), and JSON may write a byte as six. */
 export const maxObjectBytes = 8 * 1024 * 1024;
 
 const newline = 0x0a;
+/** What Go's net/http writes for an address that nobody serves. */
+const goNotFound = '404 page not found';
 
 export class JsonLines {
   readonly #onLine: (line: unknown) => void;
@@ -23,7 +25,10 @@ export class JsonLines {
     return this.#bytes > 0;
   }
 
-  /** @throws ApiError `invalid`: a line without end, or one that is no JSON. What it says is not repeated: it may be a Secret */
+  /**
+   * @throws ApiError `invalid`: a line without end, or one that is no JSON. What it says is not repeated: it may be a Secret; `status`:
+   *   the server knows no such address after all
+   */
   push(chunk: Buffer): void {
     let from = 0;
     for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, from)) {
@@ -47,6 +52,8 @@ export class JsonLines {
     );
     this.#begun = [];
     this.#bytes = 0;
+    // Seen of a kube-apiserver 1.36 whose kind had just been defined, as the body of a watch that it had answered with 200.
+    if (text === goNotFound) throw new ApiError(failureOfStatus({ message: text }, 404));
     if (text.trim() !== '') this.#onLine(parsedJson(text, 'a line of the watch'));
   }
 }
