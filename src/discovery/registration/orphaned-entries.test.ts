@@ -50,9 +50,9 @@ function given(entries: KubernetesObject[], strangers = 0) {
       if (at >= 0) entries.splice(at, 1);
     },
   } as unknown as WriteGate;
-  const runAt = (ms: number) => {
+  const runAt = (ms: number, { anew } = run) => {
     clock.now = ms;
-    return duty.writeDue(run, gate);
+    return duty.writeDue({ anew }, gate);
   };
   return { duty, leases, deleted, script, runAt };
 }
@@ -107,6 +107,29 @@ it('entries of one that has no Lease go as well, and not before one that has jus
   expect(world.deleted).toEqual([]);
   await world.runAt(65_000);
   expect(world.deleted).toEqual(['vm-1 of vm-1']);
+});
+
+it.each([
+  ['a list that failed', { fails: true, anew: false }],
+  ['a term that was lost', { fails: false, anew: true }],
+])('what came before %s does not count: nobody could renew anything', async (_, { fails, anew }) => {
+  const world = given([entry('vm-1', other)]);
+  world.leases.set(leaseOf(other), '7');
+  await world.runAt(0, { ...run, anew: true });
+  if (fails) {
+    world.script.unlisted = true;
+    await world.runAt(30_000);
+    world.script.unlisted = false;
+  }
+  // It was not there yet with its renewal.
+  await world.runAt(60_000, { ...run, anew });
+  expect(world.deleted).toEqual([]);
+  world.leases.set(leaseOf(other), '8');
+  await world.runAt(65_000);
+  await world.runAt(89_999);
+  expect(world.deleted).toEqual([]);
+  await world.runAt(90_000);
+  expect(world.deleted).toEqual(['vm-1 of vm-1', `${leaseOf(other)} 8`]);
 });
 
 it('entries of this replica, of Istio’s own, and what people wrote are let be', async () => {

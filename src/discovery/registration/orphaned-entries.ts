@@ -7,7 +7,7 @@ import { messageOf } from '../../runtime/errors.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { leases, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import type { Duty, DutyReport } from '../leader/duty.ts';
+import type { Duty, DutyReport, DutyRun } from '../leader/duty.ts';
 import type { WriteGate } from '../leader/write-gate.ts';
 import { annotations } from './group-entry.ts';
 import { isPresenceLease, presenceLeaseOf } from './replica-presence.ts';
@@ -75,11 +75,14 @@ export class OrphanedEntries implements Duty {
     return this.#isDue;
   }
 
-  async writeDue(_: unknown, gate: WriteGate): Promise<DutyReport> {
+  async writeDue({ anew }: Pick<DutyRun, 'anew'>, gate: WriteGate): Promise<DutyReport> {
     this.#isDue = false;
+    // While the API server does not answer nobody can renew anything: that time says nothing of who lives.
+    if (anew) this.#sightings = new Map();
     try {
       await this.#see();
     } catch (error) {
+      this.#sightings = new Map();
       return { written: 0, failed: 1, reason: messageOf(error) };
     }
     const orphans = [...this.#othersEntries()].filter(([, lease]) => this.#isDead(lease)).slice(0, mostDeletions);
