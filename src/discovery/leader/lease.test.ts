@@ -39,6 +39,7 @@ describe('what its holder writes', () => {
     ["another's", { holderIdentity: 'two_2', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
     ['given back', { holderIdentity: '', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
     ['without a count', { leaseTransitions: 'many' }, now, 1],
+    ['at the end of the count', { leaseTransitions: 2_147_483_647 }, now, 2_147_483_647],
   ])('over one that is %s', (_, spec, acquireTime, leaseTransitions) => {
     expect(heldLease(leaseOf(spec), word).spec).toMatchObject({ acquireTime, renewTime: now, leaseTransitions });
   });

@@ -9,6 +9,9 @@ type Seen = Omit<Extract<LeaseSighting, { outcome: 'seen' }>, 'draw'>;
 /** Whoever says more is not believed: nobody would lead for so long after the end of that one, and a timer has an end. */
 const longestLeaseMs = 3_600_000;
 
+/** The API's type has no greater number (int32): a Lease that says it could be claimed by nobody any more. */
+const mostTransitions = 2 ** 31 - 1;
+
 /**
  * As the type MicroTime wants it: six decimals, neither more nor fewer. With three, as `toISOString` gives, each write is refused
  * (kubernetes/kubernetes#89156).
@@ -51,7 +54,7 @@ export function heldLease(before: KubernetesObject | undefined, { identity, leas
     leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
     acquireTime: isHolder && spec.acquireTime !== undefined ? spec.acquireTime : microTime(nowMs),
     renewTime: microTime(nowMs),
-    leaseTransitions: isHolder || before === undefined ? transitions : transitions + 1,
+    leaseTransitions: isHolder || before === undefined ? transitions : Math.min(transitions + 1, mostTransitions),
   });
 }
 
