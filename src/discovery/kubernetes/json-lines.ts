@@ -47,22 +47,33 @@ export class JsonLines {
   }
 
   #hand(): void {
-    const text = (this.#begun.length === 1 ? this.#begun[0]! : Buffer.concat(this.#begun, this.#bytes)).toString(
-      'utf8',
-    );
+    const [begun, bytes] = [this.#begun, this.#bytes];
+    const text = (begun.length === 1 ? begun[0]! : Buffer.concat(begun, bytes)).toString('utf8');
     this.#begun = [];
     this.#bytes = 0;
     // Seen of a kube-apiserver 1.36 whose kind had just been defined, as the body of a watch that it had answered with 200.
     if (text === goNotFound) throw new ApiError(failureOfStatus({ message: text }, 404));
-    if (text.trim() !== '') this.#onLine(parsedJson(text, 'a line of the watch'));
+    if (text.trim() !== '') this.#onLine(parsedJson(text, 'a line of the watch', () => shapeOf(text, begun, bytes)));
   }
 }
 
-/** @throws ApiError `invalid`. Node's own message repeats some of the text, which may be a Secret */
-export function parsedJson(text: string, what: string): unknown {
+/**
+ * @param shape what may be said of the text without repeating any of it
+ * @throws ApiError `invalid`. Node's own message repeats some of the text, which may be a Secret
+ */
+export function parsedJson(text: string, what: string, shape?: () => string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw invalid(`${what} is no JSON`);
+    throw invalid(`${what} is no JSON${shape === undefined ? '' : ` (${shape()})`}`);
   }
+}
+
+/** Whether a server wrote it so, or its bytes came to harm on their way. */
+function shapeOf(text: string, chunks: readonly Buffer[], bytes: number): string {
+  const [begins, ends] = [text.trimStart().startsWith('{'), text.trimEnd().endsWith('}')];
+  const zeros = text.split('\0').length - 1;
+  const unreadable = text.split('\uFFFD').length - 1;
+  const frame = `${begins ? 'begins' : 'does not begin'} as an object, ${ends ? 'ends' : 'does not end'} as one`;
+  return `${bytes} bytes of ${chunks.length} chunks; ${frame}; ${zeros} zeros, ${unreadable} that are no UTF-8`;
 }
