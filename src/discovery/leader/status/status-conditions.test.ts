@@ -92,6 +92,10 @@ describe('bounds of the API', () => {
     expect(one({ reason }).reason).toBe(legal);
   });
 
+  it('a message moves no cursor and turns no text: it is read in terminals', () => {
+    expect(one({ message: 'no\r\n\u001b[31mService \u202etxt\u2028é' }).message).toBe('no [31mService  txt é');
+  });
+
   it('a message is cut, between characters, and half a character is none', () => {
     expect(one({ message: `${'a'.repeat(32_766)}😀😀` }).message).toBe(`${'a'.repeat(32_766)}…`);
     expect(one({ message: 'a\uD800' }).message).toBe('a\uFFFD');

@@ -106,9 +106,12 @@ function reasonOf(text: string): string {
   return legal === '' ? 'Unknown' : legal;
 }
 
-/** A text may have been made of what a stranger wrote: half a character is none that an API server takes. */
+/** Of control and format (which move a cursor, or turn the direction of a text), and ends of lines. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
+
+/** A text may have been made of what a stranger wrote: half a character is none that an API server takes, and others read it in their terminals. */
 function messageOf(text: string): string {
-  const whole = text.toWellFormed();
+  const whole = text.toWellFormed().replaceAll(unprintable, ' ');
   if (whole.length <= maxMessageCharacters) return whole;
   return `${whole.slice(0, maxMessageCharacters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
