@@ -71,6 +71,7 @@ import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import { ClusterObjects } from './distribution/cluster-objects.ts';
 import { ObjectDistribution } from './distribution/distribution.ts';
+import { statusKinds } from './distribution/status-objects.ts';
 import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
 import { resourceOf } from './kubernetes/api-resource.ts';
@@ -79,6 +80,8 @@ import { dutiesOf } from './leader/duties.ts';
 import { Elections } from './leader/elections.ts';
 import { processMoment } from './leader/leader-term.ts';
 import { leaseTimesOf } from './leader/lease-times.ts';
+import { presenceLeaseOf } from './leader/replica-presence.ts';
+import { ReplicaWords } from './leader/status/replica-words.ts';
 import { StatusInputs } from './leader/status/status-inputs.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { callerNamespace } from './monitor/debug/known-caller.ts';
@@ -94,7 +97,6 @@ import { MeshState } from './push/mesh-state.ts';
 import { OrphanedEntries } from './registration/orphaned-entries.ts';
 import { registeringSource } from './registration/registering-source.ts';
 import { registrationsWithEffects } from './registration/registration-effects.ts';
-import { ReplicaPresence } from './registration/replica-presence.ts';
 import type { RegistryOffers } from './registry/registry.ts';
 import { gatewayNamesWithEffects, listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
@@ -163,6 +165,7 @@ export class ControlPlane {
   });
   /** What has become of the cluster's objects in proxies. */
   readonly #distribution: ObjectDistribution | undefined;
+  readonly #words: ReplicaWords | undefined;
 
   constructor(program: DiscoveryProgram) {
     const { options } = program;
@@ -250,6 +253,7 @@ export class ControlPlane {
       this.#distribution?.joined(touched, new Set(changes.map(({ key }) => key)));
     });
     this.#signing = options.authority && this.#makeSigning(options.authority);
+    this.#words = this.cluster && this.#makeWords(this.cluster);
     this.#orphans = this.cluster && this.#makeOrphans(this.cluster);
     this.elections = this.cluster && this.#makeElections(this.cluster);
     this.#portCertificate =
@@ -276,12 +280,11 @@ export class ControlPlane {
     }
   }
 
-  #makeOrphans({ server, informers, identity }: FollowedCluster): OrphanedEntries | undefined {
+  #makeOrphans({ server, informers, identity }: FollowedCluster): OrphanedEntries {
     const { namespace, leaseMs, registration } = this.#program.options;
-    if (!registration.enabled) return undefined;
     return new OrphanedEntries({
-      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs },
-      entries: () => informers.storeOf(resourceOf('WorkloadEntry')).values(),
+      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, words: this.#words! },
+      entries: () => (registration.enabled ? informers.storeOf(resourceOf('WorkloadEntry')).values() : []),
       now: () => performance.now(),
     });
   }
@@ -308,7 +311,9 @@ export class ControlPlane {
         ...(signer && { registrar: signer }),
         mesh: () => this.#state.mesh,
         onMesh: (changed) => this.#state.onPublished(changed),
-        ...(this.#orphans && { registration: { presence: new ReplicaPresence(identity), orphans: this.#orphans } }),
+        ...{ words: this.#words!, orphans: this.#orphans! },
+        presence: presenceLeaseOf(identity)!,
+        leads: (lease) => this.elections?.leads(lease) ?? false,
         status: {
           ...{ server, inputs: this.#statusInputs, domain, namespace, ofGatewayApi },
           ofAddresses: this.#program.options.features.autoAllocate,
@@ -319,6 +324,12 @@ export class ControlPlane {
       now: processMoment,
       draw: Math.random,
     });
+  }
+
+  #makeWords({ informers, identity }: FollowedCluster): ReplicaWords {
+    const words = new ReplicaWords(identity);
+    for (const kind of statusKinds) informers.addReader(resourceOf(kind), (changes) => words.read(kind, changes));
+    return words;
   }
 
   #makeDistribution(cluster: FollowedCluster): ObjectDistribution {

@@ -14,13 +14,17 @@ import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { customKinds, defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
+import { Replicas } from './replica.ts';
 
 const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-word-'));
 /** As it is promised; with ten other things beside it, it takes what it takes. */
 const promisedMs = sized({ quick: 10_000, short: 10_000, full: 2_000 });
+const waitsForDeath = sized({ short: false, full: true });
 const filters = resourceOf('EnvoyFilter');
+const quick = { PILOT_LEASE_DURATION: '3s', PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: '0s' };
+const replicas = new Replicas(cluster, quick);
 let mesh: FeatureMesh;
 
 interface Condition {
@@ -45,7 +49,7 @@ beforeAll(async () => {
   mesh = await FeatureMesh.start({
     proxies: { one: { namespace: cluster.namespace }, other: { namespace: cluster.namespace } },
     args: ['--registries', 'Kubernetes', '--kubeconfig', kubeconfig, '--namespace', cluster.namespace],
-    env: { PILOT_LEASE_DURATION: '3s' },
+    env: quick,
     explains: false,
   });
   await cluster.apply(of.serviceEntries, {
@@ -193,4 +197,53 @@ it('what is written to a status is pushed to nobody, and what others have writte
     // One for each change of the object, and none for what was written of it.
     expect(await contexts()).toBe(before + round + 1);
   }
+});
+
+it('what only a proxy of a replica that does not lead rejects is said as well, until that mends it or is no more', async () => {
+  const { metadata } = await ring(16);
+  const isDone = ({ Reconciled, Rejected }: Record<string, Condition>) =>
+    Reconciled?.status === 'True' && Rejected === undefined;
+  await until('both have it', filters, 'ring', isDone);
+  const second = await replicas.start('second');
+  const stream = replicas.connect(second.plainPort, { ip: '10.9.0.7' });
+  let isContent = false;
+  const acknowledge = stream.onResponse;
+  stream.onResponse = (response) => {
+    const { typeUrl, nonce: responseNonce } = response;
+    if (isContent) acknowledge(response);
+    else
+      stream.send({ typeUrl, responseNonce, errorDetail: { message: 'outbound|8080||cart.example.com: too small' } });
+  };
+  const isBad = ({ Rejected, Reconciled }: Record<string, Condition>) =>
+    Rejected !== undefined && Reconciled?.status === 'False';
+  const bad = await until('it says so', filters, 'ring', isBad);
+  console.log(`rejected at the other replica: in the status after ${Math.round(bad.tookMs)} ms`);
+  expect(bad.conditions.Rejected).toMatchObject({ status: 'True', observedGeneration: metadata.generation });
+  expect(bad.conditions.Rejected?.message).toMatch(
+    /^1 of 1 proxy rejects cluster outbound\|8080\|\|cart\.example\.com: .*too small \(told by second_[0-9a-f-]{36}\)$/,
+  );
+  expect(bad.conditions.Reconciled).toMatchObject({
+    ...{ reason: 'Rejected', observedGeneration: metadata.generation },
+    message: '2/2 proxies up to date, proxies of another replica reject it',
+  });
+  isContent = true;
+  // Something else is mended: the filter is the same.
+  await cluster.apply(of.serviceEntries, {
+    metadata: { name: 'user' },
+    spec: {
+      ...{ hosts: ['user.example.com'], resolution: 'STATIC', endpoints: [{ address: '192.0.2.2' }] },
+      ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    },
+  });
+  const mended = await until('it is mended', filters, 'ring', isDone);
+  console.log(`mended there: in the status after ${Math.round(mended.tookMs)} ms`);
+  isContent = false;
+  await ring(32);
+  const again = await until('it says so again', filters, 'ring', isBad);
+  console.log(`rejected there again: in the status after ${Math.round(again.tookMs)} ms`);
+  // That it is no more is known when its Lease has not changed for its time, at the look after that.
+  if (!waitsForDeath) return;
+  await second.program.stop({ signal: 'SIGKILL' });
+  const ended = await until('nobody says it any more', filters, 'ring', isDone);
+  console.log(`of a replica that was killed: gone after ${Math.round(ended.tookMs)} ms`);
 });

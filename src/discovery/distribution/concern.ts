@@ -1,6 +1,6 @@
 /** Which proxies an object concerns, and in which types: as a change of it would be pushed to them (spec/discovery.md §6.5). */
 import type { Config, ConfigKey } from '../../model/config/config.ts';
-import { configKeyOf } from '../../model/config/config.ts';
+import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ServiceEntry } from '../../model/kinds/service-entry.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PushedType, typesToPush } from '../../model/proxy/types-to-push.ts';
@@ -14,6 +14,11 @@ export function pushedKeysOf(config: Config): readonly ConfigKey[] {
   if (config.kind !== 'ServiceEntry') return [key];
   const { hosts } = config.spec as ServiceEntry;
   return hosts.map((hostname) => serviceKey({ hostname, namespace: config.namespace }));
+}
+
+/** A change names it, by its own name or as pushes do. */
+export function isNamed(config: Config, changed: ReadonlySet<string>): boolean {
+  return [configKeyOf(config), ...pushedKeysOf(config)].some((one) => changed.has(configKeyText(one)));
 }
 
 const nothing: ReadonlySet<PushedType> = new Set();

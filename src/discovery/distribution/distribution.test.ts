@@ -390,6 +390,45 @@ describe('what Envoy rejects', () => {
   });
 });
 
+describe('an object of which another replica says something else', () => {
+  const key = 'VirtualService/shop/cart';
+
+  it('is told of as it is, whether anything is known of it or not', async () => {
+    world.apply(...services, route('cart', 1));
+    world.distribution.reconsider(key);
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual(['Reconciled False 1: 0/2 proxies up to date']);
+    one.acknowledges();
+    other.acknowledges();
+    expect(await world.look()).toEqual([key]);
+    world.distribution.reconsider(key);
+    expect(await world.look()).toEqual([key]);
+    const again = new World();
+    again.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
+    again.apply(...services, route('cart', 1));
+    again.connect().acknowledges();
+    await again.look();
+    expect(again.says(key)).toEqual([]);
+    again.distribution.reconsider(key);
+    expect(await again.look()).toEqual([key]);
+    expect(again.says(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
+  });
+
+  it('and again and again is not written of each time', async () => {
+    world.urgent = 0;
+    for (let round = 0; round < 50; round++) {
+      world.distribution.reconsider('ServiceEntry/shop/cart');
+      await world.look();
+      world.now += 200;
+    }
+    // That it had come was one of four.
+    expect(world.urgent).toBe(3);
+    world.distribution.reconsider('VirtualService/shop/none');
+    await world.look();
+    expect(world.says('VirtualService/shop/none')).toEqual([]);
+  });
+});
+
 describe('hostile proxies', () => {
   it('cost one thing kept for each type, however often and whatever they say', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));

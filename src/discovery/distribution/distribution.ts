@@ -14,7 +14,7 @@ import { Turns } from '../../runtime/turns.ts';
 import type { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { Publication } from '../push/mesh-state.ts';
 import { ChangedObjects } from './changed-objects.ts';
-import { pushedKeysOf, typesConcerned } from './concern.ts';
+import { isNamed, typesConcerned } from './concern.ts';
 import { type DueListener, DueObjects } from './due-objects.ts';
 import { EnvoyRejections, type RejectionsOfObject } from './envoy-rejections.ts';
 import {
@@ -121,7 +121,7 @@ export class ObjectDistribution {
     const objects = new Set<string>();
     for (const key of this.#coming.keys()) {
       const config = configs.byKey.get(key);
-      const isIn = forced || config === undefined || isNamed(config, key, changed);
+      const isIn = forced || config === undefined || isNamed(config, changed);
       if (!isIn) continue;
       objects.add(key);
       this.#due.begin(key);
@@ -148,6 +148,18 @@ export class ObjectDistribution {
   /** A proxy is gone. */
   left(proxy: FollowedProxy): void {
     if (this.#rejections.left(proxy)) this.#stir();
+  }
+
+  /** Another replica says something else of it: what its status should be is told anew. */
+  reconsider(key: string): void {
+    const latest = this.#latest;
+    if (latest === undefined) return;
+    const isKnown = this.#followed.has(key) || this.#complete.has(key);
+    if (!isKnown) this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
+    const followed = this.#followed.get(key);
+    if (followed !== undefined && followed.distribution === undefined) followed.mustTell = true;
+    else this.#due.note(key, true, this.#options.now());
+    this.#stir();
   }
 
   /** Another may have written before, or nobody: what the status of each object says is looked at. */
@@ -417,10 +429,6 @@ export class ObjectDistribution {
     this.#isStirred = true;
     for (const stirred of this.#watchers) stirred();
   }
-}
-
-function isNamed(config: Config, key: string, changed: ReadonlySet<string>): boolean {
-  return changed.has(key) || pushedKeysOf(config).some((one) => changed.has(configKeyText(one)));
 }
 
 function kindOf(key: string): string {

@@ -55,8 +55,15 @@ export const reconciledCondition = 'Reconciled';
 
 export const ownConditions: readonly string[] = [reconciledCondition, rejectedCondition, invalidCondition];
 
-/** All of {@link ownConditions} that there should be; others of these are to go. */
-export function conditionsOf({ distribution, mistake }: ObjectVerdict): readonly WantedCondition[] {
+/**
+ * All of {@link ownConditions} that there should be; others of these are to go.
+ *
+ * @param isRejectedElsewhere another replica says that its proxies reject the object: that stays as it is, and is no `Rejected` of ours
+ */
+export function conditionsOf(
+  { distribution, mistake }: ObjectVerdict,
+  isRejectedElsewhere = false,
+): readonly WantedCondition[] {
   const conditions: WantedCondition[] = [];
   if (mistake !== undefined) {
     const { generation: observedGeneration, text } = mistake;
@@ -64,22 +71,30 @@ export function conditionsOf({ distribution, mistake }: ObjectVerdict): readonly
       { type: reconciledCondition, status: 'False', reason: 'Invalid', message: notInForce, observedGeneration },
       { type: invalidCondition, status: 'True', reason: 'InvalidObject', message: text, observedGeneration },
     );
-  } else if (distribution !== undefined) conditions.push(reconciled(distribution));
+  } else if (distribution !== undefined) conditions.push(reconciled(distribution, isRejectedElsewhere));
   // Of the version that is in force, whatever came after it.
-  if (distribution?.rejection !== undefined) conditions.push(rejected(distribution, distribution.rejection));
-  return conditions;
+  const rejection = isRejectedElsewhere ? undefined : rejectedOf(distribution);
+  return rejection === undefined ? conditions : [...conditions, rejection];
+}
+
+/** What Envoy rejects of it; undefined: nothing. */
+export function rejectedOf(distribution: Distribution | undefined): WantedCondition | undefined {
+  return distribution?.rejection && rejected(distribution, distribution.rejection);
 }
 
 const notInForce = 'The object is not in force: what was valid last is, if there was any.';
 
-function reconciled(distribution: Distribution): WantedCondition {
+const elsewhere = ', proxies of another replica reject it';
+
+function reconciled(distribution: Distribution, isRejectedElsewhere: boolean): WantedCondition {
   const { upToDate, concerned, rejection, generation } = distribution;
-  const complete = isComplete(distribution);
+  const complete = isComplete(distribution) && !isRejectedElsewhere;
+  const isRejected = rejection !== undefined || isRejectedElsewhere;
   return {
     type: reconciledCondition,
     status: complete ? 'True' : 'False',
-    reason: complete ? (concerned === 0 ? 'NoProxies' : 'UpToDate') : rejection === undefined ? 'Pending' : 'Rejected',
-    message: `${upToDate}/${concerned} proxies up to date`,
+    reason: complete ? (concerned === 0 ? 'NoProxies' : 'UpToDate') : isRejected ? 'Rejected' : 'Pending',
+    message: `${upToDate}/${concerned} proxies up to date${rejection === undefined && isRejected ? elsewhere : ''}`,
     observedGeneration: generation,
   };
 }

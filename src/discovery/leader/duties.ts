@@ -8,7 +8,8 @@ import { DnsCertificates, type DnsSecrets } from './dns-certificates.ts';
 import type { Duty } from './duty.ts';
 import { RootCertificates } from './root-certificates.ts';
 import { RootRotation, type RootRotationOptions } from './root-rotation.ts';
-import { statusDutyOf } from './status/distribution-status.ts';
+import { statusDutiesOf } from './status/distribution-status.ts';
+import type { ReplicaWords } from './status/replica-words.ts';
 import { type StatusSources, statusDuties } from './status/status-duties.ts';
 
 /** What duties are about. */
@@ -30,8 +31,14 @@ export interface DutySources {
   readonly onMesh: (changed: () => void) => void;
   /** REVISION; empty: the default one. */
   readonly revision: string;
-  /** Of workloads that register themselves; absent: none do. */
-  readonly registration?: { readonly presence: Duty; readonly orphans: Duty };
+  /** What replicas say that Envoy rejects. */
+  readonly words: ReplicaWords;
+  /** The name of the Lease of this replica's presence. */
+  readonly presence: string;
+  /** What replicas that have died have left. */
+  readonly orphans: Duty;
+  /** This replica may write for a duty now. */
+  readonly leads: (lease: string) => boolean;
   /** Of ConfigMaps with the root of the mesh. */
   readonly rootConfigMap: string;
   /** What becomes of objects. */
@@ -39,7 +46,8 @@ export interface DutySources {
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
-  const { informers, signing, rootConfigMap, revision, status, shared, registration, distribution } = sources;
+  const { informers, signing, rootConfigMap, revision, status, shared, orphans } = sources;
+  const { distribution, words, presence, leads } = sources;
   return [
     ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
     ...dnsDuties(sources),
@@ -53,9 +61,9 @@ export function dutiesOf(sources: DutySources): Duty[] {
             now: () => performance.now(),
           }),
         ]),
-    statusDutyOf({ ...status, informers, distribution }),
+    ...statusDutiesOf({ ...status, informers, distribution, words, presence, leads }),
     ...statusDuties({ ...status, informers, revision }, leaseOfRevision('istio-gateway-status-leader', revision)),
-    ...(registration === undefined ? [] : [registration.presence, registration.orphans]),
+    orphans,
   ];
 }
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import { presenceLeaseOf } from '../leader/replica-presence.ts';
 import type { WriteGate, WriteOrder } from '../leader/write-gate.ts';
-import { OrphanedEntries } from './orphaned-entries.ts';
-import { presenceLeaseOf, ReplicaPresence } from './replica-presence.ts';
+import { OrphanedEntries, type WordsOfReplicas } from './orphaned-entries.ts';
 
 const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
@@ -17,8 +17,14 @@ function entry(name: string, controller: string | undefined, group: string | und
   return { metadata: { name, namespace: 'shop', resourceVersion: `of ${name}`, annotations } };
 }
 
+interface Left {
+  readonly words?: WordsOfReplicas;
+  /** Leases of others. */
+  readonly strangers?: number;
+}
+
 /** A duty, a clock, Leases by name, and what was deleted. */
-function given(entries: KubernetesObject[], strangers = 0) {
+function given(entries: KubernetesObject[], { words, strangers = 0 }: Left = {}) {
   const clock = { now: 0 };
   const others = Array.from({ length: strangers }, (_, i): [string, string] => [`cilium-${i}`, '1']);
   const leases = new Map<string, string>();
@@ -39,6 +45,7 @@ function given(entries: KubernetesObject[], strangers = 0) {
       },
     },
     entries: () => entries,
+    ...(words && { words }),
     ...{ namespace: 'istio-system', identity: me, leaseMs: 15_000, graceMs: 10_000, now: () => clock.now },
   });
   const gate = {
@@ -69,7 +76,7 @@ it('entries of a replica that lives are let be, however long', async () => {
 });
 
 it('entries of a replica that lives are let be, however many Leases others have beside it', async () => {
-  const world = given([entry('vm-1', other)], 1_200);
+  const world = given([entry('vm-1', other)], { strangers: 1_200 });
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
     expect(await world.runAt(i * 10_000)).toEqual({ written: 0, failed: 0, reason: '' });
@@ -78,7 +85,7 @@ it('entries of a replica that lives are let be, however many Leases others have 
 });
 
 it('where the end of the Leases is not reached nobody is taken for dead', async () => {
-  const world = given([entry('vm-1', other)], 10_001);
+  const world = given([entry('vm-1', other)], { strangers: 10_001 });
   for (const ms of [0, 50_000]) {
     expect(await world.runAt(ms)).toMatchObject({ failed: 1, reason: expect.stringContaining('more than 10000') });
   }
@@ -179,8 +186,26 @@ it('it is due as long as other replicas have entries', async () => {
   expect(duty.isDue).toBe(false);
 });
 
+it('words of one that is dead have ended, though it has left no entry, and those of one that lives have not', async () => {
+  const third = 'istiod-c_33333333';
+  const leases = new Set([other, third].map(leaseOf));
+  const ended: string[] = [];
+  const { duty, leases: there, runAt } = given([], { words: { leases, ended: (lease) => void ended.push(lease) } });
+  there.set(leaseOf(other), '7');
+  duty.look();
+  expect(duty.isDue).toBe(true);
+  for (const [index, ms] of [0, 24_999].entries()) {
+    there.set(leaseOf(third), `${index}`);
+    await runAt(ms);
+  }
+  expect(ended).toEqual([]);
+  there.set(leaseOf(third), '2');
+  await runAt(25_000);
+  expect(ended).toEqual([leaseOf(other)]);
+});
+
 it('a replica stands for a Lease that has its name from its identity alone', () => {
-  expect(new ReplicaPresence(me).lease).toBe('istiod-replica-11111111');
+  expect(presenceLeaseOf(me)).toBe('istiod-replica-11111111');
   expect(presenceLeaseOf(`istiod_${crypto.randomUUID()}`)).toMatch(/^istiod-replica-[0-9a-f-]{36}$/);
   expect(['istiod', 'istiod_', '_../../x', 'istiod_UPPER123'].map(presenceLeaseOf)).toEqual(
     Array.from({ length: 4 }, () => undefined),

@@ -1,6 +1,6 @@
 /**
- * WorkloadEntries of replicas that died before they could delete them: the elected replica does. Whether a replica lives, its Lease says
- * (replica-presence.ts): one that is there and does not change any more, or is gone, for longer than a workload may take to come to another
+ * WorkloadEntries of replicas that died before they could delete them: the elected replica does, and says whose words have ended. Whether a replica lives, its Lease says
+ * (src/discovery/leader/replica-presence.ts): one that is there and does not change any more, or is gone, for longer than a workload may take to come to another
  * replica. By our clock alone: what time a Lease says is never looked at.
  */
 import { messageOf } from '../../runtime/errors.ts';
@@ -8,14 +8,24 @@ import { ApiError } from '../kubernetes/api-failure.ts';
 import { leases, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import type { Duty, DutyReport, DutyRun } from '../leader/duty.ts';
+import { isPresenceLease, presenceLeaseOf } from '../leader/replica-presence.ts';
 import type { WriteGate } from '../leader/write-gate.ts';
 import { annotations } from './group-entry.ts';
-import { isPresenceLease, presenceLeaseOf } from './replica-presence.ts';
+
+/** What replicas say in places from which it does not go with them. */
+export interface WordsOfReplicas {
+  /** Of the presence of those that say anything. */
+  readonly leases: ReadonlySet<string>;
+  /** The replica of a Lease is no more. */
+  ended(lease: string): void;
+}
 
 export interface OrphanedEntriesOptions {
   readonly server: Pick<ApiServer, 'list'>;
   /** All that are known. */
   readonly entries: () => Iterable<KubernetesObject>;
+  /** What else replicas leave behind; absent: nothing. */
+  readonly words?: WordsOfReplicas;
   /** Of the Leases. */
   readonly namespace: string;
   /** Of this replica: its own entries its charts see to. */
@@ -62,7 +72,8 @@ export class OrphanedEntries implements Duty {
 
   /** Looks whether other replicas have entries, or have left something: from time to time, as nobody tells when one has died. */
   look(): void {
-    this.#isDue = this.#looks++ % looksUntilLeases === 0 || this.#othersEntries().next().done !== true;
+    const hasLeft = (this.#options.words?.leases.size ?? 0) > 0 || this.#othersEntries().next().done !== true;
+    this.#isDue = this.#looks++ % looksUntilLeases === 0 || hasLeft;
     if (this.#isDue) for (const due of this.#watchers) due();
   }
 
@@ -85,6 +96,8 @@ export class OrphanedEntries implements Duty {
       this.#sightings = new Map();
       return { written: 0, failed: 1, reason: messageOf(error) };
     }
+    const { words } = this.#options;
+    for (const lease of words?.leases ?? []) if (this.#isDead(lease)) words?.ended(lease);
     const orphans = [...this.#othersEntries()].filter(([, lease]) => this.#isDead(lease)).slice(0, mostDeletions);
     const report = { written: 0, failed: 0, reason: '' };
     for (const [{ metadata }] of orphans) {
@@ -111,7 +124,8 @@ export class OrphanedEntries implements Duty {
   async #see(): Promise<void> {
     const there = await this.#presenceLeases();
     const at = this.#options.now();
-    const names = new Set([...there.keys(), ...[...this.#othersEntries()].map(([, lease]) => lease)]);
+    const withEntries = [...this.#othersEntries()].map(([, lease]) => lease);
+    const names = new Set([...there.keys(), ...withEntries, ...(this.#options.words?.leases ?? [])]);
     this.#sightings = new Map(
       [...names].slice(0, mostReplicas).map((name) => {
         const [version, before] = [there.get(name), this.#sightings.get(name)];

@@ -1,36 +1,78 @@
-/** What the duty that writes status is to write of an object of Istio's kinds: the conditions that are ours, and nothing else of its status. */
+/**
+ * What of the status of an object of Istio's kinds is to be written: the conditions that are ours, and nothing else of it. Who leads writes
+ * all of them; each other replica says what its own proxies reject, under the Lease of its presence. The rule by which no two of them take away each
+ * other's word is in machines/discovery/sequences/distribution.mmd.
+ */
 import { configKeyText, parseConfigKey } from '../../../model/config/config.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { ObjectDistribution } from '../../distribution/distribution.ts';
-import { conditionsOf, ownConditions } from '../../distribution/object-verdict.ts';
+import {
+  conditionsOf,
+  type ObjectVerdict,
+  ownConditions,
+  rejectedCondition,
+  rejectedOf,
+  type WantedCondition,
+} from '../../distribution/object-verdict.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
 import type { InformerEffects } from '../../kubernetes/informer-effects.ts';
+import { type ReplicaWord, type ReplicaWords, signed, wordIn } from './replica-words.ts';
 import { withConditions } from './status-conditions.ts';
 import { StatusDuty, type StatusFields, type StatusRef, type StatusSource, type WantedStatus } from './status-duty.ts';
 
 /** As Istio calls the one of those who write the same; of all revisions one, for their proxies may have the same objects. */
-const statusLease = 'istio-status-leader';
+export const statusLease = 'istio-status-leader';
 
 type Known = Pick<ObjectDistribution, 'verdictOf' | 'unfinished' | 'lookAtAll'>;
 
-export class DistributionStatus implements StatusSource {
-  readonly #distribution: Known;
+abstract class WordStatus implements StatusSource {
+  protected readonly distribution: Known;
+  protected readonly words: ReplicaWords;
 
-  constructor(distribution: Known) {
-    this.#distribution = distribution;
+  constructor(distribution: Known, words: ReplicaWords) {
+    this.distribution = distribution;
+    this.words = words;
+  }
+
+  abstract wanted(of: StatusRef): WantedStatus | undefined;
+
+  all(): Iterable<StatusRef> {
+    return [...this.distribution.unfinished].map(parseConfigKey);
+  }
+
+  /** Whose word it is counts: that of another replica that lives stands, as long as it is of the version that is in force, or a newer one. */
+  protected stands(key: string, word: ReplicaWord | undefined, { distribution }: ObjectVerdict): boolean {
+    if (word === undefined || this.words.isOwn(word) || this.words.isEnded(key, word)) return false;
+    return distribution === undefined || word.generation >= distribution.generation;
+  }
+
+  protected signed(condition: WantedCondition): WantedCondition {
+    const { type, message } = condition;
+    return type === rejectedCondition ? { ...condition, message: signed(message, this.words.identity) } : condition;
+  }
+}
+
+/** Of the replica that leads. */
+export class DistributionStatus extends WordStatus {
+  /** What the leader before has told nobody knows: all of it is looked at. */
+  override all(): Iterable<StatusRef> {
+    this.distribution.lookAtAll();
+    return super.all();
   }
 
   wanted(of: StatusRef): WantedStatus | undefined {
-    const verdict = this.#distribution.verdictOf(configKeyText(of));
-    const conditions = conditionsOf(verdict);
+    const key = configKeyText(of);
+    const verdict = this.distribution.verdictOf(key);
     const generation = verdict.mistake?.generation ?? verdict.distribution?.generation;
     if (generation === undefined) return undefined;
-    const types = conditions.map(({ type }) => type);
-    const gone = ownConditions.filter((type) => !types.includes(type));
     return {
       generation,
       next: (present, time): StatusFields => {
+        const isElsewhere = this.stands(key, wordIn(present.conditions), verdict);
+        const conditions = conditionsOf(verdict, isElsewhere).map((condition) => this.signed(condition));
+        const types = [...conditions.map(({ type }) => type), ...(isElsewhere ? [rejectedCondition] : [])];
+        const gone = ownConditions.filter((type) => !types.includes(type));
         // Of an object that is refused, one may be of the version before, which is in force.
         const after = [...Map.groupBy(conditions, ({ observedGeneration }) => observedGeneration)].reduce<unknown>(
           (before, [observed, own]) => withConditions(before, own, { generation: observed, time }),
@@ -40,31 +82,83 @@ export class DistributionStatus implements StatusSource {
       },
     };
   }
+}
 
-  /** What the leader before has told nobody knows: all of it is looked at. */
-  all(): Iterable<StatusRef> {
-    this.#distribution.lookAtAll();
-    return [...this.#distribution.unfinished].map(parseConfigKey);
+/** Of a replica that does not lead: what its own proxies reject, and nothing else. */
+export class RejectionStatus extends WordStatus {
+  wanted(of: StatusRef): WantedStatus | undefined {
+    const key = configKeyText(of);
+    const verdict = this.distribution.verdictOf(key);
+    const rejected = rejectedOf(verdict.distribution);
+    const generation = verdict.mistake?.generation ?? verdict.distribution?.generation;
+    const known = this.words.wordOn(key);
+    // The object is not read for nothing: when a word of ours is seen that was not yet, this is asked again.
+    const mayWrite = rejected !== undefined || (known !== undefined && this.#isToGo(key, known));
+    if (generation === undefined || !mayWrite) return undefined;
+    return {
+      generation,
+      next: (present, time): StatusFields | undefined => {
+        const word = wordIn(present.conditions);
+        if (this.stands(key, word, verdict)) return undefined;
+        const isToGo = rejected === undefined && word !== undefined && this.#isToGo(key, word);
+        if (rejected === undefined && !isToGo) return undefined;
+        const moment = { generation: rejected?.observedGeneration ?? generation, time };
+        const own = rejected === undefined ? [] : [this.signed(rejected)];
+        const conditions = withConditions(present.conditions, own, moment, isToGo ? [rejectedCondition] : []);
+        return { ...present, conditions };
+      },
+    };
+  }
+
+  #isToGo(key: string, word: ReplicaWord): boolean {
+    return this.words.isOwn(word) || this.words.isEnded(key, word);
   }
 }
 
 export interface StatusDutySources {
   readonly distribution: ObjectDistribution;
+  /** What replicas say that is rejected, of this one as of others. */
+  readonly words: ReplicaWords;
   /** Of which the server says in which version it has a kind. */
   readonly informers: Pick<InformerEffects, 'served'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly warn: (message: string) => void;
+  /** Of the presence of this replica. */
+  readonly presence: string;
+  /** This replica may write for a duty now. */
+  readonly leads: (lease: string) => boolean;
 }
 
 /** Of one object, between what nobody waits for. */
 const restMs = 10_000;
 
-/** The duty that writes it. */
-export function statusDutyOf({ distribution, informers, server, warn }: StatusDutySources): StatusDuty {
-  const duty = new StatusDuty({
-    ...{ lease: statusLease, source: new DistributionStatus(distribution), server, restMs, warn },
-    resourceOf: (kind) => informers.served(resourceOf(kind as KindName)),
+/** The duties that write it: of the one that leads, and of this replica as long as it does not lead. */
+export function statusDutiesOf(sources: StatusDutySources): readonly [leading: StatusDuty, own: StatusDuty] {
+  const { distribution, words, informers, server, warn, presence, leads } = sources;
+  const resource = (kind: string) => informers.served(resourceOf(kind as KindName));
+  const written = { server, restMs, warn, resourceOf: resource };
+  const leading = new StatusDuty({
+    ...written,
+    lease: statusLease,
+    source: new DistributionStatus(distribution, words),
   });
-  distribution.onDue((keys, urgent) => duty.due(keys.map(parseConfigKey), { urgent }));
-  return duty;
+  const own = new StatusDuty({
+    ...{ ...written, lease: presence, source: new RejectionStatus(distribution, words) },
+    isHeld: () => leads(statusLease),
+  });
+  distribution.onDue((keys, urgent) => {
+    const refs = keys.map(parseConfigKey);
+    for (const duty of [leading, own]) duty.due(refs, { urgent });
+  });
+  words.onChanged((key, before) => {
+    if (isToAct(words, key, before, distribution.verdictOf(key))) distribution.reconsider(key);
+  });
+  return [leading, own];
+}
+
+/** What we said ourselves, and mean, is nothing to act on. */
+function isToAct(words: ReplicaWords, key: string, before: ReplicaWord | undefined, verdict: ObjectVerdict): boolean {
+  const word = words.wordOn(key);
+  const isOfOther = [before, word].some((one) => one !== undefined && !words.isOwn(one));
+  return isOfOther || (word !== undefined) !== (verdict.distribution?.rejection !== undefined);
 }

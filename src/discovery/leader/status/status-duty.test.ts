@@ -291,6 +291,33 @@ describe('a run', () => {
   });
 });
 
+describe('a duty that is held', () => {
+  it('writes nothing while another one does, and all that became due once that is over', async () => {
+    let isHeld = true;
+    const { objects, gate, duty, clock, timers, want } = given({ isHeld: () => isHeld });
+    objects.put('a');
+    let told = 0;
+    duty.watch(() => void told++);
+    want('a', 'one');
+    want('b', 'two');
+    expect([told, duty.isDue]).toEqual([0, false]);
+    expect(await duty.writeDue({ retry: true, anew: true }, gate)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(objects.asked).toEqual([]);
+    const look = () => {
+      const [timer] = timers;
+      clock.now = timer!.at;
+      timer!.then();
+    };
+    look();
+    expect(told).toBe(0);
+    isHeld = false;
+    look();
+    expect([told, duty.isDue]).toEqual([1, true]);
+    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 1 });
+    expect(timers).toEqual([]);
+  });
+});
+
 describe('whoever watches', () => {
   it('is told when something becomes due, at once or after a rest', async () => {
     const { objects, gate, duty, clock, timers, want, messageOf } = given({ restMs: 10_000 });

@@ -56,6 +56,8 @@ export interface StatusDutyOptions {
   /** Objects that are read or written at a time; by default {@link mostAtOnce}. */
   readonly atOnce?: number;
   readonly warn: (message: string) => void;
+  /** Another duty of this process writes the same at present: what is due waits until that is over. By default it never is so. */
+  readonly isHeld?: () => boolean;
   /** Milliseconds, of any beginning. */
   readonly now?: () => number;
   /** RFC 3339 in whole seconds: longer texts would stay as they are in custom resources. */
@@ -72,6 +74,8 @@ export interface StatusDutyOptions {
 export const mostAtOnce = 8;
 
 const readMs = 5_000;
+/** Nobody tells when a duty is held no more. */
+const heldMs = 2_000;
 const never = new AbortController().signal;
 
 /** The object is wrong by the word of the server, and would be the next time. */
@@ -89,7 +93,7 @@ export class StatusDuty implements Duty {
 
   constructor(options: StatusDutyOptions) {
     this.#options = {
-      ...{ restMs: 0, atOnce: mostAtOnce, now: () => performance.now() },
+      ...{ restMs: 0, atOnce: mostAtOnce, now: () => performance.now(), isHeld: () => false },
       time: () => `${new Date().toISOString().slice(0, 19)}Z`,
       after: (ms, then) => {
         const timer = setTimeout(then, ms);
@@ -122,18 +126,18 @@ export class StatusDuty implements Duty {
   }
 
   get isDue(): boolean {
-    return this.#queue.isDue(this.#options.now());
+    return !this.#options.isHeld() && this.#queue.isDue(this.#options.now());
   }
 
   async writeDue({ retry, anew }: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    const { source, now, atOnce } = this.#options;
+    const { source, now, atOnce, isHeld } = this.#options;
     if (retry) this.#queue.retry(now());
     if (anew) {
       this.#queue.wakeAll();
       for (const ref of source.all()) this.#queue.add(keyOf(ref), ref, false, now());
     }
     const run: Run = { tried: new Set(), written: 0, reason: '', stopped: false };
-    await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, gate)));
+    if (!isHeld()) await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, gate)));
     // Of a server that does not answer, or takes no more, nobody asks for the rest.
     if (run.stopped) this.#queue.failDue(now());
     this.#tell();
@@ -197,7 +201,9 @@ export class StatusDuty implements Duty {
 
   #tell(): void {
     if (this.#watchers.size === 0) return;
-    this.#setTimer(this.#queue.nextAt(this.#options.now()));
+    const { now, isHeld } = this.#options;
+    const heldUntil = this.#queue.size > 0 ? now() + heldMs : undefined;
+    this.#setTimer(isHeld() ? heldUntil : this.#queue.nextAt(now()));
     if (this.isDue) for (const watcher of this.#watchers) watcher();
   }
 

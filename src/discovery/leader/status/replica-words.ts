@@ -1,0 +1,110 @@
+/**
+ * What replicas say that Envoy rejects: a condition `Rejected` is the word of the replica whose name its message ends with. Followed from the
+ * status of the objects, as informers see it: tells of objects of which another replica says something else than before.
+ */
+import { isObject } from '../../../runtime/json-object.ts';
+import { rejectedCondition } from '../../distribution/object-verdict.ts';
+import type { ObjectChange } from '../../kubernetes/object-store.ts';
+import { presenceLeaseOf } from '../replica-presence.ts';
+
+export interface ReplicaWord {
+  /** Of the replica. */
+  readonly identity: string;
+  readonly generation: number;
+  readonly message: string;
+}
+
+/** A name of a pod and a part by chance. Envoy's own text cannot have it at its end: ours is behind it. */
+const signature = /^(.*) \(told by ([A-Za-z0-9][A-Za-z0-9._-]{0,300})\)$/s;
+
+/** A message that says whose word it is. */
+export function signed(message: string, identity: string): string {
+  return `${message} (told by ${identity})`;
+}
+
+/** The word in conditions as they were read; undefined: nobody says anything, or nobody of ours, or one that did not say who it is. */
+export function wordIn(conditions: unknown): ReplicaWord | undefined {
+  const list: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
+  const condition = list.find((one) => isObject(one) && one.type === rejectedCondition);
+  if (!isObject(condition) || typeof condition.message !== 'string') return undefined;
+  const identity = signature.exec(condition.message)?.[2];
+  const generation = Number(condition.observedGeneration);
+  if (identity === undefined || presenceLeaseOf(identity) === undefined || !Number.isFinite(generation))
+    return undefined;
+  return { identity, generation, message: condition.message };
+}
+
+/** Objects of which it is known. */
+const mostKnown = 4_096;
+
+export class ReplicaWords {
+  readonly #words = new Map<string, ReplicaWord>();
+  /** Of replicas that are no more. One that is said anew is of one that lives, whatever was seen of its Lease. */
+  readonly #ended = new WeakSet<ReplicaWord>();
+  /** Of this replica. */
+  readonly identity: string;
+  #changed: (key: string, before: ReplicaWord | undefined) => void = () => {};
+
+  constructor(identity: string) {
+    this.identity = identity;
+  }
+
+  /** @param changed the word on an object is of another replica or generation than before, is no more, or its replica is */
+  onChanged(changed: (key: string, before: ReplicaWord | undefined) => void): void {
+    this.#changed = changed;
+  }
+
+  /** What became of objects of a kind. */
+  read(kind: string, changes: readonly ObjectChange[]): void {
+    for (const change of changes) {
+      const status = change.event === 'delete' ? undefined : change.object.status;
+      this.#note(`${kind}/${change.key}`, isObject(status) ? wordIn(status.conditions) : undefined);
+    }
+  }
+
+  /** As it is known, which may be older than it is. */
+  wordOn(key: string): ReplicaWord | undefined {
+    return this.#words.get(key);
+  }
+
+  isOwn({ identity }: ReplicaWord): boolean {
+    return identity === this.identity;
+  }
+
+  /** Its replica is no more, and has not said it anew. */
+  isEnded(key: string, word: ReplicaWord): boolean {
+    const known = this.#words.get(key);
+    return known !== undefined && isSame(known, word) && known.message === word.message && this.#ended.has(known);
+  }
+
+  /** Of the presence of other replicas whose word stands. */
+  get leases(): ReadonlySet<string> {
+    const others = [...this.#words.values()].filter((word) => !this.isOwn(word) && !this.#ended.has(word));
+    return new Set(others.map(({ identity }) => presenceLeaseOf(identity)!));
+  }
+
+  /** The replica of a Lease is no more. */
+  ended(lease: string): void {
+    for (const [key, word] of this.#words) {
+      if (this.isOwn(word) || this.#ended.has(word) || presenceLeaseOf(word.identity) !== lease) continue;
+      this.#ended.add(word);
+      this.#changed(key, word);
+    }
+  }
+
+  #note(key: string, word: ReplicaWord | undefined): void {
+    const before = this.#words.get(key);
+    if (before === undefined ? word === undefined : word !== undefined && isSame(before, word)) {
+      // Another number of proxies is nothing for others to act on; that it is said is.
+      if (word !== undefined && before?.message !== word.message) this.#words.set(key, word);
+      return;
+    }
+    if (word === undefined) this.#words.delete(key);
+    else if (before !== undefined || this.#words.size < mostKnown) this.#words.set(key, word);
+    this.#changed(key, before);
+  }
+}
+
+function isSame(one: ReplicaWord, other: ReplicaWord): boolean {
+  return one.identity === other.identity && one.generation === other.generation;
+}
