@@ -38,7 +38,7 @@ async function serving(podName: string): Promise<ControlPlane> {
     },
     {},
     () => {},
-    { SELF_SIGNED_CA_DIR: join(folder, 'ca'), POD_NAME: podName, PILOT_LEASE_DURATION: '3s' },
+    { SELF_SIGNED_CA_DIR: join(folder, 'ca'), POD_NAME: podName },
   );
   await plane.ready();
   return plane;

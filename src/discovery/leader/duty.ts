@@ -13,7 +13,7 @@ export interface DutyReport {
   readonly written: number;
   /** What is still to be written after a rest. A conflict is one: by then the newer object is known. */
   readonly failed: number;
-  /** Why, of the last one, for people; empty: none failed. */
+  /** Why, of the last one, for people; empty: none failed, or others were quicker to write the same object. */
   readonly reason: string;
 }
 

@@ -105,7 +105,7 @@ function tellLeaseless({ lease, reason }: TracedEvent, elections: RepeatedLines)
 }
 
 function tellUnwritten({ lease, failed, reason }: TracedEvent, elections: RepeatedLines): void {
-  if (Number(failed) === 0) return;
+  if (Number(failed) === 0 || reason === '') return;
   elections.warn(`writes of ${lease}`, `${failed} objects could not be written (${lease}; they are tried again)`, {
     reason,
   });

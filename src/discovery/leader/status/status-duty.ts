@@ -162,9 +162,10 @@ export class StatusDuty implements Duty {
           this.counts.refused++;
           warn(`status of ${key} cannot be written: ${failure.message}`);
         } else {
-          if (failure.kind === 'status' && failure.code === 409) this.counts.conflicts++;
           this.#queue.fail(key, ref);
-          run.reason = `${key}: ${failure.message}`;
+          // Another writer of the same status was quicker, which is nothing that a person should look at.
+          if (failure.kind === 'status' && failure.code === 409) this.counts.conflicts++;
+          else run.reason = `${key}: ${failure.message}`;
           run.stopped ||= failure.kind !== 'status' ? failure.kind !== 'invalid' : failure.code === 429;
         }
       }
