@@ -95,6 +95,32 @@ export async function mainThreadMs(page: Page): Promise<number> {
   return metrics.find(({ name }) => name === 'TaskDuration')!.value * 1_000;
 }
 
+/** What {@link slownessOf} has the page do, on the two quiet cores on which limits in milliseconds were set. */
+const referenceMs = 22;
+
+/**
+ * How many times as much processor time the same work takes here and now: neighbours who share caches, and a processor that is given to
+ * others by turns, slow down what is measured in processor time as well. Never below 1. Begins with {@link countWork}.
+ */
+export async function slownessOf(page: Page): Promise<number> {
+  const costs: number[] = [];
+  for (let time = 0; time < 4; time++) {
+    const before = await mainThreadMs(page);
+    await page.evaluate(() => {
+      const rows = Array.from({ length: 20_000 }, (_, index) => ({
+        index,
+        name: `actor-${(index * 7919) % 10_007}`,
+        of: [index],
+      }));
+      const read = JSON.parse(JSON.stringify(rows)) as typeof rows;
+      const byName = Map.groupBy(read, ({ name }) => name);
+      return [...byName].sort(([one], [other]) => (one < other ? -1 : 1)).length;
+    });
+    costs.push((await mainThreadMs(page)) - before);
+  }
+  return Math.max(1, Math.min(...costs) / referenceMs);
+}
+
 /** Bytes that its JavaScript holds after a collection of garbage, columns included. */
 export async function heldBytes(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);

@@ -22,6 +22,7 @@ import {
   opened,
   recordsShown,
   seqShown,
+  slownessOf,
   stepRate,
   stepsHeld,
 } from '../browser/page-state.ts';
@@ -30,7 +31,7 @@ import { sized } from '../harness/size-of-run.ts';
 const records = 100_000;
 /** To simulate them takes as long as all that is done with them here: one life is written down so many times. */
 const lives = sized({ short: 5, full: 1 });
-/** Limits are of the processor's time, not of the clock's: what else the machine does is not in it. */
+/** Limits are of the processor's time, not of the clock's, on two quiet cores: against the same work at the same moment (`slownessOf`). */
 const openLimitMs = 2_000;
 /** Where nothing grows faster than the records do, three times as many show it as well as ten times. */
 const timesAsMany = sized({ short: 3, full: 10 });
@@ -39,6 +40,7 @@ const manyLimitMb = timesAsMany * 50;
 const stepLimitMs = 16;
 /** Others who use the same caches and cores slow down what is measured all the same: the best of so many tries. */
 const tries = 8;
+const manyTries = 3;
 
 let browser: Browser;
 let folder: string;
@@ -61,7 +63,8 @@ describe(`a trace of ${records.toLocaleString('en')} records`, () => {
     while (worked.length < tries && !worked.some((ms) => ms < openLimitMs)) {
       const open = await openPage(browser, [memorySource('large.trace', trace)], { prepare: countWork });
       const openedMs = await opened(open.page);
-      worked.push(await mainThreadMs(open.page));
+      const workedMs = await mainThreadMs(open.page);
+      worked.push(workedMs / (await slownessOf(open.page)));
       console.log(`opened in ${Math.round(openedMs)} ms, main thread ${Math.round(worked.at(-1)!)} ms`);
       expect(await recordsShown(open.page)).toBeGreaterThanOrEqual(records);
       await expectTruth(open.page);
@@ -107,16 +110,21 @@ describe(`a trace of ${records.toLocaleString('en')} records`, () => {
 describe(`a trace of ${(records * timesAsMany).toLocaleString('en')} records`, () => {
   test(`is open after ${manyLimitMs / 1_000} s of the page's main thread, in ${manyLimitMb} MB; a step costs less than a frame`, async () => {
     const many = repeatedTrace(trace, timesAsMany);
-    const open = await openPage(browser, [memorySource('many.trace', many)], { prepare: countWork });
+    let open: OpenedPage | undefined;
+    const worked: number[] = [];
+    while (open === undefined || (worked.length < manyTries && !worked.some((ms) => ms < manyLimitMs))) {
+      await open?.close();
+      open = await openPage(browser, [memorySource('many.trace', many)], { prepare: countWork });
+      const openedMs = await opened(open.page);
+      const workedMs = await mainThreadMs(open.page);
+      worked.push(workedMs / (await slownessOf(open.page)));
+      console.log(`opened in ${Math.round(openedMs)} ms, main thread ${Math.round(worked.at(-1)!)} ms`);
+    }
     const { page } = open;
-    const openedMs = await opened(page);
-    const workedMs = await mainThreadMs(page);
     const heldMb = (await heldBytes(page)) / 1e6;
-    console.log(
-      `opened in ${Math.round(openedMs)} ms, main thread ${Math.round(workedMs)} ms, ${Math.round(heldMb)} MB`,
-    );
+    console.log(`${Math.round(heldMb)} MB`);
     expect(await recordsShown(page)).toBeGreaterThanOrEqual(records * timesAsMany);
-    expect(workedMs).toBeLessThan(manyLimitMs);
+    expect(Math.min(...worked)).toBeLessThan(manyLimitMs);
     expect(heldMb).toBeLessThan(manyLimitMb);
     await goToShare(page, 0.98);
     await expectTruth(page, many);
@@ -177,9 +185,10 @@ async function expectCheapSteps(page: Page, share: number, key: string): Promise
   while (costs.length < tries && !costs.some((ms) => ms < stepLimitMs)) {
     await goToShare(page, share);
     await atRest(page);
+    const slowness = await slownessOf(page);
     const before = await mainThreadMs(page);
     await stepRate(page, key);
-    costs.push(((await mainThreadMs(page)) - before) / stepsHeld);
+    costs.push(((await mainThreadMs(page)) - before) / stepsHeld / slowness);
   }
   console.log(`${key} at ${share * 100} %: ${costs.map((ms) => ms.toFixed(1)).join(', ')} ms a step`);
   expect(Math.min(...costs)).toBeLessThan(stepLimitMs);
