@@ -96,7 +96,7 @@ export async function mainThreadMs(page: Page): Promise<number> {
 }
 
 /** What {@link slownessOf} has the page do, on the two quiet cores on which limits in milliseconds were set. */
-const referenceMs = 22;
+const referenceMs = 24;
 
 /**
  * How many times as much processor time the same work takes here and now: neighbours who share caches, and a processor that is given to
@@ -104,7 +104,7 @@ const referenceMs = 22;
  */
 export async function slownessOf(page: Page): Promise<number> {
   const costs: number[] = [];
-  for (let time = 0; time < 4; time++) {
+  for (let time = 0; time < 6; time++) {
     const before = await mainThreadMs(page);
     await page.evaluate(() => {
       const rows = Array.from({ length: 20_000 }, (_, index) => ({
@@ -118,7 +118,9 @@ export async function slownessOf(page: Page): Promise<number> {
     });
     costs.push((await mainThreadMs(page)) - before);
   }
-  return Math.max(1, Math.min(...costs) / referenceMs);
+  // The first one compiles it.
+  const [, , median = 0] = costs.slice(1).sort((one, other) => one - other);
+  return Math.max(1, median / referenceMs);
 }
 
 /** Bytes that its JavaScript holds after a collection of garbage, columns included. */
