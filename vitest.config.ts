@@ -144,9 +144,9 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['development'] } },
   test: {
     reporters: ['default', closingLine],
-    // For machines that do other things as well: none takes a tenth of that alone.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // For machines that do other things as well, or run at half their speed, where one took 67 s: none takes a tenth of that alone.
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
     // The condition decides, not the clock: a page beside six other files draws its first frame after more than the usual second.
     expect: { poll: { timeout: 30_000 } },
     setupFiles: ['test/harness/setup-cpu.ts'],
@@ -154,7 +154,7 @@ export default defineConfig({
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
     sequence: { sequencer: LongestFirst },
     projects: [
-      { extends: true, test: { name: 'lint', include: [lint], testTimeout: 300_000, ...beside } },
+      { extends: true, test: { name: 'lint', include: [lint], testTimeout: 600_000, ...beside } },
       {
         extends: true,
         // They share an API server, which ends when the last of them has: `timed` and `measured` come later.
