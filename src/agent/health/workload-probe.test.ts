@@ -1,10 +1,8 @@
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { servedHttp } from '../../../test/fixtures/served-http.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { isAlive } from '../../../test/harness/process-alive.ts';
 import { askWorkload, type ProbedHost, parseWorkloadProbe, type WorkloadProbe } from './workload-probe.ts';
@@ -20,17 +18,6 @@ function probeOf(message: object): WorkloadProbe {
 
 const ask = (message: object, at: Partial<ProbedHost> = {}): Promise<string> =>
   askWorkload(probeOf(message), { ...host, ...at }, never);
-
-async function serving(listener: RequestListener): Promise<number> {
-  const server = createServer(listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-}
 
 describe('a configuration', () => {
   it('that says nothing of times has those of Istio', () => {
@@ -74,7 +61,7 @@ it('a configuration that names nothing to ask asks nothing', () => {
 
 it.each([200, 204, 302, 399])('status %i of the workload is well', async (status) => {
   const seen: unknown[] = [];
-  const port = await serving((request, response) => {
+  const port = await servedHttp((request, response) => {
     seen.push([request.url, request.headers['user-agent'], request.socket.remoteAddress]);
     response.writeHead(status).end();
   });
@@ -83,19 +70,19 @@ it.each([200, 204, 302, 399])('status %i of the workload is well', async (status
 });
 
 it.each([400, 404, 500, 503])('status %i is not', async (status) => {
-  const port = await serving((_, response) => void response.writeHead(status).end());
+  const port = await servedHttp((_, response) => void response.writeHead(status).end());
   expect(await ask({ httpGet: { port, path: '/health' } })).toBe(`it answers with status ${status}`);
 });
 
 it('a port that takes connections is well, one that does not is not', async () => {
-  const port = await serving(() => {});
+  const port = await servedHttp(() => {});
   expect(await ask({ tcpSocket: { port } })).toBe('');
   expect(await ask({ tcpSocket: { port: 1 } })).toMatch(/ECONNREFUSED/);
   expect(await ask({ tcpSocket: { port, host: '127.0.0.1' } }, { destination: '127.0.0.2' })).toBe('');
 });
 
 it('one that does not answer has its timeout', async () => {
-  const port = await serving(() => {});
+  const port = await servedHttp(() => {});
   expect(await ask({ httpGet: { port } })).toBe('no answer in 1000 ms');
 });
 
@@ -120,8 +107,8 @@ describe('a command', () => {
 describe('Envoy', () => {
   it('that is not ready makes the workload so, which is not asked', async () => {
     let asked = 0;
-    const port = await serving((_, response) => void response.writeHead(200).end(String(asked++)));
-    const statusPort = await serving(({ url }, response) => {
+    const port = await servedHttp((_, response) => void response.writeHead(200).end(String(asked++)));
+    const statusPort = await servedHttp(({ url }, response) => {
       response.writeHead(url === '/healthz/ready' ? 503 : 200).end();
     });
     expect(await ask({ httpGet: { port } }, { statusPort })).toBe('Envoy is not ready');
@@ -130,8 +117,8 @@ describe('Envoy', () => {
   });
 
   it('that is ready leaves it to the workload', async () => {
-    const statusPort = await serving((_, response) => void response.writeHead(200).end());
-    const port = await serving((_, response) => void response.writeHead(500).end());
+    const statusPort = await servedHttp((_, response) => void response.writeHead(200).end());
+    const port = await servedHttp((_, response) => void response.writeHead(500).end());
     expect(await ask({ httpGet: { port } }, { statusPort })).toBe('it answers with status 500');
   });
 });

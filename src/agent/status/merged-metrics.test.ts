@@ -1,18 +1,12 @@
 import { once } from 'node:events';
-import {
-  createServer,
-  get,
-  type IncomingHttpHeaders,
-  IncomingMessage,
-  type RequestListener,
-  ServerResponse,
-} from 'node:http';
+import { get, type IncomingHttpHeaders, IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcp, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { servedHttp } from '../../../test/fixtures/served-http.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
@@ -22,17 +16,6 @@ import { keptLines } from './exposition-lines.ts';
 import { MergedMetrics, type MetricsTarget } from './merged-metrics.ts';
 
 const openMetrics = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
-
-async function serve(listener: RequestListener): Promise<number> {
-  const server = createServer(listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-}
 
 const saying =
   (body: string, type?: string): RequestListener =>
@@ -53,8 +36,8 @@ async function merging(parts: {
 }) {
   const { envoy = saying('envoy_up 1\n'), applications = [], targets = [] } = parts;
   const log: string[] = [];
-  const adminPort = await serve(envoy);
-  const ports = await Promise.all(applications.map(serve));
+  const adminPort = await servedHttp(envoy);
+  const ports = await Promise.all(applications.map(servedHttp));
   const metrics = new AgentMetrics();
   const merged = new MergedMetrics({
     metrics,
