@@ -23,6 +23,8 @@ test('Chromium is found by each of its names, the likeliest first', () => {
   expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(chrome);
   const chromium = program('chromium');
   expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(chromium);
+  const shell = program('chromium-headless-shell');
+  expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(shell);
 });
 
 test('Firefox is found in the same way', () => {

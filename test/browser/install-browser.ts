@@ -1,7 +1,7 @@
 /** `npm run chromium`, `npm run firefox`: sees to it that there is this browser on this machine. */
 import { ChartpilotError, explainError } from '../../src/runtime/errors.ts';
 import { installPackages } from '../harness/install-packages.ts';
-import { findChromium, installCommand } from './chromium.ts';
+import { chromiumPackages, findChromium, installCommand } from './chromium.ts';
 import { findFirefox, installFirefox } from './firefox.ts';
 
 interface Browser {
@@ -15,19 +15,18 @@ interface Browser {
   find(env: NodeJS.ProcessEnv): string | undefined;
 }
 
-// Without a font a page's texts have no width; without "recommends" it is 300 MB less.
-const fonts = 'fonts-dejavu-core';
+// Without "recommends" it is 300 MB less.
 const browsers: readonly Browser[] = [
   {
     name: 'Chromium',
-    packages: ['chromium', fonts],
+    packages: chromiumPackages,
     variable: 'CHROMIUM',
     command: installCommand,
     find: findChromium,
   },
   {
     name: 'Firefox',
-    packages: ['firefox-esr', fonts],
+    packages: ['firefox-esr', 'fonts-dejavu-core'],
     variable: 'FIREFOX',
     command: installFirefox,
     find: findFirefox,

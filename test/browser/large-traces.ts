@@ -4,6 +4,7 @@ import { routineMessages } from '../../machines/discovery/ads/ads-protocol.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { formatTraceLine, type TraceRecord, type TraceSink, traceVersion } from '../../src/runtime/trace/trace.ts';
+import { sized } from '../harness/size-of-run.ts';
 import type { Happening, Step } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';
 
@@ -21,8 +22,14 @@ const weeks: readonly (readonly [number, Happening])[] = [
   [90_000, { what: 'oom', whom: 'newest' }],
 ];
 
+/** To simulate it takes as long as all that is done with it: one life is written down so many times. */
+const lives = sized({ short: 5, full: 1 });
+
+/** The trace of agents, one after the other, of at least so many records. */
+export const largeTrace = (records: number): string => repeatedTrace(agentTrace(records / lives), lives);
+
 /** The trace of one agent in simulated weeks, of at least so many records. */
-export function agentTrace(records: number): string {
+function agentTrace(records: number): string {
   // Every cycle gives the same but for the epoch numbers.
   const aCycle = agentRun(2).records - agentRun(1).records;
   return agentRun(Math.ceil(records / aCycle)).text;

@@ -1,7 +1,9 @@
 /** What the page shows, read as a person reads it: from what is drawn. */
 import type { CDPSession, Page } from 'playwright-core';
+import { expect } from 'vitest';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
+import { referenceWork, slowness } from '../harness/slowness.ts';
 
 export type ActorsShown = Readonly<Record<string, string>>;
 
@@ -40,7 +42,9 @@ export function recordsShown(page: Page): Promise<number> {
 
 /** Waits until the whole trace is there and drawn. @returns milliseconds since the page was asked for */
 export async function opened(page: Page): Promise<number> {
-  const done = await page.waitForFunction(() => (globalThis as unknown as InPage).inPage.openedAfterMs());
+  const done = await page.waitForFunction(() => (globalThis as unknown as InPage).inPage.openedAfterMs(), undefined, {
+    timeout: 120_000,
+  });
   return (await done.jsonValue())!;
 }
 
@@ -80,6 +84,18 @@ export async function nextFrame(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as InPage).inPage.nextFrame());
 }
 
+/** By the slider, as a person goes there. */
+export async function goToShare(page: Page, share: number): Promise<void> {
+  const index = Math.floor(((await recordsShown(page)) - 1) * share);
+  await page.locator('input[type=range]#place').fill(String(index));
+  await nextFrame(page);
+}
+
+/** The states that the page shows are those to which the trace leads. */
+export async function expectTruth(page: Page, of: string): Promise<void> {
+  await expect.poll(async () => actorsShown(page)).toEqual(actorsAt(of, await seqShown(page)));
+}
+
 const clocks = new WeakMap<Page, CDPSession>();
 
 /** From now on the work of a page's main thread is counted. */
@@ -95,32 +111,13 @@ export async function mainThreadMs(page: Page): Promise<number> {
   return metrics.find(({ name }) => name === 'TaskDuration')!.value * 1_000;
 }
 
-/** What {@link slownessOf} has the page do, on the two quiet cores on which limits in milliseconds were set. */
-const referenceMs = 24;
-
-/**
- * How many times as much processor time the same work takes here and now: neighbours who share caches, and a processor that is given to
- * others by turns, slow down what is measured in processor time as well. Never below 1. Begins with {@link countWork}.
- */
-export async function slownessOf(page: Page): Promise<number> {
-  const costs: number[] = [];
-  for (let time = 0; time < 6; time++) {
+/** How slow the machine is for a page just now, in processor time of its main thread. Begins with {@link countWork}. */
+export function slownessOf(page: Page): Promise<number> {
+  return slowness(async () => {
     const before = await mainThreadMs(page);
-    await page.evaluate(() => {
-      const rows = Array.from({ length: 20_000 }, (_, index) => ({
-        index,
-        name: `actor-${(index * 7919) % 10_007}`,
-        of: [index],
-      }));
-      const read = JSON.parse(JSON.stringify(rows)) as typeof rows;
-      const byName = Map.groupBy(read, ({ name }) => name);
-      return [...byName].sort(([one], [other]) => (one < other ? -1 : 1)).length;
-    });
-    costs.push((await mainThreadMs(page)) - before);
-  }
-  // The first one compiles it.
-  const [, , median = 0] = costs.slice(1).sort((one, other) => one - other);
-  return Math.max(1, median / referenceMs);
+    await page.evaluate(referenceWork);
+    return (await mainThreadMs(page)) - before;
+  });
 }
 
 /** Bytes that its JavaScript holds after a collection of garbage, columns included. */

@@ -14,6 +14,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bestOf } from '../harness/best-of.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type AgentProgram, Mesh } from '../harness/mesh.ts';
+import { slowness } from '../harness/slowness.ts';
 import { Control, standInBinary } from '../stand-in/control.ts';
 
 const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
@@ -136,7 +137,7 @@ async function askOnAndOn(path: string, number: number, until: AbortSignal, seen
 test('1,000 connections at once, slow clients, scrapes of 100 MB and probes that hang: no turn takes 50 ms, and an Envoy that ends has a successor', async () => {
   const seen = new Map<string, number>();
   const turns: number[] = [];
-  await bestOf(3, 1, async () => {
+  const best = await bestOf(3, longestTurnMs, async () => {
     await longestTurn();
     const endSlowClients = slowClients();
     const over = new AbortController();
@@ -157,12 +158,12 @@ test('1,000 connections at once, slow clients, scrapes of 100 MB and probes that
     }).finally(() => over.abort());
     await Promise.all(asking);
     endSlowClients();
-    turns.push(await longestTurn());
+    turns.push((await longestTurn()) / (await slowness()));
     await mesh.waitForAgent(agent);
     expect(control.serving.at(-1)!.hello.pid).not.toBe(before.hello.pid);
-    return turns.at(-1)! / longestTurnMs;
+    return turns.at(-1)!;
   });
   if (process.env.CHARTPILOT_TELL) console.log({ turns, seen });
   expect(agent.program.hopeless()).toBeUndefined();
-  expect(turns.at(-1)).toBeLessThan(longestTurnMs);
+  expect(best).toBeLessThan(longestTurnMs);
 }, 120_000);

@@ -1,0 +1,40 @@
+/**
+ * How slow the machine is just now: processor time too is lengthened by neighbours who share caches, and by a processor that is given
+ * to others by turns. The same work is done here and now, and compared to what it takes on the two quiet cores on which limits in
+ * milliseconds were set.
+ */
+
+/** What {@link referenceWork} takes there. */
+const referenceMs = 24;
+/** The first one compiles it. */
+const times = 6;
+
+/** Objects, texts, a sort: what a server does, and a page. It refers to nothing outside, so that a page can be given it. */
+export function referenceWork(): number {
+  const rows = Array.from({ length: 20_000 }, (_, index) => ({
+    index,
+    name: `actor-${(index * 7919) % 10_007}`,
+    of: [index],
+  }));
+  const read = JSON.parse(JSON.stringify(rows)) as typeof rows;
+  const byName = Map.groupBy(read, ({ name }) => name);
+  return [...byName].sort(([one], [other]) => (one < other ? -1 : 1)).length;
+}
+
+/**
+ * @param costOf does the work once, and tells what it took in milliseconds of processor time: of this process, unless it is given
+ * @returns how many times as long the same work takes as on a quiet machine; never below 1
+ */
+export async function slowness(costOf: () => number | Promise<number> = ownCost): Promise<number> {
+  const costs: number[] = [];
+  for (let time = 0; time < times; time++) costs.push(await costOf());
+  const [, , median = 0] = costs.slice(1).sort((one, other) => one - other);
+  return Math.max(1, median / referenceMs);
+}
+
+function ownCost(): number {
+  const before = process.threadCpuUsage();
+  referenceWork();
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1_000;
+}
