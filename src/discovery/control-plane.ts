@@ -6,12 +6,6 @@ import {
   serverCertificateMachine,
 } from '../../machines/discovery/authority/server-certificate.machine.ts';
 import {
-  type BundleAnswer,
-  type TrustBundleInput,
-  trustBundleMachine,
-} from '../../machines/discovery/bundles/trust-bundle.machine.ts';
-import { trustBundlesMachine } from '../../machines/discovery/bundles/trust-bundles.machine.ts';
-import {
   type ConfigReading,
   configControllerMachine,
 } from '../../machines/discovery/config/config-controller.machine.ts';
@@ -20,19 +14,7 @@ import { meshConfigMachine, type SettingsReading } from '../../machines/discover
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
 import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
-import {
-  type AccessAnswer,
-  type AccessReviewInput,
-  accessReviewMachine,
-} from '../../machines/discovery/kubernetes/access-review.machine.ts';
-import {
-  type DistributionLook,
-  distributionMachine,
-} from '../../machines/discovery/kubernetes/distribution.machine.ts';
-import { secretAccessMachine } from '../../machines/discovery/kubernetes/secret-access.machine.ts';
 import type {
-  AccountsWanted,
-  DistributionStirred,
   SettingsName,
   SourcesList,
   SourcesListed,
@@ -60,28 +42,20 @@ import type { Authenticator } from './ads/authentication.ts';
 import type { ResourceSource } from './ads/resource-source.ts';
 import type { AuthoritySettings } from './authority/authority-settings.ts';
 import { Signing } from './authority/signing.ts';
-import type { BundleEndpoints } from './bundles/bundle-endpoints.ts';
+import { trustBundlesWithEffects } from './bundles/trust-bundle-effects.ts';
 import { type ClusterSigning, clusterSigning, orderedBy, refuseWithoutCluster } from './cluster-signing.ts';
+import { ClusterWrites } from './cluster-writes.ts';
 import type { SourceAdapters } from './config/config-source.ts';
-import { type AskedSources, clusterConfig, configSources } from './config/config-sources.ts';
+import { type AskedSources, configSources } from './config/config-sources.ts';
 import { watchFile } from './config/file-watch.ts';
 import { MeshConfigs } from './config/mesh-configs.ts';
 import { SettingsFiles } from './config/settings-files.ts';
 import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
-import { ClusterObjects } from './distribution/cluster-objects.ts';
-import { ObjectDistribution } from './distribution/distribution.ts';
-import { statusKinds } from './distribution/status-objects.ts';
+import { distributionWithEffects } from './distribution/distribution-effects.ts';
 import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
 import { KeySets } from './jwks/key-sets.ts';
-import { resourceOf } from './kubernetes/api-resource.ts';
-import type { SecretAccess } from './kubernetes/secret-access.ts';
-import { dutiesOf } from './leader/duties.ts';
-import { Elections } from './leader/elections.ts';
-import { processMoment } from './leader/leader-term.ts';
-import { leaseTimesOf } from './leader/lease-times.ts';
-import { presenceLeaseOf } from './leader/replica-presence.ts';
-import { ReplicaWords } from './leader/status/replica-words.ts';
+import { secretAccessWithEffects } from './kubernetes/secret-access-effects.ts';
 import { StatusInputs } from './leader/status/status-inputs.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { callerNamespace } from './monitor/debug/known-caller.ts';
@@ -94,7 +68,6 @@ import { PortCertificate } from './port-certificate.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
-import { OrphanedEntries } from './registration/orphaned-entries.ts';
 import { registeringSource } from './registration/registering-source.ts';
 import { registrationsWithEffects } from './registration/registration-effects.ts';
 import type { RegistryOffers } from './registry/registry.ts';
@@ -133,10 +106,8 @@ export class ControlPlane {
   readonly progress = new StartProgress();
   /** The cluster that is followed; undefined: none is, or there is none as it was asked for. */
   readonly cluster: FollowedCluster | undefined;
-  /** What one replica of many writes there. */
-  readonly elections: Elections | undefined;
-  /** Of replicas that have died. */
-  readonly #orphans: OrphanedEntries | undefined;
+  /** What is written there, by this replica when it is elected to. */
+  readonly writes: ClusterWrites | undefined;
   readonly #program: DiscoveryProgram;
   /** Why there is no cluster as it was asked for. */
   #clusterMistake: unknown;
@@ -163,9 +134,6 @@ export class ControlPlane {
     objects: () => this.#configs.snapshot.set,
     settings: () => this.#state.mesh,
   });
-  /** What has become of the cluster's objects in proxies. */
-  readonly #distribution: ObjectDistribution | undefined;
-  readonly #words: ReplicaWords | undefined;
 
   constructor(program: DiscoveryProgram) {
     const { options } = program;
@@ -213,16 +181,15 @@ export class ControlPlane {
       clusterAliases: options.clusterAliases,
       ...(this.cluster && { secretAccess: this.cluster.secretAccess }),
       rejections: {
-        rejected: (node, typeUrl) => this.#distribution?.rejected(node, typeUrl),
-        accepted: (node, typeUrl) => this.#distribution?.accepted(node, typeUrl),
-        left: (node) => this.#distribution?.left(node),
+        rejected: (node, typeUrl) => this.writes?.distribution.rejected(node, typeUrl),
+        accepted: (node, typeUrl) => this.writes?.distribution.accepted(node, typeUrl),
+        left: (node) => this.writes?.distribution.left(node),
       },
       warn: (node, message) => log.scope('ads').warn(message, { node }),
     });
-    this.#distribution = this.cluster && this.#makeDistribution(this.cluster);
     this.#state.onPublished((published) => {
       this.#resources.published(published);
-      this.#distribution?.published(published);
+      this.writes?.distribution.published(published);
     });
     this.#remotes = new RemoteClusters({
       secrets: this.cluster?.remoteSecrets,
@@ -250,12 +217,10 @@ export class ControlPlane {
     });
     this.#configs.onChanges((changes, touched) => {
       this.metrics.configsChanged(changes);
-      this.#distribution?.joined(touched, new Set(changes.map(({ key }) => key)));
+      this.writes?.distribution.joined(touched, new Set(changes.map(({ key }) => key)));
     });
     this.#signing = options.authority && this.#makeSigning(options.authority);
-    this.#words = this.cluster && this.#makeWords(this.cluster);
-    this.#orphans = this.cluster && this.#makeOrphans(this.cluster);
-    this.elections = this.cluster && this.#makeElections(this.cluster);
+    this.writes = this.cluster && this.#makeWrites(this.cluster);
     this.#portCertificate =
       options.securePort &&
       new PortCertificate({
@@ -280,68 +245,18 @@ export class ControlPlane {
     }
   }
 
-  #makeOrphans({ server, informers, identity }: FollowedCluster): OrphanedEntries {
-    const { namespace, leaseMs, registration } = this.#program.options;
-    return new OrphanedEntries({
-      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, words: this.#words! },
-      entries: () => (registration.enabled ? informers.storeOf(resourceOf('WorkloadEntry')).values() : []),
-      now: () => performance.now(),
-    });
-  }
-
-  #makeElections(cluster: FollowedCluster): Elections {
-    const { server, leaseServer, informers, identity, authoritySecrets, dnsSecrets } = cluster;
-    const { namespace, leaseMs, revision, rootConfigMap, domain, authority } = this.#program.options;
-    const { writesGatewayApiStatus: ofGatewayApi } = this.#program.options;
-    const { shared: sharedAuthority, signer } = this.#clusterSigning;
-    const shared = authority !== undefined &&
-      authoritySecrets !== undefined &&
-      sharedAuthority !== undefined && {
-        ...{ authority: sharedAuthority, namespace: authoritySecrets.namespace, name: authoritySecrets.name },
-        ...{ gracePercent: authority.gracePercent, longestLeafMs: authority.leaves.maxMs },
-      };
-    return new Elections({
-      ...{ server, leaseServer, namespace },
-      identity,
-      duties: dutiesOf({
-        ...{ informers, revision, rootConfigMap, distribution: this.#distribution! },
-        ...(this.#signing && { signing: this.#signing }),
-        ...(shared && { shared }),
-        ...(dnsSecrets && { dnsSecrets }),
-        ...(signer && { registrar: signer }),
-        mesh: () => this.#state.mesh,
-        onMesh: (changed) => this.#state.onPublished(changed),
-        ...{ words: this.#words!, orphans: this.#orphans! },
-        presence: presenceLeaseOf(identity)!,
-        leads: (lease) => this.elections?.leads(lease) ?? false,
-        status: {
-          ...{ server, inputs: this.#statusInputs, domain, namespace, ofGatewayApi },
-          ofAddresses: this.#program.options.features.autoAllocate,
-          warn: (message) => this.#log('status').warn(message),
-        },
-      }),
-      times: leaseTimesOf(leaseMs),
-      now: processMoment,
-      draw: Math.random,
-    });
-  }
-
-  #makeWords({ informers, identity }: FollowedCluster): ReplicaWords {
-    const words = new ReplicaWords(identity);
-    for (const kind of statusKinds) informers.addReader(resourceOf(kind), (changes) => words.read(kind, changes));
-    return words;
-  }
-
-  #makeDistribution(cluster: FollowedCluster): ObjectDistribution {
-    return new ObjectDistribution({
-      objects: new ClusterObjects({
-        source: cluster.sources.get(clusterConfig)!,
-        objectOf: (kind, key) => cluster.informers.storeOf(resourceOf(kind)).get(key),
-      }),
+  #makeWrites(cluster: FollowedCluster): ClusterWrites {
+    return new ClusterWrites({
+      ...{ cluster, options: this.#program.options },
+      signing: this.#signing,
+      clusterSigning: this.#clusterSigning,
+      statusInputs: this.#statusInputs,
       configs: () => this.#configs.snapshot,
       proxies: () => this.#resources.nodes,
       made: (context, typeUrl, shape, names) => this.#cache.made(context, typeUrl, shape, names),
-      now: () => performance.now(),
+      mesh: () => this.#state.mesh,
+      onMesh: (changed) => this.#state.onPublished(changed),
+      warn: (message) => this.#log('status').warn(message),
     });
   }
 
@@ -389,7 +304,10 @@ export class ControlPlane {
         }),
       },
     });
-    const trustBundles = this.#trustBundlesMachine();
+    const trustBundles = trustBundlesWithEffects(this.#signing?.bundles, () => {
+      this.#signing?.bundlesChanged();
+      this.#portCertificate?.authorityChanged();
+    });
     const push = pushMachine.provide({
       actors: {
         buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(({ input }) =>
@@ -401,14 +319,14 @@ export class ControlPlane {
       actors: {
         ...(this.cluster && {
           apiServer: this.cluster.machine(),
-          secretAccess: secretAccessOf(this.cluster.secretAccess),
-          registrations: registrationsWithEffects(this.cluster.registrations, this.#orphans),
+          secretAccess: secretAccessWithEffects(this.cluster.secretAccess),
+          registrations: registrationsWithEffects(this.cluster.registrations, this.writes?.orphans),
         }),
-        ...(this.#distribution && { distribution: distributionOf(this.#distribution) }),
+        ...(this.writes && { distribution: distributionWithEffects(this.writes.distribution) }),
         remoteClusters: this.#remotes.machine(),
         ...(authority && { authority }),
         ...(this.#clusterSigning.shared && { sharedAuthority: this.#clusterSigning.shared.machine() }),
-        ...(this.elections && { elections: this.elections.machine() }),
+        ...(this.writes && { elections: this.writes.elections.machine() }),
         ...(this.#portCertificate && { serverCertificate: this.#certificateMachine(this.#portCertificate) }),
         signals: signalEffect(this.#program.signals ?? process),
         prepare: prepareEffect(this.#stages()),
@@ -482,23 +400,6 @@ export class ControlPlane {
         joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(({ input, signal }) =>
           this.#configs.join(input.sources, input.known, signal),
         ),
-      },
-    });
-  }
-
-  /** Without an authority there is nobody beside whom other roots would count. */
-  #trustBundlesMachine() {
-    const bundles = this.#signing?.bundles;
-    return trustBundlesMachine.provide({
-      actors: {
-        findEndpoints: fromPromise<TrustBundleInput[], undefined>(async () => bundles?.find() ?? []),
-        ...(bundles && { trustBundle: trustBundleOf(bundles) }),
-      },
-      actions: {
-        publishRoots: () => {
-          this.#signing?.bundlesChanged();
-          this.#portCertificate?.authorityChanged();
-        },
       },
     });
   }
@@ -682,45 +583,6 @@ export class ControlPlane {
   *#connectedVersions(): Iterable<string> {
     for (const { proxy } of this.#resources.nodes) yield String(proxy.metadata.ISTIO_VERSION ?? 'unknown');
   }
-}
-
-function distributionOf(distribution: ObjectDistribution) {
-  return distributionMachine.provide({
-    actors: {
-      watchFacts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        distribution.watch(() => sendBack({ type: 'distribution.stirred' } satisfies DistributionStirred)),
-      ),
-      look: fromPromise<DistributionLook, undefined>(() => distribution.look()),
-    },
-  });
-}
-
-function secretAccessOf(access: SecretAccess) {
-  return secretAccessMachine.provide({
-    actors: {
-      watchAccounts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        access.watch((accounts) => sendBack({ type: 'accounts.wanted', accounts } satisfies AccountsWanted)),
-      ),
-      accessReview: accessReviewMachine.provide({
-        actors: {
-          reviewAccess: fromPromise<AccessAnswer, AccessReviewInput>(({ input, signal }) =>
-            access.review(input.account, signal),
-          ),
-        },
-      }),
-    },
-    actions: { adopt: (_, { account, allowed }) => access.adopt(account, allowed) },
-  });
-}
-
-function trustBundleOf(bundles: BundleEndpoints) {
-  return trustBundleMachine.provide({
-    actors: {
-      recallBundle: fromPromise<BundleAnswer, TrustBundleInput>(({ input }) => bundles.recall(input)),
-      fetchBundle: fromPromise<BundleAnswer, TrustBundleInput>(({ input, signal }) => bundles.fetch(input, signal)),
-    },
-    actions: { adopt: ({ context }, { version }) => bundles.adopt(context.endpoint, version) },
-  });
 }
 
 function signalEffect(source: Pick<NodeJS.Process, 'on' | 'off'>) {

@@ -68,10 +68,10 @@ function lastFence(
   return { atStart: promise, stop };
 }
 
-function settingsOf(options: DiscoveryOptions, { cluster, elections }: ControlPlane): DiscoverySettings {
+function settingsOf(options: DiscoveryOptions, { cluster, writes }: ControlPlane): DiscoverySettings {
   return {
     cluster: cluster?.input ?? null,
-    elections: elections?.input ?? null,
+    elections: writes?.elections.input ?? null,
     mesh: { file: options.meshConfigFile, settleMs: 100 },
     networks: { file: options.networksConfigFile, settleMs: 100 },
     configs: { quietMs: 5, coalesceMs: 20 },

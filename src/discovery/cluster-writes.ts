@@ -1,0 +1,122 @@
+/** What replicas write in a cluster, each thing by the one that is elected to: what they must know for it, and all their duties. */
+import type { MeshConfig } from '../model/mesh/mesh-config.ts';
+import type { Signing } from './authority/signing.ts';
+import type { ClusterSigning } from './cluster-signing.ts';
+import { clusterConfig } from './config/config-sources.ts';
+import type { DiscoveryOptions } from './discovery-options.ts';
+import { ClusterObjects } from './distribution/cluster-objects.ts';
+import { ObjectDistribution, type ObjectDistributionOptions } from './distribution/distribution.ts';
+import { statusKinds } from './distribution/status-objects.ts';
+import type { FollowedCluster } from './followed-cluster.ts';
+import { resourceOf } from './kubernetes/api-resource.ts';
+import { type DutySources, dutiesOf } from './leader/duties.ts';
+import { Elections } from './leader/elections.ts';
+import { processMoment } from './leader/leader-term.ts';
+import { leaseTimesOf } from './leader/lease-times.ts';
+import { presenceLeaseOf } from './leader/replica-presence.ts';
+import { ReplicaWords } from './leader/status/replica-words.ts';
+import type { StatusInputs } from './leader/status/status-inputs.ts';
+import { OrphanedEntries } from './registration/orphaned-entries.ts';
+
+export interface ClusterWritesOptions extends Pick<ObjectDistributionOptions, 'configs' | 'proxies' | 'made'> {
+  readonly cluster: FollowedCluster;
+  readonly options: DiscoveryOptions;
+  /** Undefined: nothing is signed here. */
+  readonly signing: Signing | undefined;
+  readonly clusterSigning: ClusterSigning;
+  readonly statusInputs: StatusInputs;
+  readonly mesh: () => MeshConfig;
+  /** @param changed the mesh configuration may be another */
+  readonly onMesh: (changed: () => void) => void;
+  /** Of what is written into statuses. */
+  readonly warn: (message: string) => void;
+}
+
+export class ClusterWrites {
+  /** What has become of the cluster's objects in proxies. */
+  readonly distribution: ObjectDistribution;
+  /** What replicas that have died have left. */
+  readonly orphans: OrphanedEntries;
+  /** One for each duty. */
+  readonly elections: Elections;
+  readonly #writes: ClusterWritesOptions;
+  readonly #words: ReplicaWords;
+
+  constructor(writes: ClusterWritesOptions) {
+    this.#writes = writes;
+    this.distribution = this.#makeDistribution();
+    this.#words = this.#makeWords();
+    this.orphans = this.#makeOrphans();
+    this.elections = this.#makeElections();
+  }
+
+  #makeDistribution(): ObjectDistribution {
+    const { cluster, configs, proxies, made } = this.#writes;
+    return new ObjectDistribution({
+      objects: new ClusterObjects({
+        source: cluster.sources.get(clusterConfig)!,
+        objectOf: (kind, key) => cluster.informers.storeOf(resourceOf(kind)).get(key),
+      }),
+      ...{ configs, proxies, made },
+      now: () => performance.now(),
+    });
+  }
+
+  #makeWords(): ReplicaWords {
+    const { informers, identity } = this.#writes.cluster;
+    const words = new ReplicaWords(identity);
+    for (const kind of statusKinds) informers.addReader(resourceOf(kind), (changes) => words.read(kind, changes));
+    return words;
+  }
+
+  #makeOrphans(): OrphanedEntries {
+    const { server, informers, identity } = this.#writes.cluster;
+    const { namespace, leaseMs, registration } = this.#writes.options;
+    return new OrphanedEntries({
+      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, words: this.#words },
+      entries: () => (registration.enabled ? informers.storeOf(resourceOf('WorkloadEntry')).values() : []),
+      now: () => performance.now(),
+    });
+  }
+
+  #makeElections(): Elections {
+    const { cluster, options, signing, clusterSigning, statusInputs: inputs, mesh, onMesh, warn } = this.#writes;
+    const { server, leaseServer, informers, identity, dnsSecrets } = cluster;
+    const { namespace, leaseMs, revision, rootConfigMap, domain } = options;
+    const { signer } = clusterSigning;
+    const shared = this.#sharedRoot();
+    return new Elections({
+      ...{ server, leaseServer, namespace, identity },
+      duties: dutiesOf({
+        ...{ informers, revision, rootConfigMap, distribution: this.distribution },
+        ...{ ...(signing && { signing }), ...(shared && { shared }), ...(dnsSecrets && { dnsSecrets }) },
+        ...(signer && { registrar: signer }),
+        ...{ mesh, onMesh, words: this.#words, orphans: this.orphans },
+        presence: presenceLeaseOf(identity)!,
+        leads: (lease) => this.elections.leads(lease),
+        status: {
+          ...{ server, inputs, domain, namespace, warn },
+          ofGatewayApi: options.writesGatewayApiStatus,
+          ofAddresses: options.features.autoAllocate,
+        },
+      }),
+      times: leaseTimesOf(leaseMs),
+      now: processMoment,
+      draw: Math.random,
+    });
+  }
+
+  /** The authority that replicas share, and its settings. */
+  #sharedRoot(): DutySources['shared'] {
+    const { cluster, options, clusterSigning } = this.#writes;
+    const { authority } = options;
+    if (authority === undefined || cluster.authoritySecrets === undefined || clusterSigning.shared === undefined) {
+      return undefined;
+    }
+    const { namespace, name } = cluster.authoritySecrets;
+    return {
+      ...{ authority: clusterSigning.shared, namespace, name },
+      ...{ gracePercent: authority.gracePercent, longestLeafMs: authority.leaves.maxMs },
+    };
+  }
+}
