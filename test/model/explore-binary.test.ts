@@ -26,10 +26,7 @@ describe('another Envoy at the path', () => {
     const runs = sized<(readonly [Bounds, object])[]>({
       quick: [[bounds(1, 0, 0), binaryAlone]],
       // What else may be asked triples the states: a fault beside a new configuration or certificate is explored without another Envoy.
-      short: [
-        [bounds(1, 1, 0), { ...binaryAlone, faults: some.faults }],
-        [bounds(1, 1, 0), { ...binaryReplaced, orders: ['hup'], faults: ['misfit'] }],
-      ],
+      short: [[bounds(1, 1, 0), { ...binaryAlone, faults: some.faults }]],
       full: [
         [bounds(1, 1, 0), some],
         [bounds(1, 1, 1), binaryReplaced],
