@@ -131,7 +131,6 @@ const lint = 'test/clean-tree.test.ts';
 const e2e = 'test/e2e/**/*.test.ts';
 const load = 'test/load/**/*.test.ts';
 const cluster = 'test/cluster/**/*.test.ts';
-const withEnvoy = { testTimeout: 180_000, hookTimeout: 120_000 };
 
 /**
  * One group, in which a file begins as soon as another one ends: groups run one after the other, and each ended with idle cores. Five
@@ -146,7 +145,7 @@ export default defineConfig({
     reporters: ['default', closingLine],
     // For machines that do other things as well, or run at half their speed, where one took 67 s: none takes a tenth of that alone.
     testTimeout: 180_000,
-    hookTimeout: 120_000,
+    hookTimeout: 180_000,
     // The condition decides, not the clock: a page beside six other files draws its first frame after more than the usual second.
     expect: { poll: { timeout: 30_000 } },
     setupFiles: ['test/harness/setup-cpu.ts'],
@@ -164,7 +163,6 @@ export default defineConfig({
           isolate: false,
           globalSetup: ['test/cluster/global-setup.ts'],
           setupFiles: ['test/harness/setup-shared.ts'],
-          ...withEnvoy,
           ...beside,
         },
       },
@@ -178,7 +176,6 @@ export default defineConfig({
           exclude: [alone, timed, measured],
           isolate: false,
           setupFiles: ['test/harness/setup-shared.ts'],
-          ...withEnvoy,
           ...beside,
         },
       },
@@ -206,7 +203,6 @@ export default defineConfig({
           isolate: false,
           setupFiles: ['test/harness/setup-shared.ts'],
           maxWorkers: 3,
-          ...withEnvoy,
           sequence: { groupOrder: 2 },
         },
       },
@@ -217,7 +213,6 @@ export default defineConfig({
           name: 'measured',
           include: [measured],
           maxWorkers: 1,
-          ...withEnvoy,
           sequence: { groupOrder: 3 },
         },
       },

@@ -40,7 +40,7 @@ const services = {
 export type ServiceName = keyof typeof services;
 
 /** How long a test waits for something that should come. */
-const timeoutMs = 10_000;
+const timeoutMs = 30_000;
 
 /** A stream of either protocol. */
 class TestStream<Request extends DescMessage, Response extends DescMessage> {

@@ -9,7 +9,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { decode, encode } from 'dns-packet';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
 import { replaceFiles } from '../../test/certs/certificate-directory.ts';
 import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from '../../test/fixtures/real-envoy.ts';
@@ -17,9 +17,6 @@ import { programFile } from '../../test/harness/program-files.ts';
 import type { TraceLine } from '../runtime/trace/trace.ts';
 import { createAdminClient } from './admin/admin-client.ts';
 import { claimBaseId } from './envoy/base-ids.ts';
-
-// Several real Envoys one after the other, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 });
 
 interface Agent {
   readonly process: ChildProcess;

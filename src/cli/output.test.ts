@@ -7,13 +7,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../../test/harness/eventually.ts';
 import { NamedPipe } from '../../test/harness/named-pipe.ts';
 import { packageRoot } from '../runtime/package-root.ts';
-
-// Real programs, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 90_000 });
 
 const programs = ['pilot-agent', 'pilot-discovery', 'chartpilot'] as const;
 const bin = (program: string): string => join(packageRoot(), 'bin', program);

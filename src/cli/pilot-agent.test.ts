@@ -1,10 +1,7 @@
 /** What a person who gets the command line wrong is told: one paragraph, on standard error, and exit code 255. */
 import { spawnSync } from 'node:child_process';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { programFile } from '../../test/harness/program-files.ts';
-
-// Real programs, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000 });
 
 function run(...args: string[]): { code: number | null; told: string } {
   const { status, stderr } = spawnSync(process.execPath, [programFile('pilot-agent'), ...args], {

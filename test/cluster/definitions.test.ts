@@ -34,7 +34,7 @@ beforeAll(async () => {
     }
     return true;
   });
-}, 120_000);
+});
 
 function isSo({ status }: Definition, type: string): boolean {
   return status?.conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;

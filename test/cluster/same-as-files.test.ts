@@ -80,16 +80,12 @@ it.each(goldenMeshes)('golden case %s', async (name) => {
 
 const acceptanceCases = acceptance === '' ? [] : readdirSync(acceptance).filter((file) => file.endsWith('.json'));
 
-it.skipIf(acceptance === '').each(acceptanceCases)(
-  'acceptance %s',
-  async (file) => {
-    const { inCluster } = await expectSame(acceptanceMesh(join(acceptance, file)));
-    if (served === '') return;
-    mkdirSync(served, { recursive: true });
-    writeFileSync(join(served, `${basename(file, '.json')}.xds`), JSON.stringify(inCluster));
-  },
-  60_000,
-);
+it.skipIf(acceptance === '').each(acceptanceCases)('acceptance %s', async (file) => {
+  const { inCluster } = await expectSame(acceptanceMesh(join(acceptance, file)));
+  if (served === '') return;
+  mkdirSync(served, { recursive: true });
+  writeFileSync(join(served, `${basename(file, '.json')}.xds`), JSON.stringify(inCluster));
+});
 
 async function expectSame(mesh: Mesh): Promise<{ inCluster: Served }> {
   await write(mesh.objects);

@@ -1,11 +1,9 @@
 /** BOOTSTRAP patches of EnvoyFilters, from a file of the control plane to the Envoy that runs (BOOTSTRAP_XDS_AGENT). */
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createAdminClient } from '../../src/agent/admin/admin-client.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type AgentProgram, Mesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let mesh: Mesh | undefined;
 let agent: AgentProgram;

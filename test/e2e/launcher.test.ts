@@ -1,13 +1,11 @@
 /** bin/pilot-agent as a container's first process, with agents that do as they are told: what it does about those that die or hang. */
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { temporaryFolder } from '../fixtures/real-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { Program } from '../harness/program.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 /** What each agent does, in the order of their starts, in the words of a shell. An agent that has no such line ends in order. */
 function launched(agents: readonly string[], { newcomerLimit = 150 } = {}): Program {

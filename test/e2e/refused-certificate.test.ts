@@ -45,7 +45,7 @@ test('an Envoy that starts without its TLS listener is not ready, says why, and 
   const serial = mesh.renewCertificate();
   await mesh.waitForAgent(gateway, 60_000);
   await eventually('the good certificate is served', () => serves(serial), { deadlineMs: 20_000 });
-}, 120_000);
+});
 
 test('one that serves goes on with the certificate that it has, and is ready', async () => {
   const serial = mesh.renewCertificate();
@@ -60,4 +60,4 @@ test('one that serves goes on with the certificate that it has, and is ready', a
   expect(mesh.envoysOf(mesh.gateway!).at(-1)!.pid).toBe(before);
   const next = mesh.renewCertificate();
   await eventually('the next good one is served', () => serves(next), { deadlineMs: 30_000 });
-}, 120_000);
+});

@@ -134,7 +134,7 @@ test('a child that ends before it is live costs nothing: its parent serves, the 
   await eventually('the parent has left', () => parent.gone, { deadlineMs: 20_000 });
   expect(tries).toBeGreaterThan(1);
   expect(envoys()).toEqual(['epoch 1']);
-}, 40_000);
+});
 
 test('fact 4: a draining parent that dies early dooms its child, which is replaced under the second base id', async () => {
   start();
@@ -151,7 +151,7 @@ test('fact 4: a draining parent that dies early dooms its child, which is replac
   expect(replacement.hello.epoch).toBe(0);
   await eventually('the doomed child has left', () => child.gone, { deadlineMs: 15_000 });
   expect(await readiness()).toBe(200);
-}, 40_000);
+});
 
 test('an admin interface that refuses to drain does not keep the agent from ending', async () => {
   start();

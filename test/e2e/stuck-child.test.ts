@@ -39,4 +39,4 @@ test('the mark is cleared, the same number is tried again, and no request fails'
   expect(mesh.gateway!.program.output()).toMatch(/supervisor: .* → running\.repairing/);
   expect(mesh.envoysOf(mesh.gateway!)).toMatchObject([{ baseId: first!.baseId, epoch: 1 }]);
   expect(report.failed, formatReport(report)).toBe(0);
-}, 60_000);
+});

@@ -23,7 +23,7 @@ test('the epoch does in company what its generated tests expect', async () => {
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(30);
-}, 60_000);
+});
 
 test('an epoch that ends where it should drain departs from its generated tests', async () => {
   const running = epochMachine.config.states!.running!;
@@ -45,14 +45,14 @@ test('the supervisor does in company what its generated tests expect', async () 
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(30);
-}, 120_000);
+});
 
 test('the restart does in company what its generated tests expect', async () => {
   const report = await runSuite(await suiteOf('restart'), restartDriver(scriptedHost));
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(15);
-}, 60_000);
+});
 
 test.each([
   ['a restart', 'restart', restartDriver],
@@ -107,7 +107,7 @@ test('the end does in company what its generated tests expect', async () => {
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(7);
-}, 60_000);
+});
 
 test.each([
   [watcherWithScriptedFiles, 6],

@@ -109,7 +109,7 @@ beforeAll(async () => {
   root = makeRoot();
   [port, http] = (await freePorts(2)) as [number, number];
   [strangers] = await Promise.all([HostileProcess.start(), startServer()]);
-}, 40_000);
+});
 
 beforeEach(async () => {
   // What ends it fails its own test, and no other.
@@ -117,7 +117,7 @@ beforeEach(async () => {
   neighbour = new WellBehaved(root, port);
   await neighbour.subscribe();
   for (let i = 0; i < 5; i++) await neighbour.push(longestPushMs);
-}, 30_000);
+});
 
 afterEach(() => neighbour.close());
 
@@ -179,17 +179,13 @@ describe('a push does not wait for', () => {
     ['streams that say nothing', 'silentStreams', 1_000],
     ['a client that asks and does not read', 'withoutReading', 100],
     ['streams that are reset at once', 'rapidReset', 1_000],
-  ])(
-    '%s',
-    async (_, attack, atLeast) => {
-      const { p99Ms, limitMs, done, logged, ...measured } = await bestBeside(attack);
-      expect(server.hopeless()).toBeUndefined();
-      expect(p99Ms).toBeLessThan(limitMs);
-      expect(measured.longestConnectMs).toBeLessThan(longestConnectMs);
-      expect(measured.longestTurnMs).toBeLessThan(longestTurnMs);
-      expect(logged).toBeLessThan(mostLogged);
-      expect(done).toBeGreaterThanOrEqual(atLeast);
-    },
-    60_000,
-  );
+  ])('%s', async (_, attack, atLeast) => {
+    const { p99Ms, limitMs, done, logged, ...measured } = await bestBeside(attack);
+    expect(server.hopeless()).toBeUndefined();
+    expect(p99Ms).toBeLessThan(limitMs);
+    expect(measured.longestConnectMs).toBeLessThan(longestConnectMs);
+    expect(measured.longestTurnMs).toBeLessThan(longestTurnMs);
+    expect(logged).toBeLessThan(mostLogged);
+    expect(done).toBeGreaterThanOrEqual(atLeast);
+  });
 });

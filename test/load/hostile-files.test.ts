@@ -101,7 +101,7 @@ describe('an edit of an endpoint arrives, and what is refused is named, beside',
       for (let i = 0; i < manyFiles; i++) writeFileSync(path(`s${i}.yaml`), service(i));
     };
     return expectEditsBeside(appear, undefined, longestReadMs);
-  }, 120_000);
+  });
 });
 
 describe('likewise beside', () => {

@@ -76,49 +76,48 @@ describe('the push path', () => {
       const events = ['service', 'cluster'] as const;
       expectComplete(exploreAll(bounds(2, 0), { ...wide, events, clients: [protocol], window: 1 }), 400);
     },
-    60_000,
   );
 
   test('nor when a client that reads slowly stops reading, or one does while clients connect', () => {
     expectComplete(exploreAll(bounds(2, 1), { clients: ['sotw'], window: 1 }), 1_000);
     expectComplete(exploreAll(bounds(1, 1), { clients: ['delta'], window: 2, types: meshTypes }), 200);
     expectComplete(exploreAll(bounds(0, 1), { settled: false, window: 1 }), 300);
-  }, 60_000);
+  });
 
   test('nor when three proxies wait for their turns, or two have theirs at a time', () => {
     const three = { clients: ['sotw', 'delta', 'sotw'], events: ['cluster'] } as const;
     expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 1 }), 40);
     expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 2 }), 40);
     expectComplete(exploreAll(bounds(1, 1), { throttle: 2 }), 400);
-  }, 60_000);
+  });
 
   test('nor while clients connect, and everything may be forced', () => {
     const beginning = { settled: false, clients: ['delta', 'sotw'], events: ['forced', 'service'] } as const;
     expectComplete(exploreAll(bounds(1, 0), beginning), 500);
-  }, 60_000);
+  });
 
   test('nor when a registry changes by itself, and its services cannot be made at once', () => {
     const moving = { events: ['endpoint'], moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(2, 0), moving), 200);
     for (const within of sized({ short: [], full: [bounds(2, 1)] })) expectComplete(exploreAll(within, moving), 1_000);
-  }, 60_000);
+  });
 
   test('nor when a registry is lost, changes meanwhile, and comes back', () => {
     const lost = { registryFails: true, moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(1, 1), { ...lost, events: [] }), 100);
     if (isQuick) return;
     expectComplete(exploreAll(bounds(1, 1), { ...lost, events: ['endpoint'], listsLate: true, settled: false }), 200);
-  }, 60_000);
+  });
 
   test('nor when the first list of a registry comes late, or never', () => {
     const late = { listsLate: true, settled: false, clients: ['sotw'], moves: ['cluster'] } as const;
     expectComplete(exploreAll(bounds(0, 0), late), 20);
     expectComplete(exploreAll(bounds(1, 1), late), 100);
-  }, 60_000);
+  });
 
   test('nor when a client joins and asks later for what it wants', () => {
     expectComplete(exploreAll(bounds(2, 1), { asksLate: true, clients: ['delta'], events: ['cluster'] }), 300);
-  }, 60_000);
+  });
 
   test('conforms to the sequence diagrams', () => {
     const world = explorePush(bounds(1, 1), { buildsFail: false });
@@ -126,7 +125,7 @@ describe('the push path', () => {
       explore(() => world.beginChecked()),
       200,
     );
-  }, 60_000);
+  });
 });
 
 describe.skipIf(isQuick)('the world', () => {
@@ -140,7 +139,7 @@ describe.skipIf(isQuick)('the world', () => {
     const inTwo = exploreInTwo(begin, helper);
     const alone = explore(() => begin());
     expect([inTwo.outcome, inTwo.states]).toEqual([alone.outcome, alone.states]);
-  }, 60_000);
+  });
 });
 
 interface Broken {
@@ -445,7 +444,7 @@ describe('random schedules', () => {
     const { finding, figures: seen } = searchPushes({ seed: 7, runs: 60 });
     expect(finding).toBeUndefined();
     expect(seen.choices).toBeGreaterThan(1_500);
-  }, 60_000);
+  });
 
   test('that do harm are shrunk to a few choices, and found again by their seed', () => {
     const machines = careless;
@@ -454,5 +453,5 @@ describe('random schedules', () => {
     expect(finding!.choices.length).toBeLessThanOrEqual(30);
     const again = searchPushes({ seed: 1, runs: 100, longest: 15, machines, path: finding!.path });
     expect(again.finding?.choices).toEqual(finding!.choices);
-  }, 60_000);
+  });
 });

@@ -60,7 +60,7 @@ describe('a rotation of the root', () => {
     const within = bounds(1, 0, 1);
     const [there, replayed] = [explore(beginning(within)), explore(() => new ReplayedWorld(beginning(within)))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
-  }, 60_000);
+  });
 
   test.each<[string, Partial<IdentityMachines>, IdentityBounds, string]>([
     [

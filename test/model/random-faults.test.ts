@@ -63,17 +63,13 @@ describe('thousands of schedules of faults and triggers', () => {
   const thread = new SearchThread();
   afterAll(() => thread.end());
 
-  test.each(seeds)(
-    'break no invariant, and the agent recovers or ends as told (seed %i)',
-    async (seed) => {
-      const { figures, finding } = await thread.search({ seed, runs: schedulesEach });
-      expect(told(finding)).toBe('');
-      expect(figures.schedules).toBe(schedulesEach);
-      expect(figures.checked).toBeGreaterThan(0.08 * schedulesEach);
-      expect(figures.spawned).toBeGreaterThan(2 * schedulesEach);
-    },
-    120_000,
-  );
+  test.each(seeds)('break no invariant, and the agent recovers or ends as told (seed %i)', async (seed) => {
+    const { figures, finding } = await thread.search({ seed, runs: schedulesEach });
+    expect(told(finding)).toBe('');
+    expect(figures.schedules).toBe(schedulesEach);
+    expect(figures.checked).toBeGreaterThan(0.08 * schedulesEach);
+    expect(figures.spawned).toBeGreaterThan(2 * schedulesEach);
+  });
 });
 
 test('a trace that fails at random changes nothing of what the agent does', () => {
@@ -93,7 +89,7 @@ test('a trace that fails at random changes nothing of what the agent does', () =
     }),
     { numRuns: sized({ quick: 20, short: 60, full: 60 }) },
   );
-}, 60_000);
+});
 
 test('a trace that fails for a while is told with its reason, lacks what came then, and goes on', () => {
   const agent = randomAgent();
@@ -122,7 +118,7 @@ test('a trace that fails for a while is told with its reason, lacks what came th
     }),
     { numRuns: 40 },
   );
-}, 60_000);
+});
 
 interface Broken {
   machines: Partial<AgentMachines>;
@@ -251,31 +247,23 @@ describe.skipIf(isQuick)(
         triggersAreApplied.name,
         chartWithout(directoryWatch, 'watching.setting up', 'after', 'setUpLimit'),
       ],
-    ])(
-      '%s',
-      (_, finds, broken) => {
-        const agent = randomAgent({ directoryWatch: broken });
-        const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
-        expect(finding?.violations[0]?.invariant).toBe(finds);
-        expect(figures.schedules).toBeLessThan(enough);
-      },
-      120_000,
-    );
+    ])('%s', (_, finds, broken) => {
+      const agent = randomAgent({ directoryWatch: broken });
+      const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
+      expect(finding?.violations[0]?.invariant).toBe(finds);
+      expect(figures.schedules).toBeLessThan(enough);
+    });
   },
 );
 
 describe.skipIf(isQuick)('caught by a short schedule:', () => {
-  test.each(Object.entries(broken))(
-    '%s',
-    (_, { finds, steps, machines, seed = 1 }) => {
-      const agent = randomAgent(machines);
-      const { figures, finding } = search({ seed, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
-      expect(finding?.violations[0]?.invariant).toBe(finds.name);
-      expect(finding?.schedule.steps.length).toBeLessThanOrEqual(steps);
-      expect(figures.schedules).toBeLessThan(enough);
-    },
-    120_000,
-  );
+  test.each(Object.entries(broken))('%s', (_, { finds, steps, machines, seed = 1 }) => {
+    const agent = randomAgent(machines);
+    const { figures, finding } = search({ seed, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
+    expect(finding?.violations[0]?.invariant).toBe(finds.name);
+    expect(finding?.schedule.steps.length).toBeLessThanOrEqual(steps);
+    expect(figures.schedules).toBeLessThan(enough);
+  });
 });
 
 describe.skipIf(isQuick)('a finding', () => {

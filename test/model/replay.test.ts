@@ -48,7 +48,7 @@ test('60 random runs of the agent, with faults and without, are replayed without
     total += records.length;
   }
   expect(total).toBeGreaterThan(5_000);
-}, 60_000);
+});
 
 test('a trace that ends anywhere is replayed as far as it goes', () => {
   const [schedule] = fc.sample(schedules, { seed: 5, numRuns: 1 });
@@ -57,7 +57,7 @@ test('a trace that ends anywhere is replayed as far as it goes', () => {
     const report = replay(header, records.slice(0, length), [agentMachine]);
     expect(report.difference, formatReplay(report)).toBeUndefined();
   }
-}, 60_000);
+});
 
 test('a machine that takes the place of another is replayed: here it knows no news', () => {
   const certificate = { gap: { ms: 5_000 }, happens: { what: 'certificate' } } as const;
@@ -127,7 +127,7 @@ test('100,000 records take seconds to replay', () => {
   console.log(`CPU time of replaying 100,000 records: ${secondsFor100000.toFixed(1)} s`);
   expect(records.length).toBeGreaterThan(20_000);
   expect(secondsFor100000).toBeLessThan(15);
-}, 60_000);
+});
 
 test('lines of a trace are replayed by the machines of the program that is named in them', async () => {
   const path = join(folder, 'lines.trace');

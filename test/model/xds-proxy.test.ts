@@ -393,7 +393,7 @@ test('whatever happens in whatever order: one stream an Envoy, bounded dials, no
     }),
     { numRuns: 600 },
   );
-}, 60_000);
+});
 
 describe('the same finds out', () => {
   const afterwards = (found: unknown): unknown => {

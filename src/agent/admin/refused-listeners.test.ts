@@ -96,7 +96,7 @@ test('the real Envoy is live without a listener that it refused, and says which;
   put(listener('plain', port), listener('tls', port + 2, '/nowhere'));
   await sleep(500);
   await refused([]);
-}, 60_000);
+});
 
 function tlsWith(certificate: string): object {
   const pair = { certificate_chain: { filename: certificate }, private_key: { filename: certificate } };

@@ -2,14 +2,12 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { envoyBinary, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { parentDeathGuard } from '../envoy/parent-death.ts';
 import type { CertificateSet } from './certificate-problems.ts';
 import { certificateJudge, type JudgedSet } from './certificate-verdict.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const authority = createAuthority();
 let guard: readonly string[];

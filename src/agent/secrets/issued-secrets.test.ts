@@ -101,7 +101,7 @@ test('it is renewed again and again, each time by the token of that time; files 
   expect(
     new Set(started.events('sds.serve').flatMap(({ name, version }) => (name === 'ROOTCA' ? [version] : []))).size,
   ).toBe(1);
-}, 60_000);
+});
 
 test('a token that is not believed any more is made up for by the certificate that is in force', async () => {
   const plane = await authority();
@@ -116,7 +116,7 @@ test('a token that is not believed any more is made up for by the certificate th
   rmSync(tokenFile);
   await envoy.next(3);
   expect(started.events('secret.lacking')).toEqual([]);
-}, 60_000);
+});
 
 test('who is not known gets nothing, and the reason names what was shown; a good token brings it', async () => {
   const plane = await authority();
@@ -132,7 +132,7 @@ test('who is not known gets nothing, and the reason names what was shown; a good
   expect(envoy.answers).toEqual([]);
   await shows();
   await envoy.next();
-}, 60_000);
+});
 
 test('an authority that nobody is to trust is told nothing', async () => {
   const plane = await authority();

@@ -2,12 +2,9 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { programFile } from '../../../test/harness/program-files.ts';
-
-// Real programs, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000 });
 
 function folder(files: Readonly<Record<string, string>>): string {
   const made = temporaryFolder();

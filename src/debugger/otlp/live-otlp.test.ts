@@ -145,7 +145,7 @@ test('while a receiver hangs, the program is read on, and what waits is bounded 
   await done;
   const [, lost = 0] = (/, (\d+) requests not delivered/.exec(said.out) ?? []).map(Number);
   expect(lost).toBeGreaterThan(100);
-}, 30_000);
+});
 
 test('a receiver that is away is told once, and ends nothing', async () => {
   const { record, trace, done, said } = follow('http://127.0.0.1:1');

@@ -237,4 +237,4 @@ it('reads single files to the same end as everything', async () => {
     }),
     { numRuns: 100 },
   );
-}, 60_000);
+});

@@ -153,7 +153,7 @@ describe('TLS that ends at the gateway', () => {
     await expect(ask('late.test')).rejects.toThrow();
     await mesh.apply(all(objects, secret('late', mesh.authority.issue(['late.test']))));
     expect((await ask('late.test')).seen.backend).toBe('b');
-  }, 40_000);
+  });
 
   test('goes on as plain TCP to where the virtual service says', async () => {
     const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];

@@ -243,7 +243,7 @@ describe('a client with a certificate of its own making', () => {
     // Envoy keeps the authority that it had.
     expect(await letIn('edge')).toEqual([true, false, false]);
     expect(await mesh.page('/debug/push_status')).toContain('late-cacert: Secret shop/late has neither');
-  }, 60_000);
+  });
 
   test('is not handed to a server of the port that asks for less', async () => {
     await mesh.apply(

@@ -143,7 +143,7 @@ describe('hundreds of agents', () => {
     expect(worlds.filter(({ served }) => served.get('default') !== 'certificate-2')).toEqual([]);
     expect(since).toHaveLength(agents);
     expect(busiestSecond(times)).toBeLessThanOrEqual(back);
-  }, 120_000);
+  });
 
   test('without a certificate ask a few at a time when a quarter of an hour has gone by, and have one within a minute', () => {
     const clock = new VirtualClock();
@@ -157,7 +157,7 @@ describe('hundreds of agents', () => {
     for (const world of worlds) world.word = () => 'signs';
     passTime(clock, minuteMs);
     expect(worlds.filter(({ served }) => served.get('default') !== 'certificate-1')).toEqual([]);
-  }, 120_000);
+  });
 });
 
 describe('what is shown', () => {
@@ -452,7 +452,7 @@ describe('whatever happens in whatever order', () => {
 
   test(`each of the ${names.length ** depth} schedules of ${depth} deeds is well`, () => {
     for (const schedule of all(depth)) expect(violationsOf(schedule), schedule.join(', ')).toEqual([]);
-  }, 120_000);
+  });
 
   test('long schedules are well', () => {
     fc.assert(
@@ -461,7 +461,7 @@ describe('whatever happens in whatever order', () => {
       }),
       { numRuns: sized({ quick: 50, short: 100, full: 150 }), seed: 7 },
     );
-  }, 120_000);
+  });
 
   test.each<[string, Partial<SecretMachines>]>([
     [
@@ -477,17 +477,13 @@ describe('whatever happens in whatever order', () => {
       { secret: secretMachine.provide({ guards: { hasEndedMeanwhile: () => false } }) },
     ],
     ['forgets what is held back', { secrets: secretsMachine.provide({ actions: { serveHeldBack: () => {} } }) }],
-  ])(
-    'a chart that %s is found',
-    (what, machines) => {
-      const found =
-        what === 'shows a certificate that has ended'
-          ? showsWhatHasEnded(machines)
-          : all(3).some((schedule) => violationsOf(schedule, machines).length > 0);
-      expect(found).toBe(true);
-    },
-    120_000,
-  );
+  ])('a chart that %s is found', (what, machines) => {
+    const found =
+      what === 'shows a certificate that has ended'
+        ? showsWhatHasEnded(machines)
+        : all(3).some((schedule) => violationsOf(schedule, machines).length > 0);
+    expect(found).toBe(true);
+  });
 
   /** Its certificate has ended, and nobody has said so. */
   function showsWhatHasEnded(machines: Partial<SecretMachines>): boolean {
