@@ -120,12 +120,16 @@ function serverFlags(folder: string, port: number): string[] {
     `--service-account-signing-key-file=${file('accounts.key')}`,
     ...['--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true', admission],
     '--watch-cache-sizes=limitranges#0',
+    // Nobody is to be kept waiting here, and to work out who took a quarter of a start.
+    '--enable-priority-and-fairness=false',
   ];
 }
 
 async function run(binary: string, args: readonly string[], address: ApiServerAddress): Promise<ChildProcess> {
   // The pipe is what it lives by: it ends when this process does.
-  const child = spawn(binary, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'] });
+  // It collects its garbage less often, for a seventh of a start's work and 90 MiB.
+  const env = { ...process.env, GOGC: '400' };
+  const child = spawn(binary, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env });
   endWithRunner(child);
   child.stdin?.on('error', () => {});
   let said = '';

@@ -79,7 +79,7 @@ async function blockedFindings({ pods, outside }: PodMesh): Promise<Finding[]> {
 async function restartFindings(mesh: PodMesh, progress: Progress): Promise<Finding[]> {
   const load = await mesh.startLoad({
     clients: [
-      { kind: 'ka', count: 2, pauseMs: 5 },
+      { kind: 'ka', count: 2, pauseMs: 15 },
       { kind: 'new', count: 1, pauseMs: 20 },
       { kind: 'stream', count: 1, path: '/stream?seconds=2' },
     ],

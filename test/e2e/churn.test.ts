@@ -5,7 +5,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-const minutes = sized({ short: '0.2', full: '0.4' });
+const minutes = sized({ short: '0.1', full: '0.4' });
 
 test('churn of some seconds: no update is missed, nobody is sent what does not concern it', async () => {
   const churn = Program.run('churn', process.execPath, {

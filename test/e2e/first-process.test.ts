@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { timesSent } from '../harness/check-traces.ts';
 import { endOf, envoysIn, readyAgent, startAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
+import { sized } from '../harness/size-of-run.ts';
 
 test('orphans are reaped, whoever left them, and the agent’s own exit is none of them', async () => {
   const { container } = await readyAgent();
@@ -20,7 +21,9 @@ test('orphans are reaped, whoever left them, and the agent’s own exit is none 
 });
 
 describe('SIGTERM', () => {
-  test.each([0, 5, 20, 50, 100, 200, 400, 600, 1_000])('%i ms after the start ends it with 0', async (delayMs) => {
+  const delays = sized({ short: [0, 20, 100, 300, 1_000], full: [0, 5, 20, 50, 100, 200, 300, 400, 600, 1_000] });
+
+  test.each(delays)('%i ms after the start ends it with 0', async (delayMs) => {
     const agent = await startAgent();
     await sleep(delayMs);
     agent.container.signal('SIGTERM');
@@ -28,7 +31,7 @@ describe('SIGTERM', () => {
   });
 
   test('of everybody in the first milliseconds', async () => {
-    for (let delayMs = 0; delayMs < 30; delayMs += 2) {
+    for (let delayMs = 0; delayMs < 30; delayMs += sized({ short: 5, full: 2 })) {
       const agent = await startAgent();
       await sleep(delayMs);
       agent.container.signal('SIGTERM');

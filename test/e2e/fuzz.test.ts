@@ -5,7 +5,7 @@ import { subjectMakers } from '../fuzz/edges/index.ts';
 import { sized } from '../harness/size-of-run.ts';
 
 const seed = 20_261_122;
-const forMs = sized({ short: 5_000, full: 13_000 });
+const forMs = sized({ short: 2_000, full: 13_000 });
 /** Slow machines throw something at every edge all the same. */
 const reachesAll = true;
 const leastAttacks = 10;

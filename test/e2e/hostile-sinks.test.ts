@@ -101,8 +101,14 @@ function pipe(): NamedPipe {
 }
 
 describe('standard output and error', () => {
-  test('that are a full device', async () => {
-    const agent = await startAgent({ out: opened('/dev/full') });
+  test('that are a full device, and a trace that nobody reads', async () => {
+    const agent = await startAgent({
+      out: opened('/dev/full'),
+      flags: (folder) => {
+        spawnSync('mkfifo', [join(folder, 'trace')]);
+        return ['--trace', join(folder, 'trace')];
+      },
+    });
     await agent.live(0);
     await agent.isWell();
   });
@@ -163,44 +169,32 @@ async function fetchReady(agent: Agent): Promise<number[]> {
   return times;
 }
 
-describe('a log file', () => {
-  test('on a full disk', async () => {
-    const agent = await startAgent({ out: opened('/dev/null'), flags: () => ['--log_target', '/dev/full'] });
-    await agent.live(0);
-    await agent.isWell();
-  });
-
-  test('that is moved away is made anew, and loses nothing', async () => {
-    const log = (folder: string): string => join(folder, 'agent.log');
-    const flags = (folder: string): string[] => ['--log_target', log(folder)];
-    const agent = await startAgent({ out: opened('/dev/null'), flags });
-    await agent.live(0);
-    renameSync(log(agent.folder), `${log(agent.folder)}.moved`);
-    await agent.isWell();
-    expect(readFileSync(`${log(agent.folder)}.moved`, 'utf8')).toContain('epoch-0 is live');
-    expect(readFileSync(log(agent.folder), 'utf8')).toContain('epoch-1 is live');
-  });
-
-  test('in a folder that vanishes', async () => {
-    const flags = (folder: string): string[] => {
-      mkdirSync(join(folder, 'logs'));
-      return ['--log_target', join(folder, 'logs/agent.log')];
-    };
-    const agent = await startAgent({ out: opened('/dev/null'), flags });
-    await agent.live(0);
-    rmSync(join(agent.folder, 'logs'), { recursive: true });
-    await agent.isWell();
-  });
+test('a log file that is moved away is made anew, and loses nothing; then its folder vanishes', async () => {
+  const log = (folder: string): string => join(folder, 'logs/agent.log');
+  const flags = (folder: string): string[] => {
+    mkdirSync(join(folder, 'logs'));
+    return ['--log_target', log(folder)];
+  };
+  const agent = await startAgent({ out: opened('/dev/null'), flags });
+  const [lies, moved] = [log(agent.folder), join(agent.folder, 'moved.log')];
+  await agent.live(0);
+  renameSync(lies, moved);
+  agent.process.kill('SIGHUP');
+  await agent.live(1);
+  expect(readFileSync(moved, 'utf8')).toContain('epoch-0 is live');
+  await eventually('the new one has it', () => readFileSync(lies, 'utf8').includes('epoch-1 is live'));
+  rmSync(join(agent.folder, 'logs'), { recursive: true });
+  await agent.isWell();
 });
 
 describe('a trace', () => {
   const flags = (folder: string): string[] => ['--trace', join(folder, 'a/agent.trace')];
-  const startWithTrace = (out: number): Promise<Agent> =>
+  const startWithTrace = (out: number, ...more: string[]): Promise<Agent> =>
     startAgent({
       out,
       flags: (folder) => {
         mkdirSync(join(folder, 'a'));
-        return flags(folder);
+        return [...flags(folder), ...more];
       },
     });
 
@@ -211,8 +205,8 @@ describe('a trace', () => {
     return stdout + stderr;
   };
 
-  test('that is moved away goes on in a new file that can be read alone', async () => {
-    const agent = await startWithTrace(opened('/dev/null'));
+  test('that is moved away goes on in a new file that can be read alone, beside a log file on a full disk', async () => {
+    const agent = await startWithTrace(opened('/dev/null'), '--log_target', '/dev/full');
     const trace = join(agent.folder, 'a/agent.trace');
     await agent.live(0);
     renameSync(trace, `${trace}.moved`);
@@ -240,18 +234,6 @@ describe('a trace', () => {
     expect(await metrics(agent)).toMatch(/istio_agent_lost_lines_total{of="trace"} [1-9]/);
     await agent.isWell();
     expect(check(join(folder, 'agent.trace'))).toContain('accepted');
-  });
-
-  test('that nobody reads', async () => {
-    const agent = await startAgent({
-      out: opened('/dev/null'),
-      flags: (folder) => {
-        spawnSync('mkfifo', [join(folder, 'trace')]);
-        return ['--trace', join(folder, 'trace')];
-      },
-    });
-    await agent.live(0);
-    await agent.isWell();
   });
 });
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { sized } from '../harness/size-of-run.ts';
 import { runRandomConfigurations } from '../random-config/run.ts';
 
-const configurations = sized({ short: 40, full: 300 });
+const configurations = sized({ short: 15, full: 300 });
 
 test(`${configurations} random configurations that are valid are taken by Envoy; as many mistakes are refused and change nothing`, async () => {
   const run = await runRandomConfigurations({ firstSeed: 1, configurations, report: () => {}, shrinks: false });

@@ -82,10 +82,10 @@ class RotatedMesh {
     return this.mesh.startLoad({
       target: this.mesh.httpTarget,
       clients: [
-        // Who is cut off is so for seconds: a hundred requests a second see that as well as a thousand, for a third of the work.
-        { kind: 'ka', count: 2, pauseMs: 40 },
-        { kind: 'new', count: 1, pauseMs: 50 },
-        { kind: 'h2', count: 1, streams: 2, pauseMs: 40 },
+        // Who is cut off is so for seconds: fifty requests a second see that as well as a thousand, for a fifth of the work.
+        { kind: 'ka', count: 2, pauseMs: 80 },
+        { kind: 'new', count: 1, pauseMs: 100 },
+        { kind: 'h2', count: 1, streams: 2, pauseMs: 80 },
       ],
       maxDurationMs: 900_000,
     });
@@ -260,11 +260,13 @@ async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }:
   }
 }
 
-/** For each mode, where the control plane is killed in each of two rotations in a row; at length, in each stage of four. */
+/**
+ * For each mode, where the control plane is killed in each of some rotations in a row; at length, in each stage of four. The roots that are
+ * tainted below are our own, one after the other: that it is done on order is the same but for the time.
+ */
 const everywhere = [[], ['trusting'], ['signing'], ['dropping']];
 const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>>({
-  quick: { 'self-signed': [['signing']] },
-  short: { 'self-signed': [[], ['signing']], 'plugged in': [['signing']] },
+  short: { 'plugged in': [['signing']] },
   full: { 'self-signed': everywhere, 'plugged in': everywhere },
 });
 
@@ -323,7 +325,7 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
     await client.stop();
     const report = await load.stop();
     expect(report.failed, JSON.stringify(report.kinds)).toBe(0);
-    expect(report.total).toBeGreaterThan(500);
+    expect(report.total).toBeGreaterThan(300);
     expect(client.failures).toEqual([]);
     expect(client.resumed).toBeGreaterThan(client.requests / 4);
     console.info(
@@ -364,7 +366,7 @@ describe('a root that is tainted', () => {
     console.info(`out of use ${((performance.now() - began) / 1_000).toFixed(1)} s after the word`);
     const report = await load.stop();
     expect(report.failed, JSON.stringify(report.kinds)).toBe(0);
-    expect(report.total).toBeGreaterThan(200);
+    expect(report.total).toBeGreaterThan(100);
     for (const envoy of rotated.envoys) {
       const told = eventsOf(envoy, 'secret.taint').find(({ event }) => (event.roots as string[]).length > 0)!;
       const renewed = eventsOf(envoy, 'secret.obtained').filter(

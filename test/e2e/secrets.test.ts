@@ -22,7 +22,7 @@ import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
 
 /** At length as many as must be shown under load; each takes two seconds. */
-const rotations = sized({ short: 12, full: 100 });
+const rotations = sized({ short: 6, full: 100 });
 const limitMs = 200_000 + rotations * 5_000;
 vi.setConfig({ testTimeout: limitMs + 60_000, hookTimeout: 240_000 });
 let root: string;

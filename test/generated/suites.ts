@@ -2,11 +2,12 @@
 import { generate } from '../../src/debugger/generate/generate.ts';
 import { ownMachines } from '../../src/debugger/generate/own-machines.ts';
 import type { Suite } from '../../src/debugger/generate/suite.ts';
+import { sized } from '../harness/size-of-run.ts';
 
 type Name = 'supervisor' | 'restart' | 'shutdown' | 'epoch' | 'cert-watcher';
 
-/** Of the supervisor's machine most of what there is, in seconds. */
-const limit = 800;
+/** Of the supervisor's machine most of what there is, in seconds: nine of ten of the tests for a quarter of the work, at length all of them. */
+const limit = sized({ short: 300, full: 800 });
 const made = new Map<Name, Promise<Suite>>();
 
 /** Transition-covering tests of a machine of ours; made once in a test file. */

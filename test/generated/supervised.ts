@@ -92,7 +92,7 @@ export class Supervised {
     await this.initializes(name);
     await this.host.live(name);
     const live = () => this.epochs.find((epoch) => epoch.name === name && epoch.phase === 'live');
-    await eventually(`${name} is live`, live, { everyMs: 2 });
+    await eventually(`${name} is live`, live, { everyMs: 8 });
   }
 
   /** It has a process, which is asked whether it is live. */
@@ -100,14 +100,14 @@ export class Supervised {
     const { children } = this.company.machine.getSnapshot();
     const epoch = children[name] as ActorRefFrom<typeof epochMachine> | undefined;
     const isAsked = () => epoch?.getSnapshot().matches({ running: 'initializing' });
-    await eventually(`${name} initializes`, isAsked, { everyMs: 2 });
+    await eventually(`${name} initializes`, isAsked, { everyMs: 8 });
   }
 
   /** It dies of itself, and the supervisor knows. */
   async dies(name: string): Promise<void> {
     const [record] = this.epochs.filter((epoch) => epoch.name === name);
     await this.host.end(name, 'by a signal');
-    await eventually(`the end of ${name}`, () => record === undefined || !this.epochs.includes(record), { everyMs: 2 });
+    await eventually(`the end of ${name}`, () => record === undefined || !this.epochs.includes(record), { everyMs: 8 });
   }
 
   /** Whether these processes go, in their own time: that of the charts stands still. */

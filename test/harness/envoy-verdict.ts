@@ -1,9 +1,14 @@
-/** What Envoy says of a configuration before it runs with it (`--mode validate`): without a network, in a tenth of a second. */
+/**
+ * What Envoy says of a configuration before it runs with it (`--mode validate`): without a network, in a tenth of a second. Of many
+ * listeners one Envoy says what it thinks of each.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { envoyBinary } from '../fixtures/real-envoy.ts';
+import { startEnvoyWith } from '../networking/ads-envoy.ts';
+import { eventually } from './eventually.ts';
 
 /** `ended`: its process was ended by what it read, which is no verdict but a crash. */
 export type EnvoyVerdict =
@@ -27,6 +32,44 @@ export async function envoyVerdict(resources: object): Promise<EnvoyVerdict> {
         resolve({ verdict: error.code === 1 ? 'refused' : 'ended', words });
       });
     });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface ListenersDump {
+  readonly configs?: readonly { readonly name?: string; readonly error_state?: { readonly details: string } }[];
+}
+
+/** Of a running Envoy, which judges each listener that it is sent by itself. One that ends it leaves no verdict: that is an error. */
+export async function envoyVerdicts(listeners: readonly object[]): Promise<EnvoyVerdict[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-verdicts-'));
+  const path = join(folder, 'listeners.json');
+  const type = 'type.googleapis.com/envoy.config.listener.v3.Listener';
+  const nameOf = (index: number): string => `listener-${index}`;
+  const resources = listeners.map((listener, index) => ({ '@type': type, ...listener, name: nameOf(index) }));
+  writeFileSync(path, JSON.stringify({ version_info: '1', resources }));
+  try {
+    const envoy = await startEnvoyWith({
+      node: { id: 'verdicts', cluster: 'verdicts' },
+      layered_runtime: runtime,
+      dynamic_resources: { lds_config: { path_config_source: { path }, resource_api_version: 'V3' } },
+    });
+    try {
+      await eventually('Envoy has judged all', async () =>
+        /update_(rejected|success): [1-9]/.test(await envoy.admin('/stats?filter=listener_manager.lds.update')),
+      );
+      const dump = await envoy.admin('/config_dump?resource=dynamic_listeners');
+      const { configs = [] } = JSON.parse(dump) as ListenersDump;
+      const judged = new Map(configs.map(({ name, error_state: error }) => [name, error?.details]));
+      return listeners.map((_, index) => {
+        if (!judged.has(nameOf(index))) throw new Error(`Envoy says nothing of listener ${index}`);
+        const words = judged.get(nameOf(index));
+        return words === undefined ? { verdict: 'accepted' } : { verdict: 'refused', words };
+      });
+    } finally {
+      await envoy.stop();
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

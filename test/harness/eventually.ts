@@ -3,6 +3,7 @@ import { messageOf } from '../../src/runtime/errors.ts';
 
 export interface EventuallyOptions {
   readonly deadlineMs?: number;
+  /** Unless given, 25 and more the longer it takes: a twentieth of the time that has gone, 200 at the most. */
   readonly everyMs?: number;
   /** Asked after each try that gave nothing; a reason ends the wait early. */
   readonly hopeless?: () => string | undefined;
@@ -18,9 +19,10 @@ export interface EventuallyOptions {
 export async function eventually<Value>(
   what: string,
   attempt: () => Promise<Value | undefined | false> | Value | undefined | false,
-  { deadlineMs = 30_000, everyMs = 25, hopeless }: EventuallyOptions = {},
+  { deadlineMs = 30_000, everyMs, hopeless }: EventuallyOptions = {},
 ): Promise<Value> {
-  const deadline = performance.now() + deadlineMs;
+  const begun = performance.now();
+  const deadline = begun + deadlineMs;
   let last: unknown;
   do {
     try {
@@ -32,7 +34,7 @@ export async function eventually<Value>(
     }
     const reason = hopeless?.();
     if (reason !== undefined) throw new Error(`waited for: ${what}; but ${reason}`);
-    await sleep(everyMs);
+    await sleep(everyMs ?? Math.min(200, Math.max(25, (performance.now() - begun) / 20)));
   } while (performance.now() < deadline);
   const why = last === undefined ? '' : `: ${messageOf(last)}`;
   throw new Error(`waited ${deadlineMs} ms in vain for: ${what}${why}`, { cause: last });

@@ -5,6 +5,12 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import {
+  defaultAudience,
+  issueToken,
+  localTokenFile,
+  localTokenKey,
+} from '../../src/discovery/authentication/local-tokens.ts';
 
 /** Service accounts, by the name of the program that runs under them. */
 const accounts = {
@@ -27,6 +33,7 @@ export const spiffeIdOf = (name: AgentName): string => {
 export class MeshIdentity {
   readonly #authorityDirectory: string;
   readonly #port: number;
+  readonly #tokens = new Map<AgentName, string>();
 
   /** @param port where the control plane serves with TLS */
   constructor(root: string, port: number) {
@@ -46,6 +53,16 @@ export class MeshIdentity {
     return ['--discoveryAddress', `localhost:${this.#port}`, '--controlPlaneAuthPolicy', 'MUTUAL_TLS'];
   }
 
+  /** Tokens as the command prints them, for which a program need not be started: half a second for each agent. */
+  async issueTokens(): Promise<void> {
+    const key = localTokenKey(join(this.#authorityDirectory, localTokenFile));
+    for (const [name, account] of Object.entries(accounts) as [AgentName, string][]) {
+      const [namespace = '', serviceAccount = ''] = account.split('/');
+      const order = { namespace, serviceAccount, audience: defaultAudience, ttlSeconds: 3_600 };
+      this.#tokens.set(name, await issueToken(key, order, new Date()));
+    }
+  }
+
   /**
    * What a pod would mount for its agent: a token, and by what the control plane is known. The control plane has run before.
    *
@@ -55,7 +72,8 @@ export class MeshIdentity {
     const [tokens, roots] = [join(folder, 'var/run/secrets/tokens'), join(folder, 'var/run/secrets/istio')];
     for (const directory of [tokens, roots]) mkdirSync(directory, { recursive: true });
     const args = ['token', accounts[name], '--dir', this.#authorityDirectory];
-    writeFileSync(join(tokens, 'istio-token'), execFileSync(discovery, args, { env }), { mode: 0o600 });
+    const token = this.#tokens.get(name) ?? execFileSync(discovery, args, { env });
+    writeFileSync(join(tokens, 'istio-token'), token, { mode: 0o600 });
     // A copy: the roots that follow it are told by the control plane.
     const root = join(roots, 'root-cert.pem');
     rmSync(root, { force: true });

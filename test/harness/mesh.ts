@@ -146,7 +146,7 @@ export class Mesh {
     const [v1, v2, xds, secure] = (await freePorts(4)) as Four;
     const [httpPort, monitoring] = (await freePorts(2)) as [number, number];
     const agents = (await freePorts(4)) as Four;
-    return new Mesh(options, options.ports ?? { http, https, sidecarEgress, sidecarIngress, v1, v2 }, {
+    const mesh = new Mesh(options, options.ports ?? { http, https, sidecarEgress, sidecarIngress, v1, v2 }, {
       xds,
       secure,
       http: httpPort,
@@ -154,6 +154,9 @@ export class Mesh {
       gateway: { admin: agents[0], status: agents[1] },
       sidecar: { admin: agents[2], status: agents[3] },
     });
+    // An installed package is tried with its own programs.
+    if (options.installedIn === undefined) await mesh.#identity?.issueTokens();
+    return mesh;
   }
 
   /** The gateway over plaintext. */

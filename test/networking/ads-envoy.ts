@@ -31,17 +31,23 @@ export interface RealEnvoyOptions {
  *
  * @param ads its port on loopback, or the path of its socket
  */
-export async function startRealEnvoy(
+export function startRealEnvoy(
   ads: number | string,
   node: EnvoyNode,
   options: RealEnvoyOptions = {},
 ): Promise<RealEnvoy> {
+  return startEnvoyWith(bootstrap(ads, node, options));
+}
+
+/** @param bootstrap without an admin interface, which gets a port of its own */
+export async function startEnvoyWith(bootstrap: object): Promise<RealEnvoy> {
   const found = findEnvoy({ env: process.env });
   if (found === undefined) throw new Error('no Envoy: run `npm run envoy` first');
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-accepts-'));
   const addressFile = join(folder, 'admin-address');
   const configFile = join(folder, 'bootstrap.json');
-  writeFileSync(configFile, JSON.stringify(bootstrap(ads, node, options)));
+  const admin = { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } };
+  writeFileSync(configFile, JSON.stringify({ ...bootstrap, admin }));
   // No hot restart: nothing shared with other Envoys of the host, nothing left in /dev/shm.
   const flags = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning'];
   const args = ['-c', configFile, '--admin-address-path', addressFile, ...flags];
@@ -87,7 +93,6 @@ function bootstrap(
   const source = { ads: {}, resource_api_version: 'V3', initial_fetch_timeout: '0s' };
   return {
     node: { id, cluster, metadata },
-    admin: { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } },
     dynamic_resources: {
       ads_config: {
         api_type: delta ? 'DELTA_GRPC' : 'GRPC',

@@ -253,10 +253,9 @@ export class FeatureMesh {
         if (!Object.keys(status.pilot_eds_no_instances ?? {}).some((key) => key.startsWith(`${host}.`))) return;
         return (JSON.parse(await this.page('/debug/pushcontext')) as { version: string }).version;
       },
-      { everyMs: 10, hopeless },
+      { hopeless },
     );
     await eventually('every Envoy has acknowledged it', () => this.#acknowledged(countOf(version), mayReject), {
-      everyMs: 10,
       deadlineMs: 20_000,
       hopeless: () => hopeless() ?? this.#endedEnvoy() ?? this.#refusal(mayReject),
     }).catch((error: Error) => {
