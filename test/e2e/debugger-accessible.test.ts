@@ -11,6 +11,7 @@ import { launchBrowser, type OpenOptions, openPage } from '../browser/open-page.
 import { atRest, opened, type PageHooks, seqShown } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { eventBody } from '../fixtures/event-body.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { numberOf, recordedLife } from '../simulation/recorded-life.ts';
 
 const life = recordedLife([
@@ -61,27 +62,20 @@ const views: readonly View[] = [
     source: many,
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
-  { name: 'a search', source: sidecar, options: { hash: atReplaced }, show: search },
-  {
-    name: 'hints for a search',
-    source: sidecar,
-    options: { hash: atReplaced },
-    show: (page) => page.keyboard.press('/'),
-  },
-  { name: 'the help', source: sidecar, options: { hash: atReplaced }, show: (page) => page.keyboard.press('?') },
-  {
-    name: 'the export menu',
-    source: sidecar,
-    options: { hash: atReplaced },
-    show: (page) => page.getByRole('button', { name: 'Export' }).click(),
-  },
-  {
-    name: 'all verdicts',
-    source: sidecar,
-    options: { hash: atReplaced },
-    show: (page) => page.locator('.verdicts summary').click(),
-  },
   { name: 'a file that is none', source: unread },
+];
+
+/** What opens over the page: it is judged by itself, as the page below it is the same; at length both are. */
+const overlays: readonly {
+  readonly name: string;
+  readonly opens: string;
+  readonly show: (page: Page) => Promise<unknown>;
+}[] = [
+  { name: 'a search', opens: 'search', show: search },
+  { name: 'hints for a search', opens: 'search', show: (page) => page.keyboard.press('/') },
+  { name: 'the help', opens: '#help', show: (page) => page.keyboard.press('?') },
+  { name: 'the export menu', opens: '.export', show: (page) => page.getByRole('button', { name: 'Export' }).click() },
+  { name: 'all verdicts', opens: '.verdicts', show: (page) => page.locator('.verdicts summary').click() },
 ];
 
 let browser: Browser;
@@ -104,7 +98,29 @@ describe('axe finds nothing', () => {
     expect(await violations(page), 'light').toEqual([]);
     // The same elements in other colours.
     await page.emulateMedia({ colorScheme: 'dark' });
-    expect(await violations(page, ['color-contrast']), 'dark').toEqual([]);
+    expect(await violations(page, { rules: ['color-contrast'] }), 'dark').toEqual([]);
+    await open.close();
+  });
+
+  test('in what opens over a page, light and dark', async () => {
+    const open = await openPage(browser, [sidecar], { hash: atReplaced });
+    const { page } = open;
+    await opened(page);
+    for (const { name, opens, show } of overlays) {
+      await page.emulateMedia({ colorScheme: 'light' });
+      const whole = page.locator(`${opens} .popup, dialog${opens}[open]`);
+      expect(await whole.count(), name).toBe(0);
+      await show(page);
+      await atRest(page);
+      expect(await whole.count(), name).toBe(1);
+      const part = sized({ short: opens, full: undefined });
+      expect(await violations(page, { part }), `${name}, light`).toEqual([]);
+      await page.emulateMedia({ colorScheme: 'dark' });
+      expect(await violations(page, { part, rules: ['color-contrast'] }), `${name}, dark`).toEqual([]);
+      // Once for the words of a search, once for it.
+      for (let close = 0; close < 2; close++) await page.keyboard.press('Escape');
+      await atRest(page);
+    }
     await open.close();
   });
 
@@ -220,7 +236,7 @@ test('whoever wants less motion gets none', async () => {
   const open = await openPage(browser, [sidecar], { hash: ofSupervisor, reducedMotion: 'reduce' });
   const { page } = open;
   await opened(page);
-  for (let step = 0; step < 12; step++) {
+  for (let step = 0; step < sized({ short: 5, full: 12 }); step++) {
     await page.keyboard.press('ArrowRight');
     await page.waitForTimeout(160);
     const moving = await page.evaluate(() => (globalThis as unknown as InPage).inPage.moving());
@@ -238,11 +254,20 @@ interface Found {
 }
 
 /** A line each: the rule, how grave it is, and what breaks it. Best practices as well, not only what WCAG demands. */
-/** @param rules these alone; all of them unless given */
-async function violations(page: Page, rules?: readonly string[]): Promise<string[]> {
-  await page.evaluate(axe);
+/**
+ * @param rules these alone; all of them unless given
+ * @param part what is below it; the whole page unless given
+ */
+async function violations(
+  page: Page,
+  { rules, part }: { readonly rules?: readonly string[]; readonly part?: string | undefined } = {},
+): Promise<string[]> {
+  // It takes as long to read as to find nothing in a small part.
+  if (!(await page.evaluate('"axe" in globalThis'))) await page.evaluate(axe);
   const options = { resultTypes: ['violations'], ...(rules && { runOnly: { type: 'rule', values: rules } }) };
-  const found = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
+  const found = (await page.evaluate(
+    `axe.run(${part === undefined ? 'document' : JSON.stringify(part)}, ${JSON.stringify(options)})`,
+  )) as {
     violations: readonly Found[];
   };
   return found.violations.flatMap(({ id, impact, nodes }) =>
