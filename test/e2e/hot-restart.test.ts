@@ -24,10 +24,10 @@ test(`${restarts} hot restarts by certificate change cost no request, and each s
   const load = await mesh.startLoad({
     target: mesh.httpsTarget,
     clients: [
-      { kind: 'ka', count: 2, pauseMs: 2 },
+      { kind: 'ka', count: 2, pauseMs: sized({ short: 20, full: 2 }) },
       { kind: 'slow', count: 3, pauseMs: 1_500 },
-      { kind: 'new', count: 1, pauseMs: 5 },
-      { kind: 'h2', count: 1, pauseMs: 5 },
+      { kind: 'new', count: 1, pauseMs: sized({ short: 20, full: 5 }) },
+      { kind: 'h2', count: 1, pauseMs: sized({ short: 20, full: 5 }) },
       { kind: 'stream', count: 4, path: `/stream?seconds=${streamSeconds}` },
     ],
     maxDurationMs: 240_000,
