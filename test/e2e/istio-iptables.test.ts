@@ -317,10 +317,14 @@ describe('the trial (§10.5)', () => {
       expect(without.stderr).toMatch(/traffic is not redirected: .*15002.*\n.*CNI/);
     }
     await redirect(pod, '-b', '*', '-i', '*', '--force-ipv6=true', '--run-validation');
-    expect(await agent(pod, [...trial, '--force-ipv6=false'])).toMatchObject({ exitCode: 0, stderr: '' });
-    // As whom the proxy runs, and of both families.
-    const asProxy = await agent(pod, [...trial, '--force-ipv6=true'], { uid: proxy });
-    expect(asProxy).toMatchObject({ exitCode: 0, stderr: '' });
+    const others = [
+      { uid: 0, ipv6: true },
+      { uid: proxy, ipv6: false },
+    ];
+    const trials = [{ uid: proxy, ipv6: true }, { uid: 0, ipv6: false }, ...sized({ short: [], full: others })];
+    for (const { uid, ipv6 } of trials) {
+      expect(await agent(pod, [...trial, `--force-ipv6=${ipv6}`], { uid })).toMatchObject({ exitCode: 0, stderr: '' });
+    }
   });
 
   test('somebody who answers at the probed port is no proof', async () => {
