@@ -153,8 +153,11 @@ export type StartGranted = { type: 'start.granted' };
 
 // ---- supervisor → epoch-N
 
-/** Its successor is live: this epoch is a draining parent now, and Envoy ends it when the parent-shutdown time is over. */
-export type EpochSupersede = { type: 'epoch.supersede' };
+/**
+ * Its successor is live: this epoch is a draining parent now, and Envoy ends it when the parent-shutdown time is over. `unseenMs`: that may
+ * have begun so long ago, as nobody saw the successor become live.
+ */
+export type EpochSupersede = { type: 'epoch.supersede'; unseenMs: number };
 /**
  * An epoch of the other base id has taken its place: drain, and end after `lingerMs` at the latest. Envoy knows nothing of
  * its replacement, so nobody else does this.
@@ -180,8 +183,8 @@ export type EpochAbort = { type: 'epoch.abort' };
 
 /** The process exists. `adminPort`: where its admin interface is, or will be. */
 export type EpochStarted = { type: 'epoch.started'; name: string; epoch: number; pid: number; adminPort: number };
-/** This epoch serves. `timeToLiveMs` counts from the start of the process. */
-export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeToLiveMs: number };
+/** This epoch serves. `timeToLiveMs` counts from the start of the process. `unseenMs`: it may have done so for so long. */
+export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeToLiveMs: number; unseenMs: number };
 /** The answer to `epoch.look` of an epoch that is not live. */
 export type EpochNotLive = { type: 'epoch.not-live'; name: string; epoch: number; reason: string };
 /** Still not live, and why: sent now and then, for people. */
@@ -327,8 +330,8 @@ export type DirectoryFound = { type: 'directory.found' };
 
 /** epoch-N → epoch-N/process. Send Envoy this signal. */
 export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' };
-/** epoch-N/process → epoch-N. Envoy's process exists. */
-export type ProcessSpawned = { type: 'process.spawned'; pid: number };
+/** epoch-N/process → epoch-N. Envoy's process exists. `agoMs`: its start was ordered so long ago, by this agent or another one. */
+export type ProcessSpawned = { type: 'process.spawned'; pid: number; agoMs: number };
 /**
  * epoch-N/process → epoch-N. Envoy's process is gone. `lastWords` is the last line that Envoy wrote. `tookOverWithinMs`: it was live, and its parent
  * has closed its listeners for it, at most this long after its start; absent where it did not take over, or nobody can tell.
@@ -344,8 +347,11 @@ export type ProcessExited = {
 };
 /** epoch-N/process → epoch-N. The process could not be started at all. */
 export type ProcessFailed = { type: 'process.failed'; reason: string };
-/** epoch-N/probe → epoch-N. The admin interface answers for this epoch, it is live, and it has each listener that was asked for. */
-export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number };
+/**
+ * epoch-N/probe → epoch-N. The admin interface answers for this epoch, it is live, and it has each listener that was asked for. `unseenMs`:
+ * since the last look that found it not live, or since its start.
+ */
+export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number; unseenMs: number };
 /** epoch-N/probe → epoch-N. It is live without listeners that it refused: which, and why. Told again when that changes. */
 export type ProbeLacking = { type: 'probe.lacking'; reason: string };
 /** epoch-N → epoch-N/probe. Look now, and say what comes of it. `asItIs`: whatever listeners it refused. */

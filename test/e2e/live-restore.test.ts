@@ -88,6 +88,68 @@ test(`${kills} kills at any moment of hot restarts cost no request`, async () =>
   expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
 });
 
+/** Of the newest Envoy, as the agents' record has it. */
+const newestIn = ({ container }: ContainedAgent): { name: string; phase: string; pid: number } | undefined => {
+  const [directory] = readdirSync(join(container.cwd, 'run')).filter((name) => name.startsWith('live-restore'));
+  const record = directory === undefined ? undefined : join(container.cwd, 'run', directory, 'record.json');
+  return record === undefined ? undefined : JSON.parse(readFileSync(record, 'utf8')).knowledge.epochs.at(-1);
+};
+
+test.each([
+  { phase: 'starting', killed: true },
+  { phase: 'live', killed: true },
+  { phase: 'starting', killed: false },
+])(
+  "an agent that sleeps from its new Envoy's $phase on, until the parent has left, costs no request (killed meanwhile: $killed)",
+  async ({ phase, killed }) => {
+    const [port = 0] = await freePorts(1);
+    const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {
+      env,
+      bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
+    });
+    const load = await startLoad({
+      target: { host: '127.0.0.1', port, authority: 'localhost' },
+      clients: [
+        { kind: 'ka', count: 1, pauseMs: 5 },
+        { kind: 'new', count: 1, pauseMs: 10 },
+      ],
+      maxDurationMs: 60_000,
+    });
+    onTestFinished(() => load.kill());
+    const [parent] = envoysIn(agent);
+    let sleeper = agentIn(agent)!;
+    agent.container.signal('SIGHUP');
+    await eventually(
+      `epoch 1 is ${phase}`,
+      () => {
+        const { name, pid, phase: reached } = newestIn(agent) ?? {};
+        // A busy machine may not let us see it start.
+        return name === 'epoch-1' && pid !== 0 && (reached === phase || reached === 'live');
+      },
+      { everyMs: 0.5 },
+    );
+    process.kill(sleeper, 'SIGSTOP');
+    if (killed) {
+      process.kill(sleeper, 'SIGKILL');
+      const next = () => {
+        const pid = agentIn(agent);
+        return pid !== sleeper && pid;
+      };
+      sleeper = await eventually('there is another agent', next, { everyMs: 1 });
+      process.kill(sleeper, 'SIGSTOP');
+    }
+    await eventually('the parent has left', () => envoysIn(agent).length === 1 && !envoysIn(agent).includes(parent!));
+    const [child] = envoysIn(agent);
+    process.kill(sleeper, 'SIGCONT');
+    await eventually('the agent is ready', agent.ready);
+    // A restart in full would be over by then.
+    await sleep(2_000);
+    const report = await load.stop();
+    expect(report.failed, formatReport(report)).toBe(0);
+    expect(envoysIn(agent)).toEqual([child]);
+  },
+);
+
 test('SIGTERM while no agent lives: the next one drains and ends what runs', async () => {
   const agent = await readyAgent([], { env });
   const killed = agentIn(agent)!;

@@ -56,7 +56,7 @@ function open(plan: HostPlan): Host {
       queueMicrotask(() =>
         setImmediate(() => {
           if (!plan.spawns) return report(self, { type: 'process.failed', reason: 'spawn ENOENT' });
-          report(self, { type: 'process.spawned', pid: 100 });
+          report(self, { type: 'process.spawned', pid: 100, agoMs: 0 });
           if (refuses) {
             refuses = false;
             end(name, { code: 1, signal: null }, true);
@@ -109,7 +109,7 @@ function open(plan: HostPlan): Host {
       }),
     },
     prepare: () => prepared(),
-    live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300 }),
+    live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 50 }),
     waits: async (name) => report(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
     lacks: async (name) => report(await probe(name), { type: 'probe.lacking', reason: 'LIVE without tls' }),
     holdBack: () => {},

@@ -22,7 +22,7 @@ test.each([
   { within: bounds(0, 1, 0), faults: ['kill'] },
   { within: bounds(0, 1, 1), faults: ['kill'] },
   { within: bounds(0, 2, 0), faults: ['kill', 'crash'] },
-  // 32,318 states; and 63,400 where the second agent may be killed, too.
+  // 35,480 states; and 76,308 where the second agent may be killed, too.
   ...sized({
     short: [],
     full: [
@@ -52,6 +52,77 @@ test.each([
   const { within, ...which } = run;
   const result = explore(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).beginChecked());
   expect(figures(result)).toEqual({ outcome: 'complete', found: undefined });
+});
+
+/** A hot restart, effect by effect, until the parent has left; the child's process is not reported at once. */
+const beforeRestart = ['prepared:0', 'spawned:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
+const restart = [
+  'hup',
+  'prepared:1',
+  'spawned:1',
+  'admin:1',
+  'live:1',
+  'seen:1',
+  'tick:envoy-1.parentShutdown',
+  'exit:0',
+];
+/** What goes on while no agent lives. */
+const ownDoings = /^(admin|live|exit|tick:envoy)/;
+const absences = restart.flatMap((_, from) =>
+  Array.from({ length: restart.length - from + 1 }, (_, length) => ({ from, to: from + length })),
+);
+
+/** The agent is killed before the step `from`, and the next one comes before the step `to`. */
+function restartWithout({ from, to }: { from: number; to: number }, options: Parameters<typeof exploreAgent>[1] = {}) {
+  const agent = exploreAgent(bounds(1, 1, 0), {
+    ...killed,
+    faults: ['kill'],
+    orders: ['hup'],
+    spawnsLate: true,
+    ...options,
+  });
+  const path: string[] = [];
+  const world = agent.begin();
+  const does = (choice: string) => {
+    path.push(choice);
+    world.apply(choice);
+  };
+  const isOffered = (choice: string) => world.choices().some(({ name }) => name === choice);
+  const due = () =>
+    world.choices().find(({ name }) => name.startsWith('tick:') && !name.endsWith('.parentOverdue'))?.name;
+  for (const step of [...beforeRestart, ...restart.slice(0, from), 'kill']) {
+    while (!isOffered(step)) does(due()!);
+    does(step);
+  }
+  for (const step of restart.slice(from, to).filter((step) => ownDoings.test(step))) if (isOffered(step)) does(step);
+  does('next');
+  const usual = ['looked:1', ...restart, 'tick:start-limiter.refill'];
+  const follows = () => usual.find(isOffered) ?? (world.host.processes.length > 1 ? due() : undefined);
+  for (let next = follows(); next !== undefined; next = follows()) does(next);
+  return { path, world, next: world.choices().filter(({ name }) => name.startsWith('prepared:')) };
+}
+
+test.each(absences)(
+  'a hot restart without an agent from step $from to $to comes to its end, and to no other',
+  (absence) => {
+    const { path, world, next } = restartWithout(absence);
+    expect(world.violations, path.join(' ')).toEqual([]);
+    expect(world.host.processes.map(({ label }) => label)).toEqual(['1']);
+    expect(world.host.spawned).toBe(2);
+    expect(next).toEqual([]);
+  },
+);
+
+test('one that takes each parent that has left for one that died would be noticed', () => {
+  const distrustful = supervisorMachine.provide({
+    guards: {
+      ofAwaitedOrphan: ({ context, event }) =>
+        event.type === 'epoch.live' && context.epochs.length === 1 && event.epoch > 0,
+    },
+  });
+  const absence = { from: 3, to: restart.length };
+  const { next } = restartWithout(absence, { machines: { supervisor: distrustful } });
+  expect(next).toMatchObject([{ name: 'prepared:0b' }]);
 });
 
 test('one that took over nothing would be noticed: an Envoy would have nobody who waits for its exit', () => {

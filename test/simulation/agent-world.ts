@@ -159,6 +159,8 @@ export class AgentWorld {
   drainAnswer: string | undefined;
   /** What a probe finds that is told to look. */
   onLook: 'live' | 'not live' | 'no answer' = 'not live';
+  /** Since when nobody has asked one that is seen to be live. */
+  unseenMs = 0;
   /** Who was looked at once more: `0@7`. */
   readonly looks: string[] = [];
   /** The repair never comes to an end. */
@@ -413,7 +415,8 @@ export class AgentWorld {
         baseId: input.baseId,
         configFile: input.configFile,
         signals: [],
-        live: () => this.#probes.get(keyOf(input))?.({ type: 'probe.passed', timeToLiveMs: 300 }),
+        live: () =>
+          this.#probes.get(keyOf(input))?.({ type: 'probe.passed', timeToLiveMs: 300, unseenMs: this.unseenMs }),
         waits: (reason) => {
           this.waitsFor = reason;
         },
@@ -427,7 +430,7 @@ export class AgentWorld {
       receive((order) => scripted.signals.push(order.signal));
       this.started.push(scripted);
       this.alive.add(scripted);
-      sendBack({ type: 'process.spawned', pid: 1000 + this.started.length });
+      sendBack({ type: 'process.spawned', pid: 1000 + this.started.length, agoMs: 0 });
     });
     const probe = fromCallback<ProbeLook | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
       this.#probes.set(keyOf(input), sendBack);
@@ -439,7 +442,7 @@ export class AgentWorld {
           sendBack({ type: 'probe.waiting', reason: this.waitsFor });
           return;
         }
-        if (this.onLook === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300 });
+        if (this.onLook === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300, unseenMs: this.unseenMs });
         if (this.onLook === 'not live') sendBack({ type: 'probe.failed', reason: '503 INITIALIZING' });
       });
       return () => this.#probes.delete(keyOf(input));

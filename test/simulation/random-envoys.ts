@@ -111,6 +111,6 @@ export class EnvoyTimes {
     const probe = this.#options.probeOf(process);
     if (probe === undefined) return;
     this.#options.host.noteSeen(process);
-    report(probe, { type: 'probe.passed', timeToLiveMs: 300 });
+    report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 300 });
   }
 }

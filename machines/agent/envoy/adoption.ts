@@ -23,6 +23,8 @@ export interface AdoptedEpoch extends EpochRecord {
   configFile: string;
   /** For how long it has been in its phase. */
   elapsedMs: number;
+  /** One that starts may have been live for so long; of one that leaves, its child before that was seen. */
+  unseenMs: number;
 }
 
 /** What an agent begins with where another one was killed. */
@@ -49,30 +51,16 @@ export const knowledgeOf = (context: Knowing): KeptKnowledge => {
   return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
 };
 
-/** So much earlier than was thought may a parent have been told to leave: nobody watched its child become live. */
-export const longestUnwatchedMs = 4_000;
-
-/**
- * How long an adopted epoch's parent-shutdown time is from now on: it runs since its child was live; and where the child may have become live
- * while no agent looked, it may be over that much earlier.
- */
-export function parentShutdownLeft(
-  adopted: AdoptedEpoch,
-  all: readonly AdoptedEpoch[],
-  parentShutdownMs: number,
-): number {
-  if (adopted.phase === 'leaving') return Math.max(0, parentShutdownMs - adopted.elapsedMs);
-  const child = all.find(({ phase, baseId }) => phase === 'starting' && baseId === adopted.baseId);
-  if (child === undefined || adopted.phase !== 'live') return parentShutdownMs;
-  return Math.max(0, parentShutdownMs - Math.min(longestUnwatchedMs, child.elapsedMs));
-}
+/** How long an adopted epoch's parent-shutdown time is from now on: it runs since its child was seen to be live. */
+export const parentShutdownLeft = ({ phase, elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
+  phase === 'leaving' ? Math.max(0, parentShutdownMs - elapsedMs) : parentShutdownMs;
 
 /** The one that is still on its way to live, or was given up on it: it is taken over when all others have been. */
 export const newcomerAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
   adopted.find(({ phase }) => phase === 'starting');
 
 /** The record of an epoch, without what only its adoption needs. */
-export function recordOf({ configFile: _, elapsedMs: __, ...record }: AdoptedEpoch): EpochRecord {
+export function recordOf({ configFile: _, elapsedMs: __, unseenMs: ___, ...record }: AdoptedEpoch): EpochRecord {
   return record;
 }
 

@@ -27,6 +27,8 @@ export interface AdoptedRun {
   configFile: string;
   /** It has been seen to be live: nobody asks its admin interface, which its child may have closed. */
   live: boolean;
+  /** Its start was ordered so long ago. */
+  startedAgoMs: number;
 }
 
 export interface EpochContext extends EpochInput {
@@ -39,6 +41,10 @@ export interface EpochContext extends EpochInput {
   reopens: boolean;
   /** It was told to look before its process was reported to be there. */
   asked: boolean;
+  /** For how long it had been starting when its process was reported to be there. */
+  startedAgoMs: number;
+  /** Its child may have been live for so long when that was seen. */
+  unseenMs: number;
 }
 
 /** What the life of an Envoy is in, for whoever shows it: a tag of each state. */
@@ -67,7 +73,9 @@ export type Prepared =
 export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { configFile: string };
 
 /** The Envoy that the probe asks. `listeners`: with all those that it was sent. `asked`: what its first look finds is told, as of an ordered one. */
-export type ProbeOrder = EpochRun & Pick<EpochInput, 'adopted'> & { listeners: boolean; asked: boolean };
+export type ProbeOrder = EpochRun &
+  Pick<EpochInput, 'adopted'> &
+  Pick<EpochContext, 'startedAgoMs'> & { listeners: boolean; asked: boolean };
 
 /** The Envoy that is to let its requests finish. `replaced`: and to close all of its listeners at once. */
 export type DrainOrder = EpochRun & { replaced: boolean };

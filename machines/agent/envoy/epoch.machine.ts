@@ -2,7 +2,7 @@ import { reasonOf } from '../../effect.ts';
 import type { ProbePassed, ProcessExited } from '../protocol.ts';
 import { epochTimeline } from '../timeline.ts';
 import { epochSetup, prepareLimitMs } from './epoch.setup.ts';
-import { adoptedOf, type EpochInput, type Prepared, runOf } from './epoch-context.ts';
+import { adoptedOf, type EpochContext, type EpochInput, type Prepared, runOf } from './epoch-context.ts';
 import { type Failure, failure, whyNotPrepared } from './epoch-failure.ts';
 
 export type {
@@ -76,7 +76,10 @@ const endsEarly = [
     actions: [
       {
         type: 'reportLive',
-        params: ({ event }: { event: ProcessExited }) => ({ timeToLiveMs: event.tookOverWithinMs ?? 0 }),
+        params: ({ context, event }: { context: EpochContext; event: ProcessExited }) => {
+          const { tookOverWithinMs = 0 } = event;
+          return { timeToLiveMs: tookOverWithinMs, unseenMs: context.startedAgoMs + tookOverWithinMs };
+        },
       },
       { type: 'reportFailed', params: ({ event }: { event: ProcessExited }) => failure('serving', event) },
     ],
@@ -89,7 +92,7 @@ const tell = (what: 'reportNotLive' | 'reportWaiting') =>
 
 const tellLive = {
   type: 'reportLive',
-  params: ({ event }: { event: ProbePassed }) => ({ timeToLiveMs: event.timeToLiveMs }),
+  params: ({ event: { timeToLiveMs, unseenMs } }: { event: ProbePassed }) => ({ timeToLiveMs, unseenMs }),
 } as const;
 
 const tellDrainFailed = {
@@ -105,7 +108,11 @@ export const epochMachine = epochSetup.createMachine({
   id: 'epoch',
   description: 'One Envoy process.',
   meta: { timeline: epochTimeline },
-  context: ({ input }) => ({ ...input, configFile: '', lingerMs: 0, doomed: false, reopens: false, asked: false }),
+  context: ({ input }) => ({
+    ...input,
+    ...{ configFile: '', lingerMs: 0, doomed: false, reopens: false, asked: false },
+    ...{ startedAgoMs: 0, unseenMs: 0 },
+  }),
   on: {
     // Orders for a live epoch or a draining parent; they may cross with its end on the way, and are ignored then.
     'epoch.supersede': {},
@@ -205,7 +212,10 @@ export const epochMachine = epochSetup.createMachine({
             'logs.reopen': reopensLater,
             'process.spawned': {
               target: 'initializing',
-              actions: { type: 'reportStarted', params: ({ event }) => ({ pid: event.pid }) },
+              actions: [
+                { type: 'rememberStart', params: ({ event }) => ({ agoMs: event.agoMs }) },
+                { type: 'reportStarted', params: ({ event }) => ({ pid: event.pid }) },
+              ],
             },
           },
         },
@@ -221,6 +231,7 @@ export const epochMachine = epochSetup.createMachine({
               ...adoptedOf(context),
               listeners: needsItsListeners(context),
               asked: context.asked,
+              startedAgoMs: context.startedAgoMs,
             }),
           },
           on: {
@@ -280,7 +291,7 @@ export const epochMachine = epochSetup.createMachine({
           description: 'Envoy serves.',
           after: { healthy: { actions: 'reportHealthy' } },
           on: {
-            'epoch.supersede': 'draining parent',
+            'epoch.supersede': { target: 'draining parent', actions: 'rememberUnseen' },
             'epoch.retire': { target: 'retiring', actions: 'rememberRetirement' },
             'epoch.drain': 'draining',
             'epoch.terminate': 'ending',
@@ -294,6 +305,7 @@ export const epochMachine = epochSetup.createMachine({
           states: {
             leaving: {
               description: 'Its exit would come too early: a child whose parent dies before its time is doomed.',
+              always: { guard: 'isDueAtOnce', target: 'due' },
               after: { parentDue: 'due' },
               on: {
                 'epoch.dismiss': 'due',
@@ -316,7 +328,7 @@ export const epochMachine = epochSetup.createMachine({
             },
           },
           on: {
-            'epoch.supersede': { target: 'draining parent', reenter: true },
+            'epoch.supersede': { target: 'draining parent', reenter: true, actions: 'rememberUnseen' },
             'epoch.terminate': 'ending',
             'process.exited': exits,
           },

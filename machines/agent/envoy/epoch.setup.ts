@@ -24,12 +24,7 @@ import type {
   StartOrder,
 } from './epoch-context.ts';
 import type { Failure } from './epoch-failure.ts';
-
-/**
- * A parent's exit is on time when it comes this much before its parent-shutdown time, as we see it: we poll, Envoy does not,
- * and a busy host lets us see late that its child is live.
- */
-const earlyToleranceMs = ({ parentShutdownMs }: EpochInput): number => Math.max(1_000, parentShutdownMs / 10);
+import { parentDueMs } from './parent-shutdown.ts';
 
 /** The check of the bootstrap has 30 s, the control plane 2 s; a file system that hangs does not answer at all. */
 export const prepareLimitMs = 40_000;
@@ -77,8 +72,8 @@ export const epochSetup = setup({
     drainListeners: promiseEffect<void, DrainOrder>('drainListeners'),
   },
   delays: {
-    parentDue: ({ context }) => Math.max(0, context.parentShutdownMs - earlyToleranceMs(context)),
-    parentOverdue: ({ context }) => context.parentGraceMs + earlyToleranceMs(context),
+    parentDue: ({ context }) => parentDueMs(context),
+    parentOverdue: ({ context }) => context.parentShutdownMs + context.parentGraceMs - parentDueMs(context),
     healthy: ({ context }) => context.healthyMs,
     linger: ({ context }) => context.lingerMs,
     retirementOverdue: ({ context }) => context.parentGraceMs,
@@ -94,6 +89,7 @@ export const epochSetup = setup({
     isUnreachable: (_, prepared: Prepared) => 'unreachable' in prepared,
     hadTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
     reopens: ({ context }) => context.reopens,
+    isDueAtOnce: ({ context }) => parentDueMs(context) === 0,
     wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
   },
   actions: {
@@ -103,6 +99,8 @@ export const epochSetup = setup({
     rememberRetirement: assign(({ event }) =>
       event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
     ),
+    rememberStart: assign((_, { agoMs }: { agoMs: number }) => ({ startedAgoMs: agoMs })),
+    rememberUnseen: assign(({ event }) => (event.type === 'epoch.supersede' ? { unseenMs: event.unseenMs } : {})),
     reopenLater: assign({ reopens: true }),
     /** Effect: the generated bootstrap is of no use once its process is gone. */
     removeConfigFile: () => {},
@@ -116,10 +114,10 @@ export const epochSetup = setup({
       pid: params.pid,
       adminPort: context.adminPort,
     })),
-    reportLive: sendParent(({ context }, params: { timeToLiveMs: number }) => ({
+    reportLive: sendParent(({ context }, params: { timeToLiveMs: number; unseenMs: number }) => ({
       type: 'epoch.live',
       ...idOf(context),
-      timeToLiveMs: params.timeToLiveMs,
+      ...params,
     })),
     reportWaiting: sendParent(({ context }, params: { reason: string }) => ({
       type: 'epoch.waiting',

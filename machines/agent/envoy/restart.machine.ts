@@ -98,15 +98,11 @@ export const restartMachine = setup({
               'Its time is over. Since the last look it may have become live: then its parent serves no more.',
               notInTime,
             ),
-            'its parent is gone': looks(
-              'Since the last look it may have become live: then its parent had closed its listeners for it, and nobody else serves.',
-              orphaned,
-            ),
           },
           on: {
             'serving.lost': [
               { guard: 'needsNobody', target: 'with nobody serving', actions: 'noteLoss' },
-              { target: '.its parent is gone', actions: 'noteLoss' },
+              { target: 'its parent is gone', actions: 'noteLoss' },
             ],
           },
         },
@@ -150,9 +146,15 @@ export const restartMachine = setup({
           },
           on: {
             'parent.overdue': '.waiting for a parent that hangs',
-            // A child whose parent is gone never becomes live.
-            'parent.lost': { target: '#restart.aborting', actions: giveUp('its parent is gone') },
+            'parent.lost': 'its parent is gone',
           },
+        },
+        'its parent is gone': {
+          tags: 'with nobody serving',
+          ...looks(
+            'It never becomes live any more, but since the last look it may have: then its parent had closed its listeners for it.',
+            orphaned,
+          ),
         },
       },
     },

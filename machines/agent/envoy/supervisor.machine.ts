@@ -22,6 +22,7 @@ const tellRestart = (fact: 'child.gone' | 'child.not-live' | 'parent.lost' | 'pa
 
 /** The epoch that served has failed: whoever starts next, and why, is seen anew. */
 const servingEnds = [
+  'doomChild',
   'withdrawBinary',
   'forgiveTries',
   'countFailure',
@@ -44,12 +45,12 @@ const ends = {
     { guard: and(['ofAwaited', 'someEpochServes']), ...over('newcomer.failed', ...newcomerEnds, 'tellHandoverEnded') },
     { guard: 'ofAwaited', ...over('newcomer.failed', ...newcomerEnds) },
     { guard: 'ofGivenUp', ...over('newcomer.gone') },
-    { guard: 'isLastHope', ...over('newcomer.orphaned', 'reportRestart', 'countFailure') },
+    { guard: 'isLastHope', ...over('newcomer.orphaned', 'countFailure', 'doomChild') },
     over('epoch.gone'),
   ],
   'epoch.exited': [
     { guard: 'ofGivenUp', ...over('newcomer.gone') },
-    { guard: 'isLastHope', ...over('newcomer.orphaned', 'reportRestart', 'countFailure') },
+    { guard: 'isLastHope', ...over('newcomer.orphaned', 'countFailure') },
     over('epoch.gone'),
   ],
   // It is not forgotten: its base id takes no other Envoy.
@@ -320,7 +321,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'epoch.not-live': [{ guard: 'ofAwaited', actions: tellRestart('child.not-live') }, {}],
             'epoch.live': [
               {
-                // It was live when its parent died, and serves; not for long (fact 4).
+                // It was live when its parent died before its time, and serves; not for long (fact 4).
+                // One that has told its parent to go needs nobody, however late it is seen.
                 guard: 'ofAwaitedOrphan',
                 target: 'deciding',
                 actions: ['markLive', 'doomServing', 'tellServing'],

@@ -6,6 +6,7 @@ import { type AdoptedEpoch, newcomerAmong, parentShutdownLeft, recordOf } from '
 import { type EpochInput, epochMachine } from './epoch.machine.ts';
 import {
   adminPortOfNext,
+  type EpochRecord,
   isBlocked,
   isOfUse,
   newestOf,
@@ -14,6 +15,7 @@ import {
   without,
   withPhase,
 } from './epoch-record.ts';
+import { parentDueMs } from './parent-shutdown.ts';
 import { type RestartOutput, restartMachine } from './restart.machine.ts';
 import {
   attemptOf,
@@ -69,20 +71,19 @@ const attemptsKept = 20;
 const newBudget = { failures: 0, attempts: [] };
 /** What an Envoy that runs is known by is read from a few files. */
 const adoptionLimitMs = 10_000;
-/** An adopted parent that has no more time than this left may leave at once. */
-const dueMs = 1_000;
 /** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
 const repairLimitMs = 20_000;
 
 /** It is not prepared, and not told to start: it runs. */
-function adoptedInput(adopted: AdoptedEpoch, { adopted: all, settings }: SupervisorContext): EpochInput {
+function adoptedInput(adopted: AdoptedEpoch, { settings }: SupervisorContext): EpochInput {
   const { name, epoch, baseId, adminPort, binary, configFile, phase } = adopted;
   const { parentGraceMs, healthyMs } = settings;
-  const parentShutdownMs = parentShutdownLeft(adopted, all, settings.parentShutdownMs);
+  const parentShutdownMs = parentShutdownLeft(adopted, settings.parentShutdownMs);
   const live = phase !== 'starting';
+  const startedAgoMs = live ? 0 : adopted.unseenMs;
   return {
     ...{ name, epoch, baseId, adminPort, binary, parentShutdownMs, parentGraceMs, healthyMs },
-    ...{ validate: false, certificates: null, adopted: { configFile, live } },
+    ...{ validate: false, certificates: null, adopted: { configFile, live, startedAgoMs } },
   };
 }
 
@@ -136,12 +137,15 @@ export const supervisorSetup = setup({
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
     /** Of the newcomer, while it may still become live. */
     ofAwaited: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
-    /** Likewise, and the epoch that it was to take over from is gone. */
+    /** Likewise, and the epoch that it was to take over from is gone before it can have told it to go. */
     ofAwaitedOrphan: ({ context, event }) => {
-      const { restart, epochs } = context;
-      const isChild = (newestOf(epochs)?.epoch ?? 0) > 0;
-      const isAlone = servingOf(epochs) === undefined && parentOf(epochs, newestOf(epochs)) === undefined;
-      return restart !== undefined && isOfNewest(event, context) && isChild && isAlone;
+      const { restart, epochs, settings } = context;
+      const newest = newestOf(epochs);
+      const isChild = (newest?.epoch ?? 0) > 0;
+      const isAlone = servingOf(epochs) === undefined && parentOf(epochs, newest) === undefined;
+      const unseenMs = event.type === 'epoch.live' ? event.unseenMs : 0;
+      const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs }) > 0;
+      return restart !== undefined && isOfNewest(event, context) && isChild && isAlone && isOrphan;
     },
     /** A repair was tried, and did not help. */
     isRefusedAgain: ({ context, event }) =>
@@ -192,11 +196,9 @@ export const supervisorSetup = setup({
     takeOver: enqueueActions(({ context, event, enqueue }) => {
       const adopted = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
       if (adopted === undefined) return;
-      const { name, phase, doomed, elapsedMs } = adopted;
+      const { name, phase, doomed, elapsedMs, unseenMs } = adopted;
       const lingerMs = Math.max(0, context.settings.parentShutdownMs - elapsedMs);
-      if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede' });
-      // Its child tells it to leave at any moment, and may have done so already.
-      if (phase === 'leaving' && lingerMs <= dueMs) enqueue.sendTo(name, { type: 'epoch.dismiss' });
+      if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede', unseenMs });
       if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs, doomed });
       if (phase === 'unkillable') enqueue.sendTo(name, { type: 'epoch.abort' });
       enqueue.assign({ adopted: context.adopted.filter((epoch) => epoch !== adopted) });
@@ -297,6 +299,17 @@ export const supervisorSetup = setup({
     }),
     rememberRepair: assign({ recovery: 'repair' }),
     giveUpHotRestart: assign({ recovery: 'replace' }),
+    /**
+     * Of an Envoy that did not end with 0, as one does that its child has sent away: the child may have become live just before, also where
+     * it is not taken over yet.
+     */
+    doomChild: assign(({ context, event }) => {
+      if (event.type !== 'epoch.failed' || event.code === 0) return {};
+      const dead = context.epochs.find((e) => e.name === event.name);
+      const doom = <Epoch extends EpochRecord>(e: Epoch): Epoch =>
+        e.phase === 'starting' && e.baseId === dead?.baseId ? { ...e, doomed: true } : e;
+      return { epochs: context.epochs.map(doom), adopted: context.adopted.map(doom) };
+    }),
     doomServing: assign({
       epochs: ({ context }) => context.epochs.map((e) => (e.phase === 'live' ? { ...e, doomed: true } : e)),
       reason: 'parent died early',
@@ -376,7 +389,10 @@ export const supervisorSetup = setup({
       const other = context.epochs.find((e) => e.name !== child?.name && isOfUse(e) && e.phase !== 'retiring');
       if (child === undefined || other === undefined) return;
       if (other.baseId === child.baseId) {
-        enqueue.sendTo(other.name, { type: 'epoch.supersede' });
+        enqueue.sendTo(other.name, {
+          type: 'epoch.supersede',
+          unseenMs: event.type === 'epoch.live' ? event.unseenMs : 0,
+        });
         enqueue.assign({ epochs: withPhase(context.epochs, other, 'leaving') });
         return;
       }

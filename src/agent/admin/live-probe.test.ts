@@ -41,7 +41,11 @@ async function adminServer(port = 0): Promise<{ admin: Admin; port: number; serv
 function probing(
   port: number,
   epoch: number,
-  { asked = false, ...options }: Partial<ProbeEnvironment> & { asked?: boolean } = {},
+  {
+    asked = false,
+    startedAgoMs = 0,
+    ...options
+  }: Partial<ProbeEnvironment> & { asked?: boolean; startedAgoMs?: number } = {},
 ): {
   next: (type: string) => Promise<EventObject & Record<string, unknown>>;
   look: (asItIs?: boolean) => void;
@@ -57,7 +61,11 @@ function probing(
     ...options,
   });
   const parent = setup({ actors: { probe } }).createMachine({
-    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, asked } },
+    invoke: {
+      id: 'probe',
+      src: 'probe',
+      input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, asked, startedAgoMs },
+    },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
   const actor = createActor(parent).start();
@@ -87,6 +95,17 @@ test('an epoch that is live is told once', async () => {
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
   await sleep(200);
   expect(events).toHaveLength(1);
+});
+
+test('it may have been live since its start, or since the last answer that said it was not', async () => {
+  const { port, admin } = await adminServer();
+  const { next } = probing(port, 0, { startedAgoMs: 5_000 });
+  expect((await next('probe.passed')).unseenMs).toBeGreaterThanOrEqual(5_000);
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  const later = probing(port, 0, { startedAgoMs: 5_000 });
+  await eventually('it was asked', () => admin.asked > 3);
+  admin.ready = { status: 200, body: 'LIVE\n' };
+  expect((await later.next('probe.passed')).unseenMs).toBeLessThan(5_000);
 });
 
 test('who was asked before there was a process says what the first look finds', async () => {

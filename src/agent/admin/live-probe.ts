@@ -67,12 +67,15 @@ class Probe {
   readonly #admin: AdminClient;
   /** It is asked as soon as there is a process. */
   readonly #startedAt = performance.now();
+  /** At this time it was not live. */
+  #notLiveAt: number;
   readonly #report: (event: Report) => void;
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {
     this.#environment = environment;
     this.#input = input;
     this.#admin = environment.adminAt(input.adminPort);
+    this.#notLiveAt = this.#startedAt - input.startedAgoMs;
     this.#report = report;
   }
 
@@ -85,7 +88,7 @@ class Probe {
     const beganAt = performance.now();
     let told = '';
     while (!stopped.aborted) {
-      const { live } = await look(this.#admin, this.#input);
+      const { live } = await this.#look();
       const lacking = live ? await this.#lacking() : '';
       if (live && lacking === '') {
         this.#passed();
@@ -99,7 +102,7 @@ class Probe {
   }
 
   async lookNow(asItIs: boolean): Promise<void> {
-    const { live, detail } = await look(this.#admin, this.#input);
+    const { live, detail } = await this.#look();
     const lacking = live && !asItIs ? await this.#lacking() : '';
     if (live && lacking === '') this.#passed();
     else this.#report({ type: 'probe.failed', reason: lacking || detail });
@@ -107,15 +110,28 @@ class Probe {
 
   /** What Envoy waits for, as far as one can tell from outside. */
   async explain(): Promise<void> {
-    const finding = await look(this.#admin, this.#input);
+    const finding = await this.#look();
     // The next round tells.
     if (finding.live) return;
     const reason = await whatItWaitsFor(this.#environment, finding);
     this.#report({ type: 'probe.waiting', reason });
   }
 
+  /** Who does not answer may be live, and busy. */
+  async #look(): Promise<Finding> {
+    const askedAt = performance.now();
+    const finding = await look(this.#admin, this.#input);
+    if (finding.answered && !finding.live) this.#notLiveAt = askedAt;
+    return finding;
+  }
+
   #passed(): void {
-    this.#report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - this.#startedAt) });
+    const sinceMs = (moment: number) => Math.round(performance.now() - moment);
+    this.#report({
+      type: 'probe.passed',
+      timeToLiveMs: sinceMs(this.#startedAt),
+      unseenMs: sinceMs(this.#notLiveAt),
+    });
   }
 
   /** Listeners that it refused and does not have; empty: none that is known of. */

@@ -33,7 +33,21 @@ function runDirectory(): string {
   return folder.path;
 }
 
-/** An agent that has a process for epoch 0: `sleep`, which nobody else is the parent of. */
+/** `sleep`, which nobody else is the parent of. */
+async function startsProcess(record: AgentRecord, epoch: number): Promise<HeldEnvoy> {
+  const channels = openHeldChannels(temporaryScratch(), false)!;
+  const folder = record.processStarts({ ...live, epoch, configFile: 'envoy.json' });
+  const held = HeldEnvoy.start(folder, ['sleep', '60'], channels);
+  channels.release();
+  onTestFinished(async () => {
+    // Its shell writes how it ended: only then is its folder to be removed.
+    if (held.kill('SIGKILL')) await once(held, 'exit');
+  });
+  await new Promise<void>((resolve) => held.once('spawn', resolve));
+  return held;
+}
+
+/** An agent that has a process for epoch 0. */
 async function agentWithProcess(): Promise<{
   runDir: string;
   directory: string;
@@ -44,14 +58,7 @@ async function agentWithProcess(): Promise<{
   const record = new AgentRecord(runDir);
   record.keep([7, 8], sources);
   record.supervisorKnows(knows({ ...live, phase: 'starting' }));
-  const channels = openHeldChannels(temporaryScratch(), false)!;
-  const held = HeldEnvoy.start(record.processStarts({ ...live, configFile: 'envoy.json' }), ['sleep', '60'], channels);
-  channels.release();
-  onTestFinished(async () => {
-    // Its shell writes how it ended: only then is its folder to be removed.
-    if (held.kill('SIGKILL')) await once(held, 'exit');
-  });
-  await new Promise<void>((resolve) => held.once('spawn', resolve));
+  const held = await startsProcess(record, 0);
   record.supervisorKnows(knows(live));
   return { runDir, directory: join(runDir, readdirSync(runDir)[0]!), held, record };
 }
@@ -63,7 +70,9 @@ describe('what a killed agent leaves', () => {
     const { runDir, held } = await agentWithProcess();
     const found = await new AgentRecord(runDir).read();
     expect(found).toMatchObject({ baseIds: [7, 8] });
-    expect(found?.adoption.epochs).toEqual([{ ...live, configFile: 'envoy.json', elapsedMs: expect.any(Number) }]);
+    expect(found?.adoption.epochs).toEqual([
+      { ...live, configFile: 'envoy.json', elapsedMs: expect.any(Number), unseenMs: 0 },
+    ]);
     expect(found?.pidOf(live)).toBe(held.pid);
   });
 
@@ -92,17 +101,19 @@ describe('what a killed agent leaves', () => {
     expect(isAlive(held.pid)).toBe(true);
   });
 
-  test('a parent leaves since its child was live, which may be before the next agent could see it', async () => {
-    const { runDir, directory } = await agentWithProcess();
-    const next = new AgentRecord(runDir);
-    await next.read();
-    next.keep([7, 8], sources);
-    const parent = { ...live, name: 'epoch--1', epoch: -1 };
-    next.supervisorKnows(knows(parent, { ...live, phase: 'starting' }));
-    await new Promise((resolve) => setTimeout(resolve, 60));
-    next.supervisorKnows(knows({ ...parent, phase: 'leaving' }, live));
-    const { since, processes } = JSON.parse(readFileSync(join(directory, 'record.json'), 'utf8'));
-    expect(since['epoch--1']).toBe(processes[0].startedAtMs);
+  test('an Envoy may have become live, unseen, since its start; a parent was told to leave when its child did', async () => {
+    const { runDir, record } = await agentWithProcess();
+    await startsProcess(record, 1);
+    const unseen = async () => (await new AgentRecord(runDir).read())?.adoption.epochs.map(({ unseenMs }) => unseenMs);
+    const child = { ...live, name: 'epoch-1', epoch: 1 };
+    record.supervisorKnows(knows(live, { ...child, phase: 'starting' }));
+    await sleep(60);
+    expect(await unseen()).toEqual([0, expect.any(Number)]);
+    record.supervisorKnows(knows({ ...live, phase: 'leaving' }, child));
+    const [left = 0, now] = (await unseen()) ?? [];
+    expect(left).toBeGreaterThanOrEqual(60);
+    await sleep(60);
+    expect(await unseen()).toEqual([left, now]);
   });
 
   test.each([

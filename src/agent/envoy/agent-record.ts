@@ -6,12 +6,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type AdoptedEpoch,
-  type Adoption,
-  type KeptKnowledge,
-  longestUnwatchedMs,
-} from '../../../machines/agent/envoy/adoption.ts';
+import type { AdoptedEpoch, Adoption, KeptKnowledge } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -73,8 +68,6 @@ export class AgentRecord {
   #knowledge: KeptKnowledge | undefined;
   #since: Record<string, number> = {};
   #processes: readonly KeptProcess[] = [];
-  /** Folders of those that another agent has started. */
-  #adopted: ReadonlySet<string> = new Set();
   #started = 0;
   #written = '';
   /** What the file says, or would say if it could be written. */
@@ -139,7 +132,6 @@ export class AgentRecord {
       return undefined;
     }
     this.#processes = kept.processes;
-    this.#adopted = new Set(kept.processes.map(({ folder }) => folder));
     this.#since = { ...kept.since };
     this.#baseIds = kept.baseIds;
     const { baseIds, binaries } = kept;
@@ -160,7 +152,7 @@ export class AgentRecord {
     this.#since = Object.fromEntries(
       knowledge.epochs.map(({ name, phase }) => {
         const isKnown = before === undefined || phases.get(name) === phase;
-        return [name, (isKnown ? this.#since[name] : undefined) ?? this.#begins(name, phase)];
+        return [name, (isKnown ? this.#since[name] : undefined) ?? now()];
       }),
     );
     this.#write();
@@ -209,17 +201,6 @@ export class AgentRecord {
     return recordIn(this.#directory);
   }
 
-  /** A parent leaves since its child was live, which may have been before this agent could see it. */
-  #begins(name: string, phase: EpochRecord['phase']): number {
-    const parent = this.#knowledge?.epochs.find((epoch) => epoch.name === name);
-    const child = this.#processes.find(
-      ({ epoch, baseId, folder }) =>
-        epoch === (parent?.epoch ?? 0) + 1 && baseId === parent?.baseId && this.#adopted.has(folder),
-    );
-    const isUnwatched = phase === 'leaving' && child !== undefined;
-    return isUnwatched ? Math.max(child.startedAtMs, now() - longestUnwatchedMs) : now();
-  }
-
   /** Empty where there is none, or more than an agent writes. */
   get #text(): string {
     const text = textOf(this.#file);
@@ -245,10 +226,12 @@ export class AgentRecord {
         if (record.phase === 'starting' || this.#isOver(record.phase, kept?.folder)) continue;
         return undefined;
       }
-      const elapsedMs = Math.max(0, now() - (since[record.name] ?? kept.startedAtMs));
+      const begun = since[record.name] ?? kept.startedAtMs;
+      const elapsedMs = Math.max(0, now() - begun);
+      const unseenMs = unseenMsOf(record, processes, begun);
       // The port is known when its process is started, which may be before the supervisor was told of it.
       const { configFile, adminPort } = kept;
-      epochs.push({ ...record, adminPort, configFile, elapsedMs });
+      epochs.push({ ...record, adminPort, configFile, elapsedMs, unseenMs });
     }
     const known = new Set(processes.map(({ folder }) => folder));
     const isStrange = this.#folders().some((folder) => !known.has(folder));
@@ -308,6 +291,14 @@ export interface FoundRecord extends Pick<KeptRecord, 'baseIds' | 'binaries'> {
   readonly adoption: Adoption;
   /** Of an Envoy. */
   pidOf(run: EnvoyRun): number | undefined;
+}
+
+/** No Envoy was live before it was started: the one that starts, or, by the time that it leaves, its child. */
+function unseenMsOf({ epoch, baseId, phase }: EpochRecord, processes: readonly KeptProcess[], begun: number): number {
+  const number = { starting: epoch, leaving: epoch + 1 }[phase as string];
+  const live = processes.find((other) => other.epoch === number && other.baseId === baseId);
+  if (live === undefined) return 0;
+  return Math.max(0, (phase === 'leaving' ? begun : now()) - live.startedAtMs);
 }
 
 /** Holds again what Envoys run from; what is not to be had any more nobody wants to go back to. */

@@ -79,6 +79,7 @@ function runEnvoy(
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void; letGo(): void } {
   const { log, accessLog = standardOutput, table, adminAt, outOfMemoryKills } = environment;
+  const orderedAt = performance.now() - (run.adopted?.startedAgoMs ?? 0);
   const killsBefore = outOfMemoryKills();
   const started = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
   if ('problem' in started) {
@@ -102,7 +103,9 @@ function runEnvoy(
   let over = false;
   let killedByUs = false;
   let isAnothers = false;
-  child.once('spawn', () => report({ type: 'process.spawned', pid: child.pid ?? 0 }));
+  child.once('spawn', () => {
+    report({ type: 'process.spawned', pid: child.pid ?? 0, agoMs: Math.round(performance.now() - orderedAt) });
+  });
   child.once('error', (error) => {
     if (over || (child.pid !== undefined && !(child instanceof HeldEnvoy))) return;
     over = true;

@@ -98,7 +98,7 @@ const supervisorSamples: Samples = {
       return isCurrent ? [] : [{ why: 'something newer is wanted' }];
     },
     'epoch.started': ofEachEpoch({ pid: 100, adminPort: 15_000 }),
-    'epoch.live': ofEachEpoch({ timeToLiveMs: 300 }),
+    'epoch.live': ofEachEpoch({ timeToLiveMs: 300, unseenMs: 50 }),
     'epoch.waiting': ofEachEpoch({ reason: '503 INITIALIZING' }),
     'epoch.not-live': ofEachEpoch({ reason: '503 INITIALIZING' }),
     'epoch.unkillable': ofEachEpoch({ reason: 'SIGKILL has not ended it' }),
@@ -194,11 +194,12 @@ const epochSamples: Samples = {
     healthyMs: 60_000,
   },
   events: {
+    'epoch.supersede': [{ unseenMs: 50 }, { unseenMs: 60_000 }],
     'epoch.retire': [
       { lingerMs: 60_000, doomed: false },
       { lingerMs: 8_500, doomed: true },
     ],
-    'process.spawned': [{ pid: 100 }],
+    'process.spawned': [{ pid: 100, agoMs: 0 }],
     'process.exited': [
       { code: null, signal: 'SIGSEGV', lastWords: '', refusedByParent: false, outOfMemory: false },
       { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false },
@@ -212,7 +213,7 @@ const epochSamples: Samples = {
       },
     ],
     'process.failed': [{ reason: 'spawn ENOENT' }],
-    'probe.passed': [{ timeToLiveMs: 300 }],
+    'probe.passed': [{ timeToLiveMs: 300, unseenMs: 50 }],
     'probe.waiting': [{ reason: '503 INITIALIZING' }],
     'probe.failed': [{ reason: '503 INITIALIZING' }],
     'probe.lacking': [{ reason: 'LIVE without 1 refused listeners, tls: no certificate' }],

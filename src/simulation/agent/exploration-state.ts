@@ -1,6 +1,7 @@
 /** What an exploration keeps beside the actors, the host and the time: what was asked of the agent, and who waits for an answer. */
 import type { AnyActorRef } from 'xstate';
 import type { KeptKnowledge } from '../../../machines/agent/envoy/adoption.ts';
+import type { EpochContext } from '../../../machines/agent/envoy/epoch-context.ts';
 import type { Violation } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { Bounds } from './exploration-bounds.ts';
@@ -82,6 +83,8 @@ export interface WorldState {
 /** What an agent that was killed has left, beside its Envoys. */
 export interface Gone {
   readonly knowledge: KeptKnowledge;
+  /** Of parents that leave: what their charts went by. */
+  readonly leaving: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
   /** Its timers: they say for how long what it began has been going on. */
   readonly timers: readonly string[];
   /** The start that it had told of as decided, should it decide on after all. */
@@ -179,6 +182,8 @@ const settled = [
   'healthyMs',
   'drainMs',
   'validate',
+  // What came of it is a timer.
+  'unseenMs',
 ];
 const watched = [
   'directories',

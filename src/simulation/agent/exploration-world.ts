@@ -3,14 +3,18 @@
  * agent (`cert`, `hup`, `term`), what Envoy does in its own time (`live:1`), what goes wrong (`crash:0b`), and which of the
  * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
  */
-import type { AnyActorRef } from 'xstate';
+import type { AnyActorRef, CallbackSnapshot } from 'xstate';
 import {
+  type AdoptedEpoch,
   type Adoption,
   type ClaimedIds,
   type KeptKnowledge,
   knowledgeOf,
 } from '../../../machines/agent/envoy/adoption.ts';
 import type { PrepareOrder, ProbeOrder, StartOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
+import type { EpochContext } from '../../../machines/agent/envoy/epoch-context.ts';
+import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts';
+import { parentDueMs } from '../../../machines/agent/envoy/parent-shutdown.ts';
 import type { SupervisorContext } from '../../../machines/agent/envoy/supervisor-context.ts';
 import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import type { HttpOrder, ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
@@ -35,7 +39,15 @@ import {
   worldOf,
 } from './exploration-effects.ts';
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
-import { byRank, filesThatAreRead, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
+import {
+  byRank,
+  filesThatAreRead,
+  firstState,
+  type Gone,
+  keyOfActor,
+  keyOfState,
+  type WorldState,
+} from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
 import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import { SimulatedHost, type SimulatedProcess, takeOverOf } from './simulated-host.ts';
@@ -45,8 +57,10 @@ import { mayBeHeldBack } from './simulated-process.ts';
 const probeMs = 300;
 /** So long a reading of the files takes at most, unless it is never answered. */
 const readMs = 5_000;
-/** Another agent follows one that was killed. */
-const nextAgentMs = 2_000;
+/** Another agent follows one that was killed: on a machine that is busy with other things, when Envoys have left. */
+const nextAgentMs = 120_000;
+/** One that runs already takes over, or does not. */
+const holdMs = 2_000;
 /** And a preparation, by the limits of what it asks. */
 const preparationMs = 35_000;
 /** A new process is reported: its shell tells of it, and is asked every 2 ms (`held-envoy.ts`). */
@@ -103,6 +117,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const watch = this.#oversight.hostWatch;
     const left: typeof watch.left = (process, end) => {
       this.#set({ spawning: less(this.#state.spawning, process.label) });
+      this.#system.disarm(startOf(process));
       this.#noteUnseen(process, end);
       watch.left(process, end);
     };
@@ -250,7 +265,8 @@ export class ExplorationWorld implements World, EffectWorld {
     const timers = this.#system.timersOf(this.#agent).filter((name) => !name.startsWith('predecessor.'));
     this.#system.keepCancelled(timers);
     const { restart } = this.#state;
-    this.#set({ gone: { knowledge: this.#knowledge(), timers, restart, ends: new Map() }, restart: undefined });
+    const [knowledge, leaving] = [this.#knowledge(), this.#leaving()];
+    this.#set({ gone: { knowledge, leaving, timers, restart, ends: new Map() }, restart: undefined });
   }
 
   keeping(): void {
@@ -294,8 +310,9 @@ export class ExplorationWorld implements World, EffectWorld {
     const { epoch, baseId, binary } = input;
     const lacks = generation.files === this.#state.refused;
     const { pid, label } = this.#host.spawn({ epoch, baseId, generation, binary, lacks, effect: self });
+    if (this.#agentKilled || this.#agentSucceeded) this.#system.arm(startOf({ label }), 0, 'mark');
     if (this.#spawnsLate) this.#set({ spawning: new Map(this.#state.spawning).set(label, self) });
-    else report(self, { type: 'process.spawned', pid });
+    else report(self, { type: 'process.spawned', pid, agoMs: 0 });
   }
 
   signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
@@ -311,7 +328,7 @@ export class ExplorationWorld implements World, EffectWorld {
   probing(probe: Running<ProbeOrder>, on: boolean): void {
     const { input, self } = probe;
     if (input.adopted?.live) {
-      if (on) report(self, { type: 'probe.passed', timeToLiveMs: 0 });
+      if (on) report(self, { type: 'probe.passed', timeToLiveMs: 0, unseenMs: 0 });
       return;
     }
     const { probes } = this.#state;
@@ -488,12 +505,12 @@ export class ExplorationWorld implements World, EffectWorld {
   /** What it knew is written as soon as it knows it; who waits for an answer is no more. */
   #killAgent(): void {
     this.#spendFault();
-    const knowledge = this.#knowledge();
+    const [knowledge, leaving] = [this.#knowledge(), this.#leaving()];
     const timers = this.#system.timersOf(this.#agent);
     this.#system.kill(this.#agent);
     const none = new Map<string, never>();
     this.#set({
-      gone: { knowledge, timers, restart: undefined, ends: new Map() },
+      gone: { knowledge, leaving, timers, restart: undefined, ends: new Map() },
       ...{
         signals: undefined,
         link: undefined,
@@ -505,6 +522,13 @@ export class ExplorationWorld implements World, EffectWorld {
       ...{ http: undefined, adminOf: undefined, repairing: undefined, releasing: undefined, restart: undefined },
       ...{ preparing: none, unprepared: new Set<string>(), spawning: none, probes: none, looking: none, failures: 0 },
     });
+  }
+
+  #leaving(): Gone['leaving'] {
+    const { epochs } = this.#knowledge();
+    const { children } = (this.agentSnapshot.children as Record<string, AnyActorRef>).supervisor!.getSnapshot();
+    const leaving = epochs.filter(({ phase }) => phase === 'leaving');
+    return new Map(leaving.map(({ name }) => [name, children[name].getSnapshot().context as EpochContext]));
   }
 
   #knowledge(): KeptKnowledge {
@@ -550,23 +574,34 @@ export class ExplorationWorld implements World, EffectWorld {
   #adoption(): Adoption | undefined {
     const { gone } = this.#state;
     if (gone === undefined) return undefined;
-    const { zone } = this.#system;
     const isThere = (run: Run): boolean => this.#processOf(run) !== undefined || gone.ends.has(this.#nameOf(run));
     const epochs = gone.knowledge.epochs.filter(isThere).map((epoch) => {
-      const runs = zone.has(`${epoch.name}.${epoch.phase === 'leaving' ? 'parentDue' : 'linger'}`);
-      return {
-        ...epoch,
-        configFile: 'envoy.json',
-        elapsedMs: runs || epoch.phase === 'live' ? 0 : this.#parentShutdownMs,
-      };
+      return { ...epoch, configFile: 'envoy.json', ...this.#timesOf(epoch, gone) };
     });
     return epochs.length === 0 ? undefined : { ...gone.knowledge, epochs };
   }
 
-  #adopt(run: Run, effect: AnyActorRef): void {
+  /** The least and the most that they may be: what lies between is as what nobody has seen. */
+  #timesOf({ name, phase }: EpochRecord, { leaving }: Gone): Pick<AdoptedEpoch, 'elapsedMs' | 'unseenMs'> {
+    const { zone } = this.#system;
+    if (phase === 'live') return { elapsedMs: 0, unseenMs: 0 };
+    if (phase === 'starting') {
+      const start = startOf({ label: name.replace('epoch-', '') });
+      return { elapsedMs: 0, unseenMs: zone.has(start) ? roughly(zone.atMostSinceMs(start)) : 0 };
+    }
+    const timer = `${name}.${phase === 'leaving' ? 'parentDue' : 'linger'}`;
+    const known = leaving.get(name);
+    if (!zone.has(timer)) return { elapsedMs: this.#parentShutdownMs, unseenMs: 0 };
+    if (known === undefined) return { elapsedMs: 0, unseenMs: 0 };
+    const beganMs = this.#parentShutdownMs - known.parentShutdownMs + parentDueMs(known);
+    const [least, most] = [zone.sinceMs(timer), zone.atMostSinceMs(timer)];
+    return { elapsedMs: Math.max(0, beganMs + least), unseenMs: known.unseenMs + most - least };
+  }
+
+  #adopt(run: StartOrder, effect: AnyActorRef): void {
     const process = this.#processOf(run);
     if (process !== undefined) this.#host.adopt(process, effect);
-    report(effect, { type: 'process.spawned', pid: process?.pid ?? 0 });
+    report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, agoMs: run.adopted?.startedAgoMs ?? 0 });
     const end = this.#state.gone?.ends.get(this.#nameOf(run));
     if (process === undefined && end !== undefined)
       this.#host.tellLater(() => report(effect, { type: 'process.exited', ...end }));
@@ -588,7 +623,9 @@ export class ExplorationWorld implements World, EffectWorld {
 
   #passed(process: SimulatedProcess, probe: AnyActorRef): void {
     this.#host.noteSeen(process);
-    report(probe, { type: 'probe.passed', timeToLiveMs: 300 });
+    this.#system.disarm(startOf(process));
+    const { startedAgoMs } = (probe.getSnapshot() as CallbackSnapshot<ProbeOrder>).input;
+    report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: startedAgoMs + probeMs });
   }
 
   /** A probe that was told to look has its answer: that of this moment. */
@@ -687,7 +724,7 @@ export class ExplorationWorld implements World, EffectWorld {
   #spawned(label: string): void {
     const { spawning } = this.#state;
     this.#set({ spawning: less(spawning, label) });
-    report(spawning.get(label)!, { type: 'process.spawned', pid: this.#host.byLabel(label).pid });
+    report(spawning.get(label)!, { type: 'process.spawned', pid: this.#host.byLabel(label).pid, agoMs: spawnMs });
   }
 
   /** An Envoy has served for a minute, if it is that. */
@@ -791,7 +828,7 @@ export class ExplorationWorld implements World, EffectWorld {
       if (!this.#state.unprepared.has(name)) due.set(`preparation of ${name}`, preparationMs);
     }
     for (const label of this.#state.spawning.keys()) due.set(`process of ${label}`, spawnMs);
-    if (this.#state.gone !== undefined) due.set('the next agent', nextAgentMs);
+    if (this.#state.gone !== undefined) due.set('the next agent', this.#standsBy ? holdMs : nextAgentMs);
     if (this.#state.reading !== undefined) due.set('reading of the files', readMs);
     for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`look at ${name}`, lookMs);
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
@@ -853,9 +890,14 @@ export class ExplorationWorld implements World, EffectWorld {
 }
 
 const beginning = 'beginning';
+/** The start of an Envoy that has not been seen to be live. */
+const startOf = ({ label }: Pick<SimulatedProcess, 'label'>): string => `start of ${label}`;
 const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
 /** Of what an epoch's Envoy waits for. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
+
+/** No less, and one of a few: a state for each millisecond would be too many. */
+const roughly = (ms: number): number => probeMs * 2 ** Math.max(0, Math.ceil(Math.log2(ms / probeMs)));
 
 function less<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
   const rest = new Map(map);

@@ -7,6 +7,7 @@ import {
   parentShutdownLeft,
   restartUnderWay,
 } from '../../../machines/agent/envoy/adoption.ts';
+import { parentDueMs } from '../../../machines/agent/envoy/parent-shutdown.ts';
 
 const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch => ({
   ...{
@@ -19,26 +20,24 @@ const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch
     binary: 'first',
     orders: 0,
   },
-  ...{ phase: 'live', doomed: false, configFile: 'envoy.json', elapsedMs: 0, ...change },
+  ...{ phase: 'live', doomed: false, configFile: 'envoy.json', elapsedMs: 0, unseenMs: 0, ...change },
 });
 
 describe('a parent', () => {
   test('has what is left of its time', () => {
     const parent = epoch(0, { phase: 'leaving', elapsedMs: 20_000 });
-    expect(parentShutdownLeft(parent, [parent, epoch(1)], 60_000)).toBe(40_000);
-    expect(parentShutdownLeft({ ...parent, elapsedMs: 61_000 }, [parent, epoch(1)], 60_000)).toBe(0);
+    expect(parentShutdownLeft(parent, 60_000)).toBe(40_000);
+    expect(parentShutdownLeft({ ...parent, elapsedMs: 61_000 }, 60_000)).toBe(0);
   });
 
-  test('may have been told to leave since its child was started, but no more than 4 s ago', () => {
-    const child = (elapsedMs: number) => epoch(1, { phase: 'starting', elapsedMs });
-    expect(parentShutdownLeft(epoch(0), [epoch(0), child(700)], 60_000)).toBe(59_300);
-    expect(parentShutdownLeft(epoch(0), [epoch(0), child(30_000)], 60_000)).toBe(56_000);
+  test('that serves has all of it, whenever its child may have become live: that says the child', () => {
+    expect(parentShutdownLeft(epoch(0, { elapsedMs: 20_000 }), 60_000)).toBe(60_000);
   });
 
-  test('has all of its time beside a newcomer of the other base id, and without one', () => {
-    const other = epoch(0, { name: 'epoch-0b', baseId: 8, phase: 'starting', elapsedMs: 700 });
-    expect(parentShutdownLeft(epoch(0), [epoch(0), other], 60_000)).toBe(60_000);
-    expect(parentShutdownLeft(epoch(0), [epoch(0)], 60_000)).toBe(60_000);
+  test('is due a second, or a tenth, before its time is over, and before that by what nobody has seen', () => {
+    expect(parentDueMs({ parentShutdownMs: 60_000, unseenMs: 0 })).toBe(54_000);
+    expect(parentDueMs({ parentShutdownMs: 3_000, unseenMs: 50 })).toBe(1_950);
+    expect(parentDueMs({ parentShutdownMs: 3_000, unseenMs: 2_500 })).toBe(0);
   });
 });
 

@@ -233,6 +233,17 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
+  test('leads to nothing when the next child was live, unseen, and has sent the parent away', async () => {
+    const world = await handedOver();
+    await ends(world, world.newest(), crashed);
+    Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    expect(world.newest().signals).toEqual([]);
+    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
+  });
+
   test('leads to epoch 0 when the parent crashes before the next child is live', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);

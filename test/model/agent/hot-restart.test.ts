@@ -101,6 +101,27 @@ describe('a child that was live before a probe saw it', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
+  test('and has sent its parent away, of which its agent knows nothing either, needs nobody', async () => {
+    const world = await AgentWorld.serving();
+    Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
+    await world.certificate('digest-1');
+    await ends(world, world.process('epoch-0'));
+    expect(world.looks).toEqual(['1@7']);
+    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  });
+
+  test.each([
+    ['before it can have been told to', 30_000, { code: 0 }],
+    ['by a crash', 60_300, crashed],
+  ])('and whose parent ends %s is doomed', async (_, unseenMs, end) => {
+    const world = await AgentWorld.serving({}, [7, 8]);
+    Object.assign(world, { onLook: 'live', unseenMs });
+    await world.certificate('digest-1');
+    await ends(world, world.process('epoch-0'), end);
+    expect(world.newest().name).toBe('epoch-0b');
+  });
+
   test('and is killed as the agent is told to stop is not followed by another', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
@@ -204,6 +225,31 @@ describe('the parent', () => {
     await ends(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
+  });
+
+  test.each([
+    ['by as much as its child was live unseen', 20_000],
+    ['at once, if its child was live unseen for all of that time', 60_000],
+  ])('that leaves earlier %s is on time: an agent may sleep, or be another one', async (_, unseenMs) => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    world.unseenMs = unseenMs;
+    await goesLive(world);
+    await world.pass(Math.max(0, 54_000 - unseenMs));
+    await ends(world, world.process('epoch-0'));
+    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.events('epoch.failed')).toEqual([]);
+  });
+
+  test('is overdue no earlier for that: its child may have been live later', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    world.unseenMs = 60_000;
+    await goesLive(world);
+    await world.pass(64_999);
+    expect(world.process('epoch-0').signals).toEqual([]);
+    await world.pass(1);
+    expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
   });
 
   test('fact 4: that leaves earlier than that dooms its child', async () => {
