@@ -330,8 +330,8 @@ export type DirectoryFound = { type: 'directory.found' };
 
 /** epoch-N → epoch-N/process. Send Envoy this signal. */
 export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' };
-/** epoch-N/process → epoch-N. Envoy's process exists. `agoMs`: its start was ordered so long ago, by this agent or another one. */
-export type ProcessSpawned = { type: 'process.spawned'; pid: number; agoMs: number };
+/** epoch-N/process → epoch-N. Envoy's process exists. `startedAtMs`: when its start was ordered, by the clock of the host. */
+export type ProcessSpawned = { type: 'process.spawned'; pid: number; startedAtMs: number };
 /**
  * epoch-N/process → epoch-N. Envoy's process is gone. `lastWords` is the last line that Envoy wrote. `tookOverWithinMs`: it was live, and its parent
  * has closed its listeners for it, at most this long after its start; absent where it did not take over, or nobody can tell.

@@ -99,6 +99,7 @@ test.each([
   { phase: 'starting', killed: true },
   { phase: 'live', killed: true },
   { phase: 'starting', killed: false },
+  { phase: 'live', killed: false },
 ])(
   "an agent that sleeps from its new Envoy's $phase on, until the parent has left, costs no request (killed meanwhile: $killed)",
   async ({ phase, killed }) => {

@@ -56,7 +56,7 @@ function open(plan: HostPlan): Host {
       queueMicrotask(() =>
         setImmediate(() => {
           if (!plan.spawns) return report(self, { type: 'process.failed', reason: 'spawn ENOENT' });
-          report(self, { type: 'process.spawned', pid: 100, agoMs: 0 });
+          report(self, { type: 'process.spawned', pid: 100, startedAtMs: 0 });
           if (refuses) {
             refuses = false;
             end(name, { code: 1, signal: null }, true);

@@ -430,7 +430,7 @@ export class AgentWorld {
       receive((order) => scripted.signals.push(order.signal));
       this.started.push(scripted);
       this.alive.add(scripted);
-      sendBack({ type: 'process.spawned', pid: 1000 + this.started.length, agoMs: 0 });
+      sendBack({ type: 'process.spawned', pid: 1000 + this.started.length, startedAtMs: 0 });
     });
     const probe = fromCallback<ProbeLook | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
       this.#probes.set(keyOf(input), sendBack);

@@ -342,7 +342,7 @@ export class RandomWorld implements RandomEffectWorld {
     const { pid } = this.host.spawn({ epoch, baseId, generation, effect: self });
     this.#slow.set(pid, this.slowerMs);
     this.slowerMs = 0;
-    report(self, { type: 'process.spawned', pid, agoMs: 0 });
+    report(self, { type: 'process.spawned', pid, startedAtMs: 0 });
   }
 
   signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {

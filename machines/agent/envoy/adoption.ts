@@ -23,7 +23,9 @@ export interface AdoptedEpoch extends EpochRecord {
   configFile: string;
   /** For how long it has been in its phase. */
   elapsedMs: number;
-  /** One that starts may have been live for so long; of one that leaves, its child before that was seen. */
+  /** When its start was ordered, by the clock of the host. */
+  startedAtMs: number;
+  /** Of one that leaves: its child may have been live for so long before that was seen. */
   unseenMs: number;
 }
 
@@ -60,7 +62,13 @@ export const newcomerAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | 
   adopted.find(({ phase }) => phase === 'starting');
 
 /** The record of an epoch, without what only its adoption needs. */
-export function recordOf({ configFile: _, elapsedMs: __, unseenMs: ___, ...record }: AdoptedEpoch): EpochRecord {
+export function recordOf({
+  configFile: _,
+  startedAtMs: __,
+  elapsedMs: ___,
+  unseenMs: ____,
+  ...record
+}: AdoptedEpoch): EpochRecord {
   return record;
 }
 

@@ -27,8 +27,8 @@ export interface AdoptedRun {
   configFile: string;
   /** It has been seen to be live: nobody asks its admin interface, which its child may have closed. */
   live: boolean;
-  /** Its start was ordered so long ago. */
-  startedAgoMs: number;
+  /** When its start was ordered, by the clock of the host. */
+  startedAtMs: number;
 }
 
 export interface EpochContext extends EpochInput {
@@ -41,8 +41,8 @@ export interface EpochContext extends EpochInput {
   reopens: boolean;
   /** It was told to look before its process was reported to be there. */
   asked: boolean;
-  /** For how long it had been starting when its process was reported to be there. */
-  startedAgoMs: number;
+  /** When its start was ordered, by this agent or another one: by a clock that they share. */
+  startedAtMs: number;
   /** Its child may have been live for so long when that was seen. */
   unseenMs: number;
 }
@@ -75,7 +75,7 @@ export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { c
 /** The Envoy that the probe asks. `listeners`: with all those that it was sent. `asked`: what its first look finds is told, as of an ordered one. */
 export type ProbeOrder = EpochRun &
   Pick<EpochInput, 'adopted'> &
-  Pick<EpochContext, 'startedAgoMs'> & { listeners: boolean; asked: boolean };
+  Pick<EpochContext, 'startedAtMs'> & { listeners: boolean; asked: boolean };
 
 /** The Envoy that is to let its requests finish. `replaced`: and to close all of its listeners at once. */
 export type DrainOrder = EpochRun & { replaced: boolean };

@@ -2,7 +2,7 @@ import { reasonOf } from '../../effect.ts';
 import type { ProbePassed, ProcessExited } from '../protocol.ts';
 import { epochTimeline } from '../timeline.ts';
 import { epochSetup, prepareLimitMs } from './epoch.setup.ts';
-import { adoptedOf, type EpochContext, type EpochInput, type Prepared, runOf } from './epoch-context.ts';
+import { adoptedOf, type EpochInput, type Prepared, runOf } from './epoch-context.ts';
 import { type Failure, failure, whyNotPrepared } from './epoch-failure.ts';
 
 export type {
@@ -76,10 +76,10 @@ const endsEarly = [
     actions: [
       {
         type: 'reportLive',
-        params: ({ context, event }: { context: EpochContext; event: ProcessExited }) => {
-          const { tookOverWithinMs = 0 } = event;
-          return { timeToLiveMs: tookOverWithinMs, unseenMs: context.startedAgoMs + tookOverWithinMs };
-        },
+        params: ({ event: { tookOverWithinMs = 0 } }: { event: ProcessExited }) => ({
+          timeToLiveMs: tookOverWithinMs,
+          unseenMs: tookOverWithinMs,
+        }),
       },
       { type: 'reportFailed', params: ({ event }: { event: ProcessExited }) => failure('serving', event) },
     ],
@@ -111,7 +111,7 @@ export const epochMachine = epochSetup.createMachine({
   context: ({ input }) => ({
     ...input,
     ...{ configFile: '', lingerMs: 0, doomed: false, reopens: false, asked: false },
-    ...{ startedAgoMs: 0, unseenMs: 0 },
+    ...{ startedAtMs: 0, unseenMs: 0 },
   }),
   on: {
     // Orders for a live epoch or a draining parent; they may cross with its end on the way, and are ignored then.
@@ -213,7 +213,7 @@ export const epochMachine = epochSetup.createMachine({
             'process.spawned': {
               target: 'initializing',
               actions: [
-                { type: 'rememberStart', params: ({ event }) => ({ agoMs: event.agoMs }) },
+                { type: 'rememberStart', params: ({ event }) => ({ startedAtMs: event.startedAtMs }) },
                 { type: 'reportStarted', params: ({ event }) => ({ pid: event.pid }) },
               ],
             },
@@ -231,7 +231,7 @@ export const epochMachine = epochSetup.createMachine({
               ...adoptedOf(context),
               listeners: needsItsListeners(context),
               asked: context.asked,
-              startedAgoMs: context.startedAgoMs,
+              startedAtMs: context.startedAtMs,
             }),
           },
           on: {

@@ -99,7 +99,7 @@ export const epochSetup = setup({
     rememberRetirement: assign(({ event }) =>
       event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
     ),
-    rememberStart: assign((_, { agoMs }: { agoMs: number }) => ({ startedAgoMs: agoMs })),
+    rememberStart: assign((_, params: { startedAtMs: number }) => params),
     rememberUnseen: assign(({ event }) => (event.type === 'epoch.supersede' ? { unseenMs: event.unseenMs } : {})),
     reopenLater: assign({ reopens: true }),
     /** Effect: the generated bootstrap is of no use once its process is gone. */

@@ -76,14 +76,13 @@ const repairLimitMs = 20_000;
 
 /** It is not prepared, and not told to start: it runs. */
 function adoptedInput(adopted: AdoptedEpoch, { settings }: SupervisorContext): EpochInput {
-  const { name, epoch, baseId, adminPort, binary, configFile, phase } = adopted;
+  const { name, epoch, baseId, adminPort, binary, configFile, phase, startedAtMs } = adopted;
   const { parentGraceMs, healthyMs } = settings;
   const parentShutdownMs = parentShutdownLeft(adopted, settings.parentShutdownMs);
   const live = phase !== 'starting';
-  const startedAgoMs = live ? 0 : adopted.unseenMs;
   return {
     ...{ name, epoch, baseId, adminPort, binary, parentShutdownMs, parentGraceMs, healthyMs },
-    ...{ validate: false, certificates: null, adopted: { configFile, live, startedAgoMs } },
+    ...{ validate: false, certificates: null, adopted: { configFile, live, startedAtMs } },
   };
 }
 

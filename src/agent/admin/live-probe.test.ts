@@ -6,6 +6,7 @@ import { adminAt, freePort } from '../../../test/fixtures/real-envoy.ts';
 import { bestOf } from '../../../test/harness/best-of.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
+import { hostMs } from '../../runtime/host-clock.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
 import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
 
@@ -43,9 +44,9 @@ function probing(
   epoch: number,
   {
     asked = false,
-    startedAgoMs = 0,
+    startedAtMs = hostMs(),
     ...options
-  }: Partial<ProbeEnvironment> & { asked?: boolean; startedAgoMs?: number } = {},
+  }: Partial<ProbeEnvironment> & { asked?: boolean; startedAtMs?: number } = {},
 ): {
   next: (type: string) => Promise<EventObject & Record<string, unknown>>;
   look: (asItIs?: boolean) => void;
@@ -64,7 +65,7 @@ function probing(
     invoke: {
       id: 'probe',
       src: 'probe',
-      input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, asked, startedAgoMs },
+      input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, asked, startedAtMs },
     },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
@@ -99,10 +100,10 @@ test('an epoch that is live is told once', async () => {
 
 test('it may have been live since its start, or since the last answer that said it was not', async () => {
   const { port, admin } = await adminServer();
-  const { next } = probing(port, 0, { startedAgoMs: 5_000 });
+  const { next } = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
   expect((await next('probe.passed')).unseenMs).toBeGreaterThanOrEqual(5_000);
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
-  const later = probing(port, 0, { startedAgoMs: 5_000 });
+  const later = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
   await eventually('it was asked', () => admin.asked > 3);
   admin.ready = { status: 200, body: 'LIVE\n' };
   expect((await later.next('probe.passed')).unseenMs).toBeLessThan(5_000);

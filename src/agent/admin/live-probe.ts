@@ -15,6 +15,7 @@ import type {
   RefusedListener,
 } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { hostMs } from '../../runtime/host-clock.ts';
 import type { XdsActivity } from '../xds/xds-activity.ts';
 import type { AdminClient, AdminConnector } from './admin-client.ts';
 import { askRefusedListeners } from './refused-listeners.ts';
@@ -67,7 +68,7 @@ class Probe {
   readonly #admin: AdminClient;
   /** It is asked as soon as there is a process. */
   readonly #startedAt = performance.now();
-  /** At this time it was not live. */
+  /** At this time, by the clock of the host, it was not live. */
   #notLiveAt: number;
   readonly #report: (event: Report) => void;
 
@@ -75,7 +76,7 @@ class Probe {
     this.#environment = environment;
     this.#input = input;
     this.#admin = environment.adminAt(input.adminPort);
-    this.#notLiveAt = this.#startedAt - input.startedAgoMs;
+    this.#notLiveAt = input.startedAtMs;
     this.#report = report;
   }
 
@@ -119,19 +120,15 @@ class Probe {
 
   /** Who does not answer may be live, and busy. */
   async #look(): Promise<Finding> {
-    const askedAt = performance.now();
+    const askedAt = hostMs();
     const finding = await look(this.#admin, this.#input);
     if (finding.answered && !finding.live) this.#notLiveAt = askedAt;
     return finding;
   }
 
   #passed(): void {
-    const sinceMs = (moment: number) => Math.round(performance.now() - moment);
-    this.#report({
-      type: 'probe.passed',
-      timeToLiveMs: sinceMs(this.#startedAt),
-      unseenMs: sinceMs(this.#notLiveAt),
-    });
+    const timeToLiveMs = Math.round(performance.now() - this.#startedAt);
+    this.#report({ type: 'probe.passed', timeToLiveMs, unseenMs: hostMs() - this.#notLiveAt });
   }
 
   /** Listeners that it refused and does not have; empty: none that is known of. */

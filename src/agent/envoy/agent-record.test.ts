@@ -8,6 +8,7 @@ import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts'
 import { randomOf } from '../../../test/churn/churn-mesh.ts';
 import { temporaryFolder, temporaryScratch } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { hostMs } from '../../runtime/host-clock.ts';
 import { AgentRecord, parseRecord } from './agent-record.ts';
 import { startTimeOf } from './base-ids.ts';
 import { HeldEnvoy, withdrawStart } from './held-envoy.ts';
@@ -70,9 +71,8 @@ describe('what a killed agent leaves', () => {
     const { runDir, held } = await agentWithProcess();
     const found = await new AgentRecord(runDir).read();
     expect(found).toMatchObject({ baseIds: [7, 8] });
-    expect(found?.adoption.epochs).toEqual([
-      { ...live, configFile: 'envoy.json', elapsedMs: expect.any(Number), unseenMs: 0 },
-    ]);
+    const moments = { startedAtMs: expect.any(Number), elapsedMs: expect.any(Number), unseenMs: 0 };
+    expect(found?.adoption.epochs).toEqual([{ ...live, configFile: 'envoy.json', ...moments }]);
     expect(found?.pidOf(live)).toBe(held.pid);
   });
 
@@ -101,19 +101,21 @@ describe('what a killed agent leaves', () => {
     expect(isAlive(held.pid)).toBe(true);
   });
 
-  test('an Envoy may have become live, unseen, since its start; a parent was told to leave when its child did', async () => {
+  test('a child may have been live, unseen, since its start, and its parent been told to leave', async () => {
     const { runDir, record } = await agentWithProcess();
+    const startedFrom = hostMs();
     await startsProcess(record, 1);
-    const unseen = async () => (await new AgentRecord(runDir).read())?.adoption.epochs.map(({ unseenMs }) => unseenMs);
+    const found = async () => (await new AgentRecord(runDir).read())?.adoption.epochs ?? [];
     const child = { ...live, name: 'epoch-1', epoch: 1 };
     record.supervisorKnows(knows(live, { ...child, phase: 'starting' }));
+    const [, starting] = await found();
+    expect(starting?.startedAtMs).toBeGreaterThanOrEqual(startedFrom);
     await sleep(60);
-    expect(await unseen()).toEqual([0, expect.any(Number)]);
     record.supervisorKnows(knows({ ...live, phase: 'leaving' }, child));
-    const [left = 0, now] = (await unseen()) ?? [];
-    expect(left).toBeGreaterThanOrEqual(60);
+    const [left] = await found();
+    expect(left?.unseenMs).toBeGreaterThanOrEqual(60);
     await sleep(60);
-    expect(await unseen()).toEqual([left, now]);
+    expect(await found()).toMatchObject([{ unseenMs: left?.unseenMs }, { startedAtMs: starting?.startedAtMs }]);
   });
 
   test.each([

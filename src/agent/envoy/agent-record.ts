@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AdoptedEpoch, Adoption, KeptKnowledge } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
+import { hostMs } from '../../runtime/host-clock.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { startTimeOf } from './base-ids.ts';
 import { type DescribedBinary, type EnvoyBinaries, firstBinary } from './envoy-binaries.ts';
@@ -36,7 +37,7 @@ interface KeptProcess extends EnvoyRun {
   readonly folder: string;
   readonly configFile: string;
   readonly adminPort: number;
-  /** By {@link now}. */
+  /** By {@link hostMs}. */
   readonly startedAtMs: number;
 }
 
@@ -49,9 +50,6 @@ interface KeptRecord {
   readonly processes: readonly KeptProcess[];
   readonly binaries: readonly DescribedBinary[];
 }
-
-/** Milliseconds of a clock that all processes of a host share, and that nobody sets. */
-const now = (): number => Number(process.hrtime.bigint() / 1_000_000n);
 
 /** Where what the record says comes from. */
 export interface RecordSources {
@@ -152,7 +150,7 @@ export class AgentRecord {
     this.#since = Object.fromEntries(
       knowledge.epochs.map(({ name, phase }) => {
         const isKnown = before === undefined || phases.get(name) === phase;
-        return [name, (isKnown ? this.#since[name] : undefined) ?? now()];
+        return [name, (isKnown ? this.#since[name] : undefined) ?? hostMs()];
       }),
     );
     this.#write();
@@ -167,7 +165,7 @@ export class AgentRecord {
   }: Pick<KeptProcess, keyof EnvoyRun | 'adminPort' | 'configFile'>): string {
     const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#started++}`;
     const others = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
-    this.#processes = [...others, { epoch, baseId, folder, configFile, adminPort, startedAtMs: now() }];
+    this.#processes = [...others, { epoch, baseId, folder, configFile, adminPort, startedAtMs: hostMs() }];
     this.#write();
     return join(this.#directory, folder);
   }
@@ -227,11 +225,12 @@ export class AgentRecord {
         return undefined;
       }
       const begun = since[record.name] ?? kept.startedAtMs;
-      const elapsedMs = Math.max(0, now() - begun);
+      const elapsedMs = Math.max(0, hostMs() - begun);
       const unseenMs = unseenMsOf(record, processes, begun);
+      const { startedAtMs } = kept;
       // The port is known when its process is started, which may be before the supervisor was told of it.
       const { configFile, adminPort } = kept;
-      epochs.push({ ...record, adminPort, configFile, elapsedMs, unseenMs });
+      epochs.push({ ...record, adminPort, configFile, startedAtMs, elapsedMs, unseenMs });
     }
     const known = new Set(processes.map(({ folder }) => folder));
     const isStrange = this.#folders().some((folder) => !known.has(folder));
@@ -293,12 +292,11 @@ export interface FoundRecord extends Pick<KeptRecord, 'baseIds' | 'binaries'> {
   pidOf(run: EnvoyRun): number | undefined;
 }
 
-/** No Envoy was live before it was started: the one that starts, or, by the time that it leaves, its child. */
+/** The child of one that leaves was not live before it was started. */
 function unseenMsOf({ epoch, baseId, phase }: EpochRecord, processes: readonly KeptProcess[], begun: number): number {
-  const number = { starting: epoch, leaving: epoch + 1 }[phase as string];
-  const live = processes.find((other) => other.epoch === number && other.baseId === baseId);
-  if (live === undefined) return 0;
-  return Math.max(0, (phase === 'leaving' ? begun : now()) - live.startedAtMs);
+  if (phase !== 'leaving') return 0;
+  const child = processes.find((other) => other.epoch === epoch + 1 && other.baseId === baseId);
+  return child === undefined ? 0 : Math.max(0, begun - child.startedAtMs);
 }
 
 /** Holds again what Envoys run from; what is not to be had any more nobody wants to go back to. */

@@ -7,6 +7,7 @@ import type { StartOrder } from '../../../machines/agent/envoy/epoch.machine.ts'
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
+import { hostMs } from '../../runtime/host-clock.ts';
 import type { LineSink } from '../../runtime/output/line-sink.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
@@ -79,7 +80,7 @@ function runEnvoy(
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void; letGo(): void } {
   const { log, accessLog = standardOutput, table, adminAt, outOfMemoryKills } = environment;
-  const orderedAt = performance.now() - (run.adopted?.startedAgoMs ?? 0);
+  const startedAtMs = run.adopted?.startedAtMs ?? hostMs();
   const killsBefore = outOfMemoryKills();
   const started = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
   if ('problem' in started) {
@@ -88,7 +89,6 @@ function runEnvoy(
   }
   const { child, binary } = started;
   table.add(child, run);
-  const startedAt = performance.now();
   const hadTakenOver = watchTakeOver({ adminAt, hadParent: run.adopted !== undefined }, run);
   const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
@@ -103,9 +103,7 @@ function runEnvoy(
   let over = false;
   let killedByUs = false;
   let isAnothers = false;
-  child.once('spawn', () => {
-    report({ type: 'process.spawned', pid: child.pid ?? 0, agoMs: Math.round(performance.now() - orderedAt) });
-  });
+  child.once('spawn', () => report({ type: 'process.spawned', pid: child.pid ?? 0, startedAtMs }));
   child.once('error', (error) => {
     if (over || (child.pid !== undefined && !(child instanceof HeldEnvoy))) return;
     over = true;
@@ -113,11 +111,13 @@ function runEnvoy(
     report({ type: 'process.failed', reason: `${binary}: ${messageOf(error)}` });
   });
   child.once('exit', async (code: number | null, signal: NodeJS.Signals | null) => {
-    const livedMs = Math.round(performance.now() - startedAt);
+    const livedMs = hostMs() - startedAtMs;
     const [tookOver] = await Promise.all([
       killedByUs ? false : hadTakenOver(),
       // Its last words may still be in the pipe; a pipe that somebody else holds open must not keep us waiting.
       Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]),
+      // An agent that has slept hears of the exit before its timers that were due first: those have their turn.
+      sleep(1),
     ]);
     over = true;
     records.end();

@@ -199,7 +199,7 @@ const epochSamples: Samples = {
       { lingerMs: 60_000, doomed: false },
       { lingerMs: 8_500, doomed: true },
     ],
-    'process.spawned': [{ pid: 100, agoMs: 0 }],
+    'process.spawned': [{ pid: 100, startedAtMs: 0 }],
     'process.exited': [
       { code: null, signal: 'SIGSEGV', lastWords: '', refusedByParent: false, outOfMemory: false },
       { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false },

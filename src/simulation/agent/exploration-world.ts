@@ -312,7 +312,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { pid, label } = this.#host.spawn({ epoch, baseId, generation, binary, lacks, effect: self });
     if (this.#agentKilled || this.#agentSucceeded) this.#system.arm(startOf({ label }), 0, 'mark');
     if (this.#spawnsLate) this.#set({ spawning: new Map(this.#state.spawning).set(label, self) });
-    else report(self, { type: 'process.spawned', pid, agoMs: 0 });
+    else report(self, { type: 'process.spawned', pid, startedAtMs: 0 });
   }
 
   signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
@@ -582,26 +582,30 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /** The least and the most that they may be: what lies between is as what nobody has seen. */
-  #timesOf({ name, phase }: EpochRecord, { leaving }: Gone): Pick<AdoptedEpoch, 'elapsedMs' | 'unseenMs'> {
+  #timesOf(
+    { name, phase }: EpochRecord,
+    { leaving }: Gone,
+  ): Pick<AdoptedEpoch, 'startedAtMs' | 'elapsedMs' | 'unseenMs'> {
     const { zone } = this.#system;
-    if (phase === 'live') return { elapsedMs: 0, unseenMs: 0 };
+    const unknown = { startedAtMs: 0, elapsedMs: 0, unseenMs: 0 };
+    if (phase === 'live') return unknown;
     if (phase === 'starting') {
       const start = startOf({ label: name.replace('epoch-', '') });
-      return { elapsedMs: 0, unseenMs: zone.has(start) ? roughly(zone.atMostSinceMs(start)) : 0 };
+      return { ...unknown, startedAtMs: zone.has(start) ? -roughly(zone.atMostSinceMs(start)) : 0 };
     }
     const timer = `${name}.${phase === 'leaving' ? 'parentDue' : 'linger'}`;
     const known = leaving.get(name);
-    if (!zone.has(timer)) return { elapsedMs: this.#parentShutdownMs, unseenMs: 0 };
-    if (known === undefined) return { elapsedMs: 0, unseenMs: 0 };
+    if (!zone.has(timer)) return { ...unknown, elapsedMs: this.#parentShutdownMs };
+    if (known === undefined) return unknown;
     const beganMs = this.#parentShutdownMs - known.parentShutdownMs + parentDueMs(known);
     const [least, most] = [zone.sinceMs(timer), zone.atMostSinceMs(timer)];
-    return { elapsedMs: Math.max(0, beganMs + least), unseenMs: known.unseenMs + most - least };
+    return { ...unknown, elapsedMs: Math.max(0, beganMs + least), unseenMs: known.unseenMs + most - least };
   }
 
   #adopt(run: StartOrder, effect: AnyActorRef): void {
     const process = this.#processOf(run);
     if (process !== undefined) this.#host.adopt(process, effect);
-    report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, agoMs: run.adopted?.startedAgoMs ?? 0 });
+    report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, startedAtMs: run.adopted?.startedAtMs ?? 0 });
     const end = this.#state.gone?.ends.get(this.#nameOf(run));
     if (process === undefined && end !== undefined)
       this.#host.tellLater(() => report(effect, { type: 'process.exited', ...end }));
@@ -624,8 +628,9 @@ export class ExplorationWorld implements World, EffectWorld {
   #passed(process: SimulatedProcess, probe: AnyActorRef): void {
     this.#host.noteSeen(process);
     this.#system.disarm(startOf(process));
-    const { startedAgoMs } = (probe.getSnapshot() as CallbackSnapshot<ProbeOrder>).input;
-    report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: startedAgoMs + probeMs });
+    // Its clock stands at 0.
+    const { startedAtMs } = (probe.getSnapshot() as CallbackSnapshot<ProbeOrder>).input;
+    report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: probeMs - startedAtMs });
   }
 
   /** A probe that was told to look has its answer: that of this moment. */
@@ -724,7 +729,11 @@ export class ExplorationWorld implements World, EffectWorld {
   #spawned(label: string): void {
     const { spawning } = this.#state;
     this.#set({ spawning: less(spawning, label) });
-    report(spawning.get(label)!, { type: 'process.spawned', pid: this.#host.byLabel(label).pid, agoMs: spawnMs });
+    report(spawning.get(label)!, {
+      type: 'process.spawned',
+      pid: this.#host.byLabel(label).pid,
+      startedAtMs: -spawnMs,
+    });
   }
 
   /** An Envoy has served for a minute, if it is that. */

@@ -20,7 +20,7 @@ const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch
     binary: 'first',
     orders: 0,
   },
-  ...{ phase: 'live', doomed: false, configFile: 'envoy.json', elapsedMs: 0, unseenMs: 0, ...change },
+  ...{ phase: 'live', doomed: false, configFile: 'envoy.json', startedAtMs: 0, elapsedMs: 0, unseenMs: 0, ...change },
 });
 
 describe('a parent', () => {

@@ -241,7 +241,7 @@ test('§2.6 F13: an answer of another epoch’s on the admin port makes nobody l
     invoke: {
       id: 'probe',
       src: 'probe',
-      input: { epoch: 1, baseId: 1, adminPort: port, listeners: false, asked: false, startedAgoMs: 0 },
+      input: { epoch: 1, baseId: 1, adminPort: port, listeners: false, asked: false, startedAtMs: 0 },
     },
     on: { '*': { actions: ({ event }) => void reports.emit(event.type) } },
   });
