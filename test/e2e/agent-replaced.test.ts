@@ -206,29 +206,53 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
 
 test('an older agent that was not run while the newer one took over gives way all the same, however late', async () => {
   const agent = await readyAgent([], { env });
-  const [older] = nodesIn(agent);
   const envoys = envoysIn(agent);
-  const trace = join(agent.container.cwd, 'agent.trace');
-  agent.container.signal('SIGUSR2');
-  const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
-    everyMs: 1,
-  });
-  const taken = (): number =>
+  const sent = (event: string): number =>
     readdirSync(agent.container.cwd)
-      .filter((name) => name.startsWith('agent.trace.'))
-      .reduce((sum, name) => sum + timesSent(join(agent.container.cwd, name), 'hold.tell'), 0);
-  await eventually('the older one has given way', () => timesSent(trace, 'successor.grant') > 0, { everyMs: 1 });
-  process.kill(older!, 'SIGSTOP');
-  await eventually('the newer one holds', () => taken() > 0);
+      .filter((name) => name.startsWith('agent.trace'))
+      .reduce((sum, name) => sum + timesSent(join(agent.container.cwd, name), event), 0);
+  /** @returns the newer agent, and the older one that is stopped once it has given way; undefined where that was gone before it could be */
+  const replace = async () => {
+    const [older] = nodesIn(agent);
+    const [granted, held] = [sent('successor.grant'), sent('hold.tell')];
+    agent.container.signal('SIGUSR2');
+    const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
+      everyMs: 1,
+    });
+    await eventually('the older one has given way', () => sent('successor.grant') > granted, { everyMs: 1 });
+    const isStopped = await stops(agent, older!);
+    await eventually('the newer one holds', () => sent('hold.tell') > held);
+    return isStopped ? { older: older!, newer: newer! } : undefined;
+  };
+  const { older, newer } = await eventually('an older one is stopped', async () => {
+    const replacement = await replace();
+    if (replacement === undefined) await eventually('one agent is alone', () => nodesIn(agent).length === 1);
+    return replacement;
+  });
   // More than the older one waits for that word.
   await sleep(1_500);
-  process.kill(older!, 'SIGCONT');
+  process.kill(older, 'SIGCONT');
   await eventually('one agent is alone', () => nodesIn(agent).length === 1);
   expect(nodesIn(agent)).toEqual([newer]);
   await eventually('it is ready', agent.ready);
   expect(envoysIn(agent)).toEqual(envoys);
   await restartHot(agent);
 });
+
+/** @returns false: it has ended */
+async function stops({ container }: ContainedAgent, pid: number): Promise<boolean> {
+  try {
+    process.kill(pid, 'SIGSTOP');
+  } catch {
+    return false;
+  }
+  // A signal to one that has ended, and that nobody has waited for yet, is taken and does nothing.
+  const state = await eventually('it is stopped, or has ended', () => {
+    const { state: now = 'gone' } = container.children().find((child) => child.pid === pid) ?? {};
+    return ['T', 'Z', 'gone'].includes(now) && now;
+  });
+  return state === 'T';
+}
 
 test('a newer agent that is quicker than the one that comes after a killed one goes on with what runs, alone', async () => {
   const agent = await readyAgent([], { env });
