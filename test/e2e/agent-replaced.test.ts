@@ -31,6 +31,15 @@ const zombiesIn = ({ container }: ContainedAgent) => container.children().filter
 const timesIn = (trace: string, event: string): number =>
   readFileSync(trace, 'utf8').split('\n').slice(1).join('\n').split(`"${event}"`).length - 1;
 
+/** One of each agent. */
+const tracesIn = ({ container: { cwd } }: ContainedAgent): string[] =>
+  readdirSync(cwd)
+    .filter((name) => name.startsWith('agent.trace'))
+    .map((name) => join(cwd, name));
+/** In all traces. */
+const timesInAll = (agent: ContainedAgent, event: string, times = timesSent): number =>
+  tracesIn(agent).reduce((sum, trace) => sum + times(trace, event), 0);
+
 /** @returns the agent that has taken over, once it is alone */
 async function replaced(
   agent: ContainedAgent,
@@ -102,28 +111,26 @@ test(`${times} newer agents take the place of the one before under load, and res
   expect(envoysIn(agent)).toEqual([]);
   const { cwd } = agent.container;
   expect(readdirSync(join(cwd, 'run')).filter((name) => name.startsWith('live-restore'))).toEqual([]);
-  const traces = readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
+  const traces = tracesIn(agent);
   expect(traces).toHaveLength(times + 1);
-  const { code, output } = await checkTraces(traces.map((name) => join(cwd, name)));
+  const { code, output } = await checkTraces(traces);
   expect(code, output).toBe(0);
 });
 
 test(`a hot restart that is ordered at ${orders} moments of replacements is begun once, and no request fails`, async () => {
   const { agent, load } = await agentUnderLoad();
-  const { cwd } = agent.container;
-  const traces = (): string[] => readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
-  const begun = (): number => traces().reduce((sum, name) => sum + timesSent(join(cwd, name), 'supervisor.restart'), 0);
+  const begun = (): number => timesInAll(agent, 'supervisor.restart');
   for (let order = 0; order < orders; order++) {
     const [before] = nodesIn(agent);
     const already = begun();
-    const { length } = traces();
+    const { length } = tracesIn(agent);
     const said = agent.container.program.lines.length;
     agent.container.signal('SIGUSR2');
     // Most moments lie where the older one gives way, which is when the newer one has started.
     if (order % 3 === 0) await sleep((order * 53) % 1_500);
     else {
       const hasBegun = (): true => {
-        if (traces().length > length) return true;
+        if (tracesIn(agent).length > length) return true;
         throw new Error(agent.container.program.lines.slice(said).join('\n'));
       };
       await eventually('the newer one has begun', hasBegun, { everyMs: 2 });
@@ -143,17 +150,15 @@ test(`a hot restart that is ordered at ${orders} moments of replacements is begu
   expect(begun()).toBe(orders);
   agent.container.signal('SIGTERM');
   expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
-  const { code, output } = await checkTraces(traces().map((name) => join(cwd, name)));
+  const { code, output } = await checkTraces(tracesIn(agent));
   expect(code, output).toBe(0);
 });
 
 test(`SIGUSR2 in ${instants} instants after an agent has given way: a third one takes its place, or a word says why not`, async () => {
   const agent = await readyAgent([], { env });
-  const { cwd, program } = agent.container;
+  const { program } = agent.container;
   const envoys = envoysIn(agent);
-  const traces = (): string[] => readdirSync(cwd).filter((name) => name.startsWith('agent.trace'));
-  const heldTimes = (): number =>
-    traces().reduce((sum, name) => sum + timesSent(join(cwd, name), 'successor.holds'), 0);
+  const heldTimes = (): number => timesInAll(agent, 'successor.holds');
   const isAlone = async (): Promise<boolean> => nodesIn(agent).length === 1 && (await agent.ready());
   let thirds = 0;
   for (let instant = 0; instant < instants; instant++) {
@@ -207,10 +212,7 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
 test('an older agent that was not run while the newer one took over gives way all the same, however late', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
-  const sent = (event: string): number =>
-    readdirSync(agent.container.cwd)
-      .filter((name) => name.startsWith('agent.trace'))
-      .reduce((sum, name) => sum + timesSent(join(agent.container.cwd, name), event), 0);
+  const sent = (event: string): number => timesInAll(agent, event);
   /** @returns the newer agent, and the older one that is stopped once it has given way; undefined where that was gone before it could be */
   const replace = async () => {
     const [older] = nodesIn(agent);
@@ -301,7 +303,6 @@ test(`either agent killed at ${kills.length} steps: one is left, which goes on w
     env,
     bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
   });
-  const { cwd } = agent.container;
   const envoys = envoysIn(agent);
   const clients = [{ kind: 'new', count: 1, pauseMs: 10 }] as const;
   const load = await startLoad({
@@ -310,10 +311,7 @@ test(`either agent killed at ${kills.length} steps: one is left, which goes on w
     maxDurationMs: 380_000,
   });
   onTestFinished(() => load.kill());
-  const told = (step: string): number =>
-    readdirSync(cwd)
-      .filter((name) => name.startsWith('agent.trace'))
-      .reduce((sum, name) => sum + timesIn(join(cwd, name), step), 0);
+  const told = (step: string): number => timesInAll(agent, step, timesIn);
   const outages: number[] = [];
   for (const [index, [side, step]] of kills.entries()) {
     // Ten agents in a row that live for less than two seconds are the end of it all.

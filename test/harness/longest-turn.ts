@@ -3,17 +3,13 @@
  * does not lengthen that.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { threadCpuMs } from './cpu-time.ts';
 
 export interface MeasuredTurns<Result> {
   readonly result: Result;
   readonly longestMs: number;
   readonly sumMs: number;
 }
-
-const cpuMs = (): number => {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
-};
 
 /** @param between called in each turn, for whoever looks at what can be seen meanwhile */
 export async function measuredTurns<Result>(
@@ -23,12 +19,12 @@ export async function measuredTurns<Result>(
   const turns: number[] = [];
   const over = { isIt: false };
   const watch = (async () => {
-    for (let last = cpuMs(); !over.isIt; ) {
+    for (let last = threadCpuMs(); !over.isIt; ) {
       await nextTurn();
-      const now = cpuMs();
+      const now = threadCpuMs();
       turns.push(now - last);
       between();
-      last = cpuMs();
+      last = threadCpuMs();
     }
   })();
   const result = await work();

@@ -3,6 +3,7 @@
  * to others by turns. The same work is done here and now, and compared to what it takes on the two quiet cores on which limits in
  * milliseconds were set.
  */
+import { threadCpuMsOf } from './cpu-time.ts';
 
 /** What {@link referenceWork} takes there. */
 const referenceMs = 24;
@@ -22,19 +23,14 @@ export function referenceWork(): number {
 }
 
 /**
- * @param costOf does the work once, and tells what it took in milliseconds of processor time: of this process, unless it is given
+ * @param costOf does the work once, and tells what it took in milliseconds of processor time: this thread does it, unless it is given
  * @returns how many times as long the same work takes as on a quiet machine; never below 1
  */
-export async function slowness(costOf: () => number | Promise<number> = ownCost): Promise<number> {
+export async function slowness(
+  costOf: () => number | Promise<number> = () => threadCpuMsOf(referenceWork),
+): Promise<number> {
   const costs: number[] = [];
   for (let time = 0; time < times; time++) costs.push(await costOf());
   const [, , median = 0] = costs.slice(1).sort((one, other) => one - other);
   return Math.max(1, median / referenceMs);
-}
-
-function ownCost(): number {
-  const before = process.threadCpuUsage();
-  referenceWork();
-  const { user, system } = process.threadCpuUsage(before);
-  return (user + system) / 1_000;
 }

@@ -44,6 +44,7 @@ import {
   type SupervisorInput,
   type SupervisorOutput,
   takesNoChild,
+  unseenMsOf,
 } from './supervisor-context.ts';
 import { desiredAfter, isProvenLost, provenWith, withdrawalAfter } from './wanted-binary.ts';
 
@@ -142,8 +143,7 @@ export const supervisorSetup = setup({
       const newest = newestOf(epochs);
       const isChild = (newest?.epoch ?? 0) > 0;
       const isAlone = servingOf(epochs) === undefined && parentOf(epochs, newest) === undefined;
-      const unseenMs = event.type === 'epoch.live' ? event.unseenMs : 0;
-      const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs }) > 0;
+      const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs: unseenMsOf(event) }) > 0;
       return restart !== undefined && isOfNewest(event, context) && isChild && isAlone && isOrphan;
     },
     /** A repair was tried, and did not help. */
@@ -388,10 +388,7 @@ export const supervisorSetup = setup({
       const other = context.epochs.find((e) => e.name !== child?.name && isOfUse(e) && e.phase !== 'retiring');
       if (child === undefined || other === undefined) return;
       if (other.baseId === child.baseId) {
-        enqueue.sendTo(other.name, {
-          type: 'epoch.supersede',
-          unseenMs: event.type === 'epoch.live' ? event.unseenMs : 0,
-        });
+        enqueue.sendTo(other.name, { type: 'epoch.supersede', unseenMs: unseenMsOf(event) });
         enqueue.assign({ epochs: withPhase(context.epochs, other, 'leaving') });
         return;
       }

@@ -118,7 +118,7 @@ class Probe {
     this.#report({ type: 'probe.waiting', reason });
   }
 
-  /** Who does not answer may be live, and busy. */
+  /** An Envoy that does not answer may be live, and busy. */
   async #look(): Promise<Finding> {
     const askedAt = hostMs();
     const finding = await look(this.#admin, this.#input);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { pipeline, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { servedHttp } from '../../../test/fixtures/served-http.ts';
 import { event, header, traceText } from '../../../test/fixtures/traces.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
@@ -106,29 +107,18 @@ describe('what cannot be attached to is told with what to do', () => {
   });
 
   test('another server', async () => {
-    const server = createServer((_, response) => response.end('<html>\n'));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
+    const port = await servedHttp((_, response) => response.end('<html>\n'));
     await expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toThrow(/is no trace/);
-    server.close();
   });
 
   test('a server that begins a line and goes on never', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const begun = Promise.withResolvers<void>();
-    const server = createServer((_, response) => {
+    const port = await servedHttp((_, response) => {
       response.write('{"kind":');
       begun.resolve();
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const { port } = server.address() as AddressInfo;
     const asked = expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toMatchObject({
       code: 'REQUEST_FAILED',
       message: expect.stringContaining('no whole line in 5000 ms'),
@@ -148,7 +138,7 @@ describe('what cannot be attached to is told with what to do', () => {
     // On a busy machine 64 million characters took longer than the 5 s that a first line has.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
-    const server = createServer((_, response) => {
+    const port = await servedHttp((_, response) => {
       const endless = Readable.from(
         (function* () {
           for (;;) yield 'x'.repeat(1024 * 1024);
@@ -156,14 +146,10 @@ describe('what cannot be attached to is told with what to do', () => {
       );
       pipeline(endless, response, () => {});
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
     await expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toMatchObject({
       code: 'TRACE_INVALID',
       message: expect.stringContaining('longer than 64 million characters'),
     });
-    server.close();
   });
 });
 

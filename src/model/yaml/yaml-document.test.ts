@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { threadCpuMsOf } from '../../../test/harness/cpu-time.ts';
 import { explainYamlDocument, parseYamlDocument, splitDocuments } from './yaml-document.ts';
 
 describe('cutting a stream into documents', () => {
@@ -26,14 +27,6 @@ describe('cutting a stream into documents', () => {
     ).toBe(text);
   });
 });
-
-/** Milliseconds of this thread on a processor. */
-function cpuMs(work: () => void): number {
-  const begun = process.threadCpuUsage();
-  work();
-  const { user, system } = process.threadCpuUsage(begun);
-  return (user + system) / 1_000;
-}
 
 describe('documents that are made to keep a reader busy', () => {
   const levels = 200_000;
@@ -94,7 +87,7 @@ describe('documents that are made to keep a reader busy', () => {
 
   it('cost nothing by blank lines before their first marker', () => {
     const text = `${'\n'.repeat(28)}a: 1\n---\nb: 1\n`;
-    expect(cpuMs(() => expect(splitDocuments(text)).toHaveLength(2))).toBeLessThan(1_000);
+    expect(threadCpuMsOf(() => expect(splitDocuments(text)).toHaveLength(2))).toBeLessThan(1_000);
   });
 });
 

@@ -265,8 +265,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const timers = this.#system.timersOf(this.#agent).filter((name) => !name.startsWith('predecessor.'));
     this.#system.keepCancelled(timers);
     const { restart } = this.#state;
-    const [knowledge, leaving] = [this.#knowledge(), this.#leaving()];
-    this.#set({ gone: { knowledge, leaving, timers, restart, ends: new Map() }, restart: undefined });
+    this.#set({ gone: this.#leftWith(timers, restart), restart: undefined });
   }
 
   keeping(): void {
@@ -505,12 +504,11 @@ export class ExplorationWorld implements World, EffectWorld {
   /** What it knew is written as soon as it knows it; who waits for an answer is no more. */
   #killAgent(): void {
     this.#spendFault();
-    const [knowledge, leaving] = [this.#knowledge(), this.#leaving()];
-    const timers = this.#system.timersOf(this.#agent);
+    const gone = this.#leftWith(this.#system.timersOf(this.#agent), undefined);
     this.#system.kill(this.#agent);
     const none = new Map<string, never>();
     this.#set({
-      gone: { knowledge, leaving, timers, restart: undefined, ends: new Map() },
+      gone,
       ...{
         signals: undefined,
         link: undefined,
@@ -524,8 +522,13 @@ export class ExplorationWorld implements World, EffectWorld {
     });
   }
 
-  #leaving(): Gone['leaving'] {
-    const { epochs } = this.#knowledge();
+  /** What an agent leaves that is still there. */
+  #leftWith(timers: Gone['timers'], restart: Gone['restart']): Gone {
+    const knowledge = this.#knowledge();
+    return { knowledge, leaving: this.#leaving(knowledge), timers, restart, ends: new Map() };
+  }
+
+  #leaving({ epochs }: KeptKnowledge): Gone['leaving'] {
     const { children } = (this.agentSnapshot.children as Record<string, AnyActorRef>).supervisor!.getSnapshot();
     const leaving = epochs.filter(({ phase }) => phase === 'leaving');
     return new Map(leaving.map(({ name }) => [name, children[name].getSnapshot().context as EpochContext]));
