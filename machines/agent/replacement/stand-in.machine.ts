@@ -24,7 +24,7 @@ export const standInMachine = setup({
   types: { events: {} as StandInEvent },
   delays: { standLimit: standLimitMs, lastLimit: lastLimitMs },
   actions: {
-    /** Questions are kept, up to a number and an age; connections wait in the kernel. */
+    /** Questions are kept, the newest up to a number; connections wait in the kernel. */
     hold: () => {},
     /** The kernel gives the next agent's socket what comes from now on. */
     hearNoMore: () => {},

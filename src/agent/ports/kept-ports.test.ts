@@ -14,7 +14,8 @@ import { freePorts } from '../../../test/harness/free-ports.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { recordIn } from '../envoy/agent-record.ts';
 import { KeptPorts } from './kept-ports.ts';
-import { keptTcp, keptUdp, passedOnIn } from './kept-socket.ts';
+import { KeptQuestions } from './kept-questions.ts';
+import { keptTcp, keptUdp, passedOnIn, passingAnswer } from './kept-socket.ts';
 import { PassedOn } from './passed-on.ts';
 
 /** An agent that is killed once it has its ports. @returns where the next one is to meet it */
@@ -102,6 +103,37 @@ test('what comes to the ports of a killed agent waits, and is answered by the ne
   const later = ask(killed.port, 100);
   await eventually('every later question is answered', () => later.answers.size === later.asked);
   for (let again = 0; again < 20; again++) expect((await fetched(killed.port)).text).toMatch(/^127/);
+});
+
+test('an agent that is gone before it has read what waited is followed by one that has all of it', async () => {
+  const killed = await killedAgent();
+  const questions = ask(killed.port, 50);
+  const path = passedOnIn(killed.directory);
+  rmSync(path);
+  const gone = createNetServer((socket) =>
+    socket.once('data', () => {
+      socket.write(passingAnswer);
+      socket.once('data', () => socket.destroy());
+    }),
+  ).listen(path);
+  const [connection] = (await once(gone, 'connection')) as [Socket];
+  await once(connection, 'close');
+  gone.close();
+  await nextAgent(killed);
+  await eventually('every question is answered', () => questions.answers.size === questions.asked);
+});
+
+test('of more questions than there is room for the newest are kept, by number and by length', () => {
+  const many = new KeptQuestions();
+  for (let index = 0; index < 4_100; index++) many.add(Buffer.from(`${index}`), '127.0.0.1', index + 1);
+  expect(many.lines).toHaveLength(4_096);
+  expect(many.lines[0]).toBe(`127.0.0.1 5 ${Buffer.from('4').toString('base64')}\n`);
+  expect(many.total).toBe(4_100);
+  const long = new KeptQuestions();
+  for (let index = 0; index < 100; index++) long.add(Buffer.alloc(60_000), '::1', index + 1);
+  expect(long.lines.join('').length).toBeLessThanOrEqual(4 * 1024 * 1024);
+  expect(long.lines.at(-1)).toMatch(/^::1 100 /);
+  expect(long.lines.length).toBeGreaterThan(50);
 });
 
 test('where somebody has removed the socket at which agents meet, the record says that ports may be open', async () => {

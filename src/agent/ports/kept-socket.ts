@@ -34,6 +34,8 @@ export interface PassingHeader {
 
 /** The answer to it, after which what follows may be sent. */
 export const passingAnswer = 'ready\n';
+/** Said when all questions have been read, and those of names of the table are answered. */
+export const takenAnswer = 'taken\n';
 
 interface Handle {
   readonly _handle?: { readonly fd?: number } | null;

@@ -6,7 +6,14 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
 import { recordIn } from '../envoy/agent-record.ts';
-import { type PassedPort, type PassingHeader, passedOnIn, passingAnswer, passingFormat } from './kept-socket.ts';
+import {
+  type PassedPort,
+  type PassingHeader,
+  passedOnIn,
+  passingAnswer,
+  passingFormat,
+  takenAnswer,
+} from './kept-socket.ts';
 
 /** Who takes what was passed on, as if it had come to its own sockets. */
 export interface Taker {
@@ -115,7 +122,10 @@ export class PassedOn {
       return;
     }
     socket.setTimeout(idleMs, () => socket.destroy());
-    if (transport === 'udp') readQuestions(socket, (question, from) => taker.takeQuestion?.(question, from, address));
+    if (transport === 'udp') {
+      readQuestions(socket, (question, from) => taker.takeQuestion?.(question, from, address));
+      socket.off('end', endToo).once('end', () => socket.end(takenAnswer));
+    }
     socket.write(passingAnswer);
     if (transport === 'tcp') socket.end();
   }

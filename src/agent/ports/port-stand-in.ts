@@ -7,7 +7,9 @@
  */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, createServer, isIPv6, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { KeptQuestions } from './kept-questions.ts';
 import {
   type PassedPort,
   type PassingHeader,
@@ -15,6 +17,7 @@ import {
   passingAnswer,
   passingFormat,
   type Transport,
+  takenAnswer,
 } from './kept-socket.ts';
 
 interface Held {
@@ -24,21 +27,14 @@ interface Held {
   readonly fd: number;
 }
 
-interface Question {
-  readonly text: string;
-  readonly atMs: number;
-}
-
 /** The next agent is there by then, or none comes. */
 const standLimitMs = 10_000;
 /** In whole, with connections that were handed over. */
 const lastLimitMs = 30_000;
 const redialMs = 10;
 const dialLimitMs = 1_000;
-/** Whoever asks has given up by then (resolv.conf(5), `timeout`). */
-const questionLimitMs = 5_000;
-const mostQuestions = 4_096;
-const mostBytes = 4 * 1024 * 1024;
+/** To so many agents one after the other. One of an older version says nothing, and answers each time. */
+const mostTimes = 3;
 /** As long as nobody has connected, all who waited have been taken. */
 const quietMs = 20;
 const acceptLimitMs = 200;
@@ -91,31 +87,36 @@ async function nextAgent({ port, transport, address }: Held): Promise<Socket | u
 
 async function passQuestions(one: Held): Promise<void> {
   const socket = createSocket(isIPv6(one.address) ? 'udp6' : 'udp4');
-  const questions: Question[] = [];
-  let bytes = 0;
-  socket.on('message', (message, { address, port }) => {
-    if (questions.length >= mostQuestions || bytes + message.length > mostBytes) return;
-    bytes += message.length;
-    questions.push({ text: `${address} ${port} ${message.toString('base64')}\n`, atMs: performance.now() });
-  });
+  const questions = new KeptQuestions();
+  socket.on('message', (message, { address, port }) => questions.add(message, address, port));
   socket.bind({ fd: one.fd });
-  const agent = await nextAgent(one);
+  let agent = await nextAgent(one);
   if (agent === undefined) {
     socket.close();
     return;
   }
   await refuseFurther(socket);
   // All that the kernel had is read when a turn brings no more.
-  for (let before = -1; before < questions.length; ) {
-    before = questions.length;
+  for (let before = -1; before < questions.total; ) {
+    before = questions.total;
     await nextTurn();
     await sleep(1);
   }
-  const newest = performance.now() - questionLimitMs;
-  for (const { text, atMs } of questions) if (atMs > newest) agent.write(text);
   socket.close();
-  agent.end();
-  agent.resume();
+  for (let time = 1; agent !== undefined && !(await hasTaken(agent, questions.lines)) && time < mostTimes; time++) {
+    await sleep(redialMs);
+    agent = await nextAgent(one);
+  }
+}
+
+/** @returns whether the agent has read them all, by its own word: one that is killed may have answered none */
+async function hasTaken(agent: Socket, lines: readonly string[]): Promise<boolean> {
+  agent.end(lines.join(''));
+  try {
+    return (await text(agent)) === takenAnswer;
+  } catch {
+    return false;
+  }
 }
 
 /** A socket that is connected to somebody hears nobody else: the kernel gives the rest to the other agent, which has the same port. */
