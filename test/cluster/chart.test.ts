@@ -212,7 +212,7 @@ describe('rights', () => {
       { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['get', 'update'] },
       {
         apiGroups: ['gateway.networking.k8s.io'],
-        resources: ['gatewayclasses/status', 'gateways/status', 'httproutes/status'],
+        resources: ['gatewayclasses/status', 'gateways/status', 'grpcroutes/status', 'httproutes/status'],
         verbs: ['get', 'update'],
       },
       ...all.filter(isOfIstiosStatus),

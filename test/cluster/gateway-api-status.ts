@@ -52,6 +52,11 @@ const parent = object({ parentRef, controllerName: text({ pattern: '^[a-z0-9.-]+
   ...['conditions', 'controllerName', 'parentRef'],
 ]);
 
+const ofRoute = object(
+  { parents: { type: 'array', maxItems: 32, items: parent, 'x-kubernetes-list-type': 'atomic' } },
+  ['parents'],
+);
+
 const statuses: Partial<Record<KindName, object>> = {
   GatewayClass: { ...object({ conditions }), default: { conditions: pending.slice(0, 1) } },
   KubernetesGateway: {
@@ -62,14 +67,13 @@ const statuses: Partial<Record<KindName, object>> = {
     }),
     default: { conditions: pending },
   },
-  HTTPRoute: object({ parents: { type: 'array', maxItems: 32, items: parent, 'x-kubernetes-list-type': 'atomic' } }, [
-    'parents',
-  ]),
+  HTTPRoute: ofRoute,
+  GRPCRoute: ofRoute,
 };
 
 /** Answers when the server serves them. */
 export async function defineGatewayApi(cluster: Cluster): Promise<void> {
-  const all: readonly KindName[] = ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant'];
+  const all: readonly KindName[] = ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'ReferenceGrant'];
   for (const name of all) {
     const { metadata, spec } = definitionOf(name);
     const versions = spec.versions.map((version) => {

@@ -76,7 +76,7 @@ async function leading(
   });
   const server = await cluster.clientWith({
     cluster: [
-      rights('gateway.networking.k8s.io', 'gatewayclasses', 'gateways', 'httproutes'),
+      rights('gateway.networking.k8s.io', 'gatewayclasses', 'gateways', 'grpcroutes', 'httproutes'),
       rights('networking.k8s.io', 'ingresses'),
     ],
   });

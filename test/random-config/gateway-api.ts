@@ -26,7 +26,9 @@ export function gatewayApi(world: World): readonly WrittenObject[] {
     made('Gateway', gatewayName, 'shop', gateway(world)),
     ...draw.list(1, 3, (index) => {
       const namespace = draw.chance(0.7) ? 'shop' : draw.pick(namespaces);
-      return made('HTTPRoute', `httproute-${index}`, namespace, route(world, ports[0]!.port));
+      const rules = draw.chance(0.75) ? rule : grpcRule;
+      const kind = rules === rule ? 'HTTPRoute' : 'GRPCRoute';
+      return made(kind, `route-${index}`, namespace, route(world, ports[0]!.port, rules));
     }),
     ...(draw.chance(0.5) ? [made('ReferenceGrant', 'grant', 'shop', grant(draw), `${group}/v1beta1`)] : []),
   ];
@@ -50,7 +52,7 @@ function gateway({ draw, gatewayPorts }: World): object {
   };
 }
 
-function route(world: World, port: number): object {
+function route(world: World, port: number, rules: typeof rule): object {
   const { draw } = world;
   const over = (): object => ({
     ...{ group: '', kind: 'Service', name: draw.pick(services), namespace: 'shop' },
@@ -63,7 +65,7 @@ function route(world: World, port: number): object {
   return {
     parentRefs: draw.chance(0.7) ? [at()] : draw.chance(0.5) ? [at(), over()] : [over()],
     ...draw.maybe('hostnames', 0.6, () => draw.some(hostnames, 1, 3)),
-    rules: draw.list(1, 3, () => rule(draw, port)),
+    rules: draw.list(1, 3, () => rules(draw, port)),
   };
 }
 
@@ -71,24 +73,41 @@ function rule(draw: Draw, port: number): object {
   const matches = draw.list(1, 3, () => match(draw));
   const sole = matches.length === 1;
   if (draw.chance(0.25)) return { matches, filters: [...headers(draw), redirect(draw, sole)] };
-  const mirror = { type: 'RequestMirror', requestMirror: { backendRef: backend(draw, port), ...share(draw) } };
   return {
     ...draw.maybe('matches', 0.9, () => matches),
-    filters: [
-      ...headers(draw),
-      ...(draw.chance(0.2) ? [mirror] : []),
-      ...(draw.chance(0.4) ? [rewrite(draw, sole)] : []),
-    ],
-    backendRefs: draw.list(0, 3, () => ({
-      ...backend(draw, port),
-      ...draw.maybe('weight', 0.6, () => draw.pick([0, 1, 50, 1_000_000])),
-      ...draw.maybe('filters', 0.2, () => headers(draw)),
-    })),
+    ...forwarding(draw, port, draw.chance(0.4) ? [rewrite(draw, sole)] : []),
     ...draw.maybe('timeouts', 0.3, () => ({
       ...draw.maybe('request', 0.6, () => draw.pick(['0s', '1s', '99999h', '1h1m1s1ms'])),
       ...draw.maybe('backendRequest', 0.6, () => draw.pick(['0s', '1ms', '1s'])),
     })),
   };
+}
+
+function forwarding(draw: Draw, port: number, more: readonly object[]): object {
+  const mirror = { type: 'RequestMirror', requestMirror: { backendRef: backend(draw, port), ...share(draw) } };
+  return {
+    filters: [...headers(draw), ...(draw.chance(0.2) ? [mirror] : []), ...more],
+    backendRefs: draw.list(0, 3, () => ({
+      ...backend(draw, port),
+      ...draw.maybe('weight', 0.6, () => draw.pick([0, 1, 50, 1_000_000])),
+      ...draw.maybe('filters', 0.2, () => headers(draw)),
+    })),
+  };
+}
+
+function grpcRule(draw: Draw, port: number): object {
+  return { ...draw.maybe('matches', 0.9, () => draw.list(1, 3, () => grpcMatch(draw))), ...forwarding(draw, port, []) };
+}
+
+function grpcMatch(draw: Draw): object {
+  const { headers: matched } = match(draw) as { headers?: object };
+  const method = draw.one<object>(
+    () => ({ service: draw.pick(['shop.v1.Cart', '.a', 'A_1']) }),
+    () => ({ service: 'shop.v1.Cart', method: draw.pick(['Get', '_x']) }),
+    () => ({ method: 'Get' }),
+    () => ({ type: 'RegularExpression', service: regex(draw), ...draw.maybe('method', 0.5, () => regex(draw)) }),
+  );
+  return { ...draw.maybe('method', 0.8, () => method), ...(matched && { headers: matched }) };
 }
 
 function match(draw: Draw): object {
@@ -166,7 +185,7 @@ function share(draw: Draw): object {
 
 function grant(draw: Draw): object {
   return {
-    from: [{ group, kind: 'HTTPRoute', namespace: draw.pick(['stage', 'istio-system']) }],
+    from: [{ group, kind: draw.pick(['HTTPRoute', 'GRPCRoute']), namespace: draw.pick(['stage', 'istio-system']) }],
     to: [{ group: '', kind: 'Service', ...draw.maybe('name', 0.5, () => 'web') }],
   };
 }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
+import { grpcRoute, httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
 import { all, frontAddress, secret } from './harness/gateway-objects.ts';
 
 let mesh: FeatureMesh;
@@ -265,6 +265,40 @@ describe('a rule', () => {
     expect((await ask('/request')).status).toBe(504);
     expect((await ask('/backend')).status).toBe(504);
     expect((await ask('/')).status).toBe(200);
+  });
+});
+
+describe('a GRPCRoute', () => {
+  const call = (port: number, path: string) =>
+    mesh.request('edge', {
+      ...{ port, host: 'shop.test', path, method: 'POST', http2: true },
+      headers: { 'content-type': 'application/grpc', te: 'trailers' },
+    });
+
+  test('takes calls by service and method, beside an HTTPRoute for the same host', async () => {
+    const port = await mesh.port();
+    await mesh.apply(
+      all(
+        services,
+        kubernetesGateway([{ port }]),
+        httpRoute([{ backendRefs: [to('v1')] }]),
+        grpcRoute([
+          { matches: [{ method: { service: 'shop.v1.Cart' } }], backendRefs: [to('v2')] },
+          { matches: [{ method: { service: 'shop.v1.Cart', method: 'Get' } }], backendRefs: [to('v1')] },
+        ]),
+      ),
+    );
+    const who = async (path: string): Promise<unknown> => (await call(port, path)).headers['x-backend'];
+    expect(await who('/shop.v1.Cart/Add')).toBe('v2');
+    expect(await who('/shop.v1.Cart/Get')).toBe('v1');
+    expect(await who('/other.Service/Get')).toBe('v1');
+  });
+
+  test('answers UNAVAILABLE where its backend is not there', async () => {
+    const port = await mesh.port();
+    await mesh.apply(all(services, kubernetesGateway([{ port }]), grpcRoute([{ backendRefs: [to('gone')] }])));
+    const { status, headers } = await call(port, '/a.B/C');
+    expect([status, headers['grpc-status']]).toEqual([200, '14']);
   });
 });
 

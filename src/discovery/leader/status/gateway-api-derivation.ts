@@ -40,11 +40,12 @@ export class GatewayApiDerivation implements StatusDerivation {
   }
 
   inputs(): readonly unknown[] {
-    const { GatewayClass, KubernetesGateway, HTTPRoute, ReferenceGrant, Namespace, Service, Secret } =
+    const { GatewayClass, KubernetesGateway, HTTPRoute, GRPCRoute, ReferenceGrant, Namespace, Service, Secret } =
       this.#options.objects();
     // Without these nothing else is asked about.
-    if (GatewayClass.length + KubernetesGateway.length + HTTPRoute.length === 0) return ['nothing'];
-    return [GatewayClass, KubernetesGateway, HTTPRoute, ReferenceGrant, Namespace, Service, Secret];
+    const asked = [GatewayClass, KubernetesGateway, HTTPRoute, GRPCRoute];
+    if (asked.every(({ length }) => length === 0)) return ['nothing'];
+    return [...asked, ReferenceGrant, Namespace, Service, Secret];
   }
 
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
@@ -70,6 +71,7 @@ export class GatewayApiDerivation implements StatusDerivation {
     put(objects.GatewayClass, status.GatewayClass, ofClass);
     put(objects.KubernetesGateway, status.KubernetesGateway, ofGateway);
     put(objects.HTTPRoute, status.HTTPRoute, ofRoute);
+    put(objects.GRPCRoute, status.GRPCRoute, ofRoute);
     return all;
   }
 }

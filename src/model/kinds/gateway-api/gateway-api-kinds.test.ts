@@ -222,3 +222,50 @@ it.each([
 ] as const)('a %s that is wrong is told where and what: %s', (kind, yaml, expected) => {
   expect(errorsOf(kind, yaml)).toEqual([expect.stringContaining(expected)]);
 });
+
+describe('a GRPCRoute', () => {
+  const rule = (text: string): string => `{rules: [{${text}}]}`;
+  const matched = (text: string): string => rule(`matches: [{${text}}]`);
+
+  it.each([
+    ['method: {}', 'rules[0].matches[0].method: must have a service or a method'],
+    ['method: {type: Exact}', 'rules[0].matches[0].method: must have a service or a method'],
+    ['method: {service: ""}', 'rules[0].matches[0].method.service: '],
+    ['method: {service: a/b}', 'rules[0].matches[0].method.service: must be the name of a service'],
+    ['method: {service: a.B, method: "*"}', 'rules[0].matches[0].method.method: must be the name of a method'],
+    ['method: {type: RegularExpression, service: "("}', 'rules[0].matches[0].method.service: '],
+    ['method: {type: RegularExpression, method: "(?=a)"}', 'rules[0].matches[0].method.method: '],
+    [`method: {service: ${'a'.repeat(1025)}}`, 'rules[0].matches[0].method.service: must have at most 1024'],
+    ['headers: [{name: a, value: b}, {name: a, value: c}]', 'rules[0].matches[0].headers[1].name'],
+  ])('that says %s is refused', (text, expected) => {
+    expect(errorsOf('GRPCRoute', matched(text))).toEqual([expect.stringContaining(expected)]);
+  });
+
+  it.each([
+    ['filters: [{type: URLRewrite, urlRewrite: {hostname: a.test}}]', 'rules[0].filters[0].type: must be one of'],
+    ['backendRefs: [{name: a}]', 'rules[0].backendRefs[0].port: is required'],
+    [
+      'backendRefs: [{name: a, port: 80, filters: [{type: RequestRedirect, requestRedirect: {}}]}]',
+      'rules[0].backendRefs[0].filters[0].type: must be one of',
+    ],
+  ])('with %s is refused', (text, expected) => {
+    expect(errorsOf('GRPCRoute', rule(text))).toEqual([expect.stringContaining(expected)]);
+  });
+
+  it('says of what it does not know that it is ignored, and is read in both versions', () => {
+    for (const version of ['v1', 'v1alpha2']) {
+      const { configs, problems } = read(
+        file(
+          `gateway.networking.k8s.io/${version}`,
+          'GRPCRoute',
+          'spec: {rules: [{tomatoes: 1, sessionPersistence: {}}]}',
+        ),
+      );
+      expect(configs).toHaveLength(1);
+      expect(problems.map(({ field }) => field)).toEqual([
+        'spec.rules[0].tomatoes',
+        'spec.rules[0].sessionPersistence',
+      ]);
+    }
+  });
+});

@@ -88,9 +88,11 @@ function byName(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly
 /** What a rule without matches is for: everything. */
 export const everyPath: PathMatch = { type: 'PathPrefix', value: '/' };
 
+export const headerMatches = withDefault(byName(listOf(valueMatch(headerName, 4096), 0, 16)), []);
+
 export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>({
   path: withDefault(path, everyPath),
-  headers: withDefault(byName(listOf(valueMatch(headerName, 4096), 0, 16)), []),
+  headers: headerMatches,
   queryParams: withDefault(byName(listOf(valueMatch(headerName, 1024), 0, 16)), []),
   method: optional(oneOf(methods)),
 });

@@ -5,28 +5,18 @@ import {
   type FieldError,
   integer,
   optional,
-  port,
   refine,
-  required,
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { mistakeAt, repetitions } from '../field-rules.ts';
-import { duration, gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
-import type { HttpBackendRef, HttpRouteObject, HttpRouteRule, ParentReference } from './http-route.ts';
+import { mistakeAt } from '../field-rules.ts';
+import { duration, listOf, objectName } from './fields.ts';
+import type { HttpBackendRef, HttpRouteObject, HttpRouteRule } from './http-route.ts';
 import { backendErrors, backendFields, httpRouteFilters, pathModifierOf } from './http-route-filter.decode.ts';
 import { everyPath, httpRouteMatch } from './http-route-match.decode.ts';
+import { routeErrors, routeFields } from './route.decode.ts';
 
 const everything = [{ path: everyPath, headers: [], queryParams: [] }];
-
-const parentReference = struct<ParentReference>({
-  group: withDefault(group, gatewayApiGroup),
-  kind: withDefault(kindName, 'Gateway'),
-  namespace: optional(namespace),
-  name: required(objectName),
-  sectionName: optional(objectName),
-  port: optional(port),
-});
 
 const backendRef: Decoder<HttpBackendRef> = refine(
   struct<HttpBackendRef>({
@@ -93,53 +83,14 @@ function timeoutErrors({ timeouts = {} }: HttpRouteRule, path: string): FieldErr
   );
 }
 
-const mostMatches = 128;
-
 export const httpRouteObject: Decoder<HttpRouteObject> = refine(
   struct<HttpRouteObject>({
-    parentRefs: withDefault(listOf(parentReference, 0, 32), []),
-    hostnames: withDefault(listOf(hostname, 0, 16), []),
+    ...routeFields,
     rules: withDefault(listOf(rule, 1, 16), [{ matches: everything, filters: [], backendRefs: [] }]),
     useDefaultGateways: optional(anything),
   }),
-  ({ parentRefs, rules }, path) => {
-    const matches = rules.reduce((sum, one) => sum + one.matches.length, 0);
-    const at = path === '' ? '' : `${path}.`;
-    return [
-      ...parentErrors(parentRefs, `${at}parentRefs`),
-      ...repetitions(
-        rules,
-        (one) => one.name,
-        (index) => `${at}rules[${index}].name`,
-        'name',
-      ),
-      ...mistakeAt(
-        `${at}rules`,
-        matches > mostMatches ? `must have at most ${mostMatches} matches in all, not ${matches}` : undefined,
-      ),
-    ];
-  },
+  routeErrors,
 );
-
-/** References to one parent must be to different parts of it. */
-function parentErrors(parents: readonly ParentReference[], path: string): FieldError[] {
-  const parentOf = ({ group: ofGroup, kind, namespace: of = '', name }: ParentReference): string =>
-    [ofGroup, kind, of, name].join('/');
-  const partOf = ({ sectionName, port: number }: ParentReference): string => `${sectionName ?? ''}:${number ?? ''}`;
-  return parents.flatMap((parent, index) => {
-    const same = parents.slice(0, index).filter((other) => parentOf(other) === parentOf(parent));
-    if (same.some((other) => partOf(other) === partOf(parent))) {
-      return [{ path: `${path}[${index}]`, message: 'repeats an earlier reference' }];
-    }
-    const whole = [parent, ...same].some((one) => partOf(one) === ':');
-    return mistakeAt(
-      `${path}[${index}]`,
-      same.length > 0 && whole
-        ? 'is to a parent of another reference: each must have a sectionName or port'
-        : undefined,
-    );
-  });
-}
 
 /** What the object says and nobody carries out. */
 export function httpRouteWarnings({ rules, useDefaultGateways }: HttpRouteObject): FieldError[] {

@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` HTTPRoute, decoded: durations in milliseconds, the API's defaults filled in. */
+/** `gateway.networking.k8s.io` HTTPRoute, or a GRPCRoute as one, decoded: durations in milliseconds, the API's defaults filled in. */
 
 export interface HttpRouteObject {
   readonly parentRefs: readonly ParentReference[];

@@ -4,6 +4,7 @@ import type { Kind } from '../kind.ts';
 import { decodeKnown, unknownFields } from '../unknown-fields.ts';
 import { gatewayApiGroup } from './fields.ts';
 import { type GatewayClass, gatewayClass } from './gateway-class.ts';
+import { grpcRouteObject } from './grpc-route.decode.ts';
 import { httpRouteObject, httpRouteWarnings } from './http-route.decode.ts';
 import type { HttpRouteObject } from './http-route.ts';
 import { kubernetesGateway, kubernetesGatewayWarnings } from './kubernetes-gateway.decode.ts';
@@ -12,6 +13,8 @@ import { type ReferenceGrant, referenceGrant } from './reference-grant.ts';
 
 export interface SpecOfGatewayApiKind {
   readonly GatewayClass: GatewayClass;
+  /** As the HTTPRoute that it is to Envoy. */
+  readonly GRPCRoute: HttpRouteObject;
   readonly HTTPRoute: HttpRouteObject;
   readonly KubernetesGateway: KubernetesGateway;
   readonly ReferenceGrant: ReferenceGrant;
@@ -37,6 +40,10 @@ function row<Name extends string, Spec extends object>(
 
 export const gatewayApiKinds: { readonly [K in keyof SpecOfGatewayApiKind]: Kind<K, SpecOfGatewayApiKind[K]> } = {
   GatewayClass: row('GatewayClass', 'gatewayclasses', gatewayClass, { scope: 'Cluster' }),
+  GRPCRoute: row('GRPCRoute', 'grpcroutes', grpcRouteObject, {
+    warnings: httpRouteWarnings,
+    versions: ['v1', 'v1alpha2'],
+  }),
   HTTPRoute: row('HTTPRoute', 'httproutes', httpRouteObject, { warnings: httpRouteWarnings }),
   KubernetesGateway: row('KubernetesGateway', 'gateways', kubernetesGateway, {
     writtenAs: 'Gateway',

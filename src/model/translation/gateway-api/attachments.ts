@@ -1,4 +1,4 @@
-/** Which HTTPRoutes are at which listeners and Services, and for which hosts (the Gateway API's ParentReference). */
+/** Which routes are at which listeners and Services, and for which hosts (the Gateway API's ParentReference). */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
@@ -99,7 +99,7 @@ function atGateway(
     const takesKind =
       kinds === undefined ||
       kinds.length === 0 ||
-      kinds.some((kind) => kind.group === gatewayApiGroup && kind.kind === 'HTTPRoute');
+      kinds.some((kind) => kind.group === gatewayApiGroup && kind.kind === route.kind);
     return takesKind && around.allowsNamespace(namespaces, namespace, route.namespace);
   };
   const attachments = named.sharing(route.spec.hostnames).flatMap(({ listener, hosts }): ListenerAttachment[] => {
@@ -120,7 +120,7 @@ function atGateway(
   const which = `no such listener of Gateway ${namespace}/${name}`;
   if (named.listeners.some(isOpen))
     return refusal('NoMatchingListenerHostname', `${which} has one of the route's hostnames`);
-  return refusal('NotAllowedByListeners', `${which} takes HTTPRoutes of namespace ${route.namespace}`);
+  return refusal('NotAllowedByListeners', `${which} takes ${route.kind}s of namespace ${route.namespace}`);
 }
 
 function overService(

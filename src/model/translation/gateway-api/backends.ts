@@ -1,4 +1,4 @@
-/** Where the rules of HTTPRoutes send requests. */
+/** Where the rules of routes send requests. */
 import type { Config } from '../../config/config.ts';
 import type { BackendRef, HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Destination } from '../../kinds/virtual-service.ts';
@@ -33,11 +33,11 @@ export function destinationOf(
   const service = around.service(namespace, name);
   if (
     !inMesh &&
-    !around.isGranted({ kind: 'HTTPRoute', namespace: route.namespace }, { group, kind, name, namespace })
+    !around.isGranted({ kind: route.kind, namespace: route.namespace }, { group, kind, name, namespace })
   ) {
     return {
       reason: 'RefNotPermitted',
-      missing: `no ReferenceGrant of ${namespace} lets HTTPRoutes of ${route.namespace} send to Service ${name}`,
+      missing: `no ReferenceGrant of ${namespace} lets ${route.kind}s of ${route.namespace} send to Service ${name}`,
     };
   }
   const reason = 'BackendNotFound';

@@ -6,7 +6,7 @@ import type { VirtualService } from '../../kinds/virtual-service.ts';
 import type { ListenerAttachment } from './attachments.ts';
 import { atHost, dependsOnHost } from './default-port.ts';
 import { type HttpListener, isWithinWider } from './gateway-listeners.ts';
-import { type PlacedRoute, routesOf } from './http-route-rules.ts';
+import { type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
 import { made as madeObject } from './made.ts';
 import { byPrecedence, takesEverything } from './precedence.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -63,14 +63,14 @@ function tellUnreached(
 ): void {
   const first = matches.findIndex(takesEverything);
   if (first < 0) return;
-  const byName = new Map(routes.map((route) => [`${route.namespace}/${route.name}`, route]));
+  const byName = new Map(routes.map((route) => [routeNameOf(route), route]));
   for (const { match, routeName, rule, index } of matches.slice(first + 1)) {
     if (match.path.type !== 'RegularExpression') continue;
     const route = byName.get(routeName)!;
     const { routeName: by, rule: byRule } = matches[first]!;
     around.warn(
       route,
-      `rules[${rule}].matches[${index}].path`,
+      `rules[${rule}].matches[${index}].${route.kind === 'GRPCRoute' ? 'method' : 'path'}`,
       `is never reached: rules[${byRule}] of ${by} takes every path, and expressions come after all prefixes`,
     );
   }
@@ -87,7 +87,7 @@ function groups(
 ): [hosts: string[], routes: readonly Config<HttpRouteObject>[]][] {
   const known = new Map<string, [string[], readonly Config<HttpRouteObject>[]]>();
   for (const [host, routes] of byHost) {
-    const names = routes.map(({ namespace, name }) => `${namespace}/${name}`).join();
+    const names = routes.map(routeNameOf).join();
     const key = routes.some(isOwn) ? `${names} ${host}` : names;
     const group = known.get(key);
     if (group === undefined) known.set(key, [[host], routes]);
@@ -132,7 +132,7 @@ function closed({ gateway, gatewayName, hostname, index }: HttpListener): Config
 }
 
 export function parentsText(routes: readonly Config<HttpRouteObject>[]): string {
-  return routes.map(({ namespace, name }) => `HTTPRoute/${name}.${namespace}`).join();
+  return routes.map(({ kind, namespace, name }) => `${kind}/${name}.${namespace}`).join();
 }
 
 /** Where the hosts of a route were written: they may be those of its parents. */

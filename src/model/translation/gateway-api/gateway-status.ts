@@ -94,16 +94,16 @@ function isTrue(conditions: readonly ObjectCondition[], type: string): boolean {
   return conditions.some((one) => one.type === type && one.status === 'True');
 }
 
-const route = { group: gatewayApiGroup, kind: 'HTTPRoute' } as const;
+const routeKinds = ['HTTPRoute', 'GRPCRoute'].map((kind) => ({ group: gatewayApiGroup, kind }));
 
 function isSupported({ group, kind }: { readonly group: string; readonly kind: string }): boolean {
-  return group === route.group && kind === route.kind;
+  return routeKinds.some((one) => one.group === group && one.kind === kind);
 }
 
 /** Without kinds, those that the protocol is for. */
 function supportedKindsOf({ protocol, allowedRoutes: { kinds = [] } }: Listener): ListenerStatus['supportedKinds'] {
   if (protocol !== 'HTTP' && protocol !== 'HTTPS') return [];
-  return kinds.length === 0 || kinds.some(isSupported) ? [route] : [];
+  return kinds.length === 0 ? routeKinds : kinds.filter(isSupported);
 }
 
 function listenerConditions(

@@ -43,12 +43,18 @@ export interface PlacedRoute extends Placed {
   readonly origin: Origin;
 }
 
-const status = 500;
-const refused: HttpRoute = { directResponse: { status } };
+/** A client of gRPC reads 503 as UNAVAILABLE, which GRPCRoute asks for where HTTPRoute says 500 (their `backendRefs`). */
+const statusOf = ({ kind }: Config): 500 | 503 => (kind === 'GRPCRoute' ? 503 : 500);
+
+/** Among routes of all kinds. */
+export function routeNameOf({ kind, namespace, name }: Config): string {
+  return kind === 'HTTPRoute' ? `${namespace}/${name}` : `${namespace}/${name} (${kind})`;
+}
+
 const everything: readonly HttpRouteMatch[] = [{ path: everyPath, headers: [], queryParams: [] }];
 
 export function routesOf(route: Config<HttpRouteObject>, entrance: Entrance, around: Surroundings): PlacedRoute[] {
-  const routeName = `${route.namespace}/${route.name}`;
+  const routeName = routeNameOf(route);
   return route.spec.rules.flatMap((rule, ruleIndex) => {
     const matches = rule.matches.length > 0 ? rule.matches : everything;
     const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, around);
@@ -107,6 +113,11 @@ class RuleAction {
   readonly #path: string;
   readonly #entrance: Entrance;
   readonly #around: Surroundings;
+  readonly #status: 500 | 503;
+  /** Instead of requests that are sent nowhere. */
+  readonly #refused: HttpRoute;
+  /** Envoy answers with 503 by itself. */
+  readonly #missing: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
 
   constructor(
@@ -121,6 +132,9 @@ class RuleAction {
     this.#path = path;
     this.#entrance = entrance;
     this.#around = around;
+    this.#status = statusOf(route);
+    this.#refused = { directResponse: { status: this.#status } };
+    this.#missing = this.#status === 500 ? { missingDestinationStatus: 500 } : {};
     this.headers = headersOf(rule.filters);
   }
 
@@ -132,15 +146,15 @@ class RuleAction {
       // To leave a filter out is not allowed: requests must not go where it would have kept them from.
       this.#warn(
         `filters[${unknown}]`,
-        `${filters[unknown]!.type} is not carried out: requests are answered with ${status}`,
+        `${filters[unknown]!.type} is not carried out: requests are answered with ${this.#status}`,
       );
-      return refused;
+      return this.#refused;
     }
     const redirects = filters.some(({ requestRedirect }) => requestRedirect !== undefined);
     if (redirects) return undefined;
     const route = this.#destinations();
-    if (route === undefined) return refused;
-    this.#forward = { route, missingDestinationStatus: status, ...this.#mirrors(), ...timeoutsOf(this.#rule) };
+    if (route === undefined) return this.#refused;
+    this.#forward = { route, ...this.#missing, ...this.#mirrors(), ...timeoutsOf(this.#rule) };
     return filters.some(({ urlRewrite }) => urlRewrite !== undefined) ? undefined : this.#forward;
   }
 
@@ -152,14 +166,14 @@ class RuleAction {
       const rewrite = { ...(path && pathRewrite(path, match)), ...(hostname !== undefined && { authority: hostname }) };
       return { ...this.#forward, ...(Object.keys(rewrite).length > 0 && { rewrite }) };
     }
-    return this.#forward ?? refused;
+    return this.#forward ?? this.#refused;
   }
 
   /** Undefined when nothing can be sent anywhere. */
   #destinations(): readonly HttpRouteDestination[] | undefined {
     const { backendRefs } = this.#rule;
     if (backendRefs.length === 0) {
-      this.#warn('backendRefs', `there are none: requests are answered with ${status}`);
+      this.#warn('backendRefs', `there are none: requests are answered with ${this.#status}`);
       return undefined;
     }
     const all = backendRefs.map((ref, index) => this.#destination(ref, `backendRefs[${index}]`));
@@ -175,13 +189,16 @@ class RuleAction {
     const lost = { destination: noDestination, weight: ref.weight };
     const share = this.#rule.backendRefs.length > 1 ? 'its share of requests is' : 'requests are';
     if ('missing' in found) {
-      this.#warn(path, `${found.missing}: ${share} answered with ${status}`);
+      this.#warn(path, `${found.missing}: ${share} answered with ${this.#status}`);
       return lost;
     }
     const other = ref.filters.findIndex(({ type }) => !ofBackend.has(type));
     if (other >= 0) {
       const { type } = ref.filters[other]!;
-      this.#warn(`${path}.filters[${other}]`, `${type} is not carried out here: ${share} answered with ${status}`);
+      this.#warn(
+        `${path}.filters[${other}]`,
+        `${type} is not carried out here: ${share} answered with ${this.#status}`,
+      );
       return lost;
     }
     return { destination: found, weight: ref.weight, ...headersOf(ref.filters) };

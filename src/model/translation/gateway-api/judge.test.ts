@@ -31,8 +31,9 @@ function routeOf(yaml: string, namespace = 'shop'): string[] {
 const good = ['Accepted True Accepted', 'ResolvedRefs True ResolvedRefs'];
 const cart = service('cart');
 
+const at = (more = '', rules = toCart): string => route(`{parentRefs: [{name: front${more}}], ${rules}}`);
+
 describe('a route at a Gateway', () => {
-  const at = (more = '', rules = toCart): string => route(`{parentRefs: [{name: front${more}}], ${rules}}`);
   const named = '{name: plain, port: 80, protocol: HTTP, hostname: "*.shop.test"}';
 
   it.each<[string, string, string[]]>([
@@ -115,6 +116,30 @@ describe('a route at a Gateway', () => {
   });
 });
 
+describe('a GRPCRoute', () => {
+  const grpc = (more = ''): string =>
+    document(
+      'GRPCRoute',
+      'cart',
+      `{parentRefs: [{name: front}], rules: [{backendRefs: [{name: cart, port: 80}${more}]}]}`,
+    );
+  const statusOf = (yaml: string): string[] => short(judged(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
+
+  it('is told of itself as an HTTPRoute is, and counts at its listener beside one of the same name', () => {
+    const both = gateway() + grpc() + at() + cart;
+    expect(statusOf(both)).toEqual(good);
+    expect(routeOf(both)).toEqual(good);
+    expect(listenerOf(both).attachedRoutes).toBe(2);
+    expect(statusOf(gateway() + grpc(', {name: gone, port: 80}') + cart)[1]).toBe('ResolvedRefs False BackendNotFound');
+  });
+
+  it('is not at a listener that takes HTTPRoutes only', () => {
+    const only = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: HTTPRoute}]}}';
+    expect(statusOf(gateway(only) + grpc() + cart)[0]).toBe('Accepted False NotAllowedByListeners');
+    expect(listenerOf(gateway(only)).supportedKinds).toMatchObject([{ kind: 'HTTPRoute' }]);
+  });
+});
+
 describe('a route over a Service', () => {
   it.each([
     ['{kind: Service, group: "", name: cart}', good],
@@ -128,12 +153,17 @@ describe('a route over a Service', () => {
 describe('a listener', () => {
   const free = 'Conflicted False NoConflicts';
   const fine = ['Accepted True Accepted', 'Programmed True Programmed', 'ResolvedRefs True ResolvedRefs', free];
-  const httpRoute = [{ group: 'gateway.networking.k8s.io', kind: 'HTTPRoute' }];
+  const routeKinds = ['HTTPRoute', 'GRPCRoute'].map((kind) => ({ group: 'gateway.networking.k8s.io', kind }));
 
   it('says which routes it takes, and how many it has', () => {
     const parents = 'parentRefs: [{name: front, sectionName: plain}, {name: front, sectionName: other}]';
     const yaml = `${gateway(`${plain}, {name: other, port: 81, protocol: HTTP}`) + route(`{${parents}, ${toCart}}`)}${document('HTTPRoute', 'second', '{parentRefs: [{name: front, port: 80}]}')}`;
-    expect(listenerOf(yaml)).toEqual({ name: 'plain', supportedKinds: httpRoute, attachedRoutes: 2, conditions: fine });
+    expect(listenerOf(yaml)).toEqual({
+      name: 'plain',
+      supportedKinds: routeKinds,
+      attachedRoutes: 2,
+      conditions: fine,
+    });
     expect(listenerOf(yaml, 1).attachedRoutes).toBe(1);
   });
 
@@ -154,7 +184,7 @@ describe('a listener', () => {
       0,
     ],
   ])('%s', (listener, conditions, kinds) => {
-    expect(listenerOf(gateway(listener))).toMatchObject({ conditions, supportedKinds: httpRoute.slice(0, kinds) });
+    expect(listenerOf(gateway(listener))).toMatchObject({ conditions, supportedKinds: routeKinds.slice(0, kinds) });
   });
 
   const secure = (ref: string): string => `{name: s, port: 443, protocol: HTTPS, tls: {certificateRefs: [${ref}]}}`;

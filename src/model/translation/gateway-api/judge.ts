@@ -5,12 +5,13 @@
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';
+import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { attaching, type ParentOutcome } from './attachments.ts';
 import { type HttpListener, type KnownGateway, knownGateway } from './gateway-listeners.ts';
 import { type GatewaySurroundings, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
 import { type ClassStatus, condition, type GatewayStatus, type RouteStatus } from './object-conditions.ts';
 import { routeStatusOf } from './route-status.ts';
-import { controllerName, type Sources, Surroundings } from './surroundings.ts';
+import { controllerName, routesIn, type Sources, Surroundings } from './surroundings.ts';
 
 export type JudgedSources = Sources & Pick<ConfigSet, 'Secret'>;
 
@@ -20,6 +21,7 @@ export interface GatewayApiStatus {
   readonly KubernetesGateway: ReadonlyMap<string, GatewayStatus>;
   /** Of all routes: one that is at no parent of ours may have been. */
   readonly HTTPRoute: ReadonlyMap<string, RouteStatus>;
+  readonly GRPCRoute: ReadonlyMap<string, RouteStatus>;
 }
 
 /** @param isOfOthers a Gateway that another revision of the control plane tells about */
@@ -38,7 +40,7 @@ export function* judgingGatewayApi(
     yield;
   }
   const outcomes = new Map<Config, ParentOutcome[]>();
-  const { toListeners } = yield* attaching(sources.HTTPRoute, known, around, (route, index, outcome) => {
+  const { toListeners } = yield* attaching(routesIn(sources), known, around, (route, index, outcome) => {
     const ofRoute = outcomes.get(route) ?? [];
     ofRoute[index] = outcome;
     outcomes.set(route, ofRoute);
@@ -59,12 +61,20 @@ export function* judgingGatewayApi(
     }
     yield;
   }
-  const routes = new Map<string, RouteStatus>();
-  for (const route of sources.HTTPRoute) {
-    routes.set(keyOf(route), routeStatusOf(route, outcomes.get(route) ?? [], around));
-    yield;
-  }
-  return { GatewayClass: classesOf(sources), KubernetesGateway: gateways, HTTPRoute: routes };
+  const statusesOf = function* (routes: readonly Config<HttpRouteObject>[]): Steps<Map<string, RouteStatus>> {
+    const statuses = new Map<string, RouteStatus>();
+    for (const route of routes) {
+      statuses.set(keyOf(route), routeStatusOf(route, outcomes.get(route) ?? [], around));
+      yield;
+    }
+    return statuses;
+  };
+  return {
+    GatewayClass: classesOf(sources),
+    KubernetesGateway: gateways,
+    HTTPRoute: yield* statusesOf(sources.HTTPRoute),
+    GRPCRoute: yield* statusesOf(sources.GRPCRoute),
+  };
 }
 
 function classesOf({ GatewayClass: classes }: JudgedSources): ReadonlyMap<string, ClassStatus> {

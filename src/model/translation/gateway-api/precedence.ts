@@ -5,7 +5,7 @@ import type { HttpRouteMatch } from '../../kinds/gateway-api/http-route.ts';
 /** A match, and what its place depends on. */
 export interface Placed {
   readonly match: HttpRouteMatch;
-  /** Its route: when it was made, and `namespace/name`. */
+  /** Its route: when it was made, and its name among all, which {@link routeNameOf} tells. */
   readonly age: number;
   readonly routeName: string;
   readonly rule: number;

@@ -4,6 +4,7 @@ import { type Config, configKeyOf, configKeyText } from '../../config/config.ts'
 import type { ConfigSet } from '../../config/config-set.ts';
 import { type Problem, problemText } from '../../config/problem.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
+import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { AllowedRoutes } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { ReferenceGrant } from '../../kinds/gateway-api/reference-grant.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
@@ -12,8 +13,13 @@ import { isDiscovered } from '../../services/kubernetes/discovery-namespaces.ts'
 /** The kinds that are read. */
 export type Sources = Pick<
   ConfigSet,
-  'GatewayClass' | 'KubernetesGateway' | 'HTTPRoute' | 'ReferenceGrant' | 'Namespace' | 'Service'
+  'GatewayClass' | 'KubernetesGateway' | 'HTTPRoute' | 'GRPCRoute' | 'ReferenceGrant' | 'Namespace' | 'Service'
 >;
+
+/** Those that requests go by. */
+export function routesIn({ HTTPRoute, GRPCRoute }: Sources): readonly Config<HttpRouteObject>[] {
+  return GRPCRoute.length === 0 ? HTTPRoute : [...HTTPRoute, ...GRPCRoute];
+}
 
 /** A class with this controller's name is this control plane's. */
 export const controllerName = 'istio.io/gateway-controller';
@@ -66,7 +72,7 @@ export class Surroundings {
 
   /** Whether an object may refer to one of another namespace. */
   isGranted(
-    from: { readonly kind: 'Gateway' | 'HTTPRoute'; readonly namespace: string },
+    from: { readonly kind: string; readonly namespace: string },
     to: { readonly group: string; readonly kind: string; readonly namespace: string; readonly name: string },
   ): boolean {
     if (from.namespace === to.namespace) return true;

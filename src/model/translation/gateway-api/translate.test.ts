@@ -547,3 +547,88 @@ describe('a translation', () => {
     expect(differs('Service/shop/v2', 'Namespace//shop', 'Gateway/a/b', 'VirtualService/a/b')).toBe(false);
   });
 });
+
+describe('a GRPCRoute', () => {
+  const grpc = (rules: string, more = ''): string =>
+    document('GRPCRoute', 'cart', `{parentRefs: [{name: front}], ${more}rules: [${rules}]}`);
+  const service2 = service('second');
+
+  it('takes calls by service and method, the more of them are said the earlier', () => {
+    const { virtualServices, told } = translated(
+      gateway() +
+        cart +
+        service2 +
+        grpc(
+          `{${toCart}}, {matches: [{method: {method: Get}}], ${toCart}}, ` +
+            `{matches: [{method: {service: shop.v1.Cart}}], backendRefs: [{name: second, port: 80}]}, ` +
+            `{matches: [{method: {service: shop.v1.Cart, method: Add}, headers: [{name: X-Beta, value: "1"}]}], ${toCart}}, ` +
+            `{matches: [{method: {type: RegularExpression, service: 'shop[.]v[0-9]+[.]Cart'}}], ${toCart}}`,
+        ),
+    );
+    expect(virtualServices).toHaveLength(1);
+    expect(virtualServices[0]!.annotations['internal.istio.io/parents']).toBe('GRPCRoute/cart.shop');
+    expect(virtualServices[0]!.spec.http!.map(({ match }) => match)).toEqual([
+      [{ uri: { exact: '/shop.v1.Cart/Add' }, headers: { 'x-beta': { exact: '1' } } }],
+      [{ uri: { prefix: '/shop.v1.Cart' }, bySegments: true }],
+      [{}],
+      [{ uri: { regex: '/(?:shop[.]v[0-9]+[.]Cart)/(?:[^/]+)' } }],
+      [{ uri: { regex: '/(?:[^/]+)/(?:Get)' } }],
+    ]);
+    // They stand behind the rule that takes every call.
+    expect(told.filter((text) => text.includes('.method: is never reached'))).toHaveLength(2);
+  });
+
+  it('answers UNAVAILABLE (503) where an HTTPRoute answers 500', () => {
+    const none = translated(gateway() + cart + grpc('{backendRefs: [{name: gone, port: 80}]}'));
+    expect(none.virtualServices[0]!.spec.http).toMatchObject([{ directResponse: { status: 503 } }]);
+    const half = translated(gateway() + cart + grpc('{backendRefs: [{name: gone, port: 80}, {name: cart, port: 80}]}'));
+    expect(half.virtualServices[0]!.spec.http![0]).not.toHaveProperty('missingDestinationStatus');
+    expect(half.told).toEqual([expect.stringContaining('its share of requests is answered with 503')]);
+  });
+
+  it('is beside an HTTPRoute of its name and host: each has its own requests', () => {
+    const { virtualServices } = translated(
+      gateway() +
+        cart +
+        service2 +
+        route('cart', `{${toCart}}`) +
+        grpc('{matches: [{method: {service: a.B}}], backendRefs: [{name: second, port: 80}]}'),
+    );
+    expect(virtualServices).toHaveLength(1);
+    expect(virtualServices[0]!.spec.http!.map(({ route: to }) => to![0]!.destination.host)).toEqual([
+      'second.shop.svc.cluster.local',
+      'cart.shop.svc.cluster.local',
+    ]);
+  });
+
+  it('needs a grant for GRPCRoutes, not for HTTPRoutes, to send to another namespace', () => {
+    const far = service('far', 'other');
+    const to = grpc('{backendRefs: [{name: far, namespace: other, port: 80}]}');
+    const grant = (kind: string): string =>
+      document(
+        'ReferenceGrant',
+        'g',
+        `{from: [{group: gateway.networking.k8s.io, kind: ${kind}, namespace: shop}], to: [{group: "", kind: Service}]}`,
+        { namespace: 'other' },
+      );
+    expect(translated(gateway() + far + to + grant('GRPCRoute')).told).toEqual([]);
+    expect(translated(gateway() + far + to + grant('HTTPRoute')).told).toEqual([
+      expect.stringContaining('lets GRPCRoutes of shop send to Service far'),
+    ]);
+  });
+
+  it('over a Service is for its clients in the mesh', () => {
+    const over = document(
+      'GRPCRoute',
+      'cart',
+      `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{backendRefs: [{name: second, port: 80}]}]}`,
+    );
+    const { virtualServices } = translated(cart + service2 + over);
+    expect(virtualServices[0]!.spec).toMatchObject({ gateways: ['mesh'], hosts: ['cart.shop.svc.cluster.local'] });
+  });
+
+  it('that comes, changes or goes is another translation', () => {
+    const { translation } = translated(gateway() + cart);
+    expect(translationMayDiffer(translation, ['GRPCRoute/shop/cart'])).toBe(true);
+  });
+});

@@ -7,7 +7,7 @@ import { attaching } from './attachments.ts';
 import { gatewayOf, type KnownGateway, knownGateway } from './gateway-listeners.ts';
 import { gatewayVirtualServices } from './gateway-routes.ts';
 import { serviceVirtualServices } from './service-routes.ts';
-import { type Sources, Surroundings } from './surroundings.ts';
+import { routesIn, type Sources, Surroundings } from './surroundings.ts';
 
 export interface GatewayApiTranslation {
   /** Gateways and VirtualServices by key. */
@@ -20,7 +20,7 @@ export interface GatewayApiTranslation {
 
 export const noTranslation: GatewayApiTranslation = { objects: new Map(), problems: new Map(), lookedUp: new Set() };
 
-const ownKinds = ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant'];
+const ownKinds = ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'ReferenceGrant'];
 
 /** Whether another translation may come out after objects of these keys came, changed or went. */
 export function translationMayDiffer(before: GatewayApiTranslation, touched: Iterable<string>): boolean {
@@ -31,7 +31,7 @@ export function translationMayDiffer(before: GatewayApiTranslation, touched: Ite
 }
 
 /**
- * Translates all Gateways of classes that are ours, and the HTTPRoutes that are at them or over Services.
+ * Translates all Gateways of classes that are ours, and the routes that are at them or over Services.
  *
  * @param before the last translation: objects that are the same again keep their identity
  */
@@ -49,14 +49,15 @@ export function* translatingGatewayApi(
   domain: string,
   before: GatewayApiTranslation = noTranslation,
 ): Steps<GatewayApiTranslation> {
-  if (sources.KubernetesGateway.length + sources.HTTPRoute.length === 0) return noTranslation;
+  const routes = routesIn(sources);
+  if (sources.KubernetesGateway.length + routes.length === 0) return noTranslation;
   const around = new Surroundings(sources, domain);
   const gateways = new Map<string, KnownGateway>();
   for (const gateway of sources.KubernetesGateway) {
     gateways.set(`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, around));
     yield;
   }
-  const { toListeners, toServices } = yield* attaching(sources.HTTPRoute, gateways, around);
+  const { toListeners, toServices } = yield* attaching(routes, gateways, around);
   const ofGateway = Map.groupBy(toListeners, ({ listener }) => listener.gateway);
   const objects: Config[] = [];
   for (const { listeners } of gateways.values()) {

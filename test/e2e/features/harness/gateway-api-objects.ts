@@ -21,14 +21,19 @@ export interface RouteOptions {
   readonly parentRefs?: readonly object[];
 }
 
-export function httpRoute(rules: readonly object[], options: RouteOptions = {}): string {
+export const httpRoute = (rules: readonly object[], options?: RouteOptions): string =>
+  route('HTTPRoute', rules, options);
+export const grpcRoute = (rules: readonly object[], options?: RouteOptions): string =>
+  route('GRPCRoute', rules, options);
+
+function route(kind: string, rules: readonly object[], options: RouteOptions = {}): string {
   const {
     name = 'route',
     namespace = 'shop',
     hostnames,
     parentRefs = [{ name: 'front', namespace: 'shop' }],
   } = options;
-  return object(apiVersion, 'HTTPRoute', namespace, name, { parentRefs, ...(hostnames && { hostnames }), rules });
+  return object(apiVersion, kind, namespace, name, { parentRefs, ...(hostnames && { hostnames }), rules });
 }
 
 export const servicePort = 80;

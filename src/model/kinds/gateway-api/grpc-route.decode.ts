@@ -1,0 +1,130 @@
+/**
+ * Decoding of GRPCRoute, with what the API's CRD would refuse. What is decoded is an HTTPRoute: to call a method of a service is to POST to
+ * `/service/method` (gRPC over HTTP/2, "Path").
+ */
+import {
+  anything,
+  type Decoder,
+  type FieldError,
+  integer,
+  mapped,
+  name,
+  oneOf,
+  optional,
+  refine,
+  struct,
+  withDefault,
+} from '../../fields/decode.ts';
+import { re2Mistake } from '../../fields/re2.ts';
+import { mistakeAt } from '../field-rules.ts';
+import { listOf, objectName } from './fields.ts';
+import type {
+  HttpBackendRef,
+  HttpRouteFilter,
+  HttpRouteFilterType,
+  HttpRouteMatch,
+  HttpRouteObject,
+  HttpRouteRule,
+  PathMatch,
+} from './http-route.ts';
+import { backendErrors, backendFields, httpRouteFilters } from './http-route-filter.decode.ts';
+import { everyPath, headerMatches } from './http-route-match.decode.ts';
+import { routeErrors, routeFields } from './route.decode.ts';
+
+interface MethodMatch {
+  readonly type: 'Exact' | 'RegularExpression';
+  readonly service?: string;
+  readonly method?: string;
+}
+
+const serviceName = /^\.?[a-z_][a-z_0-9]*(?:\.[a-z_][a-z_0-9]*)*$/i;
+const methodName = /^[a-z_][a-z_0-9]*$/i;
+
+const methodMatch: Decoder<MethodMatch> = refine(
+  struct<MethodMatch>({
+    type: withDefault(oneOf(['Exact', 'RegularExpression']), 'Exact'),
+    service: optional(name),
+    method: optional(name),
+  }),
+  ({ service, method }, path) =>
+    mistakeAt(path, service === undefined && method === undefined ? 'must have a service or a method' : undefined),
+  ({ type, service }, path) =>
+    nameErrors(type, service, serviceName, `${path}.service`, 'a service such as shop.v1.Cart'),
+  ({ type, method }, path) => nameErrors(type, method, methodName, `${path}.method`, 'a method such as AddItem'),
+);
+
+function nameErrors(
+  type: MethodMatch['type'],
+  value: string | undefined,
+  pattern: RegExp,
+  path: string,
+  what: string,
+): FieldError[] {
+  if (value === undefined) return [];
+  if (value.length > 1024) return [{ path, message: 'must have at most 1024 characters' }];
+  if (type === 'RegularExpression') return mistakeAt(path, re2Mistake(value));
+  return mistakeAt(path, pattern.test(value) ? undefined : `must be the name of ${what}, not ${JSON.stringify(value)}`);
+}
+
+/** Names are without slashes. */
+const anyName = '[^/]+';
+
+function pathOf({ type, service, method }: MethodMatch): PathMatch {
+  if (type === 'RegularExpression' || service === undefined) {
+    const value = `/(?:${service ?? anyName})/(?:${method ?? anyName})`;
+    return { type: 'RegularExpression', value };
+  }
+  return method === undefined
+    ? { type: 'PathPrefix', value: `/${service}/` }
+    : { type: 'Exact', value: `/${service}/${method}` };
+}
+
+interface WrittenMatch extends Pick<HttpRouteMatch, 'headers'> {
+  readonly method?: MethodMatch;
+}
+
+const everything: HttpRouteMatch = { path: everyPath, headers: [], queryParams: [] };
+
+const match: Decoder<HttpRouteMatch> = mapped(
+  struct<WrittenMatch>({ method: optional(methodMatch), headers: headerMatches }),
+  ({ method, headers }) => ({ ...everything, headers, ...(method !== undefined && { path: pathOf(method) }) }),
+);
+
+const types: ReadonlySet<HttpRouteFilterType> = new Set([
+  'RequestHeaderModifier',
+  'ResponseHeaderModifier',
+  'RequestMirror',
+  'ExtensionRef',
+]);
+
+const filters: Decoder<readonly HttpRouteFilter[]> = refine(httpRouteFilters, (list, path) =>
+  list.flatMap(({ type }, index) =>
+    mistakeAt(`${path}[${index}].type`, types.has(type) ? undefined : `must be one of ${[...types].join(', ')}`),
+  ),
+);
+
+const backendRef: Decoder<HttpBackendRef> = refine(
+  struct<HttpBackendRef>({
+    ...backendFields,
+    weight: withDefault(integer(0, 1_000_000), 1),
+    filters: withDefault(filters, []),
+  }),
+  backendErrors,
+);
+
+const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 'retry'>>({
+  name: optional(objectName),
+  matches: withDefault(listOf(match, 0, 64), [everything]),
+  filters: withDefault(filters, []),
+  backendRefs: withDefault(listOf(backendRef, 0, 16), []),
+  sessionPersistence: optional(anything),
+});
+
+export const grpcRouteObject: Decoder<HttpRouteObject> = refine(
+  struct<HttpRouteObject>({
+    ...routeFields,
+    rules: withDefault(listOf(rule, 0, 16), []),
+    useDefaultGateways: optional(anything),
+  }),
+  routeErrors,
+);

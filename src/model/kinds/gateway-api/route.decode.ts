@@ -1,0 +1,59 @@
+/** What routes of several kinds have in common: where they are, for which names, and how large they may be. */
+import { type FieldError, optional, port, required, struct, withDefault } from '../../fields/decode.ts';
+import { mistakeAt, repetitions } from '../field-rules.ts';
+import { gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
+import type { HttpRouteObject, ParentReference } from './http-route.ts';
+
+const parentReference = struct<ParentReference>({
+  group: withDefault(group, gatewayApiGroup),
+  kind: withDefault(kindName, 'Gateway'),
+  namespace: optional(namespace),
+  name: required(objectName),
+  sectionName: optional(objectName),
+  port: optional(port),
+});
+
+export const routeFields = {
+  parentRefs: withDefault(listOf(parentReference, 0, 32), []),
+  hostnames: withDefault(listOf(hostname, 0, 16), []),
+};
+
+const mostMatches = 128;
+
+export function routeErrors({ parentRefs, rules }: HttpRouteObject, path: string): FieldError[] {
+  const matches = rules.reduce((sum, one) => sum + one.matches.length, 0);
+  const at = path === '' ? '' : `${path}.`;
+  return [
+    ...parentErrors(parentRefs, `${at}parentRefs`),
+    ...repetitions(
+      rules,
+      (one) => one.name,
+      (index) => `${at}rules[${index}].name`,
+      'name',
+    ),
+    ...mistakeAt(
+      `${at}rules`,
+      matches > mostMatches ? `must have at most ${mostMatches} matches in all, not ${matches}` : undefined,
+    ),
+  ];
+}
+
+/** References to one parent must be to different parts of it. */
+function parentErrors(parents: readonly ParentReference[], path: string): FieldError[] {
+  const parentOf = ({ group: ofGroup, kind, namespace: of = '', name }: ParentReference): string =>
+    [ofGroup, kind, of, name].join('/');
+  const partOf = ({ sectionName, port: number }: ParentReference): string => `${sectionName ?? ''}:${number ?? ''}`;
+  return parents.flatMap((parent, index) => {
+    const same = parents.slice(0, index).filter((other) => parentOf(other) === parentOf(parent));
+    if (same.some((other) => partOf(other) === partOf(parent))) {
+      return [{ path: `${path}[${index}]`, message: 'repeats an earlier reference' }];
+    }
+    const whole = [parent, ...same].some((one) => partOf(one) === ':');
+    return mistakeAt(
+      `${path}[${index}]`,
+      same.length > 0 && whole
+        ? 'is to a parent of another reference: each must have a sectionName or port'
+        : undefined,
+    );
+  });
+}
