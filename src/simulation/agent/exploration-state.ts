@@ -222,12 +222,17 @@ export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   const cache = stopOrdered ? keysAfterStop : keys;
   const known = cache.get(snapshot);
   if (known !== undefined) return known;
+  const state = stateName(snapshot.value);
   const left = stopOrdered ? historyAfterStop : history;
-  const context = JSON.stringify(snapshot.context, (name, value: unknown) => (left.has(name) ? undefined : value));
-  const key = `${actor.id} ${snapshot.status} ${stateName(snapshot.value)} ${generations(context)}\n`;
+  const isLeft = (name: string): boolean => left.has(name) || (name === 'asked' && state !== spawning);
+  const context = JSON.stringify(snapshot.context, (name, value: unknown) => (isLeft(name) ? undefined : value));
+  const key = `${actor.id} ${snapshot.status} ${state} ${generations(context)}\n`;
   cache.set(snapshot, key);
   return key;
 }
+
+/** An epoch that is told to look before its process is reported keeps that for its probe, which begins after it and looks at once. */
+const spawning = 'running.starting';
 
 /** `f1;` for contents of files and `o1;` for ordered restarts: see {@link byRank}. */
 function generations(context: string): string {
