@@ -27,9 +27,12 @@ export function afterRequest(record: WireRecord, request: AdsRequest): WireRecor
   // What a state-of-the-world client wants counts when it answers the last response (§7.3 S4), and does not reject it (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
   const isLast = answered !== undefined && answered === unanswered.at(-1);
+  const left = unanswered.filter((response) => response !== answered);
   return {
     ...record,
-    unanswered: unanswered.filter((response) => response !== answered),
+    unanswered: left,
+    // With nothing left to wait for it is of no consequence, and would tell states apart until the next response.
+    overdue: record.overdue && left.length > 0,
     asks: union(record.asks, counts ? asksOf(request, record.heard) : []),
     ...(counts && { heard: namesAfter(record.heard, request) }),
     ...(request.protocol === 'delta' && request.known.length > 0 && { sent: broughtBy(request) }),
