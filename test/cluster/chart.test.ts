@@ -212,7 +212,9 @@ describe('rights', () => {
       { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['get', 'update'] },
       {
         apiGroups: ['gateway.networking.k8s.io'],
-        resources: ['gatewayclasses/status', 'gateways/status', 'grpcroutes/status', 'httproutes/status'],
+        resources: ['gatewayclasses', 'gateways', 'grpcroutes', 'httproutes', 'tcproutes', 'tlsroutes'].map(
+          (plural) => `${plural}/status`,
+        ),
         verbs: ['get', 'update'],
       },
       ...all.filter(isOfIstiosStatus),

@@ -69,11 +69,21 @@ const statuses: Partial<Record<KindName, object>> = {
   },
   HTTPRoute: ofRoute,
   GRPCRoute: ofRoute,
+  TLSRoute: ofRoute,
+  TCPRoute: ofRoute,
 };
 
 /** Answers when the server serves them. */
 export async function defineGatewayApi(cluster: Cluster): Promise<void> {
-  const all: readonly KindName[] = ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'ReferenceGrant'];
+  const all: readonly KindName[] = [
+    'GatewayClass',
+    'KubernetesGateway',
+    'HTTPRoute',
+    'GRPCRoute',
+    'TLSRoute',
+    'TCPRoute',
+    'ReferenceGrant',
+  ];
   for (const name of all) {
     const { metadata, spec } = definitionOf(name);
     const versions = spec.versions.map((version) => {

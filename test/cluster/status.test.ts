@@ -76,7 +76,15 @@ async function leading(
   });
   const server = await cluster.clientWith({
     cluster: [
-      rights('gateway.networking.k8s.io', 'gatewayclasses', 'gateways', 'grpcroutes', 'httproutes'),
+      rights(
+        'gateway.networking.k8s.io',
+        'gatewayclasses',
+        'gateways',
+        'grpcroutes',
+        'httproutes',
+        'tcproutes',
+        'tlsroutes',
+      ),
       rights('networking.k8s.io', 'ingresses'),
     ],
   });

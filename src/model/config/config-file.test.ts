@@ -163,7 +163,7 @@ spec:
     ['extensions.istio.io/v1alpha1', 'TrafficExtension', 'is not read from files yet'],
     ['authentication.istio.io/v1alpha1', 'MeshPolicy', 'is of an old Istio'],
     ['config.istio.io/v1alpha2', 'rule', 'is of an old Istio'],
-    ['gateway.networking.k8s.io/v1', 'TLSRoute', 'is not read from files yet'],
+    ['gateway.networking.k8s.io/v1', 'UDPRoute', 'is not read from files yet'],
     ['rbac.istio.io/v1alpha1', 'ServiceRole', 'is of an old Istio'],
     ['networking.k8s.io/v1', 'VirtualService', 'is of networking.istio.io/v1, not networking.k8s.io/v1'],
     ['networking.istio.io/v1', 'VirtualServise', 'did you mean VirtualService?'],

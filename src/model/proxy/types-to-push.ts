@@ -96,7 +96,7 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<strin
  */
 const namedOtherwise: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
-  ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'ReferenceGrant'],
+  ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute', 'ReferenceGrant'],
 ]);
 
 /** Kinds that hold for a namespace, or from the root namespace for all. */

@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { grpcRoute, httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
+import {
+  grpcRoute,
+  httpRoute,
+  kubernetesGateway,
+  serviceOf,
+  tcpRoute,
+  tlsRoute,
+  to,
+} from './harness/gateway-api-objects.ts';
 import { all, frontAddress, secret } from './harness/gateway-objects.ts';
 
 let mesh: FeatureMesh;
@@ -299,6 +307,96 @@ describe('a GRPCRoute', () => {
     await mesh.apply(all(services, kubernetesGateway([{ port }]), grpcRoute([{ backendRefs: [to('gone')] }])));
     const { status, headers } = await call(port, '/a.B/C');
     expect([status, headers['grpc-status']]).toEqual([200, '14']);
+  });
+});
+
+describe('routes of connections', () => {
+  const passthrough = (port: number, hostname: string) => ({
+    ...{ port, protocol: 'TLS', hostname, tls: { mode: 'Passthrough' } },
+  });
+
+  test('a TCPRoute shares the connections of its port; those to a backend that is not there are closed', async () => {
+    const { both, half, none } = await mesh.ports('both', 'half', 'none');
+    const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
+    const at = (index: number, name: string) => ({ name, parentRefs: [{ name: 'front', sectionName: `l${index}` }] });
+    await mesh.apply(
+      all(
+        serviceOf(one),
+        serviceOf(two),
+        kubernetesGateway([both, half, none].map((port) => ({ port, protocol: 'TCP' }))),
+        tcpRoute([{ backendRefs: [to('one'), to('two')] }], at(0, 'both')),
+        tcpRoute([{ backendRefs: [to('one'), to('gone')] }], at(1, 'half')),
+        tcpRoute([{ backendRefs: [to('gone')] }], at(2, 'none')),
+      ),
+    );
+    const who = async (port: number): Promise<string> => {
+      try {
+        return (await mesh.connect('edge', { port, timeoutMs: 5_000 })).text.trim();
+      } catch {
+        return 'closed';
+      }
+    };
+    const times = async (port: number, count: number): Promise<string[]> => {
+      const heard: string[] = [];
+      for (let time = 0; time < count; time++) heard.push(await who(port));
+      return [...new Set(heard)].sort();
+    };
+    expect(await times(both, 30)).toEqual(['one', 'two']);
+    expect(await times(half, 30)).toEqual(['closed', 'one']);
+    expect(await times(none, 3)).toEqual(['closed']);
+  });
+
+  test('a TLSRoute passes on what is encrypted, by name, beside a listener of the port where TLS ends', async () => {
+    const port = await mesh.port();
+    const [own, ended] = [mesh.authority.issue(['x.a.test']), mesh.authority.issue(['b.test'])];
+    const encrypted = await mesh.tcp('encrypted', { tls: { cert: own.certificate, key: own.privateKey } });
+    await mesh.apply(
+      all(
+        services,
+        serviceOf(encrypted),
+        kubernetesGateway([
+          passthrough(port, '*.a.test'),
+          { port, protocol: 'HTTPS', hostname: 'b.test', tls: { certificateRefs: [{ name: 'ended' }] } },
+        ]),
+        tlsRoute([{ backendRefs: [to('encrypted')] }], { name: 'through', hostnames: ['x.a.test'] }),
+        httpRoute([{ backendRefs: [to('v1')] }]),
+        secret('ended', ended),
+      ),
+    );
+    const { certificate: ca } = mesh.authority;
+    const heard = await mesh.connect('edge', { port, tls: { servername: 'x.a.test', ca } });
+    expect([heard.text.trim(), heard.peer!.subjectaltname]).toEqual(['encrypted', 'DNS:x.a.test']);
+    const answer = await mesh.request('edge', { port, host: 'b.test', tls: { servername: 'b.test', ca } });
+    expect(answer.seen.backend).toBe('v1');
+    await expect(mesh.connect('edge', { port, tls: { servername: 'y.a.test', ca } })).rejects.toThrow();
+  });
+
+  test('a TCPRoute at a listener where TLS ends has what was in it', async () => {
+    const port = await mesh.port();
+    const plainText = await mesh.tcp('plain');
+    const tls = { certificateRefs: [{ name: 'ended' }] };
+    await mesh.apply(
+      all(
+        serviceOf(plainText),
+        kubernetesGateway([{ port, protocol: 'TLS', hostname: 'b.test', tls }]),
+        tcpRoute([{ backendRefs: [to('plain')] }]),
+        secret('ended', mesh.authority.issue(['b.test'])),
+      ),
+    );
+    const heard = await mesh.connect('edge', { port, tls: { servername: 'b.test', ca: mesh.authority.certificate } });
+    expect(heard.text.trim()).toBe('plain');
+  });
+
+  test('a TCPRoute over a Service is for its clients in the mesh', async () => {
+    const port = await mesh.port();
+    const [cart, other] = [await mesh.tcp('cart'), await mesh.tcp('other')];
+    const objects = all(serviceOf(cart, { port }), serviceOf(other));
+    const parentRefs = [{ group: '', kind: 'Service', name: 'cart', namespace: 'shop' }];
+    const who = async (): Promise<string> => (await mesh.connect('web', { port })).text.trim();
+    await mesh.apply(all(objects, tcpRoute([{ backendRefs: [to('other')] }], { parentRefs })));
+    expect(await who()).toBe('other');
+    await mesh.apply(objects);
+    expect(await who()).toBe('cart');
   });
 });
 

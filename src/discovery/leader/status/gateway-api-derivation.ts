@@ -40,12 +40,12 @@ export class GatewayApiDerivation implements StatusDerivation {
   }
 
   inputs(): readonly unknown[] {
-    const { GatewayClass, KubernetesGateway, HTTPRoute, GRPCRoute, ReferenceGrant, Namespace, Service, Secret } =
-      this.#options.objects();
+    const objects = this.#options.objects();
+    const { GatewayClass, KubernetesGateway, HTTPRoute, GRPCRoute, TLSRoute, TCPRoute } = objects;
     // Without these nothing else is asked about.
-    const asked = [GatewayClass, KubernetesGateway, HTTPRoute, GRPCRoute];
+    const asked = [GatewayClass, KubernetesGateway, HTTPRoute, GRPCRoute, TLSRoute, TCPRoute];
     if (asked.every(({ length }) => length === 0)) return ['nothing'];
-    return [...asked, ReferenceGrant, Namespace, Service, Secret];
+    return [...asked, objects.ReferenceGrant, objects.Namespace, objects.Service, objects.Secret];
   }
 
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
@@ -72,6 +72,8 @@ export class GatewayApiDerivation implements StatusDerivation {
     put(objects.KubernetesGateway, status.KubernetesGateway, ofGateway);
     put(objects.HTTPRoute, status.HTTPRoute, ofRoute);
     put(objects.GRPCRoute, status.GRPCRoute, ofRoute);
+    put(objects.TLSRoute, status.TLSRoute, ofRoute);
+    put(objects.TCPRoute, status.TCPRoute, ofRoute);
     return all;
   }
 }

@@ -269,3 +269,26 @@ describe('a GRPCRoute', () => {
     }
   });
 });
+
+describe.each(['TCPRoute', 'TLSRoute'] as const)('a %s', (kind) => {
+  it.each([
+    ['{}', 'rules: '],
+    ['{rules: []}', 'rules: must not be empty'],
+    ['{rules: [{}]}', 'rules[0].backendRefs: '],
+    ['{rules: [{backendRefs: []}]}', 'rules[0].backendRefs: must not be empty'],
+    ['{rules: [{backendRefs: [{name: a}]}]}', 'rules[0].backendRefs[0].port: is required'],
+    ['{parentRefs: [{name: a}, {name: a}], rules: [{backendRefs: [{name: a, port: 1}]}]}', 'parentRefs[1]: repeats'],
+  ])('of %s is refused', (text, expected) => {
+    expect(errorsOf(kind, text)).toEqual([expect.stringContaining(expected)]);
+  });
+
+  it('says of what it does not know, and of rules behind the first one, that they do nothing', () => {
+    const rule = '{backendRefs: [{name: a, port: 1, filters: []}]}';
+    const { problems } = read(file('gateway.networking.k8s.io/v1alpha2', kind, `spec: {rules: [${rule}, ${rule}]}`));
+    expect(problems.map(({ field }) => field)).toEqual([
+      'spec.rules[0].backendRefs[0].filters',
+      'spec.rules[1]',
+      'spec.rules[1].backendRefs[0].filters',
+    ]);
+  });
+});

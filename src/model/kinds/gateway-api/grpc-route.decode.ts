@@ -6,7 +6,6 @@ import {
   anything,
   type Decoder,
   type FieldError,
-  integer,
   mapped,
   name,
   oneOf,
@@ -23,11 +22,11 @@ import type {
   HttpRouteFilter,
   HttpRouteFilterType,
   HttpRouteMatch,
-  HttpRouteObject,
   HttpRouteRule,
   PathMatch,
+  RouteObject,
 } from './http-route.ts';
-import { backendErrors, backendFields, httpRouteFilters } from './http-route-filter.decode.ts';
+import { backendErrors, httpRouteFilters, weighedBackendFields } from './http-route-filter.decode.ts';
 import { everyPath, headerMatches } from './http-route-match.decode.ts';
 import { routeErrors, routeFields } from './route.decode.ts';
 
@@ -104,11 +103,7 @@ const filters: Decoder<readonly HttpRouteFilter[]> = refine(httpRouteFilters, (l
 );
 
 const backendRef: Decoder<HttpBackendRef> = refine(
-  struct<HttpBackendRef>({
-    ...backendFields,
-    weight: withDefault(integer(0, 1_000_000), 1),
-    filters: withDefault(filters, []),
-  }),
+  struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(filters, []) }),
   backendErrors,
 );
 
@@ -120,8 +115,8 @@ const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 're
   sessionPersistence: optional(anything),
 });
 
-export const grpcRouteObject: Decoder<HttpRouteObject> = refine(
-  struct<HttpRouteObject>({
+export const grpcRouteObject: Decoder<RouteObject> = refine(
+  struct<RouteObject>({
     ...routeFields,
     rules: withDefault(listOf(rule, 0, 16), []),
     useDefaultGateways: optional(anything),

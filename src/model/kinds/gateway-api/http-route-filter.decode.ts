@@ -53,6 +53,8 @@ export const backendFields = {
   port: optional(port),
 };
 
+export const weighedBackendFields = { ...backendFields, weight: withDefault(integer(0, 1_000_000), 1) };
+
 /** A Service's port is chosen by number; others may have one alone. */
 export function backendErrors({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
   return mistakeAt(

@@ -1,29 +1,16 @@
 /** Decoding of HTTPRoute, with what the API's CRD would refuse. */
-import {
-  anything,
-  type Decoder,
-  type FieldError,
-  integer,
-  optional,
-  refine,
-  struct,
-  withDefault,
-} from '../../fields/decode.ts';
+import { anything, type Decoder, type FieldError, optional, refine, struct, withDefault } from '../../fields/decode.ts';
 import { mistakeAt } from '../field-rules.ts';
 import { duration, listOf, objectName } from './fields.ts';
-import type { HttpBackendRef, HttpRouteObject, HttpRouteRule } from './http-route.ts';
-import { backendErrors, backendFields, httpRouteFilters, pathModifierOf } from './http-route-filter.decode.ts';
+import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
+import { backendErrors, httpRouteFilters, pathModifierOf, weighedBackendFields } from './http-route-filter.decode.ts';
 import { everyPath, httpRouteMatch } from './http-route-match.decode.ts';
 import { routeErrors, routeFields } from './route.decode.ts';
 
 const everything = [{ path: everyPath, headers: [], queryParams: [] }];
 
 const backendRef: Decoder<HttpBackendRef> = refine(
-  struct<HttpBackendRef>({
-    ...backendFields,
-    weight: withDefault(integer(0, 1_000_000), 1),
-    filters: withDefault(httpRouteFilters, []),
-  }),
+  struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(httpRouteFilters, []) }),
   backendErrors,
 );
 
@@ -83,8 +70,8 @@ function timeoutErrors({ timeouts = {} }: HttpRouteRule, path: string): FieldErr
   );
 }
 
-export const httpRouteObject: Decoder<HttpRouteObject> = refine(
-  struct<HttpRouteObject>({
+export const httpRouteObject: Decoder<RouteObject> = refine(
+  struct<RouteObject>({
     ...routeFields,
     rules: withDefault(listOf(rule, 1, 16), [{ matches: everything, filters: [], backendRefs: [] }]),
     useDefaultGateways: optional(anything),
@@ -93,7 +80,7 @@ export const httpRouteObject: Decoder<HttpRouteObject> = refine(
 );
 
 /** What the object says and nobody carries out. */
-export function httpRouteWarnings({ rules, useDefaultGateways }: HttpRouteObject): FieldError[] {
+export function httpRouteWarnings({ rules, useDefaultGateways }: RouteObject): FieldError[] {
   return [
     ...mistakeAt('useDefaultGateways', useDefaultGateways === undefined ? undefined : 'has no effect'),
     ...rules.flatMap((one, index) =>

@@ -1,6 +1,9 @@
-/** `gateway.networking.k8s.io` HTTPRoute, or a GRPCRoute as one, decoded: durations in milliseconds, the API's defaults filled in. */
+/**
+ * `gateway.networking.k8s.io` HTTPRoute, decoded: durations in milliseconds, the API's defaults filled in. A GRPCRoute is decoded as one, and so are
+ * TLSRoute and TCPRoute, of which a rule has neither matches nor filters: it is for every connection.
+ */
 
-export interface HttpRouteObject {
+export interface RouteObject {
   readonly parentRefs: readonly ParentReference[];
   /** None: those of the parents. */
   readonly hostnames: readonly string[];

@@ -6,18 +6,21 @@ import { gatewayApiGroup } from './fields.ts';
 import { type GatewayClass, gatewayClass } from './gateway-class.ts';
 import { grpcRouteObject } from './grpc-route.decode.ts';
 import { httpRouteObject, httpRouteWarnings } from './http-route.decode.ts';
-import type { HttpRouteObject } from './http-route.ts';
+import type { RouteObject } from './http-route.ts';
 import { kubernetesGateway, kubernetesGatewayWarnings } from './kubernetes-gateway.decode.ts';
 import type { KubernetesGateway } from './kubernetes-gateway.ts';
+import { l4RouteWarnings, tcpRouteObject, tlsRouteObject } from './l4-route.decode.ts';
 import { type ReferenceGrant, referenceGrant } from './reference-grant.ts';
 
 export interface SpecOfGatewayApiKind {
   readonly GatewayClass: GatewayClass;
   /** As the HTTPRoute that it is to Envoy. */
-  readonly GRPCRoute: HttpRouteObject;
-  readonly HTTPRoute: HttpRouteObject;
+  readonly GRPCRoute: RouteObject;
+  readonly HTTPRoute: RouteObject;
   readonly KubernetesGateway: KubernetesGateway;
   readonly ReferenceGrant: ReferenceGrant;
+  readonly TCPRoute: RouteObject;
+  readonly TLSRoute: RouteObject;
 }
 
 /** The kind's row, for each namespace unless it says otherwise. */
@@ -50,4 +53,9 @@ export const gatewayApiKinds: { readonly [K in keyof SpecOfGatewayApiKind]: Kind
     warnings: kubernetesGatewayWarnings,
   }),
   ReferenceGrant: row('ReferenceGrant', 'referencegrants', referenceGrant, { versions: ['v1', 'v1beta1', 'v1alpha2'] }),
+  TCPRoute: row('TCPRoute', 'tcproutes', tcpRouteObject, { warnings: l4RouteWarnings, versions: ['v1', 'v1alpha2'] }),
+  TLSRoute: row('TLSRoute', 'tlsroutes', tlsRouteObject, {
+    warnings: l4RouteWarnings,
+    versions: ['v1', 'v1beta1', 'v1alpha3', 'v1alpha2'],
+  }),
 };

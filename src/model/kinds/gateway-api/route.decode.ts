@@ -2,7 +2,7 @@
 import { type FieldError, optional, port, required, struct, withDefault } from '../../fields/decode.ts';
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import { gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
-import type { HttpRouteObject, ParentReference } from './http-route.ts';
+import type { ParentReference, RouteObject } from './http-route.ts';
 
 const parentReference = struct<ParentReference>({
   group: withDefault(group, gatewayApiGroup),
@@ -20,7 +20,7 @@ export const routeFields = {
 
 const mostMatches = 128;
 
-export function routeErrors({ parentRefs, rules }: HttpRouteObject, path: string): FieldError[] {
+export function routeErrors({ parentRefs, rules }: RouteObject, path: string): FieldError[] {
   const matches = rules.reduce((sum, one) => sum + one.matches.length, 0);
   const at = path === '' ? '' : `${path}.`;
   return [

@@ -2,24 +2,24 @@
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
-import type { HttpRouteObject, ParentReference } from '../../kinds/gateway-api/http-route.ts';
+import type { ParentReference, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
-import { type HttpListener, isTakenByNarrower, type KnownGateway } from './gateway-listeners.ts';
+import { isTakenByNarrower, type KnownGateway, type KnownListener, routeKindsOf } from './gateway-listeners.ts';
 import { namedListeners } from './named-listeners.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** A route at a listener. */
 export interface ListenerAttachment {
-  readonly route: Config<HttpRouteObject>;
-  readonly listener: HttpListener;
+  readonly route: Config<RouteObject>;
+  readonly listener: KnownListener;
   /** At least one. */
   readonly hosts: readonly string[];
 }
 
 /** A route over a Service, for its clients in the mesh. */
 export interface ServiceAttachment {
-  readonly route: Config<HttpRouteObject>;
+  readonly route: Config<RouteObject>;
   readonly service: Config<KubernetesService>;
   /** Absent: all. */
   readonly port?: number;
@@ -40,11 +40,11 @@ export interface ParentRefusal {
 export type ParentOutcome = 'attached' | 'not ours' | ParentRefusal;
 
 /** Is told what became of each reference of each route. */
-export type ToldOfParents = (route: Config<HttpRouteObject>, index: number, outcome: ParentOutcome) => void;
+export type ToldOfParents = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
 
 /** @param gateways by `namespace/name` */
 export function* attaching(
-  routes: readonly Config<HttpRouteObject>[],
+  routes: readonly Config<RouteObject>[],
   gateways: ReadonlyMap<string, KnownGateway>,
   around: Surroundings,
   told?: ToldOfParents,
@@ -55,7 +55,7 @@ export function* attaching(
     yield;
     const { parentRefs } = route.spec;
     if (parentRefs.length === 0) around.warn(route, 'parentRefs', 'there are none: the route is not in force');
-    const known = new Set<HttpListener>();
+    const known = new Set<KnownListener>();
     for (const [index, parent] of parentRefs.entries()) {
       const warn = (message: string): void => around.warn(route, `parentRefs[${index}]`, message);
       if (parent.group === gatewayApiGroup && parent.kind === 'Gateway') {
@@ -84,7 +84,7 @@ export function* attaching(
 }
 
 function atGateway(
-  route: Config<HttpRouteObject>,
+  route: Config<RouteObject>,
   { namespace = route.namespace, name, sectionName, port }: ParentReference,
   gateways: ReadonlyMap<string, KnownGateway>,
   around: Surroundings,
@@ -94,13 +94,17 @@ function atGateway(
   // What is another controller's is its own to tell, and a class that nobody knows was told of.
   if (!gateway.isOurs) return 'not ours';
   const named = namedListeners(gateway.listeners, sectionName, port);
-  const isOpen = ({ listener: { allowedRoutes } }: HttpListener): boolean => {
-    const { namespaces, kinds } = allowedRoutes;
+  const isOpen = ({ listener }: KnownListener): boolean => {
+    const { namespaces, kinds } = listener.allowedRoutes;
     const takesKind =
       kinds === undefined ||
       kinds.length === 0 ||
       kinds.some((kind) => kind.group === gatewayApiGroup && kind.kind === route.kind);
-    return takesKind && around.allowsNamespace(namespaces, namespace, route.namespace);
+    return (
+      takesKind &&
+      routeKindsOf(listener).includes(route.kind) &&
+      around.allowsNamespace(namespaces, namespace, route.namespace)
+    );
   };
   const attachments = named.sharing(route.spec.hostnames).flatMap(({ listener, hosts }): ListenerAttachment[] => {
     if (!isOpen(listener)) return [];
@@ -115,7 +119,8 @@ function atGateway(
     const isNamed = (one: Listener): boolean =>
       (sectionName ?? one.name) === one.name && (port ?? one.port) === one.port;
     const reason = gateway.written.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
-    return refusal(reason, `Gateway ${namespace}/${name} has no HTTP listener ${wanted}`.trimEnd());
+    const which = wanted === '' ? 'listener' : `listener ${wanted}`;
+    return refusal(reason, `Gateway ${namespace}/${name} has no ${which} that is served`);
   }
   const which = `no such listener of Gateway ${namespace}/${name}`;
   if (named.listeners.some(isOpen))
@@ -124,11 +129,13 @@ function atGateway(
 }
 
 function overService(
-  route: Config<HttpRouteObject>,
+  route: Config<RouteObject>,
   { namespace = route.namespace, name, port }: ParentReference,
   around: Surroundings,
 ): ServiceAttachment | ParentRefusal {
   const reason = 'NoMatchingParent';
+  // The names of a Service's TLS connections are its own.
+  if (route.kind === 'TLSRoute') return { reason, message: 'TLSRoutes are at Gateways, not over Services' };
   const service = around.service(namespace, name);
   if (service === undefined) return { reason, message: `there is no Service ${namespace}/${name}` };
   if (port !== undefined && !service.spec.spec.ports.some((one) => one.port === port)) {

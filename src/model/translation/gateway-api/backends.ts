@@ -1,6 +1,6 @@
 /** Where the rules of routes send requests. */
 import type { Config } from '../../config/config.ts';
-import type { BackendRef, HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Destination } from '../../kinds/virtual-service.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -21,7 +21,7 @@ export interface MissingBackend {
  */
 export function destinationOf(
   ref: BackendRef,
-  route: Config<HttpRouteObject>,
+  route: Config<RouteObject>,
   around: Surroundings,
   inMesh: boolean,
 ): Destination | MissingBackend {

@@ -7,8 +7,8 @@ import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubern
 import { made, madeNameMark } from './made.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** A listener that HTTPRoutes may be at. */
-export interface HttpListener {
+/** A listener that routes may be at. */
+export interface KnownListener {
   readonly gateway: Config<KubernetesGateway>;
   readonly listener: Listener;
   readonly index: number;
@@ -33,13 +33,38 @@ export interface ListenerRefusal {
 export interface KnownGateway {
   /** Undefined: of a class that nobody knows. */
   readonly isOurs: boolean | undefined;
-  readonly listeners: readonly HttpListener[];
-  /** All of them, of other protocols as well. */
+  readonly listeners: readonly KnownListener[];
+  /** All of them, of protocols that are not served as well. */
   readonly written: readonly Listener[];
 }
 
 /** Routers have the name of their Gateway as a label. */
 export const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
+
+const ofRequests = ['HTTPRoute', 'GRPCRoute'];
+const servedProtocols = ['HTTP', 'HTTPS', 'TLS', 'TCP'] as const;
+type ServedProtocol = (typeof servedProtocols)[number];
+export const protocolsServed = 'HTTP, HTTPS, TLS and TCP';
+
+function isServed(protocol: string): protocol is ServedProtocol {
+  return servedProtocols.includes(protocol as ServedProtocol);
+}
+
+/** The kinds of routes that may be at a listener, by its protocol and where TLS ends. */
+export function routeKindsOf({ protocol, tls }: Listener): readonly string[] {
+  if (!isServed(protocol)) return [];
+  if (protocol === 'TLS') return tls?.mode === 'Passthrough' ? ['TLSRoute'] : ['TCPRoute'];
+  return protocol === 'TCP' ? ['TCPRoute'] : ofRequests;
+}
+
+export function takesRequests({ listener }: KnownListener): boolean {
+  return routeKindsOf(listener) === ofRequests;
+}
+
+/** Listeners of these may share a port: clients say a name before anything else. */
+export function portUseOf({ protocol }: Listener): string {
+  return protocol === 'TLS' ? 'HTTPS' : protocol;
+}
 
 /** Whether the clients' certificates are looked at. */
 const terminateModeOption = 'gateway.istio.io/tls-terminate-mode';
@@ -49,19 +74,16 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
   const isOurs = around.isOurs(gatewayClassName);
   if (isOurs === undefined) around.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`);
   if (!isOurs) return { isOurs, listeners: [], written: listeners };
-  const known = listeners.flatMap((listener, index): HttpListener[] => {
+  const known = listeners.flatMap((listener, index): KnownListener[] => {
     const path = `listeners[${index}]`;
-    if (listener.protocol !== 'HTTP' && listener.protocol !== 'HTTPS') {
-      around.warn(
-        gateway,
-        `${path}.protocol`,
-        `is not in force: ${listener.protocol} is not served, HTTP and HTTPS are`,
-      );
+    const { protocol } = listener;
+    if (!isServed(protocol)) {
+      around.warn(gateway, `${path}.protocol`, `is not in force: ${protocol} is not served, ${protocolsServed} are`);
       return [];
     }
     const hostname = listener.hostname ?? '*';
     const tls = tlsOf(gateway, listener, around);
-    const port = { number: listener.port, protocol: listener.protocol, name: 'default' } as const;
+    const port = { number: listener.port, protocol, name: 'default' } as const;
     const gatewayName = `${gateway.name}-${madeNameMark}-${listener.name}`;
     const about = { gateway, listener, index, gatewayName, hostname };
     if (tls !== undefined && 'reason' in tls) {
@@ -81,12 +103,13 @@ function tlsOf(
   { protocol, tls }: Listener,
   around: Surroundings,
 ): ServerTlsSettings | (ListenerRefusal & { readonly field: string }) | undefined {
-  if (protocol === 'HTTP') return undefined;
+  if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
   const refuse = (field: string, message: string, reason: ListenerRefusal['reason'] = 'Invalid') => ({
     ...{ field, reason, message },
   });
   const bad = 'InvalidCertificateRef';
-  if (tls === undefined) return refuse('', 'protocol HTTPS needs tls with certificateRefs');
+  if (tls?.mode === 'Passthrough') return { mode: 'PASSTHROUGH' };
+  if (tls === undefined) return refuse('', `protocol ${protocol} needs tls with certificateRefs`);
   // A listener that asks for certificates of clients must not serve without.
   if (tls.frontendValidation !== undefined) {
     return refuse(
@@ -128,7 +151,7 @@ function tlsOf(
 
 /** Istio's Gateway for a listener that is in force. */
 export function gatewayOf(
-  { gateway, index, gatewayName, server }: HttpListener,
+  { gateway, index, gatewayName, server }: KnownListener,
   { domain }: Surroundings,
 ): Config<Gateway> {
   const { name, namespace, creationTimestamp } = gateway;
@@ -154,7 +177,7 @@ export function gatewayOf(
 }
 
 /** Whether requests for a host come to another listener of the port, for its hostname is the narrower one. */
-export function isTakenByNarrower(host: string, one: HttpListener, all: readonly HttpListener[]): boolean {
+export function isTakenByNarrower(host: string, one: KnownListener, all: readonly KnownListener[]): boolean {
   for (const hostname of keysAround(host, hostnamesOnPortOf(one, all))) {
     if (hostname !== one.hostname && isHostWithin(hostname, one.hostname)) return true;
   }
@@ -162,18 +185,18 @@ export function isTakenByNarrower(host: string, one: HttpListener, all: readonly
 }
 
 /** Whether requests that no route of a listener is for would come to another one, whose hostname is wider. */
-export function isWithinWider(one: HttpListener, all: readonly HttpListener[]): boolean {
+export function isWithinWider(one: KnownListener, all: readonly KnownListener[]): boolean {
   for (const hostname of keysAround(one.hostname, hostnamesOnPortOf(one, all))) {
     if (hostname !== one.hostname) return true;
   }
   return false;
 }
 
-const hostnames = new WeakMap<readonly HttpListener[], ReadonlyMap<string, ReadonlySet<string>>>();
+const hostnames = new WeakMap<readonly KnownListener[], ReadonlyMap<string, ReadonlySet<string>>>();
 
-/** Of the listeners in force with its port and protocol. */
-function hostnamesOnPortOf({ listener }: HttpListener, all: readonly HttpListener[]): ReadonlySet<string> {
-  const portOf = ({ port, protocol }: Listener): string => `${protocol} ${port}`;
+/** Of the listeners in force with its port. */
+function hostnamesOnPortOf({ listener }: KnownListener, all: readonly KnownListener[]): ReadonlySet<string> {
+  const portOf = (one: Listener): string => `${portUseOf(one)} ${one.port}`;
   let onPorts = hostnames.get(all);
   if (onPorts === undefined) {
     const inForce = all.filter(({ server }) => server !== undefined);

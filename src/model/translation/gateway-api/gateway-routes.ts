@@ -1,11 +1,11 @@
 /** VirtualServices of listeners: all routes for a host as one, in the order that the Gateway API has for their matches. */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
-import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { VirtualService } from '../../kinds/virtual-service.ts';
 import type { ListenerAttachment } from './attachments.ts';
 import { atHost, dependsOnHost } from './default-port.ts';
-import { type HttpListener, isWithinWider } from './gateway-listeners.ts';
+import { isWithinWider, type KnownListener } from './gateway-listeners.ts';
 import { type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
 import { made as madeObject } from './made.ts';
 import { byPrecedence, takesEverything } from './precedence.ts';
@@ -13,7 +13,7 @@ import type { Surroundings } from './surroundings.ts';
 
 /** @param listeners of one Gateway */
 export function* gatewayVirtualServices(
-  listeners: readonly HttpListener[],
+  listeners: readonly KnownListener[],
   attachments: readonly ListenerAttachment[],
   around: Surroundings,
 ): Steps<Config<VirtualService>[]> {
@@ -22,13 +22,13 @@ export function* gatewayVirtualServices(
   for (const listener of listeners) {
     const routes = byListener.get(listener) ?? [];
     // Routes are looked at also where they are not served: what is wrong with them is told.
-    const placed = new Map<Config<HttpRouteObject>, readonly PlacedRoute[]>();
+    const placed = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
     for (const { route } of routes) {
       placed.set(route, routesOf(route, entranceOf(listener), around));
       yield;
     }
     if (listener.server === undefined) continue;
-    const byHost = new Map<string, Config<HttpRouteObject>[]>();
+    const byHost = new Map<string, Config<RouteObject>[]>();
     for (const { route, hosts } of routes) {
       for (const host of hosts) {
         const known = byHost.get(host);
@@ -36,7 +36,7 @@ export function* gatewayVirtualServices(
         else known.push(route);
       }
     }
-    const isOwn = (route: Config<HttpRouteObject>): boolean => placed.get(route)!.some(dependsOnHost);
+    const isOwn = (route: Config<RouteObject>): boolean => placed.get(route)!.some(dependsOnHost);
     for (const [hosts, ofHosts] of groups(byHost, isOwn)) {
       const matches = ofHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
       tellUnreached(matches, ofHosts, around);
@@ -51,14 +51,14 @@ export function* gatewayVirtualServices(
   return made;
 }
 
-function entranceOf({ listener: { port, protocol } }: HttpListener) {
+function entranceOf({ listener: { port, protocol } }: KnownListener) {
   return { port, scheme: protocol === 'HTTPS' ? ('https' as const) : ('http' as const) };
 }
 
 /** An expression that stands behind what takes everything is almost never meant. */
 function tellUnreached(
   matches: readonly PlacedRoute[],
-  routes: readonly Config<HttpRouteObject>[],
+  routes: readonly Config<RouteObject>[],
   around: Surroundings,
 ): void {
   const first = matches.findIndex(takesEverything);
@@ -82,10 +82,10 @@ function tellUnreached(
  * @param isOwn whether a route is another one for each host
  */
 function groups(
-  byHost: ReadonlyMap<string, readonly Config<HttpRouteObject>[]>,
-  isOwn: (route: Config<HttpRouteObject>) => boolean,
-): [hosts: string[], routes: readonly Config<HttpRouteObject>[]][] {
-  const known = new Map<string, [string[], readonly Config<HttpRouteObject>[]]>();
+  byHost: ReadonlyMap<string, readonly Config<RouteObject>[]>,
+  isOwn: (route: Config<RouteObject>) => boolean,
+): [hosts: string[], routes: readonly Config<RouteObject>[]][] {
+  const known = new Map<string, [string[], readonly Config<RouteObject>[]]>();
   for (const [host, routes] of byHost) {
     const names = routes.map(routeNameOf).join();
     const key = routes.some(isOwn) ? `${names} ${host}` : names;
@@ -97,9 +97,9 @@ function groups(
 }
 
 function virtualService(
-  { gateway, gatewayName }: HttpListener,
+  { gateway, gatewayName }: KnownListener,
   hosts: readonly string[],
-  routes: readonly Config<HttpRouteObject>[],
+  routes: readonly Config<RouteObject>[],
   matches: readonly PlacedRoute[],
 ): Config<VirtualService> {
   const [first] = routes;
@@ -116,7 +116,7 @@ function virtualService(
 }
 
 /** What comes to the listener and no route is for must not be served by a listener of a wider hostname. */
-function closed({ gateway, gatewayName, hostname, index }: HttpListener): Config<VirtualService> {
+function closed({ gateway, gatewayName, hostname, index }: KnownListener): Config<VirtualService> {
   const { kind, namespace, name, creationTimestamp } = gateway;
   const origin: Origin = { key: { kind, namespace, name }, path: ['spec', 'listeners', index] };
   return madeObject<VirtualService>({
@@ -131,12 +131,12 @@ function closed({ gateway, gatewayName, hostname, index }: HttpListener): Config
   });
 }
 
-export function parentsText(routes: readonly Config<HttpRouteObject>[]): string {
+export function parentsText(routes: readonly Config<RouteObject>[]): string {
   return routes.map(({ kind, namespace, name }) => `${kind}/${name}.${namespace}`).join();
 }
 
 /** Where the hosts of a route were written: they may be those of its parents. */
-export function hostsOrigin({ kind, namespace, name, spec }: Config<HttpRouteObject>): Origin {
+export function hostsOrigin({ kind, namespace, name, spec }: Config<RouteObject>): Origin {
   return { key: { kind, namespace, name }, path: ['spec', spec.hostnames.length > 0 ? 'hostnames' : 'parentRefs'] };
 }
 

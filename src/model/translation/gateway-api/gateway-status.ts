@@ -8,7 +8,7 @@ import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubern
 import { serverCertificateOf } from '../../kinds/kubernetes/credential.ts';
 import type { Secret } from '../../kinds/kubernetes/secret.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
-import { gatewayNameLabel, type HttpListener } from './gateway-listeners.ts';
+import { gatewayNameLabel, type KnownListener, portUseOf, protocolsServed, routeKindsOf } from './gateway-listeners.ts';
 import { condition, type GatewayStatus, type ListenerStatus, type ObjectCondition } from './object-conditions.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -41,13 +41,13 @@ export function servicesByGateway(
 const mostAddresses = 16;
 
 /**
- * @param listeners those that are served as HTTP, as the translation has found them
+ * @param listeners those that are served, as the translation has found them
  * @param attached how many routes are at each
  */
 export function gatewayStatusOf(
   gateway: Config<KubernetesGateway>,
-  listeners: readonly HttpListener[],
-  attached: (listener: HttpListener) => number,
+  listeners: readonly KnownListener[],
+  attached: (listener: KnownListener) => number,
   surroundings: GatewaySurroundings,
 ): GatewayStatus {
   const { generation, spec } = gateway;
@@ -94,28 +94,27 @@ function isTrue(conditions: readonly ObjectCondition[], type: string): boolean {
   return conditions.some((one) => one.type === type && one.status === 'True');
 }
 
-const routeKinds = ['HTTPRoute', 'GRPCRoute'].map((kind) => ({ group: gatewayApiGroup, kind }));
-
-function isSupported({ group, kind }: { readonly group: string; readonly kind: string }): boolean {
-  return routeKinds.some((one) => one.group === group && one.kind === kind);
+function isSupported({ group, kind }: { readonly group: string; readonly kind: string }, listener: Listener): boolean {
+  return group === gatewayApiGroup && routeKindsOf(listener).includes(kind);
 }
 
 /** Without kinds, those that the protocol is for. */
-function supportedKindsOf({ protocol, allowedRoutes: { kinds = [] } }: Listener): ListenerStatus['supportedKinds'] {
-  if (protocol !== 'HTTP' && protocol !== 'HTTPS') return [];
-  return kinds.length === 0 ? routeKinds : kinds.filter(isSupported);
+function supportedKindsOf(listener: Listener): ListenerStatus['supportedKinds'] {
+  const { kinds = [] } = listener.allowedRoutes;
+  if (kinds.length > 0) return kinds.filter((one) => isSupported(one, listener));
+  return routeKindsOf(listener).map((kind) => ({ group: gatewayApiGroup, kind }));
 }
 
 function listenerConditions(
   listener: Listener,
-  served: HttpListener | undefined,
+  served: KnownListener | undefined,
   conflict: string | undefined,
   surroundings: GatewaySurroundings,
 ): ObjectCondition[] {
   const references = resolvedRefs(listener, served, surroundings);
   const free = condition('Conflicted', false, 'NoConflicts', 'no other listener is in its way');
   if (served === undefined) {
-    const message = `${listener.protocol} is not served: HTTP and HTTPS are`;
+    const message = `${listener.protocol} is not served: ${protocolsServed} are`;
     return [
       condition('Accepted', false, 'UnsupportedProtocol', message),
       condition('Programmed', false, 'Invalid', message),
@@ -143,14 +142,14 @@ function listenerConditions(
 
 function resolvedRefs(
   listener: Listener,
-  served: HttpListener | undefined,
+  served: KnownListener | undefined,
   { secrets }: GatewaySurroundings,
 ): ObjectCondition {
   const { refusal } = served ?? {};
   const no = (reason: string, message: string): ObjectCondition => condition('ResolvedRefs', false, reason, message);
   if (refusal !== undefined && refusal.reason !== 'Invalid') return no(refusal.reason, refusal.message);
   const { kinds = [] } = listener.allowedRoutes;
-  const other = kinds.find((one) => !isSupported(one));
+  const other = kinds.find((one) => !isSupported(one, listener));
   if (served !== undefined && other !== undefined) return no('InvalidRouteKinds', `${other.kind} is not served here`);
   for (const { name } of served?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
     const key = `${served!.gateway.namespace}/${name}`;
@@ -173,13 +172,15 @@ function certificateMistake(secret: Secret): string | undefined {
 }
 
 /** Of two protocols at a port, that of the first counts, as where servers of Istio's Gateways meet: they come in the order of their names. */
-function portConflicts(listeners: readonly HttpListener[]): ReadonlyMap<HttpListener, string> {
-  const conflicts = new Map<HttpListener, string>();
+function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, string> {
+  const conflicts = new Map<KnownListener, string>();
   for (const [port, those] of Map.groupBy(listeners, ({ listener }) => listener.port)) {
     const [first] = those.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
     const { name, protocol } = first!.listener;
-    for (const one of those)
-      if (one.listener.protocol !== protocol) conflicts.set(one, `port ${port} is ${protocol} by the listener ${name}`);
+    for (const one of those) {
+      if (portUseOf(one.listener) === portUseOf(first!.listener)) continue;
+      conflicts.set(one, `port ${port} is ${protocol} by the listener ${name}`);
+    }
   }
   return conflicts;
 }

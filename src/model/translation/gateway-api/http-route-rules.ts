@@ -6,10 +6,10 @@ import type {
   HttpBackendRef,
   HttpRouteFilter,
   HttpRouteMatch,
-  HttpRouteObject,
   HttpRouteRule,
   RequestMirror,
   RequestRedirect,
+  RouteObject,
   ValueMatchByName,
 } from '../../kinds/gateway-api/http-route.ts';
 import { pathModifierOf } from '../../kinds/gateway-api/http-route-filter.decode.ts';
@@ -53,7 +53,7 @@ export function routeNameOf({ kind, namespace, name }: Config): string {
 
 const everything: readonly HttpRouteMatch[] = [{ path: everyPath, headers: [], queryParams: [] }];
 
-export function routesOf(route: Config<HttpRouteObject>, entrance: Entrance, around: Surroundings): PlacedRoute[] {
+export function routesOf(route: Config<RouteObject>, entrance: Entrance, around: Surroundings): PlacedRoute[] {
   const routeName = routeNameOf(route);
   return route.spec.rules.flatMap((rule, ruleIndex) => {
     const matches = rule.matches.length > 0 ? rule.matches : everything;
@@ -108,7 +108,7 @@ function valuesByName(
 /** What becomes of requests that a rule takes. */
 class RuleAction {
   readonly headers: Pick<HttpRoute, 'headers'>;
-  readonly #route: Config<HttpRouteObject>;
+  readonly #route: Config<RouteObject>;
   readonly #rule: HttpRouteRule;
   readonly #path: string;
   readonly #entrance: Entrance;
@@ -120,13 +120,7 @@ class RuleAction {
   readonly #missing: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
 
-  constructor(
-    route: Config<HttpRouteObject>,
-    rule: HttpRouteRule,
-    path: string,
-    entrance: Entrance,
-    around: Surroundings,
-  ) {
+  constructor(route: Config<RouteObject>, rule: HttpRouteRule, path: string, entrance: Entrance, around: Surroundings) {
     this.#route = route;
     this.#rule = rule;
     this.#path = path;

@@ -140,6 +140,61 @@ describe('a GRPCRoute', () => {
   });
 });
 
+describe('routes of connections', () => {
+  const listeners =
+    '{name: raw, port: 9000, protocol: TCP}, {name: through, port: 8443, protocol: TLS, hostname: "*.a.test", tls: {mode: Passthrough}}, ' +
+    '{name: ended, port: 8444, protocol: TLS, tls: {certificateRefs: [{name: web}]}}, {name: web, port: 8443, protocol: HTTPS, hostname: b.test, tls: {certificateRefs: [{name: web}]}}';
+  const tcp = (section: string, name = 'cart', port = 80): string =>
+    document(
+      'TCPRoute',
+      'cart',
+      `{parentRefs: [{name: front, sectionName: ${section}}], rules: [{backendRefs: [{name: ${name}, port: ${port}}]}]}`,
+    );
+  const tls = (section: string): string =>
+    document(
+      'TLSRoute',
+      'cart',
+      `{parentRefs: [{name: front, sectionName: ${section}}], hostnames: [x.a.test], rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
+    );
+  const statusOf = (kind: 'TCPRoute' | 'TLSRoute', yaml: string): string[] =>
+    short(judged(gateway(listeners) + yaml + cart)[kind].get('shop/cart')!.parents[0]!.conditions);
+
+  it.each([
+    ['TCPRoute', tcp('raw'), good],
+    ['TCPRoute', tcp('ended'), good],
+    ['TCPRoute', tcp('through'), ['Accepted False NotAllowedByListeners', good[1]]],
+    ['TCPRoute', tcp('raw', 'gone'), [good[0], 'ResolvedRefs False BackendNotFound']],
+    ['TCPRoute', tcp('raw', 'cart', 81), [good[0], 'ResolvedRefs False BackendNotFound']],
+    ['TLSRoute', tls('through'), good],
+    ['TLSRoute', tls('raw'), ['Accepted False NotAllowedByListeners', good[1]]],
+    ['TLSRoute', tls('ended'), ['Accepted False NotAllowedByListeners', good[1]]],
+  ] as const)('%s %#', (kind, yaml, expected) => {
+    expect(statusOf(kind, yaml)).toEqual(expected);
+  });
+
+  it('say at which listeners they may be; TLS and HTTPS share a port', () => {
+    const [raw, through, ended, web] = gatewayOf(gateway(listeners) + tcp('raw') + tls('through') + cart).listeners;
+    const kindsOf = (one = raw): string[] => one!.supportedKinds.map(({ kind }) => kind);
+    expect([raw, through, ended, web].map(kindsOf)).toEqual([
+      ['TCPRoute'],
+      ['TLSRoute'],
+      ['TCPRoute'],
+      ['HTTPRoute', 'GRPCRoute'],
+    ]);
+    expect([raw, through, ended].map((one) => one!.attachedRoutes)).toEqual([1, 1, 0]);
+    for (const one of [raw, through, web]) expect(short(one!.conditions)).toContain('Conflicted False NoConflicts');
+  });
+
+  it('are told that a Service is none of a TLSRoute', () => {
+    const over = document(
+      'TLSRoute',
+      'cart',
+      '{parentRefs: [{kind: Service, group: "", name: cart}], rules: [{backendRefs: [{name: cart, port: 80}]}]}',
+    );
+    expect(statusOf('TLSRoute', over)[0]).toBe('Accepted False NoMatchingParent');
+  });
+});
+
 describe('a route over a Service', () => {
   it.each([
     ['{kind: Service, group: "", name: cart}', good],
@@ -169,7 +224,7 @@ describe('a listener', () => {
 
   it.each<[string, string[], number]>([
     [
-      '{name: t, port: 80, protocol: TCP}',
+      '{name: t, port: 80, protocol: UDP}',
       ['Accepted False UnsupportedProtocol', 'Programmed False Invalid', fine[2]!, free],
       0,
     ],
@@ -261,12 +316,12 @@ describe('a Gateway', () => {
     ],
     [
       'of whose listeners one is not accepted',
-      gateway(`${plain}, {name: t, port: 81, protocol: TCP}`) + edge('type: ClusterIP'),
+      gateway(`${plain}, {name: t, port: 81, protocol: UDP}`) + edge('type: ClusterIP'),
       ['Accepted True ListenersNotValid', 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
     ],
     [
       'of whose listeners none is',
-      gateway('{name: t, port: 81, protocol: TCP}') + edge('type: ClusterIP'),
+      gateway('{name: t, port: 81, protocol: UDP}') + edge('type: ClusterIP'),
       ['Accepted False ListenersNotValid', 'Programmed False Invalid', 'Hostname edge.shop.svc.cluster.local'],
     ],
   ])('%s', (_, yaml, expected) => {

@@ -5,13 +5,13 @@
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';
-import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { attaching, type ParentOutcome } from './attachments.ts';
-import { type HttpListener, type KnownGateway, knownGateway } from './gateway-listeners.ts';
+import { type KnownGateway, type KnownListener, knownGateway } from './gateway-listeners.ts';
 import { type GatewaySurroundings, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
 import { type ClassStatus, condition, type GatewayStatus, type RouteStatus } from './object-conditions.ts';
 import { routeStatusOf } from './route-status.ts';
-import { controllerName, routesIn, type Sources, Surroundings } from './surroundings.ts';
+import { controllerName, l4RoutesIn, routesIn, type Sources, Surroundings } from './surroundings.ts';
 
 export type JudgedSources = Sources & Pick<ConfigSet, 'Secret'>;
 
@@ -22,6 +22,8 @@ export interface GatewayApiStatus {
   /** Of all routes: one that is at no parent of ours may have been. */
   readonly HTTPRoute: ReadonlyMap<string, RouteStatus>;
   readonly GRPCRoute: ReadonlyMap<string, RouteStatus>;
+  readonly TLSRoute: ReadonlyMap<string, RouteStatus>;
+  readonly TCPRoute: ReadonlyMap<string, RouteStatus>;
 }
 
 /** @param isOfOthers a Gateway that another revision of the control plane tells about */
@@ -40,12 +42,17 @@ export function* judgingGatewayApi(
     yield;
   }
   const outcomes = new Map<Config, ParentOutcome[]>();
-  const { toListeners } = yield* attaching(routesIn(sources), known, around, (route, index, outcome) => {
-    const ofRoute = outcomes.get(route) ?? [];
-    ofRoute[index] = outcome;
-    outcomes.set(route, ofRoute);
-  });
-  const counts = new Map<HttpListener, number>();
+  const { toListeners } = yield* attaching(
+    [...routesIn(sources), ...l4RoutesIn(sources)],
+    known,
+    around,
+    (route, index, outcome) => {
+      const ofRoute = outcomes.get(route) ?? [];
+      ofRoute[index] = outcome;
+      outcomes.set(route, ofRoute);
+    },
+  );
+  const counts = new Map<KnownListener, number>();
   for (const { listener } of toListeners) counts.set(listener, (counts.get(listener) ?? 0) + 1);
   const surroundings: GatewaySurroundings = {
     around,
@@ -56,12 +63,12 @@ export function* judgingGatewayApi(
   for (const gateway of sources.KubernetesGateway) {
     const { isOurs, listeners } = known.get(keyOf(gateway))!;
     if (isOurs) {
-      const attached = (listener: HttpListener): number => counts.get(listener) ?? 0;
+      const attached = (listener: KnownListener): number => counts.get(listener) ?? 0;
       gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attached, surroundings));
     }
     yield;
   }
-  const statusesOf = function* (routes: readonly Config<HttpRouteObject>[]): Steps<Map<string, RouteStatus>> {
+  const statusesOf = function* (routes: readonly Config<RouteObject>[]): Steps<Map<string, RouteStatus>> {
     const statuses = new Map<string, RouteStatus>();
     for (const route of routes) {
       statuses.set(keyOf(route), routeStatusOf(route, outcomes.get(route) ?? [], around));
@@ -74,6 +81,8 @@ export function* judgingGatewayApi(
     KubernetesGateway: gateways,
     HTTPRoute: yield* statusesOf(sources.HTTPRoute),
     GRPCRoute: yield* statusesOf(sources.GRPCRoute),
+    TLSRoute: yield* statusesOf(sources.TLSRoute),
+    TCPRoute: yield* statusesOf(sources.TCPRoute),
   };
 }
 

@@ -1,19 +1,19 @@
 /** The listeners that a route may name, found by section, by port and by hostname (the Gateway API's ParentReference). */
 import { HostIndex } from '../../fields/host-index.ts';
 import { hostIntersection } from '../../fields/hostname.ts';
-import type { HttpListener } from './gateway-listeners.ts';
+import type { KnownListener } from './gateway-listeners.ts';
 
 export interface SharedHosts {
-  readonly listener: HttpListener;
+  readonly listener: KnownListener;
   /** Names that the listener and the route both have; at least one. */
   readonly hosts: ReadonlySet<string>;
 }
 
 export class NamedListeners {
-  readonly listeners: readonly HttpListener[];
-  readonly #byHost: HostIndex<HttpListener>;
+  readonly listeners: readonly KnownListener[];
+  readonly #byHost: HostIndex<KnownListener>;
 
-  constructor(listeners: readonly HttpListener[]) {
+  constructor(listeners: readonly KnownListener[]) {
     this.listeners = listeners;
     this.#byHost = new HostIndex(listeners, ({ hostname }) => [hostname]);
   }
@@ -23,7 +23,7 @@ export class NamedListeners {
     if (hostnames.length === 0) {
       return this.listeners.map((listener) => ({ listener, hosts: new Set([listener.hostname]) }));
     }
-    const shared = new Map<HttpListener, Set<string>>();
+    const shared = new Map<KnownListener, Set<string>>();
     for (const hostname of hostnames) {
       for (const { item, host } of this.#byHost.overlapping(hostname)) {
         const both = hostIntersection(hostname, host)!;
@@ -39,15 +39,15 @@ export class NamedListeners {
 }
 
 interface ListenersOfGateway {
-  readonly bySection: ReadonlyMap<string, readonly HttpListener[]>;
+  readonly bySection: ReadonlyMap<string, readonly KnownListener[]>;
   readonly named: Map<string, NamedListeners>;
 }
 
-const known = new WeakMap<readonly HttpListener[], ListenersOfGateway>();
+const known = new WeakMap<readonly KnownListener[], ListenersOfGateway>();
 
 /** Found once for all routes that name the same of a Gateway. */
 export function namedListeners(
-  all: readonly HttpListener[],
+  all: readonly KnownListener[],
   sectionName: string | undefined,
   port: number | undefined,
 ): NamedListeners {

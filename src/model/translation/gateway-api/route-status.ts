@@ -1,6 +1,6 @@
 /** What HTTPRoutes are told of themselves, for each parent: whether it takes them, and whether what they refer to is there. */
 import type { Config } from '../../config/config.ts';
-import type { BackendRef, HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { ParentOutcome } from './attachments.ts';
 import { destinationOf, type MissingBackend } from './backends.ts';
 import { unsupportedFilterOf } from './http-route-rules.ts';
@@ -9,7 +9,7 @@ import type { Surroundings } from './surroundings.ts';
 
 /** @param outcomes of its references, by their index */
 export function routeStatusOf(
-  route: Config<HttpRouteObject>,
+  route: Config<RouteObject>,
   outcomes: readonly ParentOutcome[],
   around: Surroundings,
 ): RouteStatus {
@@ -26,7 +26,7 @@ export function routeStatusOf(
 }
 
 /** Accepted, and PartiallyInvalid where rules are left out; the latter is never said to be false. */
-function rulesOf({ spec: { rules } }: Config<HttpRouteObject>): ObjectCondition[] {
+function rulesOf({ spec: { rules } }: Config<RouteObject>): ObjectCondition[] {
   const bad = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);
     return filter === undefined ? [] : [`rules[${index}]: the filter ${filter} is not carried out`];
@@ -43,7 +43,7 @@ const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidK
 /** So many are told of. */
 const mostNamed = 5;
 
-function resolvedRefs(route: Config<HttpRouteObject>, around: Surroundings, isInMesh: boolean): ObjectCondition {
+function resolvedRefs(route: Config<RouteObject>, around: Surroundings, isInMesh: boolean): ObjectCondition {
   const missing = new Map<string, MissingBackend>();
   for (const ref of referencesOf(route.spec)) {
     const found = destinationOf(ref, route, around, isInMesh);
@@ -57,7 +57,7 @@ function resolvedRefs(route: Config<HttpRouteObject>, around: Surroundings, isIn
   return condition('ResolvedRefs', false, all[0]!.reason, texts.join('; '));
 }
 
-function* referencesOf({ rules }: HttpRouteObject): Generator<BackendRef> {
+function* referencesOf({ rules }: RouteObject): Generator<BackendRef> {
   for (const { backendRefs, filters } of rules) {
     yield* backendRefs;
     for (const { requestMirror } of filters) if (requestMirror !== undefined) yield requestMirror.backendRef;

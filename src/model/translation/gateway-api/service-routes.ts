@@ -18,6 +18,23 @@ export function* serviceVirtualServices(
   around: Surroundings,
 ): Steps<Config<VirtualService>[]> {
   const all: Config<VirtualService>[] = [];
+  for (const clients of byClients(attachments)) {
+    all.push(virtualService(clients, around));
+    yield;
+  }
+  return all;
+}
+
+/** Routes over a Service for the same clients. */
+export interface ClientsRoutes {
+  readonly service: Config<KubernetesService>;
+  /** Of the clients; that of the Service: all. */
+  readonly namespace: string;
+  readonly creationTimestamp: number;
+  readonly attachments: readonly ServiceAttachment[];
+}
+
+export function* byClients(attachments: readonly ServiceAttachment[]): Generator<ClientsRoutes> {
   for (const [service, ofService] of Map.groupBy(attachments, ({ service }) => service)) {
     const byNamespace = Map.groupBy(ofService, ({ route }) => route.namespace);
     const own = byNamespace.get(service.namespace) ?? [];
@@ -26,18 +43,14 @@ export function* serviceVirtualServices(
       const age = Math.min(...ofNamespace.map(({ route }) => route.creationTimestamp));
       const isOwn = namespace === service.namespace;
       // Of several for one host the oldest counts.
-      all.push(virtualService(service, namespace, isOwn ? age : Math.min(age, ownAge - 1), ofNamespace, around));
-      yield;
+      const creationTimestamp = isOwn ? age : Math.min(age, ownAge - 1);
+      yield { service, namespace, creationTimestamp, attachments: ofNamespace };
     }
   }
-  return all;
 }
 
 function virtualService(
-  service: Config<KubernetesService>,
-  namespace: string,
-  creationTimestamp: number,
-  attachments: readonly ServiceAttachment[],
+  { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
   around: Surroundings,
 ): Config<VirtualService> {
   const routes = [...new Set(attachments.map(({ route }) => route))];

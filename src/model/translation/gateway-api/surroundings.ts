@@ -4,7 +4,7 @@ import { type Config, configKeyOf, configKeyText } from '../../config/config.ts'
 import type { ConfigSet } from '../../config/config-set.ts';
 import { type Problem, problemText } from '../../config/problem.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
-import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { AllowedRoutes } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { ReferenceGrant } from '../../kinds/gateway-api/reference-grant.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
@@ -13,12 +13,25 @@ import { isDiscovered } from '../../services/kubernetes/discovery-namespaces.ts'
 /** The kinds that are read. */
 export type Sources = Pick<
   ConfigSet,
-  'GatewayClass' | 'KubernetesGateway' | 'HTTPRoute' | 'GRPCRoute' | 'ReferenceGrant' | 'Namespace' | 'Service'
+  | 'GatewayClass'
+  | 'KubernetesGateway'
+  | 'HTTPRoute'
+  | 'GRPCRoute'
+  | 'TLSRoute'
+  | 'TCPRoute'
+  | 'ReferenceGrant'
+  | 'Namespace'
+  | 'Service'
 >;
 
 /** Those that requests go by. */
-export function routesIn({ HTTPRoute, GRPCRoute }: Sources): readonly Config<HttpRouteObject>[] {
+export function routesIn({ HTTPRoute, GRPCRoute }: Sources): readonly Config<RouteObject>[] {
   return GRPCRoute.length === 0 ? HTTPRoute : [...HTTPRoute, ...GRPCRoute];
+}
+
+/** Those that connections go by, whatever is in them. */
+export function l4RoutesIn({ TLSRoute, TCPRoute }: Sources): readonly Config<RouteObject>[] {
+  return [...TLSRoute, ...TCPRoute];
 }
 
 /** A class with this controller's name is this control plane's. */

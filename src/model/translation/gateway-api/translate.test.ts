@@ -73,11 +73,8 @@ describe('a Gateway', () => {
 
   const secure = (tls: string): string => `{name: s, port: 443, protocol: HTTPS, ${tls}}`;
   it.each([
-    [
-      '{name: t, port: 443, protocol: TLS, tls: {mode: Passthrough}}',
-      'listeners[0].protocol: is not in force: TLS is not',
-    ],
-    ['{name: t, port: 443, protocol: TCP}', 'listeners[0].protocol: is not in force: TCP is not served'],
+    ['{name: t, port: 443, protocol: UDP}', 'listeners[0].protocol: is not in force: UDP is not served'],
+    ['{name: t, port: 443, protocol: TLS}', 'listeners[0]: is not in force: protocol TLS needs tls'],
     ['{name: s, port: 443, protocol: HTTPS}', 'listeners[0]: is not in force: protocol HTTPS needs tls'],
     [
       secure('tls: {certificateRefs: [{name: a, namespace: other}]}'),
@@ -193,8 +190,8 @@ describe('an HTTPRoute at a Gateway', () => {
   it.each([
     ['{parentRefs: [], rules: []}'.replace('rules: []', `rules: [{${toCart}}]`), 'spec.parentRefs: there are none'],
     [`{parentRefs: [{name: back}], rules: [{${toCart}}]}`, 'parentRefs[0]: there is no Gateway shop/back'],
-    [`{parentRefs: [{name: front, sectionName: x}], rules: [{${toCart}}]}`, 'has no HTTP listener x'],
-    [`{parentRefs: [{name: front, port: 81}], rules: [{${toCart}}]}`, 'has no HTTP listener port 81'],
+    [`{parentRefs: [{name: front, sectionName: x}], rules: [{${toCart}}]}`, 'has no listener x that is served'],
+    [`{parentRefs: [{name: front, port: 81}], rules: [{${toCart}}]}`, 'has no listener port 81 that is served'],
     [`{parentRefs: [{name: front}], hostnames: [b.test], rules: [{${toCart}}]}`, "has one of the route's hostnames"],
     [`{parentRefs: [{name: x, kind: Mesh}], rules: [{${toCart}}]}`, 'Mesh x is neither a Gateway nor a Service'],
     [`{parentRefs: [{name: x, kind: Service, group: ""}], rules: [{${toCart}}]}`, 'there is no Service shop/x'],
@@ -630,5 +627,108 @@ describe('a GRPCRoute', () => {
   it('that comes, changes or goes is another translation', () => {
     const { translation } = translated(gateway() + cart);
     expect(translationMayDiffer(translation, ['GRPCRoute/shop/cart'])).toBe(true);
+  });
+});
+
+describe('routes of connections', () => {
+  const listener = (more: string): string => `{name: l, port: 9000, ${more}}`;
+  const at = (kind: string, name: string, refs: string, more = '', created = ''): string =>
+    document(kind, name, `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [${refs}]}]}`, { created });
+  const one = '{name: cart, port: 80}';
+
+  it('a TCPRoute takes all connections of its listener', () => {
+    const { gateways, virtualServices, told } = translated(
+      gateway(listener('protocol: TCP')) +
+        cart +
+        service('second') +
+        at('TCPRoute', 'a', `${one}, {name: second, port: 80, weight: 3}`),
+    );
+    expect(told).toEqual([]);
+    expect(gateways[0]!.spec.servers).toEqual([
+      { port: { number: 9000, protocol: 'TCP', name: 'default' }, hosts: ['./*'] },
+    ]);
+    expect(virtualServices.map(({ spec }) => spec)).toEqual([
+      {
+        hosts: ['*'],
+        gateways: [gateways[0]!.name],
+        tcp: [
+          {
+            route: [
+              { destination: { host: 'cart.shop.svc.cluster.local', port: { number: 80 } }, weight: 1 },
+              { destination: { host: 'second.shop.svc.cluster.local', port: { number: 80 } }, weight: 3 },
+            ],
+          },
+        ],
+        exportTo: ['.'],
+      },
+    ]);
+  });
+
+  it('a TLSRoute takes the names that it and its listener have, and passes them through', () => {
+    const { gateways, virtualServices } = translated(
+      gateway(listener('protocol: TLS, hostname: "*.a.test", tls: {mode: Passthrough}')) +
+        cart +
+        at('TLSRoute', 'a', one, 'hostnames: [x.a.test, b.test], '),
+    );
+    expect(gateways[0]!.spec.servers[0]).toMatchObject({ hosts: ['./*.a.test'], tls: { mode: 'PASSTHROUGH' } });
+    expect(virtualServices[0]!.spec).toMatchObject({
+      hosts: ['x.a.test'],
+      tls: [{ match: [{ sniHosts: ['x.a.test'] }] }],
+    });
+  });
+
+  it('to a backend that is not there none is made, and no other one gets its share', () => {
+    const { virtualServices, told } = translated(
+      gateway(listener('protocol: TCP')) + cart + at('TCPRoute', 'a', `${one}, {name: gone, port: 80}`),
+    );
+    const [, lost] = virtualServices[0]!.spec.tcp![0]!.route!;
+    expect(lost).toEqual({ destination: { host: 'no-backend.invalid', port: { number: 65535 } }, weight: 1 });
+    expect(told).toEqual([expect.stringContaining('its share of connections is closed')]);
+    const none = translated(
+      gateway(listener('protocol: TCP')) + cart + at('TCPRoute', 'a', '{name: cart, port: 80, weight: 0}'),
+    );
+    expect(none.virtualServices[0]!.spec.tcp![0]!.route![0]!.destination.host).toBe('no-backend.invalid');
+  });
+
+  it('are at no listener of requests, and routes of requests at none of theirs', () => {
+    const told = (routes: string, listeners: string): readonly string[] =>
+      translated(gateway(listeners) + cart + routes).told;
+    expect(told(at('TCPRoute', 'a', one), plain)).toEqual([
+      expect.stringContaining('takes TCPRoutes of namespace shop'),
+    ]);
+    expect(told(route('a', `{${toCart}}`), listener('protocol: TCP'))).toEqual([
+      expect.stringContaining('takes HTTPRoutes of namespace shop'),
+    ]);
+  });
+
+  it('TCPRoutes over a Service are for its clients: those of one port first, then the oldest', () => {
+    const over = (name: string, more: string, created: string): string =>
+      document(
+        'TCPRoute',
+        name,
+        `{parentRefs: [{group: "", kind: Service, name: cart${more}}], rules: [{backendRefs: [{name: ${name}, port: 80}]}]}`,
+        { created },
+      );
+    const { virtualServices } = translated(
+      cart +
+        service('new') +
+        service('old') +
+        service('ported') +
+        over('new', '', '2026-02-01T00:00:00Z') +
+        over('old', '', '2026-01-01T00:00:00Z') +
+        over('ported', ', port: 80', '2026-03-01T00:00:00Z'),
+    );
+    expect(virtualServices).toHaveLength(1);
+    const { hosts, gateways, tcp, exportTo } = virtualServices[0]!.spec;
+    expect({ hosts, gateways, exportTo }).toEqual({
+      hosts: ['cart.shop.svc.cluster.local'],
+      gateways: ['mesh'],
+      exportTo: ['*'],
+    });
+    expect(tcp!.map(({ match, route: to }) => [match?.at(0)?.port, to![0]!.destination.host.split('.')[0]])).toEqual([
+      [80, 'ported'],
+      [undefined, 'old'],
+      [undefined, 'new'],
+    ]);
   });
 });

@@ -4,10 +4,11 @@ import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import { keying } from '../translated-objects.ts';
 import { attaching } from './attachments.ts';
-import { gatewayOf, type KnownGateway, knownGateway } from './gateway-listeners.ts';
+import { gatewayOf, type KnownGateway, knownGateway, takesRequests } from './gateway-listeners.ts';
 import { gatewayVirtualServices } from './gateway-routes.ts';
+import { l4VirtualServices } from './l4-routes.ts';
 import { serviceVirtualServices } from './service-routes.ts';
-import { routesIn, type Sources, Surroundings } from './surroundings.ts';
+import { l4RoutesIn, routesIn, type Sources, Surroundings } from './surroundings.ts';
 
 export interface GatewayApiTranslation {
   /** Gateways and VirtualServices by key. */
@@ -20,7 +21,15 @@ export interface GatewayApiTranslation {
 
 export const noTranslation: GatewayApiTranslation = { objects: new Map(), problems: new Map(), lookedUp: new Set() };
 
-const ownKinds = ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'ReferenceGrant'];
+const ownKinds = [
+  'GatewayClass',
+  'KubernetesGateway',
+  'HTTPRoute',
+  'GRPCRoute',
+  'TLSRoute',
+  'TCPRoute',
+  'ReferenceGrant',
+];
 
 /** Whether another translation may come out after objects of these keys came, changed or went. */
 export function translationMayDiffer(before: GatewayApiTranslation, touched: Iterable<string>): boolean {
@@ -50,7 +59,8 @@ export function* translatingGatewayApi(
   before: GatewayApiTranslation = noTranslation,
 ): Steps<GatewayApiTranslation> {
   const routes = routesIn(sources);
-  if (sources.KubernetesGateway.length + routes.length === 0) return noTranslation;
+  const l4Routes = l4RoutesIn(sources);
+  if (sources.KubernetesGateway.length + routes.length + l4Routes.length === 0) return noTranslation;
   const around = new Surroundings(sources, domain);
   const gateways = new Map<string, KnownGateway>();
   for (const gateway of sources.KubernetesGateway) {
@@ -64,9 +74,12 @@ export function* translatingGatewayApi(
     const gateway = listeners[0]?.gateway;
     if (gateway === undefined) continue;
     for (const listener of listeners) if (listener.server !== undefined) objects.push(gatewayOf(listener, around));
-    for (const one of yield* gatewayVirtualServices(listeners, ofGateway.get(gateway) ?? [], around)) objects.push(one);
+    const ofRequests = listeners.filter(takesRequests);
+    for (const one of yield* gatewayVirtualServices(ofRequests, ofGateway.get(gateway) ?? [], around))
+      objects.push(one);
   }
   for (const one of yield* serviceVirtualServices(toServices, around)) objects.push(one);
+  for (const one of yield* l4VirtualServices(yield* attaching(l4Routes, gateways, around), around)) objects.push(one);
   return {
     objects: yield* keying(objects, before.objects),
     problems: around.problems,

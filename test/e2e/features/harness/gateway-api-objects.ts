@@ -1,6 +1,6 @@
 /** Objects of Kubernetes' Gateway API, and the Services behind them. */
 import { stringify } from 'yaml';
-import type { HttpBackend } from './backends.ts';
+import { type HttpBackend, TcpBackend } from './backends.ts';
 import { all } from './gateway-objects.ts';
 import { object } from './objects.ts';
 
@@ -26,6 +26,9 @@ export const httpRoute = (rules: readonly object[], options?: RouteOptions): str
 export const grpcRoute = (rules: readonly object[], options?: RouteOptions): string =>
   route('GRPCRoute', rules, options);
 
+export const tcpRoute = (rules: readonly object[], options?: RouteOptions): string => route('TCPRoute', rules, options);
+export const tlsRoute = (rules: readonly object[], options?: RouteOptions): string => route('TLSRoute', rules, options);
+
 function route(kind: string, rules: readonly object[], options: RouteOptions = {}): string {
   const {
     name = 'route',
@@ -39,8 +42,12 @@ function route(kind: string, rules: readonly object[], options: RouteOptions = {
 export const servicePort = 80;
 
 /** A Service of one name with an application, which leads to it by its slice. */
-export function serviceOf(backend: HttpBackend, { namespace = 'shop', name = backend.name, port = servicePort } = {}) {
-  const ports = [{ name: 'http', port, targetPort: backend.port }];
+export function serviceOf(
+  backend: HttpBackend | TcpBackend,
+  { namespace = 'shop', name = backend.name, port = servicePort } = {},
+) {
+  const portName = backend instanceof TcpBackend ? 'tcp' : 'http';
+  const ports = [{ name: portName, port, targetPort: backend.port }];
   const labels = { 'kubernetes.io/service-name': name };
   return all(
     stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace }, spec: { ports } }),
@@ -49,7 +56,7 @@ export function serviceOf(backend: HttpBackend, { namespace = 'shop', name = bac
       kind: 'EndpointSlice',
       metadata: { name: `${name}-1`, namespace, labels },
       addressType: 'IPv4',
-      ports: [{ name: 'http', port: backend.port }],
+      ports: [{ name: portName, port: backend.port }],
       endpoints: [{ addresses: [backend.address] }],
     }),
   );

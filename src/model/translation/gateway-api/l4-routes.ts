@@ -1,0 +1,110 @@
+/** VirtualServices of TLSRoutes and TCPRoutes: at listeners one for each route, over Services one for the same clients. */
+import type { Steps } from '../../../runtime/turns.ts';
+import type { Config, Origin } from '../../config/config.ts';
+import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { RouteDestination, VirtualService } from '../../kinds/virtual-service.ts';
+import type { Attachments, ListenerAttachment } from './attachments.ts';
+import { destinationOf, noDestination } from './backends.ts';
+import { hostsOrigin, parentsText } from './gateway-routes.ts';
+import { made, madeNameMark } from './made.ts';
+import { byClients, type ClientsRoutes } from './service-routes.ts';
+import type { Surroundings } from './surroundings.ts';
+
+export function* l4VirtualServices(
+  { toListeners, toServices }: Attachments,
+  around: Surroundings,
+): Steps<Config<VirtualService>[]> {
+  const all: Config<VirtualService>[] = [];
+  for (const attachment of toListeners) {
+    // Backends are looked at also where they are not served: what is wrong with them is told.
+    const route = destinationsOf(attachment.route, false, around);
+    if (attachment.listener.server !== undefined) all.push(ofListener(attachment, route));
+    yield;
+  }
+  for (const clients of byClients(toServices)) {
+    all.push(ofService(clients, around));
+    yield;
+  }
+  return all;
+}
+
+function ofListener(
+  { route, listener: { gateway, gatewayName, hostname }, hosts }: ListenerAttachment,
+  destinations: readonly RouteDestination[],
+): Config<VirtualService> {
+  const isTls = route.kind === 'TLSRoute';
+  return made<VirtualService>({
+    kind: 'VirtualService',
+    of: route,
+    annotations: { 'internal.istio.io/parents': parentsText([route]) },
+    name: `${gatewayName}-${route.kind.toLowerCase()}-${route.namespace}-${route.name}`,
+    namespace: gateway.namespace,
+    creationTimestamp: route.creationTimestamp,
+    madeOf: { hosts: [hostsOrigin(route)], [isTls ? 'tls[0]' : 'tcp[0]']: [ruleOrigin(route)] },
+    spec: {
+      hosts: isTls ? hosts : [hostname],
+      gateways: [gatewayName],
+      ...(isTls
+        ? { tls: [{ match: [{ sniHosts: hosts }], route: destinations }] }
+        : { tcp: [{ route: destinations }] }),
+      exportTo: ['.'],
+    },
+  });
+}
+
+/** The oldest route first; one for a port before those for all. */
+function ofService(
+  { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
+  around: Surroundings,
+): Config<VirtualService> {
+  const sorted = attachments.toSorted(
+    (a, b) =>
+      Number(a.port === undefined) - Number(b.port === undefined) ||
+      a.route.creationTimestamp - b.route.creationTimestamp,
+  );
+  const routes = [...new Set(sorted.map(({ route }) => route))];
+  return made<VirtualService>({
+    kind: 'VirtualService',
+    name: `${service.name}.${service.namespace}-tcp-${madeNameMark}`,
+    namespace,
+    creationTimestamp,
+    of: routes[0]!,
+    annotations: { 'internal.istio.io/parents': parentsText(routes) },
+    madeOf: {
+      hosts: routes.map(hostsOrigin),
+      ...Object.fromEntries(sorted.map(({ route }, index) => [`tcp[${index}]`, [ruleOrigin(route)]])),
+    },
+    spec: {
+      hosts: [around.hostOf(service.namespace, service.name)],
+      gateways: ['mesh'],
+      tcp: sorted.map(({ route, port }) => ({
+        ...(port !== undefined && { match: [{ port }] }),
+        route: destinationsOf(route, true, around),
+      })),
+      exportTo: [namespace === service.namespace ? '*' : '.'],
+    },
+  });
+}
+
+/** Of the first rule, which takes every connection. To what is not there none is made: the share of it is closed. */
+function destinationsOf(
+  route: Config<RouteObject>,
+  inMesh: boolean,
+  around: Surroundings,
+): readonly RouteDestination[] {
+  const { backendRefs } = route.spec.rules[0]!;
+  const all = backendRefs.map((ref, index): RouteDestination => {
+    const found = destinationOf(ref, route, around, inMesh);
+    if (!('missing' in found)) return { destination: found, weight: ref.weight };
+    const share = backendRefs.length > 1 ? 'its share of connections is' : 'connections are';
+    around.warn(route, `rules[0].backendRefs[${index}]`, `${found.missing}: ${share} closed`);
+    return { destination: noDestination, weight: ref.weight };
+  });
+  const used = all.filter(({ weight }) => weight !== 0);
+  if (used.length === 0) return [{ destination: noDestination, weight: 100 }];
+  return used.length === 1 ? [{ ...used[0]!, weight: 100 }] : used;
+}
+
+function ruleOrigin({ kind, namespace, name }: Config<RouteObject>): Origin {
+  return { key: { kind, namespace, name }, path: ['spec', 'rules', 0] };
+}
