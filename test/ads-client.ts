@@ -53,6 +53,7 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
   readonly #stream: ClientDuplexStream<Buffer, Buffer>;
   readonly #request: Request;
   #taken = 0;
+  #status: StatusObject | undefined;
   #wake = (): void => {};
 
   constructor(client: Client, path: string, request: Request, response: Response) {
@@ -67,6 +68,10 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
     });
     this.#stream.on('error', () => {});
     this.ended = new Promise((resolve) => this.#stream.on('status', resolve));
+    void this.ended.then((status) => {
+      this.#status = status;
+      this.#wake();
+    });
   }
 
   send(request: MessageInitShape<Request>): void {
@@ -82,6 +87,10 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
   async next(): Promise<MessageShape<Response>> {
     const deadline = Date.now() + timeoutMs;
     while (this.#taken >= this.responses.length) {
+      if (this.#status !== undefined) {
+        const { code, details } = this.#status;
+        throw new Error(`no response ${this.#taken + 1}: the stream has ended with ${code}, ${details}`);
+      }
       const leftMs = deadline - Date.now();
       if (leftMs <= 0) throw new Error(`no response ${this.#taken + 1} within ${timeoutMs} ms`);
       await this.#change(leftMs);
