@@ -26,9 +26,12 @@ export function gatewayApi(world: World): readonly WrittenObject[] {
     made('Gateway', gatewayName, 'shop', gateway(world)),
     ...draw.list(1, 3, (index) => {
       const namespace = draw.chance(0.7) ? 'shop' : draw.pick(namespaces);
-      const rules = draw.chance(0.75) ? rule : grpcRule;
-      const kind = rules === rule ? 'HTTPRoute' : 'GRPCRoute';
-      return made(kind, `route-${index}`, namespace, route(world, ports[0]!.port, rules));
+      const [kind, rules] = draw.pick([
+        ...Array.from({ length: 5 }, () => ['HTTPRoute', rule] as const),
+        ...[['GRPCRoute', grpcRule] as const, ['GRPCRoute', grpcRule] as const],
+        ...[['TCPRoute', l4Rule] as const, ['TLSRoute', l4Rule] as const],
+      ]);
+      return made(kind, `route-${index}`, namespace, route(world, ports[0]!.port, kind, rules));
     }),
     ...(draw.chance(0.5) ? [made('ReferenceGrant', 'grant', 'shop', grant(draw), `${group}/v1beta1`)] : []),
   ];
@@ -38,12 +41,14 @@ function gateway({ draw, gatewayPorts }: World): object {
   return {
     gatewayClassName: draw.chance(0.95) ? 'istio' : 'other',
     listeners: draw.list(1, 4, (index) => {
-      const protocol = draw.pick(['HTTP', 'HTTP', 'HTTPS', 'TCP']);
+      const protocol = draw.pick(['HTTP', 'HTTP', 'HTTPS', 'TCP', 'TLS']);
+      const certificateRefs = draw.some([{ name: 'one' }, { name: 'two' }], 1, 2);
       const from = draw.pick(['All', 'Same', 'Selector']);
       return {
         ...{ name: `l${index}`, port: draw.pick(gatewayPorts), protocol },
         ...(protocol === 'TCP' ? {} : draw.maybe('hostname', 0.5, () => draw.pick(hostnames))),
-        ...(protocol === 'HTTPS' && { tls: { certificateRefs: draw.some([{ name: 'one' }, { name: 'two' }], 1, 2) } }),
+        ...(protocol === 'HTTPS' && { tls: { certificateRefs } }),
+        ...(protocol === 'TLS' && { tls: draw.chance(0.6) ? { mode: 'Passthrough' } : { certificateRefs } }),
         ...draw.maybe('allowedRoutes', 0.5, () => ({
           namespaces: { from, ...(from === 'Selector' && { selector: { matchLabels: { team: 'web' } } }) },
         })),
@@ -52,7 +57,7 @@ function gateway({ draw, gatewayPorts }: World): object {
   };
 }
 
-function route(world: World, port: number, rules: typeof rule): object {
+function route(world: World, port: number, kind: string, rules: typeof rule): object {
   const { draw } = world;
   const over = (): object => ({
     ...{ group: '', kind: 'Service', name: draw.pick(services), namespace: 'shop' },
@@ -64,7 +69,7 @@ function route(world: World, port: number, rules: typeof rule): object {
   });
   return {
     parentRefs: draw.chance(0.7) ? [at()] : draw.chance(0.5) ? [at(), over()] : [over()],
-    ...draw.maybe('hostnames', 0.6, () => draw.some(hostnames, 1, 3)),
+    ...draw.maybe('hostnames', kind === 'TCPRoute' ? 0 : 0.6, () => draw.some(hostnames, 1, 3)),
     rules: draw.list(1, 3, () => rules(draw, port)),
   };
 }
@@ -97,6 +102,15 @@ function forwarding(draw: Draw, port: number, more: readonly object[]): object {
 
 function grpcRule(draw: Draw, port: number): object {
   return { ...draw.maybe('matches', 0.9, () => draw.list(1, 3, () => grpcMatch(draw))), ...forwarding(draw, port, []) };
+}
+
+function l4Rule(draw: Draw, port: number): object {
+  return {
+    backendRefs: draw.list(1, 3, () => ({
+      ...backend(draw, port),
+      ...draw.maybe('weight', 0.5, () => draw.pick([0, 1, 7])),
+    })),
+  };
 }
 
 function grpcMatch(draw: Draw): object {
@@ -185,7 +199,13 @@ function share(draw: Draw): object {
 
 function grant(draw: Draw): object {
   return {
-    from: [{ group, kind: draw.pick(['HTTPRoute', 'GRPCRoute']), namespace: draw.pick(['stage', 'istio-system']) }],
+    from: [
+      {
+        group,
+        kind: draw.pick(['HTTPRoute', 'GRPCRoute', 'TLSRoute']),
+        namespace: draw.pick(['stage', 'istio-system']),
+      },
+    ],
     to: [{ group: '', kind: 'Service', ...draw.maybe('name', 0.5, () => 'web') }],
   };
 }
