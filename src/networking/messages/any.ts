@@ -1,10 +1,12 @@
 /** Packing of extension configurations. */
 import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
-import { type Any, anyPack } from '@bufbuild/protobuf/wkt';
+import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
+import { wireForm } from './wire-form.ts';
 
 /** A message of an extension, packed. */
 export function pack<Desc extends DescMessage>(schema: Desc, init?: MessageInitShape<Desc>): Any {
-  return anyPack(schema, create(schema, init));
+  const value = wireForm(schema, create(schema, init));
+  return create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value });
 }
 
 /** The `{name, typed_config}` of filters, transport sockets, loggers and the like, as an initializer. */

@@ -1,12 +1,17 @@
 /** The bytes of a message, the same for equal messages in whatever order their maps were filled. */
 import { type DescField, type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
+import { writtenBackwards } from './message-writer.ts';
+
+export function wireForm(schema: DescMessage, message: Message): Uint8Array {
+  return writtenBackwards(schema, message) ?? orderedBinary(schema, message);
+}
 
 /**
  * protobuf-es writes the fields of a message in the order of its descriptor, but the keys of maps and JSON objects as
  * they were inserted; so those are put in order first. Only fields that lead to any are looked at: a descriptor says
  * once which those are.
  */
-export function wireForm(schema: DescMessage, message: Message): Uint8Array {
+export function orderedBinary(schema: DescMessage, message: Message): Uint8Array {
   return toBinary(schema, inOrder(schema, message));
 }
 

@@ -33,3 +33,29 @@ test('large pieces are not copied when resources go out together, small ones are
   expect([pieces[1], pieces[3]].every((piece) => piece === large)).toBe(true);
   expect(bodies.framesOf(resources, true)).toBe(pieces);
 });
+
+test('what many streams are sent is one piece, as long as there is room; what few are sent stays in pieces that others share', () => {
+  const rest = Array.from({ length: 50 }, (_, i) => Buffer.alloc(10_000, i));
+  const resource = (): EncodedResource =>
+    ({ deltaFrame: Buffer.from('delta'), sotwFrame: Buffer.from('sotw'), rest }) as unknown as EncodedResource;
+  const bodies = new SharedBodies();
+  const sendings = (resources: readonly EncodedResource[], times: number) =>
+    Array.from({ length: times }, () => bodies.framesOf(resources, true));
+  const one = resource();
+  // Each stream's list is its own: it is the resource that is the same.
+  const seen = Array.from({ length: 100 }, () => bodies.framesOf([one], true));
+  const [whole] = seen.at(-1)!;
+  expect(seen[0]!.slice(1)).toEqual(rest);
+  expect(seen.at(-1)).toEqual([Buffer.concat([one.deltaFrame, ...rest])]);
+  expect(seen.slice(20).every(([first]) => first === whole)).toBe(true);
+  expect(bodies.framesOf([one], false)).toEqual([one.sotwFrame, ...rest]);
+  const two = [resource(), resource()];
+  const both = sendings(two, 100);
+  expect(both.at(-1)).toEqual([Buffer.concat(both[0]!)]);
+  // Each of many namespaces has a resource of its own, with the same pieces.
+  const few = Array.from({ length: 300 }, () => sendings([resource()], 3));
+  expect(few.flat().every((pieces) => pieces.length === 51 && pieces[7] === rest[6])).toBe(true);
+  expect(bodies.framesOf([one], true)[0]).toBe(whole);
+  for (let i = 0; i < 30; i++) sendings([resource()], 100);
+  expect(bodies.framesOf([one], true)).toHaveLength(51);
+});

@@ -65,19 +65,38 @@ export function bytesIn({ own, shared }: ResponseParts): number {
  */
 const maxKeptBytes = 32 * 1024 * 1024;
 
+/** What was sent so often in pieces is sent in one from then on: each piece costs every stream a write of its own. */
+const sendingsInPieces = 16;
+/** Of what is in one piece, beside its pieces: what all sidecars of a few shapes and namespaces are sent. */
+const maxWholeBytes = 16 * 1024 * 1024;
+
+/** What has a body: several resources, or one. */
+type Sent = Resources | EncodedResource;
+
 /**
  * Joins the frames of resources that go out together, and keeps the last ones: a push to many streams that are sent the
- * same resources joins them once. Collections are known by their identity.
+ * same resources joins them once. Collections are known by their identity, and so is a resource.
  */
 export class SharedBodies {
   readonly #bodies = {
     sotw: keepRecentlyUsed<Resources, Body>(maxKeptBytes / 2, bytesOf),
     delta: keepRecentlyUsed<Resources, Body>(maxKeptBytes / 2, bytesOf),
   };
+  readonly #wholes = {
+    sotw: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([whole]) => whole.length),
+    delta: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([whole]) => whole.length),
+  };
+  /** Sendings in pieces. What is sent to few is not held by it. */
+  readonly #sendings = { sotw: new WeakMap<Sent, number>(), delta: new WeakMap<Sent, number>() };
 
   /** The frames of some resources, or of a whole set, in as few pieces as is good. */
   framesOf(resources: Resources, delta: boolean): readonly Uint8Array[] {
-    if (countOf(resources) <= 1) return framesOf(resources, delta);
+    if (countOf(resources) > 1) return this.#whole(resources, delta, () => this.#joined(resources, delta));
+    for (const resource of resources.values()) return this.#whole(resource, delta, () => frameOf(resource, delta));
+    return [];
+  }
+
+  #joined(resources: Resources, delta: boolean): readonly Uint8Array[] {
     const bodies = this.#bodies[delta ? 'delta' : 'sotw'];
     let body = bodies.get(resources);
     if (body === undefined) {
@@ -85,6 +104,27 @@ export class SharedBodies {
       bodies.set(resources, body);
     }
     return body.pieces;
+  }
+
+  /** Pieces are shared with other bodies: those that few are sent stay in them. */
+  #whole(sent: Sent, delta: boolean, inPieces: () => readonly Uint8Array[]): readonly Uint8Array[] {
+    const protocol = delta ? 'delta' : 'sotw';
+    const wholes = this.#wholes[protocol];
+    const known = wholes.get(sent);
+    if (known !== undefined) return known;
+    const pieces = inPieces();
+    if (pieces.length === 1) return pieces;
+    const sendings = this.#sendings[protocol];
+    const times = (sendings.get(sent) ?? 0) + 1;
+    if (times <= sendingsInPieces) {
+      sendings.set(sent, times);
+      return pieces;
+    }
+    // Dropped for others, it is worth a copy again when it was sent as often as before.
+    sendings.delete(sent);
+    const whole = [keptConcat(pieces)] as const;
+    wholes.set(sent, whole);
+    return whole;
   }
 }
 

@@ -1,0 +1,394 @@
+/**
+ * Writes messages as bytes, from the last byte to the first: so the length of what is in a field is known when it is
+ * written, and nothing is moved. The bytes are those that protobuf-es writes, with the keys of maps in order; protobuf-es
+ * asks a function of its own for each field of a type, which takes several times as long for types that have sixty.
+ *
+ * What hardly any message has (negative and very large numbers, floats, groups, values of a wrong type) is left to
+ * protobuf-es, which also says what is wrong with it.
+ */
+import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
+import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
+
+const string = 0;
+const bool = 1;
+const uint32 = 2;
+/** Enums as well. */
+const int32 = 3;
+const int64 = 4;
+const double = 5;
+const bytes = 6;
+const message = 7;
+/** A scalar that stands for a message with this scalar in it. */
+const wrapper = 8;
+/** JSON that stands for a Struct. */
+const json = 9;
+const other = 10;
+
+const kinds: Readonly<Partial<Record<ScalarType, number>>> = {
+  [ScalarType.STRING]: string,
+  [ScalarType.BOOL]: bool,
+  [ScalarType.UINT32]: uint32,
+  [ScalarType.INT32]: int32,
+  [ScalarType.INT64]: int64,
+  [ScalarType.UINT64]: int64,
+  [ScalarType.DOUBLE]: double,
+  [ScalarType.BYTES]: bytes,
+};
+
+/** By kind. */
+const zeros: readonly unknown[] = ['', false, 0, 0, 0n];
+
+/** How a field is written. */
+interface Field {
+  readonly name: string;
+  /** Of the oneof that it is in. */
+  readonly oneof: string | undefined;
+  readonly shape: 'one' | 'list' | 'packed' | 'map';
+  /** Of the value, or of each. */
+  readonly kind: number;
+  readonly tag: number;
+  /** What is not written; undefined where absence is something else than this. */
+  readonly zero: unknown;
+  /** Whether the value can come from the prototype, where it does not count. */
+  readonly hasPresence: boolean;
+  /** Of a message, or of a wrapper. */
+  readonly schema: DescMessage | undefined;
+}
+
+interface Table {
+  readonly typeName: string;
+  /** By falling number. */
+  readonly fields: readonly Field[];
+}
+
+type Values = Record<string, unknown>;
+
+/** Thrown at what is left to protobuf-es. */
+const unusual = new Error('a message is not written in the usual way');
+
+/** Undefined: protobuf-es has to write it. */
+export function writtenBackwards(schema: DescMessage, whole: Message): Uint8Array | undefined {
+  writer.begin();
+  try {
+    writer.message(tableOf(schema), whole);
+  } catch (error) {
+    if (error === unusual) return undefined;
+    throw error;
+  }
+  return writer.copy();
+}
+
+const tables = new WeakMap<DescMessage, Table>();
+
+function tableOf(schema: DescMessage): Table {
+  let table = tables.get(schema);
+  if (table === undefined) {
+    const fields = schema.fields.map(fieldOf).sort((a, b) => b.tag - a.tag);
+    table = { typeName: schema.typeName, fields };
+    tables.set(schema, table);
+  }
+  return table;
+}
+
+const structType = 'google.protobuf.Struct';
+/** `LEGACY_REQUIRED` and `IMPLICIT` of google.protobuf.FeatureSet.FieldPresence. */
+const [implicit, required] = [2, 3];
+const [varintType, fixedType, delimitedType] = [0, 1, 2];
+
+function fieldOf(field: DescField): Field {
+  const kind = field.presence === required ? other : kindOf(field);
+  const isPacked = field.fieldKind === 'list' && field.packed;
+  const shape =
+    field.fieldKind === 'map' ? 'map' : field.fieldKind !== 'list' ? 'one' : isPacked ? ('packed' as const) : 'list';
+  const wireType = shape === 'map' || shape === 'packed' ? delimitedType : wireTypeOf(kind);
+  const oneof = field.fieldKind === 'list' || field.fieldKind === 'map' ? undefined : field.oneof?.localName;
+  const isImplicit = oneof === undefined && field.presence === implicit && shape === 'one';
+  return {
+    name: field.localName,
+    oneof,
+    shape,
+    kind,
+    tag: field.number * 8 + wireType,
+    zero: !isImplicit ? undefined : field.fieldKind === 'enum' ? field.enum.values[0]!.number : zeros[kind],
+    hasPresence: !isImplicit && shape === 'one',
+    schema: field.message,
+  };
+}
+
+function kindOf(field: DescField): number {
+  // Keys of maps are texts here.
+  if (field.fieldKind === 'map' && field.mapKey !== ScalarType.STRING) return other;
+  if (field.message === undefined) return field.scalar === undefined ? int32 : (kinds[field.scalar] ?? other);
+  if (field.fieldKind !== 'map' && field.delimitedEncoding) return other;
+  if (field.message.typeName === structType && field.parent.typeName !== 'google.protobuf.Value') return json;
+  const isWrapper = field.fieldKind === 'message' && field.oneof === undefined && isWrapperDesc(field.message);
+  return isWrapper ? wrapper : message;
+}
+
+function wireTypeOf(kind: number): number {
+  if (kind === double) return fixedType;
+  return kind === bool || kind === uint32 || kind === int32 || kind === int64 ? varintType : delimitedType;
+}
+
+/** Longer texts are left to Node, which a call costs as much as so many characters. */
+const longestByCharacter = 64;
+const firstBytes = 64 * 1024;
+/** Memory for a larger message is not kept. */
+const mostKeptBytes = 1024 * 1024;
+const tagOfStructFields = 10;
+
+class BackwardWriter {
+  #bytes = Buffer.allocUnsafeSlow(firstBytes);
+  /** Where the last written byte is. */
+  #at = firstBytes;
+
+  begin(): void {
+    if (this.#bytes.length > mostKeptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
+    this.#at = this.#bytes.length;
+  }
+
+  /** What was written, in memory of its own. */
+  copy(): Uint8Array {
+    return new Uint8Array(this.#bytes.subarray(this.#at));
+  }
+
+  message({ typeName, fields }: Table, whole: Message): void {
+    if (whole.$typeName !== typeName) throw unusual;
+    // Of protobuf-es alone they are known.
+    if (whole.$unknown !== undefined) throw unusual;
+    const values = whole as unknown as Values;
+    for (let i = 0; i < fields.length; i++) {
+      const field = fields[i]!;
+      const { name, oneof, shape } = field;
+      if (oneof !== undefined) {
+        const chosen = values[oneof] as { readonly case?: string; readonly value: unknown };
+        if (chosen.case === name) this.#field(field, chosen.value);
+        continue;
+      }
+      const value = values[name];
+      if (shape === 'one') {
+        if (field.hasPresence ? value !== undefined && Object.hasOwn(values, name) : !isZero(field, value)) {
+          this.#field(field, value);
+        }
+      } else if (shape === 'map') this.#map(field, value as Values);
+      else if ((value as readonly unknown[]).length > 0) this.#list(field, value as readonly unknown[]);
+    }
+  }
+
+  #list(field: Field, items: readonly unknown[]): void {
+    if (field.shape === 'list') {
+      for (let i = items.length - 1; i >= 0; i--) this.#field(field, items[i]);
+      return;
+    }
+    const end = this.#written;
+    for (let i = items.length - 1; i >= 0; i--) this.#value(field, items[i]);
+    this.#varint(this.#written - end);
+    this.#varint(field.tag);
+  }
+
+  #map(field: Field, map: Values): void {
+    const keys = orderedKeys(map);
+    for (let i = keys.length - 1; i >= 0; i--) {
+      const key = keys[i]!;
+      const end = this.#written;
+      this.#value(field, map[key]);
+      this.#varint(2 * 8 + wireTypeOf(field.kind));
+      this.#text(key);
+      this.#varint(8 + delimitedType);
+      this.#varint(this.#written - end);
+      this.#varint(field.tag);
+    }
+  }
+
+  #field(field: Field, value: unknown): void {
+    this.#value(field, value);
+    this.#varint(field.tag);
+  }
+
+  #value(field: Field, value: unknown): void {
+    switch (field.kind) {
+      case string:
+        this.#text(value);
+        break;
+      case bool:
+        if (typeof value !== 'boolean') throw unusual;
+        this.#varint(value ? 1 : 0);
+        break;
+      case uint32:
+        this.#integer(value, 0xffff_ffff);
+        break;
+      case int32:
+        this.#integer(value, 0x7fff_ffff);
+        break;
+      case int64:
+        if (typeof value !== 'bigint' || value < 0n || value > Number.MAX_SAFE_INTEGER) throw unusual;
+        this.#varint(Number(value));
+        break;
+      case double:
+        this.#double(value);
+        break;
+      case bytes:
+        if (!(value instanceof Uint8Array)) throw unusual;
+        this.#raw(value);
+        this.#varint(value.length);
+        break;
+      case message: {
+        if (value === undefined) throw unusual;
+        const end = this.#written;
+        this.message(tableOf(field.schema!), value as Message);
+        this.#varint(this.#written - end);
+        break;
+      }
+      case wrapper: {
+        const end = this.#written;
+        const inner = tableOf(field.schema!).fields[0]!;
+        if (!isZero(inner, value)) this.#field(inner, value);
+        this.#varint(this.#written - end);
+        break;
+      }
+      case json:
+        this.#struct(value);
+        break;
+      default:
+        throw unusual;
+    }
+  }
+
+  /** A Struct as protobuf-es has it in fields: plain JSON. */
+  #struct(value: unknown): void {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
+      throw unusual;
+    const end = this.#written;
+    const keys = orderedKeys(value as Values);
+    for (let i = keys.length - 1; i >= 0; i--) {
+      const key = keys[i]!;
+      const endOfEntry = this.#written;
+      this.#jsonValue((value as Values)[key]);
+      this.#varint(2 * 8 + delimitedType);
+      this.#text(key);
+      this.#varint(8 + delimitedType);
+      this.#varint(this.#written - endOfEntry);
+      this.#varint(tagOfStructFields);
+    }
+    this.#varint(this.#written - end);
+  }
+
+  /** A google.protobuf.Value with its length. */
+  #jsonValue(value: unknown): void {
+    const end = this.#written;
+    if (typeof value === 'string') {
+      this.#text(value);
+      this.#varint(3 * 8 + delimitedType);
+    } else if (typeof value === 'number') {
+      this.#double(value);
+      this.#varint(2 * 8 + fixedType);
+    } else if (typeof value === 'boolean') {
+      this.#varint(value ? 1 : 0);
+      this.#varint(4 * 8 + varintType);
+    } else if (value === null) {
+      this.#varint(0);
+      this.#varint(8 + varintType);
+    } else if (Array.isArray(value)) {
+      const endOfList = this.#written;
+      for (let i = value.length - 1; i >= 0; i--) {
+        this.#jsonValue(value[i]);
+        this.#varint(8 + delimitedType);
+      }
+      this.#varint(this.#written - endOfList);
+      this.#varint(6 * 8 + delimitedType);
+    } else {
+      this.#struct(value);
+      this.#varint(5 * 8 + delimitedType);
+    }
+    this.#varint(this.#written - end);
+  }
+
+  get #written(): number {
+    return this.#bytes.length - this.#at;
+  }
+
+  #integer(value: unknown, max: number): void {
+    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > max) throw unusual;
+    this.#varint(value as number);
+  }
+
+  #double(value: unknown): void {
+    if (typeof value !== 'number') throw unusual;
+    this.#room(8);
+    this.#at -= 8;
+    this.#bytes.writeDoubleLE(value, this.#at);
+  }
+
+  #text(value: unknown): void {
+    if (typeof value !== 'string') throw unusual;
+    const { length } = value;
+    if (length <= longestByCharacter && this.#plain(value)) this.#varint(length);
+    else {
+      const size = Buffer.byteLength(value);
+      this.#room(size);
+      this.#at -= size;
+      this.#bytes.write(value, this.#at, size);
+      this.#varint(size);
+    }
+  }
+
+  /** @returns false, and has written nothing, where a character takes more than a byte */
+  #plain(value: string): boolean {
+    this.#room(value.length);
+    let at = this.#at;
+    for (let i = value.length - 1; i >= 0; i--) {
+      const code = value.charCodeAt(i);
+      if (code > 127) return false;
+      this.#bytes[--at] = code;
+    }
+    this.#at = at;
+    return true;
+  }
+
+  #raw(value: Uint8Array): void {
+    this.#room(value.length);
+    this.#at -= value.length;
+    this.#bytes.set(value, this.#at);
+  }
+
+  #varint(value: number): void {
+    this.#room(10);
+    if (value < 128) {
+      this.#bytes[--this.#at] = value;
+      return;
+    }
+    let length = 1;
+    for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) length++;
+    this.#at -= length;
+    let at = this.#at;
+    let rest = value;
+    for (; rest >= 128; rest = Math.floor(rest / 128)) this.#bytes[at++] = (rest % 128) | 128;
+    this.#bytes[at] = rest;
+  }
+
+  #room(size: number): void {
+    if (this.#at >= size) return;
+    const { length } = this.#bytes;
+    const larger = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#written + size));
+    const at = larger.length - this.#written;
+    larger.set(this.#bytes.subarray(this.#at), at);
+    this.#bytes = larger;
+    this.#at = at;
+  }
+}
+
+const writer = new BackwardWriter();
+
+function isZero({ zero, kind }: Field, value: unknown): boolean {
+  if (kind === bytes) return value instanceof Uint8Array && value.length === 0;
+  return kind === double || kind === other ? Object.is(value, 0) : value === zero;
+}
+
+/** As an object has them to which they were added in order: whole numbers come first. */
+function orderedKeys(map: Values): readonly string[] {
+  const keys = Object.keys(map);
+  if (keys.length < 2) return keys;
+  // There is none where the first key is none.
+  if (!/^\d/.test(keys[0]!)) return keys.sort();
+  return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
+}
