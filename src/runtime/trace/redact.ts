@@ -38,6 +38,9 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
   const safeShort = remembering(safe);
   const keyOf = remembering((name): Key => ({ text: safe(name), isSecret: isSecretName(name) }));
 
+  const isSecretWord = (word: string): boolean =>
+    word.length <= longestRemembered ? keyOf(word).isSecret : isSecretName(word);
+
   const text = (value: string, isSecret: boolean): string => {
     if (isSecret && value !== '') return redacted;
     const whole = value.length <= longestRemembered ? safeShort(value) : safe(value);
@@ -59,11 +62,13 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
   };
 
   const record = (value: object, isSecret: boolean, depth: number): unknown => {
-    const named = isSecret ? undefined : secretFieldOf(value);
+    const namesSecret = !isSecret && isSecretNamed(value, isSecretWord);
+    const fields = value as Record<string, unknown>;
     let copy: Record<string, unknown> | undefined;
-    for (const [name, item] of Object.entries(value)) {
+    for (const name of Object.keys(value)) {
+      const item = fields[name];
       const key = keyOf(name);
-      const safeItem = walk(item, isSecret || key.isSecret || name === named, depth);
+      const safeItem = walk(item, isSecret || key.isSecret || (namesSecret && name === 'value'), depth);
       if (safeItem === item && key.text === name) continue;
       copy ??= { ...value };
       if (key.text !== name) delete copy[name];
@@ -133,11 +138,11 @@ function remembering<Result>(compute: (text: string) => Result): (text: string) 
   };
 }
 
-/** The field that holds what another one names: `value` of a context's change or of an environment variable. */
-function secretFieldOf(value: object): 'value' | undefined {
-  const { path, name, key } = value as { path?: unknown; name?: unknown; key?: unknown };
-  const names = [...(typeof path === 'string' ? path.split('/') : []), name, key];
-  return names.some((each) => typeof each === 'string' && isSecretName(each)) ? 'value' : undefined;
+/** Whether `value` holds what another field names: of a context's change or of an environment variable. */
+function isSecretNamed(fields: object, isSecretWord: (word: string) => boolean): boolean {
+  const { path, name, key } = fields as { path?: unknown; name?: unknown; key?: unknown };
+  if (typeof path === 'string' && path.split('/').some(isSecretWord)) return true;
+  return (typeof name === 'string' && isSecretWord(name)) || (typeof key === 'string' && isSecretWord(key));
 }
 
 /** `['authorization', 'Basic …']`, as lists of headers and variables have them. */
