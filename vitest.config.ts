@@ -1,9 +1,20 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type Reporter, type TestModule, type TestSpecification } from 'vitest/node';
+import { BaseSequencer, type Reporter, type TestCase, type TestModule, type TestSpecification } from 'vitest/node';
 
 /** The last line of a run, alone on its line: what .ci/run ends with. */
 const closingLine: Reporter = {
+  /** Vitest says why at the end, which a run that is cut off does not reach. */
+  onTestCaseResult(test: TestCase) {
+    const { state, errors = [] } = test.result();
+    if (state !== 'failed') return;
+    for (const { message, stacks } of errors) {
+      const [at] = stacks ?? [];
+      console.log(
+        `failed: ${test.module.moduleId} > ${test.fullName}: ${message}${at ? ` (${at.file}:${at.line})` : ''}`,
+      );
+    }
+  },
   onTestRunEnd(modules: readonly TestModule[]) {
     const count = { passed: 0, failed: 0, skipped: 0 };
     for (const module of modules) {
