@@ -43,6 +43,10 @@ test(`${restarts} hot restarts by certificate change cost no request, and each s
       },
       { deadlineMs: 30_000, everyMs: 100 },
     );
+    await eventually(`restart ${restart}: a client has seen it`, async () => {
+      const { certificates } = await load.report();
+      return certificates.some(({ serialNumber }) => serialNumber === serial);
+    });
     // Never more than a draining parent beside the serving epoch.
     expect(mesh.envoysOf(mesh.gateway!).length).toBeLessThanOrEqual(2);
   }
