@@ -40,3 +40,34 @@ it("names the Gateway API's objects and their fields, not what was made of them"
   });
   expect(steps.find(({ what }) => what === 'route')!.from[0]!.place).toMatch(/^given.yaml:/);
 });
+
+it.each([
+  ['TCPRoute', '{name: l, port: 8080, protocol: TCP}', '', {}],
+  [
+    'TLSRoute',
+    '{name: l, port: 8080, protocol: TLS, tls: {mode: Passthrough}}',
+    'hostnames: [a.test], ',
+    { tls: { sni: 'a.test', alpn: [] } },
+  ],
+])('names the %s that a connection goes by', (kind, listener, more, asked) => {
+  const { context, configs } = givenMesh(
+    document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`) +
+      document(kind, 'r', `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [{name: cart, port: 80}]}]}`) +
+      service('cart'),
+  );
+  const all = new Map(
+    Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(configKeyOf(one)), one])),
+  );
+  const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
+  const shape = givenShape({ type: 'router', namespace: 'shop', labels }, context);
+  const question = { direction: 'outbound' as const, destination: { port: 8080 }, ...asked };
+  const { steps } = tell(
+    explain(generatedConfiguration(shape, context), question),
+    new Sources((key) => all.get(configKeyText(key))),
+  );
+  const chain = steps.find(({ what }) => what === 'filter chain')!;
+  expect(chain.from.map(({ object, field }) => `${object} ${field}`)).toEqual([
+    `${kind} shop/r spec.rules[0]`,
+    'KubernetesGateway shop/front spec.listeners[0]',
+  ]);
+});

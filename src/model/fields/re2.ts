@@ -28,6 +28,14 @@ export function re2Mistake(regex: string): string | undefined {
   return mistakes.get(regex);
 }
 
+/**
+ * What is wrong with an expression that was put together of others, each of them right: one may swallow what stands behind it (`\Q`), and
+ * together they may be too large.
+ */
+export function composedRe2Mistake(regex: string): string | undefined {
+  return mistakeOf(regex);
+}
+
 /** Objects are decoded anew when their file is saved, and expressions recur. */
 const mistakes = new Map<string, string | undefined>();
 const mostRemembered = 10_000;

@@ -40,36 +40,47 @@ export function tlsRoutes(
   hosts: readonly string[],
   context: L4Context,
 ): readonly L4Route[] {
-  return services.flatMap(({ config, origins }) =>
-    (config.spec.tls ?? []).flatMap((route, index) =>
+  return services.flatMap((service) =>
+    (service.config.spec.tls ?? []).flatMap((route, index) =>
       route.match
         .filter((match) => matches(match, context))
         .flatMap((match) => {
           const serverNames = narrowedNames(match, hosts);
           if (serverNames.length === 0) return [];
-          return toRoute(match, serverNames, route.route ?? [], { origins, path: ['spec', 'tls', index] }, context);
+          return toRoute(match, serverNames, route.route ?? [], { service, field: 'tls', index }, context);
         }),
     ),
   );
 }
 
 export function tcpRoutes(services: readonly ResolvedVirtualService[], context: L4Context): readonly L4Route[] {
-  return services.flatMap(({ config, origins }) =>
-    (config.spec.tcp ?? []).flatMap((route, index) => {
+  return services.flatMap((service) =>
+    (service.config.spec.tcp ?? []).flatMap((route, index) => {
       const anything: readonly L4MatchAttributes[] = [{}];
       const wanted = route.match?.length ? route.match : anything;
       return wanted
         .filter((match) => matches(match, context))
-        .flatMap((match) => toRoute(match, [], route.route ?? [], { origins, path: ['spec', 'tcp', index] }, context));
+        .flatMap((match) => toRoute(match, [], route.route ?? [], { service, field: 'tcp', index }, context));
     }),
   );
+}
+
+interface RoutePlace {
+  readonly service: ResolvedVirtualService;
+  readonly field: 'tls' | 'tcp';
+  readonly index: number;
+}
+
+/** The route as it was written, where the virtual service was made of another object. */
+function originOf({ service: { config, origins }, field, index }: RoutePlace): Origin {
+  return config.madeOf?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
 }
 
 function toRoute(
   match: L4MatchAttributes,
   serverNames: readonly string[],
   route: readonly RouteDestination[],
-  { origins, path }: Pick<ResolvedVirtualService, 'origins'> & Pick<Origin, 'path'>,
+  place: RoutePlace,
   { port, reach }: L4Context,
 ): L4Route[] {
   const used = route.length === 1 ? route : route.filter(({ weight }) => weight !== undefined && weight > 0);
@@ -84,8 +95,8 @@ function toRoute(
         weight: weight ?? 0,
       })),
       first: used[0]!.destination,
-      dependsOn: origins,
-      origin: { key: origins[0]!, ...(path && { path }) },
+      dependsOn: place.service.origins,
+      origin: originOf(place),
     },
   ];
 }

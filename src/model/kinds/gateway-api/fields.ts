@@ -8,6 +8,7 @@ import {
   optional,
   refine,
   required,
+  restrictions,
   struct,
   text,
   withDefault,
@@ -102,15 +103,17 @@ export const secretReference: Decoder<SecretReference> = struct<SecretReference>
 });
 
 /** Kubernetes' LabelSelector. */
-export const namespaceSelector: Decoder<NamespaceSelector> = struct<NamespaceSelector>({
-  matchLabels: optional(labels),
-  matchExpressions: optional(
-    list(
-      struct<NonNullable<NamespaceSelector['matchExpressions']>[number]>({
-        key: required(name),
-        operator: required(oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist'])),
-        values: optional(list(text)),
-      }),
+export const namespaceSelector: Decoder<NamespaceSelector> = struct<NamespaceSelector>(
+  restrictions({
+    matchLabels: optional(labels),
+    matchExpressions: optional(
+      list(
+        struct<NonNullable<NamespaceSelector['matchExpressions']>[number]>({
+          key: required(name),
+          operator: required(oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist'])),
+          values: optional(list(text)),
+        }),
+      ),
     ),
-  ),
-});
+  }),
+);

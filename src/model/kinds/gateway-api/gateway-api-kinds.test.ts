@@ -19,6 +19,10 @@ function errorsOf(kind: Name, yaml: string): string[] {
   return E.isRight(result) ? [] : result.left.map(({ path, message }) => `${path}: ${message}`);
 }
 
+/** A Gateway that says which namespaces it lets in. */
+const opened = (namespaces: string): string =>
+  `{gatewayClassName: istio, listeners: [{name: l, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {${namespaces}}}}]}`;
+
 const file = (apiVersion: string, kind: string, rest: string): string =>
   `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x, namespace: shop}\n${rest}\n`;
 const read = (yaml: string) => readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
@@ -219,6 +223,20 @@ it.each([
   ['GatewayClass', '{controllerName: istio}', 'controllerName: must be a domain and a path'],
   ['ReferenceGrant', '{from: [], to: [{group: "", kind: Service}]}', 'from: must not be empty'],
   ['ReferenceGrant', '{from: [{group: a, kind: B, namespace: c}]}', 'to: is required'],
+  // What would let in more than was meant.
+  [
+    'ReferenceGrant',
+    '{from: [{group: a, kind: B, namespace: c}], to: [{group: "", kind: Service, name: null}]}',
+    'to[0].name: has no value',
+  ],
+  [
+    'ReferenceGrant',
+    '{from: [{group: a, kind: B, namespace: c}], to: [{group: "", kind: Service, nmae: cart}]}',
+    'to[0].nmae: ',
+  ],
+  ['KubernetesGateway', opened('from: Selector, selector: null'), 'namespaces.selector: has no value'],
+  ['KubernetesGateway', opened('from: Selector, selector: {matchLabels: null}'), 'selector.matchLabels: has no value'],
+  ['KubernetesGateway', opened('from: Selector, selector: {matchLables: {a: b}}'), 'selector.matchLables: '],
 ] as const)('a %s that is wrong is told where and what: %s', (kind, yaml, expected) => {
   expect(errorsOf(kind, yaml)).toEqual([expect.stringContaining(expected)]);
 });
@@ -235,6 +253,13 @@ describe('a GRPCRoute', () => {
     ['method: {service: a.B, method: "*"}', 'rules[0].matches[0].method.method: must be the name of a method'],
     ['method: {type: RegularExpression, service: "("}', 'rules[0].matches[0].method.service: '],
     ['method: {type: RegularExpression, method: "(?=a)"}', 'rules[0].matches[0].method.method: '],
+    // Each is right, and together they are not what was meant, or too large.
+    ['method: {type: RegularExpression, service: "\\\\Qabc"}', 'rules[0].matches[0].method: as the path'],
+    ['method: {type: RegularExpression, method: "a\\\\Q("}', 'rules[0].matches[0].method: as the path'],
+    [
+      'method: {type: RegularExpression, service: "[acegikmoqsuwy02468]{1000}", method: "[acegikmoqsuwy02468]{1000}"}',
+      'rules[0].matches[0].method: as the path',
+    ],
     [`method: {service: ${'a'.repeat(1025)}}`, 'rules[0].matches[0].method.service: must have at most 1024'],
     ['headers: [{name: a, value: b}, {name: a, value: c}]', 'rules[0].matches[0].headers[1].name'],
   ])('that says %s is refused', (text, expected) => {

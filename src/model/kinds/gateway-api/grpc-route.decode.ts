@@ -14,7 +14,7 @@ import {
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { re2Mistake } from '../../fields/re2.ts';
+import { composedRe2Mistake, re2Mistake } from '../../fields/re2.ts';
 import { mistakeAt } from '../field-rules.ts';
 import { listOf, objectName } from './fields.ts';
 import type {
@@ -50,6 +50,7 @@ const methodMatch: Decoder<MethodMatch> = refine(
   ({ type, service }, path) =>
     nameErrors(type, service, serviceName, `${path}.service`, 'a service such as shop.v1.Cart'),
   ({ type, method }, path) => nameErrors(type, method, methodName, `${path}.method`, 'a method such as AddItem'),
+  composedErrors,
 );
 
 function nameErrors(
@@ -76,6 +77,17 @@ function pathOf({ type, service, method }: MethodMatch): PathMatch {
   return method === undefined
     ? { type: 'PathPrefix', value: `/${service}/` }
     : { type: 'Exact', value: `/${service}/${method}` };
+}
+
+/** Envoy refuses all routes of a port for one expression that is wrong. */
+function composedErrors(match: MethodMatch, path: string): FieldError[] {
+  const { type, service, method } = match;
+  const written = [service, method].filter((one) => one !== undefined);
+  // What is wrong with one of them was told already.
+  if (type !== 'RegularExpression' || written.length === 0 || written.some((one) => re2Mistake(one))) return [];
+  const { value } = pathOf(match);
+  const mistake = composedRe2Mistake(value);
+  return mistakeAt(path, mistake && `as the path ${value}: ${mistake}`);
 }
 
 interface WrittenMatch extends Pick<HttpRouteMatch, 'headers'> {

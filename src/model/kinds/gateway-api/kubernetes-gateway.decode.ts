@@ -10,6 +10,8 @@ import {
   port,
   refine,
   required,
+  restricting,
+  restrictions,
   struct,
   text,
   withDefault,
@@ -48,10 +50,12 @@ const tls: Decoder<ListenerTls> = refine(
 
 const allowedRoutes: Decoder<AllowedRoutes> = struct<AllowedRoutes>({
   namespaces: withDefault(
-    struct<AllowedRoutes['namespaces']>({
-      from: withDefault(oneOf(['All', 'Selector', 'Same', 'None']), 'Same'),
-      selector: optional(namespaceSelector),
-    }),
+    struct<AllowedRoutes['namespaces']>(
+      restrictions({
+        from: withDefault(oneOf(['All', 'Selector', 'Same', 'None']), 'Same'),
+        selector: restricting(optional(namespaceSelector)),
+      }),
+    ),
     { from: 'Same' },
   ),
   kinds: optional(

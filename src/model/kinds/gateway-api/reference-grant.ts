@@ -1,5 +1,5 @@
 /** `gateway.networking.k8s.io` ReferenceGrant: who of other namespaces may refer to objects of this one. */
-import { type Decoder, optional, required, struct } from '../../fields/decode.ts';
+import { type Decoder, optional, required, restricting, restrictions, struct } from '../../fields/decode.ts';
 import { group, kindName, listOf, namespace, objectName } from './fields.ts';
 
 export interface ReferenceGrant {
@@ -20,15 +20,19 @@ export const referenceGrant: Decoder<ReferenceGrant> = struct<ReferenceGrant>({
       16,
     ),
   ),
-  to: required(
-    listOf(
-      struct<ReferenceGrant['to'][number]>({
-        group: required(group),
-        kind: required(kindName),
-        name: optional(objectName),
-      }),
-      1,
-      16,
+  to: restricting(
+    required(
+      listOf(
+        struct<ReferenceGrant['to'][number]>(
+          restrictions({
+            group: required(group),
+            kind: required(kindName),
+            name: optional(objectName),
+          }),
+        ),
+        1,
+        16,
+      ),
     ),
   ),
 });

@@ -7,7 +7,7 @@ import type { ListenerAttachment } from './attachments.ts';
 import { atHost, dependsOnHost } from './default-port.ts';
 import { isWithinWider, type KnownListener } from './gateway-listeners.ts';
 import { type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
-import { made as madeObject } from './made.ts';
+import { made as madeObject, nameAtListener } from './made.ts';
 import { byPrecedence, takesEverything } from './precedence.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -105,7 +105,7 @@ function virtualService(
   const [first] = routes;
   return madeObject<VirtualService>({
     kind: 'VirtualService',
-    name: `${gatewayName}-${hosts[0]}`,
+    name: nameAtListener(gatewayName, hosts[0]!),
     namespace: gateway.namespace,
     creationTimestamp: first!.creationTimestamp,
     of: first!,
@@ -121,7 +121,7 @@ function closed({ gateway, gatewayName, hostname, index }: KnownListener): Confi
   const origin: Origin = { key: { kind, namespace, name }, path: ['spec', 'listeners', index] };
   return madeObject<VirtualService>({
     kind: 'VirtualService',
-    name: `${gatewayName}-${hostname}`,
+    name: nameAtListener(gatewayName, hostname),
     namespace,
     creationTimestamp,
     of: gateway,

@@ -108,7 +108,7 @@ function supportedKindsOf(listener: Listener): ListenerStatus['supportedKinds'] 
 function listenerConditions(
   listener: Listener,
   served: KnownListener | undefined,
-  conflict: string | undefined,
+  conflict: PortConflict | undefined,
   surroundings: GatewaySurroundings,
 ): ObjectCondition[] {
   const references = resolvedRefs(listener, served, surroundings);
@@ -123,11 +123,12 @@ function listenerConditions(
     ];
   }
   if (conflict !== undefined) {
+    const { reason, message } = conflict;
     return [
-      condition('Accepted', false, 'ProtocolConflict', conflict),
-      condition('Programmed', false, 'Invalid', conflict),
+      condition('Accepted', false, reason, message),
+      condition('Programmed', false, 'Invalid', message),
       references,
-      condition('Conflicted', true, 'ProtocolConflict', conflict),
+      condition('Conflicted', true, reason, message),
     ];
   }
   const accepted = condition('Accepted', true, 'Accepted', 'taken as it is');
@@ -171,15 +172,31 @@ function certificateMistake(secret: Secret): string | undefined {
   return mistakes.get(secret);
 }
 
-/** Of two protocols at a port, that of the first counts, as where servers of Istio's Gateways meet: they come in the order of their names. */
-function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, string> {
-  const conflicts = new Map<KnownListener, string>();
-  for (const [port, those] of Map.groupBy(listeners, ({ listener }) => listener.port)) {
-    const [first] = those.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
-    const { name, protocol } = first!.listener;
-    for (const one of those) {
-      if (portUseOf(one.listener) === portUseOf(first!.listener)) continue;
-      conflicts.set(one, `port ${port} is ${protocol} by the listener ${name}`);
+interface PortConflict {
+  readonly reason: 'ProtocolConflict' | 'HostnameConflict';
+  readonly message: string;
+}
+
+/**
+ * Of two protocols at a port, that of the first counts, and so does the first of HTTPS and TLS with one hostname, as where servers of
+ * Istio's Gateways meet: they come in the order of their names. What is not in force has no port.
+ */
+function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, PortConflict> {
+  const conflicts = new Map<KnownListener, PortConflict>();
+  const inForce = listeners.filter(({ server }) => server !== undefined);
+  for (const [port, those] of Map.groupBy(inForce, ({ listener }) => listener.port)) {
+    const sorted = those.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
+    const first = sorted[0]!.listener;
+    const byHostname = new Map<string, Listener>();
+    for (const one of sorted) {
+      const before = byHostname.get(one.hostname);
+      if (portUseOf(one.listener) !== portUseOf(first)) {
+        const message = `port ${port} is ${first.protocol} by the listener ${first.name}`;
+        conflicts.set(one, { reason: 'ProtocolConflict', message });
+      } else if (before !== undefined) {
+        const message = `the hostname ${one.hostname} of port ${port} is ${before.protocol} by the listener ${before.name}`;
+        conflicts.set(one, { reason: 'HostnameConflict', message });
+      } else byHostname.set(one.hostname, one.listener);
     }
   }
   return conflicts;

@@ -1,12 +1,13 @@
-/** VirtualServices of TLSRoutes and TCPRoutes: at listeners one for each route, over Services one for the same clients. */
+/** VirtualServices of TLSRoutes and TCPRoutes: at listeners one for each route that is in force, over Services one for the same clients. */
 import type { Steps } from '../../../runtime/turns.ts';
-import type { Config, Origin } from '../../config/config.ts';
+import { type Config, compareText, type Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { RouteDestination, VirtualService } from '../../kinds/virtual-service.ts';
 import type { Attachments, ListenerAttachment } from './attachments.ts';
 import { destinationOf, noDestination } from './backends.ts';
+import type { KnownListener } from './gateway-listeners.ts';
 import { hostsOrigin, parentsText } from './gateway-routes.ts';
-import { made, madeNameMark } from './made.ts';
+import { made, madeNameMark, nameAtListener } from './made.ts';
 import { byClients, type ClientsRoutes } from './service-routes.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -14,11 +15,15 @@ export function* l4VirtualServices(
   { toListeners, toServices }: Attachments,
   around: Surroundings,
 ): Steps<Config<VirtualService>[]> {
+  const isInForce = inForce(toListeners);
   const all: Config<VirtualService>[] = [];
-  for (const attachment of toListeners) {
+  for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
     // Backends are looked at also where they are not served: what is wrong with them is told.
-    const route = destinationsOf(attachment.route, false, around);
-    if (attachment.listener.server !== undefined) all.push(ofListener(attachment, route));
+    const destinations = destinationsOf(route, false, around);
+    for (const attachment of attachments) {
+      if (attachment.listener.server !== undefined && isInForce(attachment))
+        all.push(ofListener(attachment, destinations));
+    }
     yield;
   }
   for (const clients of byClients(toServices)) {
@@ -26,6 +31,27 @@ export function* l4VirtualServices(
     yield;
   }
   return all;
+}
+
+/** Whether connections come to a route at a listener. A TCPRoute is for all of them, so that the first of a listener leaves nothing. */
+function inForce(toListeners: readonly ListenerAttachment[]): (attachment: ListenerAttachment) => boolean {
+  const first = new Map<KnownListener, Config<RouteObject>>();
+  for (const { route, listener } of toListeners) {
+    if (route.kind !== 'TCPRoute') continue;
+    const known = first.get(listener);
+    if (known === undefined || byAgeAndName(route, known) < 0) first.set(listener, route);
+  }
+  return ({ route, listener }) => route.kind !== 'TCPRoute' || first.get(listener) === route;
+}
+
+/** The oldest route first, then as the API has it: in the order of namespace and name as one text. */
+function byAgeAndName(a: Config, b: Config): number {
+  return a.creationTimestamp - b.creationTimestamp || compareText(textOf(a), textOf(b));
+}
+
+/** Namespaces have no dot, and one sorts among what they have as the API's slash does. */
+function textOf({ namespace, name }: Config): string {
+  return `${namespace}.${name}`;
 }
 
 function ofListener(
@@ -37,7 +63,7 @@ function ofListener(
     kind: 'VirtualService',
     of: route,
     annotations: { 'internal.istio.io/parents': parentsText([route]) },
-    name: `${gatewayName}-${route.kind.toLowerCase()}-${route.namespace}-${route.name}`,
+    name: nameAtListener(gatewayName, `${route.kind.toLowerCase()}-${textOf(route)}`),
     namespace: gateway.namespace,
     creationTimestamp: route.creationTimestamp,
     madeOf: { hosts: [hostsOrigin(route)], [isTls ? 'tls[0]' : 'tcp[0]']: [ruleOrigin(route)] },
@@ -58,14 +84,12 @@ function ofService(
   around: Surroundings,
 ): Config<VirtualService> {
   const sorted = attachments.toSorted(
-    (a, b) =>
-      Number(a.port === undefined) - Number(b.port === undefined) ||
-      a.route.creationTimestamp - b.route.creationTimestamp,
+    (a, b) => Number(a.port === undefined) - Number(b.port === undefined) || byAgeAndName(a.route, b.route),
   );
   const routes = [...new Set(sorted.map(({ route }) => route))];
   return made<VirtualService>({
     kind: 'VirtualService',
-    name: `${service.name}.${service.namespace}-tcp-${madeNameMark}`,
+    name: `${service.name}.${service.namespace}-${madeNameMark}-tcp`,
     namespace,
     creationTimestamp,
     of: routes[0]!,

@@ -76,9 +76,11 @@ export class Surroundings {
   }
 
   /** Whether routes of a namespace may be at a listener of another one, or the same. */
-  allowsNamespace({ from, selector = {} }: AllowedRoutes['namespaces'], own: string, namespace: string): boolean {
+  allowsNamespace({ from, selector }: AllowedRoutes['namespaces'], own: string, namespace: string): boolean {
     if (from === 'All' || from === 'None') return from === 'All';
     if (from === 'Same') return own === namespace;
+    // As in Kubernetes an empty selector selects everything, and none nothing.
+    if (selector === undefined) return false;
     this.lookedUp.add(configKeyText({ kind: 'Namespace', namespace: '', name: namespace }));
     return isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, [selector]);
   }

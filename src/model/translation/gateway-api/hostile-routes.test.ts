@@ -1,0 +1,124 @@
+/** What a careless or hostile owner of routes may do to those of others, and to what Gateways let in. */
+import { describe, expect, it } from 'vitest';
+import { document, service, setOf, translated } from '../../../../test/fixtures/given-objects.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { judgingGatewayApi } from './judge.ts';
+
+const everybody = 'allowedRoutes: {namespaces: {from: All}}';
+const passthrough = `{name: l, port: 9000, protocol: TLS, tls: {mode: Passthrough}, ${everybody}}`;
+const gateway = (listeners: string): string =>
+  document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listeners}]}`);
+const route = (kind: string, name: string, namespace: string, more = '', section = '', created = ''): string =>
+  document(
+    kind,
+    name,
+    `{parentRefs: [{name: front, namespace: shop${section && `, sectionName: ${section}`}}], ${more}rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
+    { namespace, created },
+  );
+const services = service('cart') + service('cart', 'a') + service('cart', 'a-b');
+const hostsOf = (yaml: string): readonly (readonly string[])[] =>
+  translated(yaml).virtualServices.map(({ spec }) => spec.hosts);
+
+describe('a route does not take the place of another one', () => {
+  it('whose namespace and name come to the same text', () => {
+    const yaml =
+      gateway(passthrough) +
+      services +
+      route('TLSRoute', 'c', 'a-b', 'hostnames: [victim.test], ') +
+      route('TLSRoute', 'b-c', 'a', 'hostnames: [other.test], ');
+    expect(hostsOf(yaml).flat().sort()).toEqual(['other.test', 'victim.test']);
+  });
+
+  it('whose listener and hostname come to the same text', () => {
+    const listeners = ['web', 'web-admin'].map(
+      (name, i) => `{name: ${name}, port: ${80 + i}, protocol: HTTP, ${everybody}}`,
+    );
+    const yaml =
+      gateway(listeners.join()) +
+      services +
+      route('HTTPRoute', 'victim', 'a-b', 'hostnames: [x.test], ', 'web-admin') +
+      route('HTTPRoute', 'other', 'a', 'hostnames: [admin-x.test], ', 'web');
+    expect(hostsOf(yaml)).toEqual([['admin-x.test'], ['x.test']]);
+  });
+
+  it('over a Service of a namespace whose name ends as ours do', () => {
+    const over = (kind: string, namespace: string): string =>
+      document(
+        kind,
+        'r',
+        `{parentRefs: [{group: "", kind: Service, name: cart, namespace: ${namespace}}], rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
+        { namespace: 'a' },
+      );
+    const yaml = services + service('cart', 'shop-tcp') + over('TCPRoute', 'shop') + over('HTTPRoute', 'shop-tcp');
+    expect(hostsOf(yaml)).toEqual([['cart.shop-tcp.svc.cluster.local'], ['cart.shop.svc.cluster.local']]);
+  });
+});
+
+describe('of several routes for the same connections', () => {
+  const destinationOf = (yaml: string): string => {
+    const [first] = translated(yaml).virtualServices.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return first!.spec.tcp![0]!.route![0]!.destination.host;
+  };
+
+  it('a TCP listener has the oldest, then the first by namespace and name, in whatever order they were read', () => {
+    const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`) + services;
+    const routes = [route('TCPRoute', 'z', 'a-b'), route('TCPRoute', 'a', 'a'), route('TCPRoute', 'b', 'shop')];
+    for (const order of [routes, routes.toReversed()]) {
+      expect(hostsOf(tcp + order.join(''))).toHaveLength(1);
+      expect(destinationOf(tcp + order.join(''))).toBe('cart.a-b.svc.cluster.local');
+    }
+    const old = route('TCPRoute', 'zz', 'shop', '', '', '1969-01-01T00:00:00Z');
+    expect(destinationOf(tcp + routes.join('') + old)).toBe('cart.shop.svc.cluster.local');
+  });
+
+  it('what is wrong with those that none comes to is told as well', () => {
+    const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`);
+    expect(translated(tcp + route('TCPRoute', 'a', 'a') + route('TCPRoute', 'b', 'a')).told).toEqual([
+      expect.stringContaining('TCPRoute a/a spec.rules[0].backendRefs[0]: there is no Service'),
+      expect.stringContaining('TCPRoute a/b spec.rules[0].backendRefs[0]: there is no Service'),
+    ]);
+  });
+
+  it('1,000 TCPRoutes at 64 listeners are 64 objects', () => {
+    const listeners = Array.from({ length: 64 }, (_, i) => `{name: l${i}, port: ${9000 + i}, protocol: TCP}`);
+    const routes = Array.from({ length: 1000 }, (_, i) => route('TCPRoute', `r${i}`, 'shop'));
+    expect(hostsOf(gateway(listeners.join()) + services + routes.join(''))).toHaveLength(64);
+  });
+});
+
+it('a listener that selects namespaces without a selector takes routes of none', () => {
+  const listener = `{name: l, port: 9000, protocol: TCP, allowedRoutes: {namespaces: {from: Selector}}}`;
+  expect(hostsOf(gateway(listener) + services + route('TCPRoute', 'r', 'a'))).toEqual([]);
+  const empty = listener.replace('Selector}', 'Selector, selector: {}}');
+  expect(hostsOf(gateway(empty) + services + route('TCPRoute', 'r', 'a'))).toHaveLength(1);
+});
+
+describe('the status of listeners that share a port', () => {
+  const conditionsOf = (listeners: string): Record<string, string[]> => {
+    const { KubernetesGateway } = atOnce(judgingGatewayApi(setOf(gateway(listeners)), 'cluster.local'));
+    return Object.fromEntries(
+      KubernetesGateway.get('shop/front')!.listeners.map(({ name, conditions }) => [
+        name,
+        conditions.filter(({ type }) => type !== 'ResolvedRefs').map(({ status, reason }) => `${status} ${reason}`),
+      ]),
+    );
+  };
+  const taken = (reason: string): string[] => [`False ${reason}`, 'False Invalid', `True ${reason}`];
+  const free = ['True Accepted', 'True Programmed', 'False NoConflicts'];
+
+  it('says of HTTPS and TLS with one hostname which has it, as Envoy gets it', () => {
+    const two = (hostname: string): string =>
+      `{name: b, port: 443, protocol: HTTPS, hostname: x.test, tls: {certificateRefs: [{name: s}]}}, ` +
+      `{name: a, port: 443, protocol: TLS, hostname: ${hostname}, tls: {mode: Passthrough}}`;
+    expect(conditionsOf(two('x.test'))).toEqual({ a: free, b: taken('HostnameConflict') });
+    expect(conditionsOf(two('"*.test"'))).toMatchObject({
+      a: free,
+      b: ['True Accepted', 'False Invalid', 'False NoConflicts'],
+    });
+  });
+
+  it('does not let one that is not in force have the port', () => {
+    const yaml = '{name: a, port: 443, protocol: HTTPS}, {name: b, port: 443, protocol: HTTP}';
+    expect(conditionsOf(yaml)).toEqual({ a: ['True Accepted', 'False Invalid', 'False NoConflicts'], b: free });
+  });
+});
