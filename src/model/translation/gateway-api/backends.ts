@@ -1,5 +1,6 @@
 /** Where the rules of routes send requests. */
 import type { Config } from '../../config/config.ts';
+import { isShortName } from '../../fields/hostname.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Destination } from '../../kinds/virtual-service.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -26,20 +27,24 @@ export function destinationOf(
   inMesh: boolean,
 ): Destination | MissingBackend {
   const { group, kind, name, namespace = route.namespace, port } = ref;
+  const notGranted = (of: string, service: string): MissingBackend | undefined => {
+    const from = { kind: route.kind, namespace: route.namespace };
+    const to = { group: '', kind: 'Service', name: service, namespace: of };
+    if (inMesh || around.isGranted(from, to)) return undefined;
+    const missing = `no ReferenceGrant of ${of} lets ${route.kind}s of ${route.namespace} send to Service ${service}`;
+    return { reason: 'RefNotPermitted', missing };
+  };
   if (group === 'networking.istio.io' && kind === 'Hostname') {
-    return { host: name, ...(port !== undefined && { port: { number: port } }) };
+    // What is made of the route is in the Gateway's namespace, of which a short name would be.
+    const host = isShortName(name) ? around.hostOf(route.namespace, name) : name;
+    const service = around.serviceOfHost(host);
+    const refused = service && notGranted(service.namespace, service.name);
+    return refused ?? { host, ...(port !== undefined && { port: { number: port } }) };
   }
   if (group !== '' || kind !== 'Service') return { reason: 'InvalidKind', missing: `${kind} ${name} is no Service` };
   const service = around.service(namespace, name);
-  if (
-    !inMesh &&
-    !around.isGranted({ kind: route.kind, namespace: route.namespace }, { group, kind, name, namespace })
-  ) {
-    return {
-      reason: 'RefNotPermitted',
-      missing: `no ReferenceGrant of ${namespace} lets ${route.kind}s of ${route.namespace} send to Service ${name}`,
-    };
-  }
+  const refused = notGranted(namespace, name);
+  if (refused !== undefined) return refused;
   const reason = 'BackendNotFound';
   if (service === undefined) return { reason, missing: `there is no Service ${namespace}/${name}` };
   if (!service.spec.spec.ports.some((one) => one.port === port)) {

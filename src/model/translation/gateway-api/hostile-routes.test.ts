@@ -54,6 +54,37 @@ describe('a route does not take the place of another one', () => {
   });
 });
 
+describe('a Hostname as backend', () => {
+  const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`) + service('cart');
+  const to = (name: string, more = ''): string =>
+    document(
+      'TCPRoute',
+      'r',
+      `{parentRefs: [{name: front, namespace: shop}], rules: [{backendRefs: [{group: networking.istio.io, kind: Hostname, name: ${name}, port: 80${more}}]}]}`,
+      { namespace: 'a' },
+    );
+  const grant = document(
+    'ReferenceGrant',
+    'g',
+    '{from: [{group: gateway.networking.k8s.io, kind: TCPRoute, namespace: a}], to: [{group: "", kind: Service, name: cart}]}',
+  );
+  const hostOf = (yaml: string): string =>
+    translated(yaml).virtualServices[0]!.spec.tcp![0]!.route![0]!.destination.host;
+
+  it('that is the name of a Service of another namespace needs its grant, as the Service does', () => {
+    const yaml = tcp + to('cart.shop.svc.cluster.local');
+    expect(hostOf(yaml)).toBe('no-backend.invalid');
+    expect(translated(yaml).told).toEqual([expect.stringContaining('no ReferenceGrant of shop lets TCPRoutes of a')]);
+    expect(hostOf(yaml + grant)).toBe('cart.shop.svc.cluster.local');
+    expect(hostOf(tcp + to('cart.a.svc.cluster.local'))).toBe('cart.a.svc.cluster.local');
+    expect(hostOf(tcp + to('example.com'))).toBe('example.com');
+  });
+
+  it("without a dot is one of the route's namespace, not of the Gateway's", () => {
+    expect(hostOf(tcp + to('cart'))).toBe('cart.a.svc.cluster.local');
+  });
+});
+
 describe('of several routes for the same connections', () => {
   const destinationOf = (yaml: string): string => {
     const [first] = translated(yaml).virtualServices.toSorted((a, b) => (a.name < b.name ? -1 : 1));

@@ -68,6 +68,14 @@ export class Surroundings {
     return `${name}.${namespace}.svc.${this.domain}`;
   }
 
+  /** Which Service has a host as its name in the cluster, there or not; undefined for a name of another kind. */
+  serviceOfHost(host: string): { readonly namespace: string; readonly name: string } | undefined {
+    const suffix = `.svc.${this.domain}`;
+    if (!host.endsWith(suffix)) return undefined;
+    const [name, namespace, ...more] = host.slice(0, -suffix.length).split('.');
+    return name === undefined || namespace === undefined || more.length > 0 ? undefined : { namespace, name };
+  }
+
   /** Undefined for a class that nobody knows. */
   isOurs(className: string): boolean | undefined {
     const controller = this.#classes.get(className);
