@@ -225,20 +225,31 @@ const kubernetesGateway = fc
     namespace: fc.constantFrom('a', 'istio-system'),
     hostname: fc.constantFrom(undefined, '*.test', 'x.test'),
     secure: fc.boolean(),
+    connections: fc.subarray(['TCP', 'Passthrough', 'Terminate']),
     from: fc.constantFrom('Same', 'All'),
     addresses: fc.constantFrom([], [{ type: 'Hostname', value: 'near' }]),
     gatewayClassName: fc.constantFrom('istio', 'istio', 'other'),
   })
-  .map(({ namespace, hostname, secure, from, ...about }) => {
+  .map(({ namespace, hostname, secure, connections, from, ...about }) => {
     const allowedRoutes = { namespaces: { from } };
     const tls = { mode: 'Terminate', certificateRefs: [{ group: '', kind: 'Secret', name: 'web' }], options: {} };
     const plain = defined({ name: 'plain', port: 80, protocol: 'HTTP', hostname, allowedRoutes });
-    const listeners = [plain, ...(secure ? [{ name: 's', port: 443, protocol: 'HTTPS', tls, allowedRoutes }] : [])];
+    const ofConnections = {
+      TCP: { name: 't', port: 9000, protocol: 'TCP', allowedRoutes },
+      Passthrough: { name: 'p', port: 443, protocol: 'TLS', tls: { ...tls, mode: 'Passthrough' }, allowedRoutes },
+      Terminate: { name: 'e', port: 443, protocol: 'TLS', hostname: 'w.x.test', tls, allowedRoutes },
+    };
+    const listeners = [
+      plain,
+      ...(secure ? [{ name: 's', port: 443, protocol: 'HTTPS', tls, allowedRoutes }] : []),
+      ...connections.map((one) => ofConnections[one as keyof typeof ofConnections]),
+    ];
     return givenObject('KubernetesGateway', namespace, 'front', { ...about, listeners });
   });
 
-const httpRoute = fc
+const route = fc
   .record({
+    kind: fc.constantFrom('HTTPRoute', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'),
     namespace: fc.constantFrom('a', 'istio-system'),
     name: fc.constantFrom('one', 'two'),
     parent: fc.constantFrom('Gateway', 'Service'),
@@ -249,7 +260,7 @@ const httpRoute = fc
     weight: fc.constantFrom(0, 1, 2),
     age: fc.constantFrom(0, 5),
   })
-  .map(({ namespace, name, parent, port, hostnames, path, backend, weight, age }) => {
+  .map(({ kind, namespace, name, parent, port, hostnames, path, backend, weight, age }) => {
     const gateway = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'front', namespace: 'a' };
     const over = defined({ group: '', kind: 'Service', name: 'near', namespace: 'a', port });
     const matches = [{ path: { type: 'PathPrefix', value: path }, headers: [], queryParams: [] }];
@@ -258,12 +269,19 @@ const httpRoute = fc
       { ...core, name: backend, port: 80, weight },
       { ...core, name: 'near', port: 80, weight: 1 },
     ];
-    const rules = [{ matches, filters: [], backendRefs }];
-    const spec = { parentRefs: [parent === 'Gateway' ? gateway : over], hostnames, rules };
-    return givenObject('HTTPRoute', namespace, name, spec, age);
+    const ofConnections = kind === 'TLSRoute' || kind === 'TCPRoute';
+    const rules = [{ matches: ofConnections ? [] : matches, filters: [], backendRefs }];
+    const parentRefs = [parent === 'Gateway' ? gateway : over];
+    return givenObject(
+      kind,
+      namespace,
+      name,
+      { parentRefs, hostnames: kind === 'TCPRoute' ? [] : hostnames, rules },
+      age,
+    );
   });
 
-const referenceGrant = fc.constantFrom('HTTPRoute', 'Gateway').map((kind) => {
+const referenceGrant = fc.constantFrom('HTTPRoute', 'TCPRoute', 'Gateway').map((kind) => {
   const from = [{ group: 'gateway.networking.k8s.io', kind, namespace: 'istio-system' }];
   return givenObject('ReferenceGrant', 'a', 'grant', { from, to: [{ group: '', kind: 'Service' }] });
 });
@@ -438,7 +456,7 @@ const objects = fc.oneof(
   { weight: 1, arbitrary: telemetry },
   { weight: 2, arbitrary: wasmPlugin },
   { weight: 3, arbitrary: kubernetesGateway },
-  { weight: 4, arbitrary: httpRoute },
+  { weight: 6, arbitrary: route },
   { weight: 1, arbitrary: referenceGrant },
 );
 /** What makes a host mean something else to one namespace than to another. */
