@@ -1,0 +1,56 @@
+/** Many routes of the Gateway API cost as much each as few: counted, not timed. */
+import { expect, it } from 'vitest';
+import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
+import { countedWork, growthOfWork } from '../../../../test/harness/counted-work.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { judgingGatewayApi } from './judge.ts';
+import { translateGatewayApi } from './translate.ts';
+
+const [few, many] = [100, 400];
+const maxExponent = 1.2;
+
+const list = (size: number, make: (index: number) => string, between = ''): string =>
+  Array.from({ length: size }, (_, index) => make(index)).join(between);
+const gateway = (listeners: string): string =>
+  document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listeners}]}`);
+const route = (kind: string, index: number, more = '', matches = ''): string =>
+  document(
+    kind,
+    `r${index}`,
+    `{parentRefs: [{name: front}], ${more}rules: [{${matches}backendRefs: [{name: cart, port: 80}]}]}`,
+  );
+const tcpListeners = list(16, (i) => `{name: l${i}, port: ${9000 + i}, protocol: TCP}`, ', ');
+const passthrough = '{name: l, port: 443, protocol: TLS, tls: {mode: Passthrough}}';
+const plain = '{name: l, port: 80, protocol: HTTP}';
+
+it.each<[string, string, (index: number) => string]>([
+  ['TCPRoutes at 16 listeners', tcpListeners, (i) => route('TCPRoute', i)],
+  ['TLSRoutes of a name each', passthrough, (i) => route('TLSRoute', i, `hostnames: [h${i}.test], `)],
+  ['TLSRoutes of one name', passthrough, (i) => route('TLSRoute', i, 'hostnames: [x.test], ')],
+  ['GRPCRoutes of a name each', plain, (i) => route('GRPCRoute', i, `hostnames: [h${i}.test], `)],
+  [
+    'GRPCRoutes of a method each',
+    plain,
+    (i) =>
+      route(
+        'GRPCRoute',
+        i,
+        '',
+        `matches: [{method: {service: a.B${i}}}, {method: {type: RegularExpression, service: "a|b${i}"}}], `,
+      ),
+  ],
+])('translating %s, and saying what became of them, grows no faster than they', (_, listeners, make) => {
+  const { exponent, tooFast } = growthOfWork(
+    (size) => {
+      const objects = setOf(gateway(listeners) + service('cart') + list(size, make));
+      return countedWork(() => {
+        translateGatewayApi(objects, 'cluster.local');
+        atOnce(judgingGatewayApi(objects, 'cluster.local'));
+      });
+    },
+    few,
+    many,
+  );
+  expect(tooFast).toEqual([]);
+  expect(exponent).toBeLessThan(maxExponent);
+});
