@@ -30,7 +30,7 @@ const serverPort = struct<ServerPort>({
 
 const server: Decoder<Server> = inSchema(
   refine(
-    struct<Server>({
+    struct<Omit<Server, 'closed'>>({
       name: optional(name),
       port: required(serverPort),
       bind: optional(refine(name, (bind, path) => mistakeAt(path, bindMistake(bind)))),

@@ -17,6 +17,8 @@ export interface Server {
   readonly tls?: ServerTlsSettings;
   /** Reserved by the API: decoded, without effect. */
   readonly defaultEndpoint?: string;
+  /** Why its connections are closed: what a listener of the Gateway API may come to, and nobody can write. */
+  readonly closed?: string;
 }
 
 export interface ServerPort {

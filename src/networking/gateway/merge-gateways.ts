@@ -102,7 +102,7 @@ function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape):
   return gateways.flatMap((gateway) => {
     const named = gatewayServicesOf(gateway);
     return gateway.spec.servers.flatMap((server, index) => {
-      const closed = server.tls && unenforceableTls(server.tls, shape);
+      const closed = server.closed ?? (server.tls && unenforceableTls(server.tls, shape));
       return proxyPorts(server, gateway, named, targets).map((port) => ({
         one: { gateway, server, index, port, ...(closed && { closed }) },
         notThere: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,

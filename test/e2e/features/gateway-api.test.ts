@@ -425,6 +425,25 @@ describe('a Gateway', () => {
     expect((await ask('y.b.test')).status).toBe(404);
   });
 
+  test('closes what comes to a listener that is not in force, beside one of a wider name', async () => {
+    const port = await mesh.port();
+    const https = (hostname: string, more: object = {}) => ({
+      ...{ port, protocol: 'HTTPS', hostname },
+      tls: { certificateRefs: [{ name: 'cert' }], ...more },
+    });
+    const route = httpRoute([{ backendRefs: [to('v1')] }]);
+    const cert = secret('cert', mesh.authority.issue(['*.b.test']));
+    const ask = (host: string) =>
+      mesh.request('edge', { port, host, tls: { servername: host, ca: mesh.authority.certificate } });
+    await mesh.apply(all(services, kubernetesGateway([https('*.b.test')]), route, cert));
+    expect((await ask('a.b.test')).seen.backend).toBe('v1');
+    // Certificates of clients are asked for in a way that is not carried out.
+    const asking = https('a.b.test', { frontendValidation: { caCertificateRefs: [] } });
+    await mesh.apply(all(services, kubernetesGateway([https('*.b.test'), asking]), route, cert));
+    expect((await ask('x.b.test')).seen.backend).toBe('v1');
+    await expect(ask('a.b.test')).rejects.toThrow();
+  });
+
   test('lets in the routes that it allows, and says which others there are', async () => {
     const [{ own, any, labelled }, elsewhere] = [
       await mesh.ports('own', 'any', 'labelled'),

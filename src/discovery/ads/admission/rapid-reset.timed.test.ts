@@ -16,6 +16,7 @@ import {
   requestHeaders,
   uint32,
 } from '../../../../test/harness/raw-http2.ts';
+import { msWithoutQueueing } from '../../../../test/harness/without-queueing.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
@@ -120,9 +121,8 @@ test('nodes behind the same address keep their streams, and come back within a s
     source.set(clusterType, name);
     server.push(source.change(clusterType));
     await neighbour.next();
-    const begun = performance.now();
-    await subscribed(client());
-    expect(performance.now() - begun).toBeLessThan(1_000);
+    // Server, offenders and nodes are all of this process.
+    expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(1_000);
   }
   isOver = true;
   await attack;

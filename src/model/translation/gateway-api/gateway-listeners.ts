@@ -20,6 +20,8 @@ export interface KnownListener {
   readonly server?: Server;
   /** Why it is not. */
   readonly refusal?: ListenerRefusal;
+  /** It is not, and closes its connections: at a port with TLS they would come to another listener, which may ask its clients for less. */
+  readonly closes?: true;
 }
 
 /** Why a listener is not in force. */
@@ -94,7 +96,22 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
     // What is bound to it is made here, in its own namespace: routes of others have been let in or not.
     return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
-  return { isOurs, listeners: known, written: listeners };
+  return { isOurs, listeners: withClosed(known), written: listeners };
+}
+
+/** Where nobody else of the Gateway has the port, nobody listens; where somebody has the hostname, it is theirs. */
+function withClosed(listeners: readonly KnownListener[]): readonly KnownListener[] {
+  const useOf = ({ listener }: KnownListener): string => `${portUseOf(listener)} ${listener.port}`;
+  const inForce = Map.groupBy(
+    listeners.filter(({ server }) => server !== undefined),
+    useOf,
+  );
+  return listeners.map((one) => {
+    const beside = one.server === undefined ? inForce.get(useOf(one)) : undefined;
+    return beside === undefined || beside.some(({ hostname }) => hostname === one.hostname)
+      ? one
+      : { ...one, closes: true };
+  });
 }
 
 /** Undefined for plaintext. */
@@ -149,11 +166,9 @@ function tlsOf(
   return names.length === 1 ? { mode: option, credentialName: names[0]! } : { mode: option, credentialNames: names };
 }
 
-/** Istio's Gateway for a listener that is in force. */
-export function gatewayOf(
-  { gateway, index, gatewayName, server }: KnownListener,
-  { domain }: Surroundings,
-): Config<Gateway> {
+/** Istio's Gateway for a listener that is in force, or that closes its connections. */
+export function gatewayOf(known: KnownListener, { domain }: Surroundings): Config<Gateway> {
+  const { gateway, index, gatewayName } = known;
   const { name, namespace, creationTimestamp } = gateway;
   const services = gateway.spec.addresses
     .filter(({ type }) => type === 'Hostname')
@@ -172,8 +187,19 @@ export function gatewayOf(
         ? { [gatewayServiceAnnotation]: services.join(',') }
         : { [ownNamespaceAnnotation]: 'true' }),
     },
-    spec: { servers: [server!], selector: services.length > 0 ? {} : { [gatewayNameLabel]: name } },
+    spec: { servers: [serverOf(known)], selector: services.length > 0 ? {} : { [gatewayNameLabel]: name } },
   });
+}
+
+function serverOf({ server, listener, hostname, refusal }: KnownListener): Server {
+  if (server !== undefined) return server;
+  // No other protocol is refused.
+  const protocol = listener.protocol === 'TLS' ? 'TLS' : 'HTTPS';
+  return {
+    port: { number: listener.port, protocol, name: 'default' },
+    hosts: [`./${hostname}`],
+    closed: `the listener is not in force: ${refusal!.message}`,
+  };
 }
 
 /** Whether requests for a host come to another listener of the port, for its hostname is the narrower one. */
@@ -194,12 +220,12 @@ export function isWithinWider(one: KnownListener, all: readonly KnownListener[])
 
 const hostnames = new WeakMap<readonly KnownListener[], ReadonlyMap<string, ReadonlySet<string>>>();
 
-/** Of the listeners in force with its port. */
+/** Of the listeners with its port that are in force, or close their connections. */
 function hostnamesOnPortOf({ listener }: KnownListener, all: readonly KnownListener[]): ReadonlySet<string> {
   const portOf = (one: Listener): string => `${portUseOf(one)} ${one.port}`;
   let onPorts = hostnames.get(all);
   if (onPorts === undefined) {
-    const inForce = all.filter(({ server }) => server !== undefined);
+    const inForce = all.filter(({ server, closes }) => server !== undefined || closes === true);
     const groups = Map.groupBy(inForce, (one) => portOf(one.listener));
     onPorts = new Map([...groups].map(([port, those]) => [port, new Set(those.map(({ hostname }) => hostname))]));
     hostnames.set(all, onPorts);

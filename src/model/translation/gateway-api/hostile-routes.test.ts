@@ -153,3 +153,48 @@ describe('the status of listeners that share a port', () => {
     expect(conditionsOf(yaml)).toEqual({ a: ['True Accepted', 'False Invalid', 'False NoConflicts'], b: free });
   });
 });
+
+describe('a listener with TLS that is not in force', () => {
+  const https = (name: string, hostname: string, tls: string, port = 443): string =>
+    `{name: ${name}, port: ${port}, protocol: HTTPS, hostname: "${hostname}", tls: {${tls}}}`;
+  const good = 'certificateRefs: [{name: web}]';
+  const bad = 'certificateRefs: [{name: web}], frontendValidation: {}';
+  const wide = https('wide', '*.b.test', good);
+  const toCart = document(
+    'HTTPRoute',
+    'r',
+    '{parentRefs: [{name: front}], hostnames: [a.b.test, x.b.test], rules: [{backendRefs: [{name: cart, port: 80}]}]}',
+  );
+  const closedIn = (yaml: string): (string | undefined)[] =>
+    translated(yaml).gateways.map(({ spec }) => spec.servers[0]!.closed?.slice(0, 28));
+
+  it('closes its connections, which would come to a listener of the port that asks for less', () => {
+    const yaml = gateway(`${wide}, ${https('narrow', 'a.b.test', bad)}`) + toCart + service('cart');
+    expect(closedIn(yaml)).toEqual([undefined, 'the listener is not in force']);
+    expect(translated(yaml).gateways[1]!.spec.servers[0]).toMatchObject({
+      ...{ hosts: ['./a.b.test'], port: { number: 443, protocol: 'HTTPS' } },
+    });
+    // Neither has the route that name any more.
+    expect(translated(yaml).virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(['x.b.test']);
+    const { parents } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
+    expect(parents[0]!.conditions[0]).toMatchObject({ type: 'Accepted', status: 'True' });
+  });
+
+  it.each([
+    ['where nobody else has the port', https('narrow', 'a.b.test', bad)],
+    [
+      'where the others have another port',
+      `${https('wide', '*.b.test', good, 444)}, ${https('narrow', 'a.b.test', bad)}`,
+    ],
+    [
+      'where another one has its name',
+      `{name: through, port: 443, protocol: TLS, hostname: a.b.test, tls: {mode: Passthrough}}, ${https('narrow', 'a.b.test', bad)}`,
+    ],
+    [
+      'where the port is of plain requests',
+      `{name: plain, port: 443, protocol: HTTP}, ${https('narrow', 'a.b.test', bad)}`,
+    ],
+  ])('is in nobody’s way %s', (_, listeners) => {
+    expect(closedIn(gateway(listeners)).filter((closed) => closed !== undefined)).toEqual([]);
+  });
+});

@@ -73,7 +73,9 @@ export function* translatingGatewayApi(
   for (const { listeners } of gateways.values()) {
     const gateway = listeners[0]?.gateway;
     if (gateway === undefined) continue;
-    for (const listener of listeners) if (listener.server !== undefined) objects.push(gatewayOf(listener, around));
+    for (const listener of listeners) {
+      if (listener.server !== undefined || listener.closes === true) objects.push(gatewayOf(listener, around));
+    }
     const ofRequests = listeners.filter(takesRequests);
     for (const one of yield* gatewayVirtualServices(ofRequests, ofGateway.get(gateway) ?? [], around))
       objects.push(one);
