@@ -20,12 +20,7 @@ const plain =
 export function re2Mistake(regex: string): string | undefined {
   if (regex === '') return 'must not be empty';
   if (regex.length > maxLength) return `must have at most ${maxLength} characters, not ${regex.length}`;
-  if (plain.test(regex)) return undefined;
-  if (!mistakes.has(regex)) {
-    if (mistakes.size >= mostRemembered) mistakes.clear();
-    mistakes.set(regex, mistakeOf(regex));
-  }
-  return mistakes.get(regex);
+  return plain.test(regex) ? undefined : composedRe2Mistake(regex);
 }
 
 /**
@@ -33,7 +28,11 @@ export function re2Mistake(regex: string): string | undefined {
  * together they may be too large.
  */
 export function composedRe2Mistake(regex: string): string | undefined {
-  return mistakeOf(regex);
+  if (!mistakes.has(regex)) {
+    if (mistakes.size >= mostRemembered) mistakes.clear();
+    mistakes.set(regex, mistakeOf(regex));
+  }
+  return mistakes.get(regex);
 }
 
 /** Objects are decoded anew when their file is saved, and expressions recur. */

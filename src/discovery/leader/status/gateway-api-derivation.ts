@@ -8,7 +8,7 @@ import type {
   ListenerStatus,
   RouteStatus,
 } from '../../../model/translation/gateway-api/object-conditions.ts';
-import { controllerName } from '../../../model/translation/gateway-api/surroundings.ts';
+import { controllerName, routeKinds } from '../../../model/translation/gateway-api/surroundings.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
 import type { DerivedStatus, StatusDerivation } from './derived-status.ts';
@@ -41,9 +41,9 @@ export class GatewayApiDerivation implements StatusDerivation {
 
   inputs(): readonly unknown[] {
     const objects = this.#options.objects();
-    const { GatewayClass, KubernetesGateway, HTTPRoute, GRPCRoute, TLSRoute, TCPRoute } = objects;
     // Without these nothing else is asked about.
-    const asked = [GatewayClass, KubernetesGateway, HTTPRoute, GRPCRoute, TLSRoute, TCPRoute];
+    const routes = routeKinds.map((kind) => objects[kind]);
+    const asked = [objects.GatewayClass, objects.KubernetesGateway, ...routes];
     if (asked.every(({ length }) => length === 0)) return ['nothing'];
     return [...asked, objects.ReferenceGrant, objects.Namespace, objects.Service, objects.Secret];
   }
@@ -70,10 +70,7 @@ export class GatewayApiDerivation implements StatusDerivation {
     };
     put(objects.GatewayClass, status.GatewayClass, ofClass);
     put(objects.KubernetesGateway, status.KubernetesGateway, ofGateway);
-    put(objects.HTTPRoute, status.HTTPRoute, ofRoute);
-    put(objects.GRPCRoute, status.GRPCRoute, ofRoute);
-    put(objects.TLSRoute, status.TLSRoute, ofRoute);
-    put(objects.TCPRoute, status.TCPRoute, ofRoute);
+    for (const kind of routeKinds) put(objects[kind], status[kind], ofRoute);
     return all;
   }
 }

@@ -27,7 +27,7 @@ import type {
   RouteObject,
 } from './http-route.ts';
 import { backendErrors, httpRouteFilters, weighedBackendFields } from './http-route-filter.decode.ts';
-import { everyPath, headerMatches } from './http-route-match.decode.ts';
+import { everyRequest, headerMatches } from './http-route-match.decode.ts';
 import { routeErrors, routeFields } from './route.decode.ts';
 
 interface MethodMatch {
@@ -94,11 +94,9 @@ interface WrittenMatch extends Pick<HttpRouteMatch, 'headers'> {
   readonly method?: MethodMatch;
 }
 
-const everything: HttpRouteMatch = { path: everyPath, headers: [], queryParams: [] };
-
 const match: Decoder<HttpRouteMatch> = mapped(
   struct<WrittenMatch>({ method: optional(methodMatch), headers: headerMatches }),
-  ({ method, headers }) => ({ ...everything, headers, ...(method !== undefined && { path: pathOf(method) }) }),
+  ({ method, headers }) => ({ ...everyRequest, headers, ...(method !== undefined && { path: pathOf(method) }) }),
 );
 
 const types: ReadonlySet<HttpRouteFilterType> = new Set([
@@ -121,7 +119,7 @@ const backendRef: Decoder<HttpBackendRef> = refine(
 
 const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 'retry'>>({
   name: optional(objectName),
-  matches: withDefault(listOf(match, 0, 64), [everything]),
+  matches: withDefault(listOf(match, 0, 64), [everyRequest]),
   filters: withDefault(filters, []),
   backendRefs: withDefault(listOf(backendRef, 0, 16), []),
   sessionPersistence: optional(anything),
@@ -131,7 +129,6 @@ export const grpcRouteObject: Decoder<RouteObject> = refine(
   struct<RouteObject>({
     ...routeFields,
     rules: withDefault(listOf(rule, 0, 16), []),
-    useDefaultGateways: optional(anything),
   }),
   routeErrors,
 );

@@ -85,8 +85,9 @@ function byName(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly
   );
 }
 
-/** What a rule without matches is for: everything. */
-export const everyPath: PathMatch = { type: 'PathPrefix', value: '/' };
+const everyPath: PathMatch = { type: 'PathPrefix', value: '/' };
+/** What a rule without matches is for. */
+export const everyRequest: HttpRouteMatch = { path: everyPath, headers: [], queryParams: [] };
 
 export const headerMatches = withDefault(byName(listOf(valueMatch(headerName, 4096), 0, 16)), []);
 

@@ -4,10 +4,8 @@ import { mistakeAt } from '../field-rules.ts';
 import { duration, listOf, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
 import { backendErrors, httpRouteFilters, pathModifierOf, weighedBackendFields } from './http-route-filter.decode.ts';
-import { everyPath, httpRouteMatch } from './http-route-match.decode.ts';
-import { routeErrors, routeFields } from './route.decode.ts';
-
-const everything = [{ path: everyPath, headers: [], queryParams: [] }];
+import { everyRequest, httpRouteMatch } from './http-route-match.decode.ts';
+import { routeErrors, routeFields, routeWarnings } from './route.decode.ts';
 
 const backendRef: Decoder<HttpBackendRef> = refine(
   struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(httpRouteFilters, []) }),
@@ -17,7 +15,7 @@ const backendRef: Decoder<HttpBackendRef> = refine(
 const rule: Decoder<HttpRouteRule> = refine(
   struct<HttpRouteRule>({
     name: optional(objectName),
-    matches: withDefault(listOf(httpRouteMatch, 0, 64), everything),
+    matches: withDefault(listOf(httpRouteMatch, 0, 64), [everyRequest]),
     filters: withDefault(httpRouteFilters, []),
     backendRefs: withDefault(listOf(backendRef, 0, 16), []),
     timeouts: optional(
@@ -44,7 +42,7 @@ function redirectErrors({ filters, backendRefs }: HttpRouteRule, path: string): 
 
 /** A prefix can be replaced when it is known which one. */
 function prefixErrors({ matches, filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
-  const onePrefix = matches.length <= 1 && (matches[0] ?? everything[0]!).path.type === 'PathPrefix';
+  const onePrefix = matches.length <= 1 && (matches[0] ?? everyRequest).path.type === 'PathPrefix';
   if (onePrefix) return [];
   const lists = [
     { at: `${path}.filters`, filters },
@@ -73,17 +71,16 @@ function timeoutErrors({ timeouts = {} }: HttpRouteRule, path: string): FieldErr
 export const httpRouteObject: Decoder<RouteObject> = refine(
   struct<RouteObject>({
     ...routeFields,
-    rules: withDefault(listOf(rule, 1, 16), [{ matches: everything, filters: [], backendRefs: [] }]),
-    useDefaultGateways: optional(anything),
+    rules: withDefault(listOf(rule, 1, 16), [{ matches: [everyRequest], filters: [], backendRefs: [] }]),
   }),
   routeErrors,
 );
 
 /** What the object says and nobody carries out. */
-export function httpRouteWarnings({ rules, useDefaultGateways }: RouteObject): FieldError[] {
+export function httpRouteWarnings(route: RouteObject): FieldError[] {
   return [
-    ...mistakeAt('useDefaultGateways', useDefaultGateways === undefined ? undefined : 'has no effect'),
-    ...rules.flatMap((one, index) =>
+    ...routeWarnings(route),
+    ...route.rules.flatMap((one, index) =>
       (['retry', 'sessionPersistence'] as const).flatMap((field) =>
         mistakeAt(`rules[${index}].${field}`, one[field] === undefined ? undefined : 'is not carried out'),
       ),

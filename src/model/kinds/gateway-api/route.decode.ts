@@ -1,5 +1,5 @@
 /** What routes of several kinds have in common: where they are, for which names, and how large they may be. */
-import { type FieldError, optional, port, required, struct, withDefault } from '../../fields/decode.ts';
+import { anything, type FieldError, optional, port, required, struct, withDefault } from '../../fields/decode.ts';
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import { gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
 import type { ParentReference, RouteObject } from './http-route.ts';
@@ -16,6 +16,7 @@ const parentReference = struct<ParentReference>({
 export const routeFields = {
   parentRefs: withDefault(listOf(parentReference, 0, 32), []),
   hostnames: withDefault(listOf(hostname, 0, 16), []),
+  useDefaultGateways: optional(anything),
 };
 
 const mostMatches = 128;
@@ -36,6 +37,11 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
       matches > mostMatches ? `must have at most ${mostMatches} matches in all, not ${matches}` : undefined,
     ),
   ];
+}
+
+/** What routes of all kinds may say, and nobody carries out. */
+export function routeWarnings({ useDefaultGateways }: RouteObject): FieldError[] {
+  return mistakeAt('useDefaultGateways', useDefaultGateways === undefined ? undefined : 'has no effect');
 }
 
 /** References to one parent must be to different parts of it. */

@@ -13,7 +13,7 @@ import type {
   ValueMatchByName,
 } from '../../kinds/gateway-api/http-route.ts';
 import { pathModifierOf } from '../../kinds/gateway-api/http-route-filter.decode.ts';
-import { everyPath } from '../../kinds/gateway-api/http-route-match.decode.ts';
+import { everyRequest } from '../../kinds/gateway-api/http-route-match.decode.ts';
 import type { StringMatch } from '../../kinds/string-match.ts';
 import type {
   HeaderOperations,
@@ -51,12 +51,10 @@ export function routeNameOf({ kind, namespace, name }: Config): string {
   return kind === 'HTTPRoute' ? `${namespace}/${name}` : `${namespace}/${name} (${kind})`;
 }
 
-const everything: readonly HttpRouteMatch[] = [{ path: everyPath, headers: [], queryParams: [] }];
-
 export function routesOf(route: Config<RouteObject>, entrance: Entrance, around: Surroundings): PlacedRoute[] {
   const routeName = routeNameOf(route);
   return route.spec.rules.flatMap((rule, ruleIndex) => {
-    const matches = rule.matches.length > 0 ? rule.matches : everything;
+    const matches = rule.matches.length > 0 ? rule.matches : [everyRequest];
     const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, around);
     const shared = action.shared();
     return matches.map((match, index): PlacedRoute => {

@@ -11,19 +11,14 @@ import { type KnownGateway, type KnownListener, knownGateway } from './gateway-l
 import { type GatewaySurroundings, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
 import { type ClassStatus, condition, type GatewayStatus, type RouteStatus } from './object-conditions.ts';
 import { routeStatusOf } from './route-status.ts';
-import { controllerName, l4RoutesIn, routesIn, type Sources, Surroundings } from './surroundings.ts';
+import { controllerName, l4RoutesIn, type RouteKind, routesIn, type Sources, Surroundings } from './surroundings.ts';
 
 export type JudgedSources = Sources & Pick<ConfigSet, 'Secret'>;
 
-/** Of everything that is ours to tell, by `namespace/name`. */
-export interface GatewayApiStatus {
+/** Of everything that is ours to tell, by `namespace/name`; of all routes: one that is at no parent of ours may have been. */
+export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap<string, RouteStatus>>> {
   readonly GatewayClass: ReadonlyMap<string, ClassStatus>;
   readonly KubernetesGateway: ReadonlyMap<string, GatewayStatus>;
-  /** Of all routes: one that is at no parent of ours may have been. */
-  readonly HTTPRoute: ReadonlyMap<string, RouteStatus>;
-  readonly GRPCRoute: ReadonlyMap<string, RouteStatus>;
-  readonly TLSRoute: ReadonlyMap<string, RouteStatus>;
-  readonly TCPRoute: ReadonlyMap<string, RouteStatus>;
 }
 
 /** @param isOfOthers a Gateway that another revision of the control plane tells about */

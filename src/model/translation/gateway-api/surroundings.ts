@@ -10,18 +10,14 @@ import type { ReferenceGrant } from '../../kinds/gateway-api/reference-grant.ts'
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import { isDiscovered } from '../../services/kubernetes/discovery-namespaces.ts';
 
+/** Kinds of routes. */
+export const routeKinds = ['HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'] as const;
+export type RouteKind = (typeof routeKinds)[number];
+
 /** The kinds that are read. */
 export type Sources = Pick<
   ConfigSet,
-  | 'GatewayClass'
-  | 'KubernetesGateway'
-  | 'HTTPRoute'
-  | 'GRPCRoute'
-  | 'TLSRoute'
-  | 'TCPRoute'
-  | 'ReferenceGrant'
-  | 'Namespace'
-  | 'Service'
+  'GatewayClass' | 'KubernetesGateway' | RouteKind | 'ReferenceGrant' | 'Namespace' | 'Service'
 >;
 
 /** Those that requests go by. */

@@ -8,7 +8,7 @@ import { gatewayOf, type KnownGateway, knownGateway, takesRequests } from './gat
 import { gatewayVirtualServices } from './gateway-routes.ts';
 import { l4VirtualServices } from './l4-routes.ts';
 import { serviceVirtualServices } from './service-routes.ts';
-import { l4RoutesIn, routesIn, type Sources, Surroundings } from './surroundings.ts';
+import { l4RoutesIn, routeKinds, routesIn, type Sources, Surroundings } from './surroundings.ts';
 
 export interface GatewayApiTranslation {
   /** Gateways and VirtualServices by key. */
@@ -21,15 +21,7 @@ export interface GatewayApiTranslation {
 
 export const noTranslation: GatewayApiTranslation = { objects: new Map(), problems: new Map(), lookedUp: new Set() };
 
-const ownKinds = [
-  'GatewayClass',
-  'KubernetesGateway',
-  'HTTPRoute',
-  'GRPCRoute',
-  'TLSRoute',
-  'TCPRoute',
-  'ReferenceGrant',
-];
+const ownKinds: readonly string[] = ['GatewayClass', 'KubernetesGateway', ...routeKinds, 'ReferenceGrant'];
 
 /** Whether another translation may come out after objects of these keys came, changed or went. */
 export function translationMayDiffer(before: GatewayApiTranslation, touched: Iterable<string>): boolean {
