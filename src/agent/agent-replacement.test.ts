@@ -7,10 +7,10 @@ import { temporaryFolder } from '../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../test/harness/eventually.ts';
 import { Ownership } from '../runtime/ownership.ts';
 import { type Inheritance, succession } from './agent-replacement.ts';
-import type { AgentRecord } from './envoy/agent-record.ts';
-import { BaseIdTable } from './envoy/base-id-table.ts';
+import { BaseIdTable } from './envoy/base-ids/base-id-table.ts';
 import { ProcessTable } from './envoy/process-table.ts';
-import type { ToldFiles } from './envoy/told-files.ts';
+import type { AgentRecord } from './envoy/record/agent-record.ts';
+import type { ToldFiles } from './envoy/record/told-files.ts';
 
 let done: (() => void) | undefined;
 beforeEach(() => {

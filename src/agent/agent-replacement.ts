@@ -9,13 +9,13 @@ import { successorMachine } from '../../machines/agent/replacement/successor.mac
 import { isOn } from '../model/fields/switches.ts';
 import { inOneLine } from '../runtime/errors.ts';
 import type { Ownership } from '../runtime/ownership.ts';
-import { type AgentRecord, type FoundRecord, restoreBinaries } from './envoy/agent-record.ts';
-import { areHeldBySibling } from './envoy/base-id-holder.ts';
-import type { BaseIdTable } from './envoy/base-id-table.ts';
+import { areHeldBySibling } from './envoy/base-ids/base-id-holder.ts';
+import type { BaseIdTable } from './envoy/base-ids/base-id-table.ts';
 import type { EnvoyBinaries } from './envoy/envoy-binaries.ts';
 import type { ProcessTable } from './envoy/process-table.ts';
-import { SuccessionServer, successorLink } from './envoy/succession.ts';
-import type { ToldFiles, ToldName } from './envoy/told-files.ts';
+import { type AgentRecord, type FoundRecord, restoreBinaries } from './envoy/record/agent-record.ts';
+import { SuccessionServer, successorLink } from './envoy/record/succession.ts';
+import type { ToldFiles, ToldName } from './envoy/record/told-files.ts';
 import type { ProxyOptions } from './options/options.ts';
 
 /** What passes from one agent to the next. */

@@ -16,7 +16,7 @@ import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from 
 import { programFile } from '../../test/harness/program-files.ts';
 import type { TraceLine } from '../runtime/trace/trace.ts';
 import { createAdminClient } from './admin/admin-client.ts';
-import { claimBaseId } from './envoy/base-ids.ts';
+import { claimBaseId } from './envoy/base-ids/base-ids.ts';
 
 interface Agent {
   readonly process: ChildProcess;

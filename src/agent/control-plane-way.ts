@@ -10,7 +10,7 @@ import { askForPatches, type BootstrapPatches } from './bootstrap/bootstrap-patc
 import { firstRun } from './bootstrap/first-verdict.ts';
 import type { PrepareEnvironment } from './bootstrap/prepare-epoch.ts';
 import type { DnsTables } from './dns/dns-tables.ts';
-import type { ToldFiles } from './envoy/told-files.ts';
+import type { ToldFiles } from './envoy/record/told-files.ts';
 import { askWorkload } from './health/workload-probe.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import type { ToldRoots } from './identity/told-roots.ts';

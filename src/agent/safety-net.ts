@@ -1,10 +1,10 @@
 /** What lies outside the statecharts, and holds whatever becomes of them. */
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { AgentProgram } from './agent-program.ts';
-import { AgentRecord } from './envoy/agent-record.ts';
-import { BaseIdTable } from './envoy/base-id-table.ts';
+import { BaseIdTable } from './envoy/base-ids/base-id-table.ts';
 import { EnvoyBinaries } from './envoy/envoy-binaries.ts';
 import { ProcessTable } from './envoy/process-table.ts';
+import { AgentRecord } from './envoy/record/agent-record.ts';
 import { KeptPorts } from './ports/kept-ports.ts';
 import { SignalInbox, startedByLauncher } from './signals.ts';
 

@@ -22,10 +22,10 @@ import { judgeBootstrap, type PrepareEnvironment, prepareEpoch } from './bootstr
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
 import { watchDirectory } from './certificates/certificate-watch.ts';
+import { repairSharedMemory } from './envoy/base-ids/shared-memory.ts';
 import { envoyArguments } from './envoy/envoy-args.ts';
 import { envoyProcess } from './envoy/envoy-process.ts';
 import { outOfMemoryCounter } from './envoy/out-of-memory.ts';
-import { repairSharedMemory } from './envoy/shared-memory.ts';
 import type { SafetyNet } from './safety-net.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
 

@@ -16,7 +16,7 @@ import {
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { createLogger } from '../../runtime/output/log.ts';
-import { ToldFiles } from '../envoy/told-files.ts';
+import { ToldFiles } from '../envoy/record/told-files.ts';
 import { frameOf } from '../grpc/grpc-frames.ts';
 import { askForPatches, BootstrapPatches } from './bootstrap-patches.ts';
 

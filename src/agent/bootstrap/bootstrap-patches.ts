@@ -12,7 +12,7 @@ import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import type { ToldFiles } from '../envoy/told-files.ts';
+import type { ToldFiles } from '../envoy/record/told-files.ts';
 import { GrpcError } from '../grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';

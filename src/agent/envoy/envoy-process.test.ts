@@ -16,7 +16,7 @@ import {
 import { createLogger } from '../../runtime/output/log.ts';
 import type { TraceBody } from '../../runtime/trace/trace.ts';
 import { createAdminClient } from '../admin/admin-client.ts';
-import { claimBaseId } from './base-ids.ts';
+import { claimBaseId } from './base-ids/base-ids.ts';
 import { envoyProcess } from './envoy-process.ts';
 import type { OutOfMemoryCounter } from './out-of-memory.ts';
 import { parentDeathGuard } from './parent-death.ts';

@@ -1,9 +1,9 @@
 /** Envoy's own judgement of a configuration: `--mode validate` opens no port, takes no base id, needs no shared memory. */
 import { execa } from 'execa';
 import { silentLogger } from '../../runtime/output/log.ts';
-import { EnvoyOutput } from './envoy-log.ts';
-import { type OutputChannel, openErrorChannel } from './output-channels.ts';
-import { readLines } from './output-lines.ts';
+import { EnvoyOutput } from './output/envoy-log.ts';
+import { type OutputChannel, openErrorChannel } from './output/output-channels.ts';
+import { readLines } from './output/output-lines.ts';
 import type { ScratchParent } from './scratch-folder.ts';
 
 export interface ValidationEnvironment {

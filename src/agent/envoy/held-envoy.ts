@@ -17,8 +17,8 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError } from '../../runtime/errors.ts';
-import { startTimeOf } from './base-ids.ts';
-import type { HeldChannels } from './output-channels.ts';
+import { startTimeOf } from './base-ids/base-ids.ts';
+import type { HeldChannels } from './output/output-channels.ts';
 import { removeQuietly, textOf } from './quiet-files.ts';
 
 /** A process that no other one can be taken for. */

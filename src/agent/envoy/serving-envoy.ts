@@ -2,7 +2,7 @@
 import { get } from 'node:http';
 import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/protocol.ts';
 import { type AdminClient, connectionProblem } from '../admin/admin-client.ts';
-import { startTimeOf } from './base-ids.ts';
+import { startTimeOf } from './base-ids/base-ids.ts';
 
 export interface ServingPorts {
   readonly host: string;

@@ -3,7 +3,7 @@
  * and dies between two looks leaves a parent that has closed its listeners, and nobody knows that nobody serves.
  */
 import type { AdminConnector } from '../admin/admin-client.ts';
-import { isMarkedInitializing } from './shared-memory.ts';
+import { isMarkedInitializing } from './base-ids/shared-memory.ts';
 
 export interface TakeOverEnvironment {
   readonly adminAt: AdminConnector;

@@ -12,7 +12,7 @@ import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { freePorts } from '../../../test/harness/free-ports.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
-import { recordIn } from '../envoy/agent-record.ts';
+import { recordIn } from '../envoy/record/agent-record.ts';
 import { KeptPorts } from './kept-ports.ts';
 import { KeptQuestions } from './kept-questions.ts';
 import { keptTcp, keptUdp, passedOnIn, passingAnswer } from './kept-socket.ts';

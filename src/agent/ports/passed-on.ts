@@ -5,7 +5,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
-import { recordIn } from '../envoy/agent-record.ts';
+import { recordIn } from '../envoy/record/agent-record.ts';
 import {
   type PassedPort,
   type PassingHeader,

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
-import type { JwtRule, RequestAuthentication } from '../../model/kinds/request-authentication.ts';
+import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
 import { KeySets } from './key-sets.ts';
 
 const one = { kty: 'EC', kid: 'one' };

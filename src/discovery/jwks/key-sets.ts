@@ -6,7 +6,7 @@ import type { IssuerAnswer } from '../../../machines/discovery/jwks/key-set.mach
 import { sameItems } from '../../model/collections/same-items.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
-import type { JwtRule, RequestAuthentication } from '../../model/kinds/request-authentication.ts';
+import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type Fetch, fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 

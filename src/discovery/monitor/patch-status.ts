@@ -1,6 +1,6 @@
 /** What became of the patches of EnvoyFilters, for those who look after the mesh (spec/discovery.md §8.9, §9.2). */
 import type { Config } from '../../model/config/config.ts';
-import type { EnvoyFilter } from '../../model/kinds/envoy-filter.ts';
+import type { EnvoyFilter } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import { patchStatus } from '../../networking/index.ts';
 
 export interface PatchReport {

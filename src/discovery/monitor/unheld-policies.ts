@@ -1,6 +1,6 @@
 /** Policies that protect nothing at the moment: no proxy that is connected is one of those that they are for. */
 import type { Config } from '../../model/config/config.ts';
-import type { PolicyScope } from '../../model/kinds/policy-target.ts';
+import type { PolicyScope } from '../../model/kinds/policies/policy-target.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 import { type FindDiagnostics, policyKinds } from './find-diagnostics.ts';
 

@@ -5,9 +5,9 @@ import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
-import { dryRunAnnotation } from '../kinds/dry-run.ts';
 import { gatewayServiceAnnotation } from '../kinds/gateway.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
+import { dryRunAnnotation } from '../kinds/policies/dry-run.ts';
 import type { ConfigKey } from './config.ts';
 
 export interface Envelope {

@@ -1,6 +1,6 @@
 import { count, type Decoder, dictionary, fieldPath, optional, refine, struct, text } from '../fields/decode.ts';
 import { mistakeAt } from './field-rules.ts';
-import { scopeFields } from './policy-target.decode.ts';
+import { scopeFields } from './policies/policy-target.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
 
 /** A ProxyConfig's `spec`. */

@@ -19,7 +19,7 @@ import {
 } from '../fields/decode.ts';
 import { atMostOneOf, inSchema } from '../fields/description.ts';
 import { mistakeAt } from './field-rules.ts';
-import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
+import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
 import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';
 
 const mode = optional(oneOf(['CLIENT_AND_SERVER', 'CLIENT', 'SERVER']));

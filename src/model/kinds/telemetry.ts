@@ -1,5 +1,5 @@
 /** `telemetry.istio.io` Telemetry, decoded: what workloads trace, count and log. */
-import type { PolicyScope } from './policy-target.ts';
+import type { PolicyScope } from './policies/policy-target.ts';
 
 export interface Telemetry extends PolicyScope {
   readonly tracing?: readonly Tracing[];

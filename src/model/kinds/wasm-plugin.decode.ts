@@ -20,7 +20,7 @@ import {
 } from '../fields/decode.ts';
 import { describedAs, inSchema } from '../fields/description.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
-import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
+import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
 import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
 
 const schemes = ['oci', 'file', 'http', 'https'];

@@ -1,5 +1,5 @@
 /** `extensions.istio.io` WasmPlugin, decoded: code that proxies load. */
-import type { PolicyScope } from './policy-target.ts';
+import type { PolicyScope } from './policies/policy-target.ts';
 
 export interface WasmPlugin extends PolicyScope {
   /** With its scheme: `oci://`, `file://`, `http://`, `https://`. */

@@ -26,7 +26,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Config } from '../config/config.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
-import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
+import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
 import { proxySettingsFields } from '../mesh/proxy-settings.ts';
 import type { InterceptionMode, NodeType, Proxy } from '../node/proxy.ts';
 import type { PushContext } from '../push-context/push-context.ts';

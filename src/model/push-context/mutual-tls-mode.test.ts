@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.ts';
-import type { PeerAuthentication } from '../kinds/peer-authentication.ts';
+import type { PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 import { peerModeOf, peerModes } from './mutual-tls-mode.ts';
 
 function policy(spec: PeerAuthentication): Config<PeerAuthentication> {

@@ -2,7 +2,7 @@
 
 import { sameItems } from '../collections/same-items.ts';
 import type { Config } from '../config/config.ts';
-import type { MutualTlsMode, PeerAuthentication } from '../kinds/peer-authentication.ts';
+import type { MutualTlsMode, PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 
 /** Mutual TLS alone, both, or plaintext alone. */
 export type PeerMode = Exclude<MutualTlsMode, 'UNSET'>;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.ts';
-import type { AuthorizationPolicy } from '../kinds/authorization-policy.ts';
-import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
-import type { PeerAuthentication } from '../kinds/peer-authentication.ts';
+import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
+import type { AuthorizationPolicy } from '../kinds/policies/authorization-policy.ts';
+import type { PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
 
 function config<Spec>(place: string, spec: Spec, creationTimestamp = 0): Config<Spec> {

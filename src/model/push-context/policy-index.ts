@@ -4,8 +4,8 @@
  * configuration offers is in the push context: services, gateways of a workload, routes, destination rules, scopes.
  */
 import type { Config } from '../config/config.ts';
-import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
-import type { PolicyTargetReference } from '../kinds/policy-target.ts';
+import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
+import type { PolicyTargetReference } from '../kinds/policies/policy-target.ts';
 import { SelectingList } from '../services/label-match.ts';
 
 /** An object that policies may be attached to. */

@@ -2,11 +2,11 @@
 
 import { identityText, WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
-import type { AuthorizationPolicy } from '../kinds/authorization-policy.ts';
-import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
+import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
 import type { Gateway } from '../kinds/gateway.ts';
-import type { PeerAuthentication } from '../kinds/peer-authentication.ts';
-import type { RequestAuthentication } from '../kinds/request-authentication.ts';
+import type { AuthorizationPolicy } from '../kinds/policies/authorization-policy.ts';
+import type { PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
+import type { RequestAuthentication } from '../kinds/policies/request-authentication.ts';
 import type { Sidecar } from '../kinds/sidecar.ts';
 import type { Telemetry } from '../kinds/telemetry.ts';
 import type { WasmPlugin } from '../kinds/wasm-plugin.ts';

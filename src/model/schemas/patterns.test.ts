@@ -7,8 +7,8 @@ import { durationAtLeast, durationMs, durationOrZero } from '../fields/decode.ts
 import { aboveZero, durationPattern, notBelowZero } from '../fields/duration.ts';
 import { anyHostMistake, exportTargetMistake, isCidr, isDnsLabel, isIpAddress } from '../fields/names.ts';
 import * as patterns from '../fields/patterns.ts';
-import * as rules from '../kinds/authorization-policy.rules.ts';
 import { gateway } from '../kinds/gateway.decode.ts';
+import * as rules from '../kinds/policies/authorization-policy.rules.ts';
 import { sidecar } from '../kinds/sidecar.decode.ts';
 import { hostOrIpMistake, plainHeaderNameMistake } from '../kinds/virtual-service.rules.ts';
 

@@ -5,7 +5,7 @@ import type {
   JwtRequirementSchema,
 } from '../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { compareText } from '../../model/config/config.ts';
-import type { JwtRule } from '../../model/kinds/request-authentication.ts';
+import type { JwtRule } from '../../model/kinds/policies/request-authentication.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 import type { Init } from '../messages/init.ts';
 import { keySetText } from './key-set-text.ts';

@@ -3,7 +3,7 @@
  * when none is left (seen: "invalid local jwks"), be it for the mistake of an issuer far away.
  */
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
-import type { JwtRule } from '../../model/kinds/request-authentication.ts';
+import type { JwtRule } from '../../model/kinds/policies/request-authentication.ts';
 import { unknownKey } from './unknown-key.ts';
 
 const texts = new WeakMap<JwtRule, string>();

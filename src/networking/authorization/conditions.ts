@@ -1,5 +1,5 @@
 /** The keys of a rule's `when`, and on which side of a policy what they ask for is matched (spec/discovery.md §8.10). */
-import type { AuthorizationCondition } from '../../model/kinds/authorization-policy.ts';
+import type { AuthorizationCondition } from '../../model/kinds/policies/authorization-policy.ts';
 import { claimMatcher, listWith, textValue } from './claim-matchers.ts';
 import { headerMatcher } from './header-matcher.ts';
 import {

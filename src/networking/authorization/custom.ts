@@ -3,7 +3,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import type { Config } from '../../model/config/config.ts';
-import type { AuthorizationPolicy } from '../../model/kinds/authorization-policy.ts';
+import type { AuthorizationPolicy } from '../../model/kinds/policies/authorization-policy.ts';
 import { type ExtAuthzProvider, extAuthzProvider } from '../../model/mesh/ext-authz-provider.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';

@@ -1,7 +1,7 @@
 /** What a request or a connection is about, as Envoy's RBAC filters match it (spec/discovery.md §8.10, matchers). */
 import type { PermissionSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import { UriTemplateMatchConfigSchema } from '../../gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.ts';
-import type { AuthorizationOperation } from '../../model/kinds/authorization-policy.ts';
+import type { AuthorizationOperation } from '../../model/kinds/policies/authorization-policy.ts';
 import { cidrRange } from '../messages/address.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';

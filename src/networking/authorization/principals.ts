@@ -1,6 +1,6 @@
 /** From whom a request or a connection comes, as Envoy's RBAC filters match it (spec/discovery.md §8.10, matchers). */
 import type { PrincipalSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
-import type { AuthorizationSource } from '../../model/kinds/authorization-policy.ts';
+import type { AuthorizationSource } from '../../model/kinds/policies/authorization-policy.ts';
 import { cidrRange } from '../messages/address.ts';
 import type { Init } from '../messages/init.ts';
 import { type MetadataMatch, requestPrincipalMatchers } from './claim-matchers.ts';

@@ -1,8 +1,8 @@
 /** AuthorizationPolicies of a workload as the rules of Envoy's RBAC filters (spec/discovery.md §8.10). */
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { Config } from '../../model/config/config.ts';
-import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/authorization-policy.ts';
-import { isDryRun } from '../../model/kinds/dry-run.ts';
+import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/policies/authorization-policy.ts';
+import { isDryRun } from '../../model/kinds/policies/dry-run.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { Init } from '../messages/init.ts';
 import { conditionMatchers, isOfRequests } from './conditions.ts';

@@ -6,7 +6,7 @@ import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads/ads-types.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { patchValue } from '../../model/kinds/envoy-filter.value.ts';
+import { patchValue } from '../../model/kinds/envoy-filter/envoy-filter.value.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { Resource } from '../messages/resource.ts';

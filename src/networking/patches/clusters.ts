@@ -1,7 +1,7 @@
 /** Patches of clusters (spec/discovery.md §8.9). Which ones a cluster meets, its name says. */
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
-import type { ClusterMatch } from '../../model/kinds/envoy-filter.ts';
+import type { ClusterMatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { Resource } from '../messages/resource.ts';

@@ -4,7 +4,7 @@
  */
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
-import { currentFilterName } from '../../model/kinds/envoy-filter.rules.ts';
+import { currentFilterName } from '../../model/kinds/envoy-filter/envoy-filter.rules.ts';
 import { listsOf } from './in-turn.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
 import { type HeldPatch, valueAs } from './patch-set.ts';

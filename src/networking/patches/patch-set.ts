@@ -5,8 +5,13 @@ import { sameItems } from '../../model/collections/same-items.ts';
 import { identityText, WeakValues } from '../../model/collections/weak-values.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import { type Re2Expression, re2Expression } from '../../model/fields/re2.ts';
-import type { EnvoyFilter, EnvoyPatch, PatchContext, PatchTarget } from '../../model/kinds/envoy-filter.ts';
-import { patchValue } from '../../model/kinds/envoy-filter.value.ts';
+import type {
+  EnvoyFilter,
+  EnvoyPatch,
+  PatchContext,
+  PatchTarget,
+} from '../../model/kinds/envoy-filter/envoy-filter.ts';
+import { patchValue } from '../../model/kinds/envoy-filter/envoy-filter.value.ts';
 import type { NodeType } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

@@ -2,7 +2,7 @@
  * What became of patches (`pilot_envoy_filter_status`): kept beside them for people, and read by no generator. A patch
  * that is written anew begins anew.
  */
-import type { EnvoyPatch } from '../../model/kinds/envoy-filter.ts';
+import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import { PatchFailure } from './merge-messages.ts';
 import type { HeldPatch } from './patch-set.ts';
 

@@ -1,6 +1,6 @@
 /** What connections a sidecar takes, and which objects say so (spec/discovery.md §8.10, PeerAuthentication). */
 import { configKeyOf } from '../../model/config/config.ts';
-import type { MutualTlsMode } from '../../model/kinds/peer-authentication.ts';
+import type { MutualTlsMode } from '../../model/kinds/policies/peer-authentication.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PeerModes, peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAdminClient } from '../../../src/agent/admin/admin-client.ts';
 import { certificateProblems } from '../../../src/agent/certificates/certificate-problems.ts';
-import { EnvoyOutput } from '../../../src/agent/envoy/envoy-log.ts';
+import { EnvoyOutput } from '../../../src/agent/envoy/output/envoy-log.ts';
 import { parseDownwardFile } from '../../../src/agent/options/downward-file.ts';
 import { checkTrace } from '../../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../../src/debugger/diagram/load.ts';

@@ -1,0 +1,44 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
+import { BaseIdTable } from './base-id-table.ts';
+
+function options(): { runDir: string; withSpare: boolean } {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return { runDir: made.path, withSpare: true };
+}
+
+/** Whether somebody else could have it. */
+async function isFree(baseId: number): Promise<boolean> {
+  const other = new BaseIdTable();
+  try {
+    await other.claim({ ...options(), baseId, withSpare: false });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    other.releaseAll();
+  }
+}
+
+test('base ids are given back by their numbers, those of one claim together', async () => {
+  const table = new BaseIdTable();
+  onTestFinished(() => table.releaseAll());
+  const one = await table.claim(options());
+  const two = await table.claim(options());
+  expect(one.baseIds).toHaveLength(2);
+  table.release([one.baseIds[0]!]);
+  expect(await Promise.all([...one.baseIds, ...two.baseIds].map(isFree))).toEqual([true, true, false, false]);
+});
+
+test('all are given back when the agent is over; nothing is given back twice', async () => {
+  const table = new BaseIdTable();
+  const { baseIds } = await table.claim(options());
+  table.releaseAll();
+  const next = new BaseIdTable();
+  onTestFinished(() => next.releaseAll());
+  await next.claim({ ...options(), baseId: baseIds[0]!, withSpare: false });
+  table.release(baseIds);
+  table.releaseAll();
+  expect(await isFree(baseIds[0]!)).toBe(false);
+});

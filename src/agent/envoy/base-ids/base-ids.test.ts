@@ -1,0 +1,236 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
+import { type BaseIdOptions, type ClaimedBaseId, claimBaseId, claimBaseIds, startTimeOf } from './base-ids.ts';
+
+/** A host of its own: run directory and shared memory lie in a temporary folder. */
+function host(): { options: BaseIdOptions; runDir: string; memory: (baseId: number) => string } {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const runDir = join(folder.path, 'run');
+  const sharedMemoryDir = join(folder.path, 'shm');
+  mkdirSync(runDir);
+  mkdirSync(sharedMemoryDir);
+  return {
+    options: { runDir, sharedMemoryDir, sweepLimitMs: 200 },
+    runDir,
+    memory: (baseId) => join(sharedMemoryDir, `envoy_shared_memory_${baseId * 10}`),
+  };
+}
+
+async function claim(options: BaseIdOptions): Promise<ClaimedBaseId> {
+  const claimed = await claimBaseId(options);
+  onTestFinished(() => claimed.release());
+  return claimed;
+}
+
+function leaveLock(runDir: string, baseId: number, owner: { pid: number; startTime: string }): string {
+  const lock = join(runDir, `base-id-${baseId}`);
+  writeFileSync(lock, JSON.stringify(owner));
+  return lock;
+}
+
+const dead = { pid: 2 ** 22, startTime: '1' };
+
+test('two agents of a host get two ids', async () => {
+  const { options } = host();
+  const [one, two] = await Promise.all([claim(options), claim(options)]);
+  expect(one.baseId).not.toBe(two.baseId);
+});
+
+test('two agents with different run directories get two ids', async () => {
+  const wanted = 40_000 + (process.pid % 1_000);
+  await claim({ ...host().options, baseId: wanted });
+  await expect(claim({ ...host().options, baseId: wanted })).rejects.toThrow(/base id \d+ is in use/);
+});
+
+test('a release removes lock and shared memory and gives the id back', async () => {
+  const { options, runDir, memory } = host();
+  const claimed = await claim(options);
+  writeFileSync(memory(claimed.baseId), 'x');
+  claimed.release();
+  expect(existsSync(memory(claimed.baseId))).toBe(false);
+  expect(readdirSync(runDir)).toEqual([]);
+  await expect(claim({ ...options, baseId: claimed.baseId })).resolves.toMatchObject({ baseId: claimed.baseId });
+});
+
+test('a release whose files cannot be removed gives the id back all the same', async () => {
+  const { options, runDir } = host();
+  const { baseId, release } = await claimBaseId(options);
+  rmSync(runDir, { recursive: true });
+  writeFileSync(runDir, '');
+  expect(release).not.toThrow();
+  const again = await claimBaseId({ ...options, runDir: join(runDir, '..', 'other'), baseId });
+  again.release();
+});
+
+test('a run directory that is full is told with its flag', async () => {
+  const { options, runDir } = host();
+  const free = await claimBaseId(options);
+  free.release();
+  symlinkSync('/dev/full', join(runDir, `base-id-${free.baseId}.${process.pid}`));
+  await expect(claimBaseId({ ...options, baseId: free.baseId })).rejects.toThrow(
+    `a folder cannot be written: ${runDir}: ENOSPC: no space left on device; name another folder with --runDir`,
+  );
+});
+
+test('the lock names the process and the time of its start', async () => {
+  const { options, runDir } = host();
+  const { baseId } = await claim(options);
+  const owner = JSON.parse(readFileSync(join(runDir, `base-id-${baseId}`), 'utf8')) as unknown;
+  const stat = readFileSync(`/proc/${process.pid}/stat`, 'utf8');
+  const startTime = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  expect(owner).toEqual({ pid: process.pid, startTime });
+});
+
+// On a machine with nothing else to do, the kernel may be done before anybody looks.
+test.each([1, 2, 3, 4])(
+  'a process that is ending has ended, however long the kernel takes to clear it away (%i)',
+  async () => {
+    const megabytes = 200;
+    const child = spawn(process.execPath, [
+      ...[
+        '-e',
+        `globalThis.held = Buffer.alloc(${megabytes} * 2 ** 20, 1); console.log('ready'); setInterval(() => {}, 1e6);`,
+      ],
+    ]);
+    const exit = once(child, 'exit');
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await once(child.stdout, 'data');
+    expect(startTimeOf(child.pid!)).toMatch(/^\d+$/);
+    child.kill('SIGKILL');
+    // Without its memory it has no arguments; nobody asks for its exit code before this loop is over.
+    const cleared = (): boolean => readFileSync(`/proc/${child.pid}/cmdline`, 'utf8') === '';
+    const deadline = performance.now() + 10_000;
+    while (!cleared() && performance.now() < deadline);
+    expect(startTimeOf(child.pid!)).toBeUndefined();
+    await exit;
+    expect(startTimeOf(child.pid!)).toBeUndefined();
+  },
+);
+
+describe('two ids of one agent', () => {
+  test('are free ones, the first as it was asked for, and are given back together', async () => {
+    const { options, runDir, memory } = host();
+    const wanted = 41_000 + (process.pid % 1_000);
+    const claimed = await claimBaseIds({ ...options, baseId: wanted, withSpare: true });
+    onTestFinished(() => claimed.release());
+    const [first, spare, ...others] = claimed.baseIds;
+    expect([first, others]).toEqual([wanted, []]);
+    expect(spare).not.toBe(wanted);
+    expect(readdirSync(runDir).sort()).toEqual([`base-id-${first}`, `base-id-${spare}`].sort());
+    for (const baseId of claimed.baseIds) writeFileSync(memory(baseId), 'x');
+    await expect(claim({ ...options, baseId: spare! })).rejects.toThrow('in use');
+    claimed.release();
+    expect(readdirSync(runDir)).toEqual([]);
+    expect(claimed.baseIds.filter((baseId) => existsSync(memory(baseId)))).toEqual([]);
+  });
+
+  test('are one where there is no use for a second', async () => {
+    const claimed = await claimBaseIds({ ...host().options, withSpare: false });
+    onTestFinished(() => claimed.release());
+    expect(claimed.baseIds).toHaveLength(1);
+  });
+
+  test('are swept together when their agent is dead', async () => {
+    const { options, runDir, memory } = host();
+    const left = [50_007, 50_008].flatMap((baseId) => {
+      writeFileSync(memory(baseId), 'x');
+      return [memory(baseId), leaveLock(runDir, baseId, dead)];
+    });
+    const claimed = await claimBaseIds({ ...options, withSpare: true });
+    onTestFinished(() => claimed.release());
+    expect([...claimed.sweptFiles].sort()).toEqual(left.sort());
+  });
+});
+
+describe('sweeping', () => {
+  test('what a dead agent left behind is removed and told', async () => {
+    const { options, runDir, memory } = host();
+    const lock = leaveLock(runDir, 50_001, dead);
+    writeFileSync(memory(50_001), 'x');
+    const { sweptFiles } = await claim(options);
+    expect(sweptFiles).toEqual([memory(50_001), lock]);
+    expect(existsSync(lock) || existsSync(memory(50_001))).toBe(false);
+  });
+
+  test('a number that another process has now does not keep the lock alive', async () => {
+    const { options, runDir } = host();
+    const lock = leaveLock(runDir, 50_002, { pid: process.pid, startTime: '1' });
+    expect((await claim(options)).sweptFiles).toEqual([lock]);
+  });
+
+  test('a half-written lock is a dead one', async () => {
+    const { options, runDir } = host();
+    writeFileSync(join(runDir, 'base-id-50003'), '{"pid":');
+    expect((await claim(options)).sweptFiles).toHaveLength(1);
+  });
+
+  test('what a living agent has is kept', async () => {
+    const { options, runDir, memory } = host();
+    const { baseId } = await claim(options);
+    writeFileSync(memory(baseId), 'x');
+    const { sweptFiles } = await claim(options);
+    expect(sweptFiles).toEqual([]);
+    expect(existsSync(memory(baseId))).toBe(true);
+    expect(readdirSync(runDir)).toHaveLength(2);
+  });
+
+  test('a dead agent whose Envoy still lives is swept only when that Envoy is gone', async () => {
+    const { options, runDir, memory } = host();
+    leaveLock(runDir, 50_004, dead);
+    writeFileSync(memory(50_004), 'x');
+    // The name that an Envoy of this base id holds.
+    const envoy = createServer();
+    envoy.listen({ path: '\0envoy_domain_socket_parent_500041' });
+    await once(envoy, 'listening');
+    expect((await claim(options)).sweptFiles).toEqual([]);
+    expect(existsSync(memory(50_004))).toBe(true);
+    const waiting = claim({ ...options, sweepLimitMs: 5_000 });
+    await sleep(100);
+    envoy.close();
+    expect((await waiting).sweptFiles).toHaveLength(2);
+  });
+
+  test('the id of an agent that was killed is free at once', async () => {
+    const { options, runDir } = host();
+    const script = `
+      import { claimBaseId } from ${JSON.stringify(join(import.meta.dirname, 'base-ids.ts'))};
+      const { baseId } = await claimBaseId(${JSON.stringify(options)});
+      console.log(baseId);
+      setInterval(() => {}, 1000);`;
+    const agent = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void agent.kill('SIGKILL'));
+    const [line] = (await once(agent.stdout, 'data')) as [Buffer];
+    const baseId = Number(line.toString());
+    await expect(claim({ ...options, baseId })).rejects.toThrow(new RegExp(`in use by process ${agent.pid}`));
+    agent.kill('SIGKILL');
+    await once(agent, 'exit');
+    const { sweptFiles } = await claim({ ...options, baseId });
+    expect(sweptFiles).toEqual([join(runDir, `base-id-${baseId}`)]);
+  });
+});
+
+describe('an id that somebody else uses', () => {
+  test('is not taken while an Envoy has sockets of it, even when it was asked for', async () => {
+    const { options } = host();
+    const envoy = createServer();
+    envoy.listen({ path: '\0envoy_domain_socket_child_500052' });
+    await once(envoy, 'listening');
+    onTestFinished(() => void envoy.close());
+    await expect(claim({ ...options, baseId: 50_005 })).rejects.toThrow(/base id 50005 is in use by another program/);
+  });
+
+  test('with shared memory of unknown origin is taken only when it was asked for', async () => {
+    const { options, memory } = host();
+    writeFileSync(memory(50_006), 'x');
+    await expect(claim({ ...options, baseId: 50_006 })).resolves.toMatchObject({ baseId: 50_006 });
+  });
+});

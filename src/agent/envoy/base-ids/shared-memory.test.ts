@@ -1,0 +1,51 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import { envoyBinary } from '../../../../test/fixtures/real-envoy.ts';
+import { repairSharedMemory } from './shared-memory.ts';
+
+/** A directory with the shared memory of base id 7: these bytes. */
+function sharedMemory(bytes: Buffer): { directory: string; file: string } {
+  const directory = mkdtempSync(join(tmpdir(), 'chartpilot-shm-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, 'envoy_shared_memory_70');
+  writeFileSync(file, bytes);
+  return { directory, file };
+}
+
+function repair(directory: string, binary = envoyBinary()): Promise<void> {
+  const logic = repairSharedMemory({ binary, sharedMemoryDir: directory });
+  const actor = createActor(logic, { input: { baseId: 7 } });
+  actor.subscribe({ error: () => {} });
+  return toPromise(actor.start());
+}
+
+const marked = (flags: number): Buffer => {
+  const bytes = Buffer.alloc(104, 0xaa);
+  bytes[96] = flags;
+  return bytes;
+};
+
+test('the mark of an initializing epoch is cleared, and nothing else is touched', async () => {
+  const { directory, file } = sharedMemory(marked(0x03));
+  await repair(directory);
+  expect(readFileSync(file)).toEqual(marked(0x02));
+});
+
+test.each([
+  ['is not marked', marked(0x02), 'should say that an epoch is initializing'],
+  ['has another size', Buffer.alloc(128, 1), 'should have 104 bytes; found: 128'],
+])('shared memory that %s is left alone', async (_, bytes, reason) => {
+  const { directory, file } = sharedMemory(bytes);
+  await expect(repair(directory)).rejects.toThrow(reason);
+  expect(readFileSync(file)).toEqual(bytes);
+});
+
+test('shared memory of another version of Envoy is left alone', async () => {
+  const bytes = marked(0x01);
+  const { directory, file } = sharedMemory(bytes);
+  await expect(repair(directory, '/bin/true')).rejects.toThrow('hot restart version 11.104');
+  expect(readFileSync(file)).toEqual(bytes);
+});

@@ -1,0 +1,82 @@
+/** Reads and repairs what a child that failed before it was live leaves in the shared memory of its base id. */
+import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { fromPromise } from 'xstate';
+import { ChartpilotError } from '../../../runtime/errors.ts';
+
+export interface RepairEnvironment {
+  /** Path of the Envoy binary. */
+  readonly binary: string;
+  readonly sharedMemoryDir?: string;
+}
+
+// The layout was measured on this version and processor only (spec/envoy-hot-restart.md fact 2).
+const knownVersion = '11.104';
+const knownArch = 'x64';
+const knownBytes = 104;
+const flagsOffset = 96;
+const initializingBit = 0x01;
+/** It begins with its own size and the first part of the version. */
+const knownHeader = { sizeOffset: 0, versionOffset: 8, version: 11n };
+const sharedMemoryDirDefault = '/dev/shm';
+
+/** Whether the mark is set that says that an epoch is initializing; undefined without shared memory of a known layout. */
+export function isMarkedInitializing(baseId: number, sharedMemoryDir = sharedMemoryDirDefault): boolean | undefined {
+  try {
+    const bytes = readFileSync(sharedMemoryFile(baseId, sharedMemoryDir));
+    if (process.arch !== knownArch || bytes.length !== knownBytes) return undefined;
+    if (bytes.readBigUInt64LE(knownHeader.sizeOffset) !== BigInt(knownBytes)) return undefined;
+    if (bytes.readBigUInt64LE(knownHeader.versionOffset) !== knownHeader.version) return undefined;
+    return (bytes[flagsOffset]! & initializingBit) !== 0;
+  } catch {
+    return undefined;
+  }
+}
+
+const sharedMemoryFile = (baseId: number, directory: string): string =>
+  join(directory, `envoy_shared_memory_${baseId * 10}`);
+
+/**
+ * The repair effect: clears the bit that says that an epoch is initializing. For the moment in which none is: the
+ * caller knows that every child has exited.
+ *
+ * Rejects, with the reason, where it is not known to be safe, and where the bit is not set.
+ */
+export function repairSharedMemory(environment: RepairEnvironment) {
+  return fromPromise<void, { baseId: number }>(async ({ input }) => {
+    await requireKnownLayout(environment.binary);
+    clearInitializing(sharedMemoryFile(input.baseId, environment.sharedMemoryDir ?? sharedMemoryDirDefault));
+  });
+}
+
+async function requireKnownLayout(binary: string): Promise<void> {
+  // It prints to stderr (spec/envoy-hot-restart.md §8).
+  const { all } = await execa(binary, ['--hot-restart-version'], { reject: false, all: true, timeout: 5_000 });
+  const version = (all ?? '').trim();
+  if (version !== knownVersion || process.arch !== knownArch) {
+    throw impossible(
+      `its layout is known for hot restart version ${knownVersion} on ${knownArch}`,
+      `${version} on ${process.arch}`,
+    );
+  }
+}
+
+function clearInitializing(file: string): void {
+  const fd = openSync(file, 'r+');
+  try {
+    const { size } = fstatSync(fd);
+    if (size !== knownBytes) throw impossible(`${file} should have ${knownBytes} bytes`, `${size}`);
+    const flags = Buffer.alloc(1);
+    readSync(fd, flags, 0, 1, flagsOffset);
+    if ((flags[0]! & initializingBit) === 0)
+      throw impossible(`${file} should say that an epoch is initializing`, 'it does not');
+    writeSync(fd, Buffer.from([flags[0]! & ~initializingBit]), 0, 1, flagsOffset);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function impossible(expected: string, found: string): ChartpilotError {
+  return new ChartpilotError('SHARED_MEMORY_UNKNOWN', `${expected}; found: ${found}`);
+}

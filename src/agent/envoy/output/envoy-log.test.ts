@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import type { Logger } from '../../../runtime/output/log.ts';
+import { type EnvoyLogLine, EnvoyOutput, parseEnvoyLine } from './envoy-log.ts';
+
+function recordingLog(): { log: Logger; lines: string[] } {
+  const lines: string[] = [];
+  const write = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
+  const log: Logger = {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    scope: () => log,
+    enabled: () => true,
+  };
+  return { log, lines };
+}
+
+const run = { epoch: 0, baseId: 1 };
+
+const line = (level: string, text: string): string => `2026-01-02T03:04:05.678901Z\t${level}\tenvoy main\t${text}`;
+
+test('a line of Envoy is level, component and text', () => {
+  expect(parseEnvoyLine(line('critical', 'a\tb'))).toEqual({ level: 'error', component: 'main', text: 'a\tb' });
+  expect(parseEnvoyLine('previous envoy process is still initializing')).toBeUndefined();
+});
+
+test('every line reaches the log with Envoy’s level; a bare line has the level of the one before it', () => {
+  const { log, lines } = recordingLog();
+  const output = new EnvoyOutput(log, { run });
+  output.line(line('trace', 'a'));
+  output.line(line('warning', 'b'));
+  output.line('  c');
+  output.line('');
+  expect(lines).toEqual(['debug a', 'warn b', 'warn   c']);
+});
+
+test('a level that Envoy does not have is a part of a line without a prefix, also where every object has one of that name', () => {
+  const { log, lines } = recordingLog();
+  const output = new EnvoyOutput(log, { run });
+  for (const name of ['constructor', '__proto__', 'toString']) output.line(line(name, 'x'));
+  expect(lines).toHaveLength(3);
+});
+
+test('every line is told of to whoever keeps them', () => {
+  const told: EnvoyLogLine[] = [];
+  const output = new EnvoyOutput(recordingLog().log, { onLine: (entry) => told.push(entry) });
+  output.line(line('critical', 'bad'));
+  output.line('at 1:19');
+  output.line('');
+  expect(told).toEqual([
+    { level: 'error', component: 'main', text: 'bad' },
+    { level: 'error', text: 'at 1:19' },
+  ]);
+});
+
+describe('last words', () => {
+  const lastWordsAfter = (...lines: string[]): string => {
+    const output = new EnvoyOutput(recordingLog().log, { run });
+    for (const each of lines) output.line(each);
+    return output.lastWords();
+  };
+
+  test('are the error, not its continuation and not the chatter after it', () => {
+    expect(lastWordsAfter(line('critical', 'cannot bind'), 'cannot bind', line('info', 'exiting'))).toBe('cannot bind');
+    expect(lastWordsAfter(line('critical', 'bad field near 1:19'), 'bogus')).toBe('bad field near 1:19');
+  });
+
+  test('are the bare message when Envoy could not even log', () => {
+    expect(lastWordsAfter(line('warning', 'no limit'), 'unable to bind domain socket')).toBe(
+      'unable to bind domain socket',
+    );
+  });
+
+  test('are what crashed, not the frames of the stack', () => {
+    const frames = ['Backtrace (use tools):', 'Envoy version: 1', 'Address mapping: 5', '#0: [0x7f]'];
+    expect(lastWordsAfter(...['Caught Segmentation fault', ...frames].map((text) => line('critical', text)))).toBe(
+      'Caught Segmentation fault',
+    );
+  });
+
+  test('are nothing when the last line is too old to be about the end', () => {
+    let now = 0;
+    const output = new EnvoyOutput(recordingLog().log, { run, now: () => now });
+    output.line(line('error', 'a probe failed'));
+    now = 60_000;
+    expect(output.lastWords()).toBe('');
+  });
+
+  test('tell when the parent refused the child', () => {
+    const output = new EnvoyOutput(recordingLog().log, { run });
+    expect(output.refusedByParent).toBe(false);
+    output.line('previous envoy process is still initializing');
+    expect(output.refusedByParent).toBe(true);
+  });
+});

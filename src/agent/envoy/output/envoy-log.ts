@@ -1,0 +1,104 @@
+/** Envoy's output: lines of our log, and what it said last before it ended. */
+import type { Logger } from '../../../runtime/output/log.ts';
+
+type Level = 'debug' | 'info' | 'warn' | 'error';
+
+export interface EnvoyLogLine {
+  readonly level: Level;
+  /** Envoy's name for the part that speaks, `main`, `upstream`; absent for lines without a prefix. */
+  readonly component?: string;
+  readonly text: string;
+}
+
+/** By Envoy's names. What stands there may come from a request, through an access log. */
+const levels: ReadonlyMap<string, Level> = new Map([
+  ['trace', 'debug'],
+  ['debug', 'debug'],
+  ['info', 'info'],
+  ['warning', 'warn'],
+  ['warn', 'warn'],
+  ['error', 'error'],
+  ['critical', 'error'],
+]);
+
+/** A line in the format of `envoyLogFormat`; undefined when it has no such prefix. */
+export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
+  const [, level, component, text] = /^\S+\t(\w+)\tenvoy ([^\t]*)\t(.*)$/.exec(line) ?? [];
+  const known = level === undefined ? undefined : levels.get(level);
+  return known === undefined ? undefined : { level: known, component: component!, text: text! };
+}
+
+const longestLastWords = 400;
+/** Last words that are older are not about the end. */
+const lastWordsAgeMs = 5_000;
+const refusal = 'previous envoy process is still initializing';
+
+export interface EnvoyOutputOptions {
+  /** Whose lines they are, for the log. */
+  readonly run?: { readonly epoch: number; readonly baseId: number };
+  /** Told of every line. */
+  readonly onLine?: (line: EnvoyLogLine) => void;
+  readonly now?: () => number;
+}
+
+/** Reads the output of one process. Every line goes to the log with Envoy's own level. */
+export class EnvoyOutput {
+  readonly #log: Logger;
+  readonly #run: EnvoyOutputOptions['run'];
+  readonly #onLine: (line: EnvoyLogLine) => void;
+  readonly #now: () => number;
+  #level: Level = 'info';
+  #last: { text: string; weight: number; at: number } | undefined;
+  #refused = false;
+
+  constructor(log: Logger, { run, onLine = () => {}, now = Date.now }: EnvoyOutputOptions = {}) {
+    this.#log = log;
+    this.#run = run;
+    this.#onLine = onLine;
+    this.#now = now;
+  }
+
+  /** Envoy refused to attach to its parent (spec/envoy-hot-restart.md fact 1). */
+  get refusedByParent(): boolean {
+    return this.#refused;
+  }
+
+  /** What it said last, shortly before now: the reason, when it ends by itself. Empty when it said nothing. */
+  lastWords(): string {
+    return this.#last === undefined || this.#now() - this.#last.at > lastWordsAgeMs ? '' : this.#last.text;
+  }
+
+  line(line: string): void {
+    if (line.trim() === '') return;
+    const parsed = parseEnvoyLine(line);
+    // A line without a prefix continues the one before it: a list, a stack, the bare message of an error.
+    const entry: EnvoyLogLine = parsed ?? { level: this.#level, text: line };
+    const { level, component, text } = entry;
+    this.#level = level;
+    this.#refused ||= text.includes(refusal);
+    this.#remember(text, weightOf(level, text, parsed === undefined));
+    this.#onLine(entry);
+    this.#log[level](text, { epoch: this.#run?.epoch, baseId: this.#run?.baseId, component });
+  }
+
+  #remember(text: string, weight: number): void {
+    const at = this.#now();
+    const before = this.#last === undefined || at - this.#last.at > lastWordsAgeMs ? 0 : this.#last.weight;
+    if (weight > 0 && weight >= before) this.#last = { text: shortened(text), weight, at };
+  }
+}
+
+/**
+ * How much a line tells of an end: an error more than its bare continuation. Nothing: the banner of a start, chatter,
+ * warnings, the frames of a stack.
+ */
+function weightOf(level: Level, text: string, bare: boolean): number {
+  if (/^\s|^#\d+:|^Backtrace |^Envoy version:|^Address mapping:/.test(text)) return 0;
+  if (bare) return 1;
+  return level === 'error' ? 2 : 0;
+}
+
+function shortened(text: string): string {
+  const line = text.trim();
+  return line.length <= longestLastWords ? line : `${line.slice(0, longestLastWords)}…`;
+}

@@ -1,0 +1,32 @@
+import { text } from 'node:stream/consumers';
+import { execa } from 'execa';
+import { expect, test } from 'vitest';
+import { temporaryScratch } from '../../../../test/fixtures/real-envoy.ts';
+import { openOutputChannels } from './output-channels.ts';
+
+test('a child can open its outputs again by their names, and the streams end with it', async () => {
+  const channels = openOutputChannels(temporaryScratch(), false);
+  const child = execa('sh', ['-c', 'echo direct; echo again > /dev/stdout; echo error > /dev/stderr'], {
+    stdin: 'ignore',
+    stdout: channels.stdout.childEnd,
+    stderr: channels.stderr.childEnd,
+  });
+  channels.release();
+  const [stdout, stderr] = await Promise.all([text(channels.stdout.stream!), text(channels.stderr.stream!), child]);
+  expect(stdout).toBe('direct\nagain\n');
+  expect(stderr).toBe('error\n');
+});
+
+test('an own output that is a file is handed on', () => {
+  const channels = openOutputChannels(temporaryScratch(), true);
+  expect(channels.stdout).toEqual({ childEnd: 'inherit', stream: undefined });
+  channels.stderr.stream?.destroy();
+  channels.release();
+});
+
+test('where there is no place for its pipes, a child is not started with other ones', () => {
+  const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
+  expect(() => openOutputChannels(scratch, false)).toThrow(
+    'a folder cannot be written: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
+  );
+});

@@ -1,0 +1,108 @@
+/**
+ * Values that Envoy 1.40 does not refuse: its process ends, at once or with the first request. Found by giving some 800
+ * odd messages to it; `test/e2e/envoy-crashing-values.test.ts` shows each.
+ *
+ * What a Lua script does, and what files on the proxy's disk hold, is not seen from here.
+ */
+import { zstdCompressSync } from 'node:zlib';
+import type { ForgivenMessage } from '../../envoy-api/envoy-api.ts';
+import { messagesWithin } from '../../envoy-api/messages-within.ts';
+import { uriRewriteMistake, uriTemplateMistake } from '../../fields/uri-template.ts';
+
+/** A message with the names of its fields as the library has them. */
+// biome-ignore lint/suspicious/noExplicitAny: read by rules that know which message they get.
+type Fields = any;
+
+interface Rule {
+  /** Of the message that it is about. */
+  readonly type: string;
+  /** As in the .proto file. */
+  readonly field: string;
+  /** What is wrong with it; undefined when nothing is. */
+  readonly mistake: (message: Fields) => string | undefined;
+  /** What is missing may be there already where a value is merged. */
+  readonly isWhole?: true;
+}
+
+const needsService = 'must be given: Envoy would end with the first request';
+const zstd = 'envoy.extensions.compression.zstd';
+
+const rules: readonly Rule[] = [
+  {
+    type: 'envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig',
+    field: 'path_template',
+    mistake: ({ pathTemplate }) => uriTemplateMistake(pathTemplate),
+  },
+  {
+    type: 'envoy.extensions.path.rewrite.uri_template.v3.UriTemplateRewriteConfig',
+    field: 'path_template_rewrite',
+    mistake: ({ pathTemplateRewrite }) => uriRewriteMistake(pathTemplateRewrite),
+  },
+  {
+    type: 'envoy.extensions.filters.http.ext_authz.v3.ExtAuthz',
+    field: 'services',
+    mistake: ({ services }) => (services.case === undefined ? needsService : undefined),
+    isWhole: true,
+  },
+  {
+    type: 'envoy.extensions.filters.http.admission_control.v3.AdmissionControl',
+    field: 'sampling_window',
+    // Divided by, in whole seconds.
+    mistake: ({ samplingWindow }) =>
+      samplingWindow !== undefined && samplingWindow.seconds < 1n ? 'must be at least 1s' : undefined,
+  },
+  {
+    type: 'envoy.config.core.v3.GrpcService.GoogleGrpc',
+    field: 'credentials_factory_name',
+    mistake: ({ credentialsFactoryName: name }) =>
+      credentialsFactories.has(name) ? undefined : `must be one that Envoy has, not ${JSON.stringify(name)}`,
+  },
+  {
+    type: `${zstd}.compressor.v3.Zstd`,
+    field: 'dictionary',
+    mistake: ({ dictionary }) => dictionaryMistake(dictionary),
+  },
+  {
+    type: `${zstd}.decompressor.v3.Zstd`,
+    field: 'dictionaries',
+    mistake: ({ dictionaries }) => (dictionaries as unknown[]).map(dictionaryMistake).find((why) => why !== undefined),
+  },
+];
+
+const credentialsFactories: ReadonlySet<string> = new Set([
+  ...['', 'envoy.grpc_credentials.default', 'envoy.grpc_credentials.file_based_metadata'],
+]);
+
+const rulesOf = Map.groupBy(rules, ({ type }) => type);
+
+/** What Envoy would not survive in a value, at any depth, packed messages included. */
+export function crashingValues(
+  { schema, message }: Pick<ForgivenMessage, 'schema' | 'message'>,
+  { isMerged }: { readonly isMerged: boolean },
+): readonly string[] {
+  return [...messagesWithin(schema, message)].flatMap((within) =>
+    (rulesOf.get(within.schema.typeName) ?? []).flatMap(({ field, mistake, isWhole }) => {
+      const why = isWhole && isMerged ? undefined : mistake(within.message);
+      return why === undefined ? [] : [`${within.schema.typeName}.${field} ${why}`];
+    }),
+  );
+}
+
+/** Of one that is written inline. */
+function dictionaryMistake(source: Fields): string | undefined {
+  const { case: kind, value } = source?.specifier ?? {};
+  if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;
+  const dictionary = Buffer.from(value);
+  // A magic number, then the identifier of the dictionary.
+  const isNamed = dictionary.length > 8 && dictionary.readUInt32LE(0) === 0xec30a437 && dictionary.readUInt32LE(4) > 0;
+  return isNamed && isLoaded(dictionary) ? undefined : 'must be a dictionary of zstd, with an identifier';
+}
+
+function isLoaded(dictionary: Buffer): boolean {
+  try {
+    zstdCompressSync('', { dictionary } as object);
+    return true;
+  } catch {
+    return false;
+  }
+}

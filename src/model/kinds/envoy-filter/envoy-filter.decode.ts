@@ -1,0 +1,200 @@
+/** Decoding of EnvoyFilter. What fits together: envoy-filter.rules.ts. */
+import { isObject } from '../../../runtime/json-object.ts';
+import {
+  type Decoded,
+  type Decoder,
+  dictionary,
+  fail,
+  integer,
+  list,
+  mapped,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  restricting,
+  struct,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
+import { describedAs, inSchema } from '../../fields/description.ts';
+import { re2Mistake } from '../../fields/re2.ts';
+import { mistakeAt, selectorLabels } from '../field-rules.ts';
+import { scopeAliases, scopeFields } from '../policies/policy-target.decode.ts';
+import { patchErrors } from './envoy-filter.rules.ts';
+import type * as F from './envoy-filter.ts';
+
+const targets = [
+  ...(['LISTENER', 'FILTER_CHAIN', 'LISTENER_FILTER', 'NETWORK_FILTER', 'HTTP_FILTER', 'ROUTE_CONFIGURATION'] as const),
+  ...(['VIRTUAL_HOST', 'HTTP_ROUTE', 'CLUSTER', 'EXTENSION_CONFIG', 'BOOTSTRAP'] as const),
+] as const;
+
+const operations = [
+  ...(['MERGE', 'MERGE_AND_REPLACE_LIST', 'ADD', 'REMOVE'] as const),
+  ...(['INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST', 'REPLACE'] as const),
+] as const;
+
+const portNumber = optional(port);
+
+type FilterChain = NonNullable<F.ListenerMatch['filterChain']>;
+type Filter = NonNullable<FilterChain['filter']>;
+type VirtualHost = NonNullable<F.RouteConfigurationMatch['vhost']>;
+
+const filter = struct<Filter>({
+  name: optional(text),
+  subFilter: optional(struct<{ name?: string }>({ name: optional(text) })),
+});
+
+const filterChain = struct<FilterChain>({
+  name: optional(text),
+  sni: optional(text),
+  transportProtocol: optional(text),
+  applicationProtocols: optional(text),
+  destinationPort: portNumber,
+  filter: optional(filter),
+});
+
+const listenerMatch = struct<F.ListenerMatch>({
+  name: optional(text),
+  portNumber,
+  portName: optional(text),
+  listenerFilter: optional(text),
+  filterChain: optional(filterChain),
+});
+
+const routeMatch = struct<NonNullable<VirtualHost['route']>>({
+  name: optional(text),
+  action: optional(oneOf(['ANY', 'ROUTE', 'REDIRECT', 'DIRECT_RESPONSE'])),
+});
+
+const routeConfigurationMatch = struct<F.RouteConfigurationMatch>({
+  name: optional(text),
+  portNumber,
+  portName: optional(text),
+  gateway: optional(text),
+  vhost: optional(
+    struct<VirtualHost>({ name: optional(text), domainName: optional(text), route: optional(routeMatch) }),
+  ),
+});
+
+const clusterMatch = struct<F.ClusterMatch>({
+  name: optional(text),
+  service: optional(text),
+  subset: optional(text),
+  portNumber,
+});
+
+const contexts = ['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'] as const;
+
+/** Patches for waypoints are passed over before ({@link anyPatch}): what schemas must take as well. */
+const context = describedAs((value: unknown, path: string) => oneOf(contexts)(value, path), {
+  ...{ type: 'narrowed', of: text, by: { enum: [...contexts, 'WAYPOINT'] } },
+});
+
+const match = struct<F.PatchMatch>({
+  context: withDefault(context, 'ANY'),
+  proxy: optional(
+    struct<NonNullable<F.PatchMatch['proxy']>>({
+      proxyVersion: optional(
+        refine(text, (regex, path) => mistakeAt(path, regex === '' ? undefined : re2Mistake(regex))),
+      ),
+      metadata: optional(dictionary(text)),
+    }),
+  ),
+  listener: optional(listenerMatch),
+  routeConfiguration: optional(routeConfigurationMatch),
+  cluster: optional(clusterMatch),
+});
+
+const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
+  (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
+    isObject(value) ? { _tag: 'Right', right: value } : fail(path, 'must be an object'),
+  { type: 'any object' },
+);
+
+type Patch = Pick<F.EnvoyPatch, 'operation' | 'value' | 'filterClass'>;
+
+const patch = inSchema(
+  struct<Patch>({
+    operation: required(oneOf(operations)),
+    value: optional(json),
+    filterClass: optional(oneOf(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'])),
+  }),
+  { anyOf: [{ properties: { operation: { enum: ['REMOVE'] } } }, { required: ['value'] }] },
+);
+
+interface WrittenPatch {
+  readonly applyTo: F.PatchTarget;
+  readonly match: F.PatchMatch;
+  readonly patch: Patch;
+}
+
+const configPatch: Decoder<F.EnvoyPatch> = refine(
+  mapped(
+    struct<WrittenPatch>({
+      applyTo: required(oneOf(targets)),
+      match: restricting(withDefault(match, { context: 'ANY' })),
+      patch: required(patch),
+    }),
+    ({ patch: { operation, value, filterClass }, ...where }): F.EnvoyPatch => ({
+      ...where,
+      operation,
+      ...(value && { value }),
+      ...(filterClass && { filterClass }),
+    }),
+  ),
+  patchErrors,
+);
+
+/** What its patch is, and what it may match, is looked at by nobody here. */
+const forWaypoints: F.EnvoyPatch = Object.freeze({
+  applyTo: 'CLUSTER',
+  match: Object.freeze({ context: 'WAYPOINT' }),
+  operation: 'MERGE',
+});
+
+const anyPatch: Decoder<F.EnvoyPatch> = describedAs(
+  (value: unknown, path: string): Decoded<F.EnvoyPatch> => {
+    const isSkipped = isObject(value) && isObject(value.match) && value.match.context === 'WAYPOINT';
+    return isSkipped ? { _tag: 'Right', right: forWaypoints } : configPatch(value, path);
+  },
+  { type: 'narrowed', of: configPatch, by: {} },
+);
+
+/** An EnvoyFilter's `spec`. */
+export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
+  refine(
+    struct<F.EnvoyFilter>(
+      {
+        workloadSelector: restricting(
+          optional(
+            mapped(
+              struct<{ labels: Readonly<Record<string, string>> }>({ labels: withDefault(selectorLabels, {}) }),
+              ({ labels }) => labels,
+            ),
+          ),
+        ),
+        targetRefs: scopeFields.targetRefs,
+        configPatches: withDefault(list(anyPatch), []),
+        priority: withDefault(integer(-(2 ** 31), 2 ** 31 - 1), 0),
+      },
+      scopeAliases() as never,
+    ),
+    ({ workloadSelector, targetRefs = [] }, path) =>
+      mistakeAt(
+        path,
+        workloadSelector !== undefined && targetRefs.length > 0
+          ? 'must have only one of workloadSelector and targetRefs'
+          : undefined,
+      ),
+  ),
+  {
+    rules: [
+      {
+        rule: '!has(self.workloadSelector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
+        message: 'must have only one of workloadSelector and targetRefs',
+      },
+    ],
+  },
+);

@@ -1,0 +1,220 @@
+/** Which patches there are, and what they may match (spec/discovery.md §4.5, §8.9). */
+import * as E from 'fp-ts/lib/Either.js';
+import { type FieldError, fieldPath } from '../../fields/decode.ts';
+import { mistakeAt } from '../field-rules.ts';
+import { crashingValues } from './envoy-filter.crashing.ts';
+import type { EnvoyFilter, EnvoyPatch, PatchOperation, PatchTarget } from './envoy-filter.ts';
+import { deprecatedFields, patchValue } from './envoy-filter.value.ts';
+
+const merges: readonly PatchOperation[] = ['MERGE', 'MERGE_AND_REPLACE_LIST'];
+const inserts: readonly PatchOperation[] = ['INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'];
+
+const operationsOf: Readonly<Record<PatchTarget, readonly PatchOperation[]>> = {
+  LISTENER: [...merges, 'ADD', 'REMOVE'],
+  CLUSTER: [...merges, 'ADD', 'REMOVE'],
+  FILTER_CHAIN: [...merges, 'ADD', 'REMOVE'],
+  LISTENER_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
+  NETWORK_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
+  HTTP_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
+  ROUTE_CONFIGURATION: merges,
+  VIRTUAL_HOST: [...merges, 'ADD', 'REMOVE', 'REPLACE'],
+  HTTP_ROUTE: [...merges, 'ADD', 'REMOVE', ...inserts],
+  EXTENSION_CONFIG: ['ADD'],
+  BOOTSTRAP: merges,
+};
+
+type ObjectMatch = 'listener' | 'routeConfiguration' | 'cluster';
+
+const matchOf: Readonly<Record<PatchTarget, ObjectMatch | undefined>> = {
+  LISTENER: 'listener',
+  FILTER_CHAIN: 'listener',
+  LISTENER_FILTER: 'listener',
+  NETWORK_FILTER: 'listener',
+  HTTP_FILTER: 'listener',
+  ROUTE_CONFIGURATION: 'routeConfiguration',
+  VIRTUAL_HOST: 'routeConfiguration',
+  HTTP_ROUTE: 'routeConfiguration',
+  CLUSTER: 'cluster',
+  EXTENSION_CONFIG: undefined,
+  BOOTSTRAP: undefined,
+};
+
+const objectMatches: readonly ObjectMatch[] = ['listener', 'routeConfiguration', 'cluster'];
+
+export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
+  const { applyTo, match, operation, value } = patch;
+  const decoded = patchValue(patch);
+  const allowed = operationsOf[applyTo];
+  const subFilter = match.listener?.filterChain?.filter?.subFilter;
+  return [
+    ...mistakeAt(
+      `${fieldPath(path, 'patch')}.operation`,
+      allowed.includes(operation) ? undefined : `must be one of ${allowed.join(', ')} for ${applyTo}, not ${operation}`,
+    ),
+    ...mistakeAt(
+      `${fieldPath(path, 'patch')}.value`,
+      value === undefined && operation !== 'REMOVE' ? `is required with ${operation}` : undefined,
+    ),
+    ...objectMatches
+      .filter((field) => match[field] !== undefined && field !== matchOf[applyTo])
+      .map((field) => ({ path: `${fieldPath(path, 'match')}.${field}`, message: `must not be given for ${applyTo}` })),
+    ...mistakeAt(
+      `${fieldPath(path, 'match')}.listener.filterChain.filter.subFilter`,
+      subFilter !== undefined && applyTo !== 'HTTP_FILTER' ? `must not be given for ${applyTo}` : undefined,
+    ),
+    ...mistakeAt(
+      `${fieldPath(path, 'match')}.listener.listenerFilter`,
+      match.listener?.listenerFilter !== undefined && applyTo !== 'LISTENER_FILTER'
+        ? `must not be given for ${applyTo}`
+        : undefined,
+    ),
+    ...nameErrors(applyTo, operation, value, `${fieldPath(path, 'patch')}.value`),
+    ...mistakeAt(
+      `${fieldPath(path, 'patch')}.value`,
+      decoded && E.isLeft(decoded) ? `is no ${applyTo} as Envoy has it: ${decoded.left}` : undefined,
+    ),
+    ...(decoded && E.isRight(decoded)
+      ? crashingValues(decoded.right, { isMerged: merges.includes(operation) }).map((message) => ({
+          path: `${fieldPath(path, 'patch')}.value`,
+          message,
+        }))
+      : []),
+  ];
+}
+
+/** Filters are found by their name, and clusters and listeners that are added are known by theirs. */
+function nameErrors(
+  applyTo: PatchTarget,
+  operation: PatchOperation,
+  value: EnvoyPatch['value'],
+  path: string,
+): FieldError[] {
+  const isFilter = applyTo === 'HTTP_FILTER' || applyTo === 'NETWORK_FILTER' || applyTo === 'LISTENER_FILTER';
+  const isNamed = isFilter || applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'EXTENSION_CONFIG';
+  const adds = operation === 'ADD' || operation === 'REPLACE' || inserts.includes(operation);
+  if (value === undefined || !adds || !isNamed) return [];
+  const isGiven = typeof value.name === 'string' && value.name !== '';
+  return mistakeAt(fieldPath(path, 'name'), isGiven ? undefined : 'is required');
+}
+
+/** Names of filters before Envoy 1.14; they still match. */
+const oldNames: Readonly<Record<string, string>> = {
+  'envoy.http_connection_manager': 'envoy.filters.network.http_connection_manager',
+  'envoy.tcp_proxy': 'envoy.filters.network.tcp_proxy',
+  'envoy.mongo_proxy': 'envoy.filters.network.mongo_proxy',
+  'envoy.redis_proxy': 'envoy.filters.network.redis_proxy',
+  'envoy.router': 'envoy.filters.http.router',
+  'envoy.cors': 'envoy.filters.http.cors',
+  'envoy.fault': 'envoy.filters.http.fault',
+  'envoy.lua': 'envoy.filters.http.lua',
+  'envoy.ext_authz': 'envoy.filters.http.ext_authz',
+  'envoy.rate_limit': 'envoy.filters.http.ratelimit',
+  'envoy.buffer': 'envoy.filters.http.buffer',
+  'envoy.grpc_http1_bridge': 'envoy.filters.http.grpc_http1_bridge',
+  'envoy.grpc_json_transcoder': 'envoy.filters.http.grpc_json_transcoder',
+  'envoy.grpc_web': 'envoy.filters.http.grpc_web',
+  'envoy.health_check': 'envoy.filters.http.health_check',
+  'envoy.ip_tagging': 'envoy.filters.http.ip_tagging',
+  'envoy.ratelimit': 'envoy.filters.network.ratelimit',
+  'envoy.listener.http_inspector': 'envoy.filters.listener.http_inspector',
+  'envoy.listener.original_dst': 'envoy.filters.listener.original_dst',
+  'envoy.listener.original_src': 'envoy.filters.listener.original_src',
+  'envoy.listener.proxy_protocol': 'envoy.filters.listener.proxy_protocol',
+  'envoy.listener.tls_inspector': 'envoy.filters.listener.tls_inspector',
+};
+
+/** The name that Envoy gives a filter now. */
+export function currentFilterName(name: string): string {
+  return oldNames[name] ?? name;
+}
+
+/** What is allowed and probably not meant. */
+export function envoyFilterWarnings({ configPatches, priority, workloadSelector }: EnvoyFilter): FieldError[] {
+  const selectsAll = workloadSelector !== undefined && Object.keys(workloadSelector).length === 0;
+  return [
+    ...configPatches.flatMap((patch, index) => patchWarnings(patch, priority, `configPatches[${index}]`)),
+    ...mistakeAt(
+      'workloadSelector',
+      selectsAll ? 'has no labels: the object holds for the whole namespace' : undefined,
+    ),
+    ...mistakeAt('configPatches', configPatches.length === 0 ? 'has none: the object has no effect' : undefined),
+  ];
+}
+
+function patchWarnings(patch: EnvoyPatch, priority: number, path: string): FieldError[] {
+  const { operation, match } = patch;
+  if (match.context === 'WAYPOINT') return [{ path, message: 'is skipped: waypoints are not served' }];
+  const isRelative = operation === 'INSERT_BEFORE' || operation === 'INSERT_AFTER' || operation === 'REPLACE';
+  return [
+    ...mistakeAt(
+      `${path}.patch.operation`,
+      priority === 0 && isRelative
+        ? `${operation} depends on what other objects did before: give a priority`
+        : undefined,
+    ),
+    ...oldNameWarnings(patch, path),
+    ...unmatched(patch, `${path}.match`),
+    ...valueWarnings(patch, `${path}.patch.value`),
+    ...ignored(patch, path),
+  ];
+}
+
+function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError[] {
+  const filter = match.listener?.filterChain?.filter;
+  const names: readonly (readonly [string, unknown])[] = [
+    ['match.listener.filterChain.filter.name', filter?.name],
+    ['match.listener.filterChain.filter.subFilter.name', filter?.subFilter?.name],
+    ['patch.value.name', value?.name],
+  ];
+  return names.flatMap(([field, name]) => {
+    const now = typeof name === 'string' ? oldNames[name] : undefined;
+    return mistakeAt(`${path}.${field}`, now && `is the old name of ${now}`);
+  });
+}
+
+/** What the API as it is known here does not have, and what it will not have for long. */
+function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
+  const decoded = patchValue(patch);
+  if (decoded === undefined || E.isLeft(decoded)) return [];
+  return [
+    ...decoded.right.unknown.map((what) => ({ path, message: `${what}: only a newer Envoy may know it` })),
+    ...deprecatedFields(decoded.right).map((field) => ({ path, message: `${field} is deprecated` })),
+  ];
+}
+
+/** What is written and has no effect. */
+function ignored(
+  { applyTo, operation, match, value, filterClass = 'UNSPECIFIED' }: EnvoyPatch,
+  path: string,
+): FieldError[] {
+  const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
+  const renames = isNamed && merges.includes(operation) && value?.name !== undefined;
+  return [
+    ...mistakeAt(
+      `${path}.match.listener.portName`,
+      match.listener?.portName === undefined ? undefined : 'is not looked at: give the number of the port',
+    ),
+    ...mistakeAt(
+      `${path}.patch.filterClass`,
+      filterClass === 'UNSPECIFIED'
+        ? undefined
+        : 'has no effect: name the filter that the new one comes before or after',
+    ),
+    ...mistakeAt(`${path}.patch.value.name`, renames ? 'is left out: others refer to the name that it has' : undefined),
+  ];
+}
+
+/** Filters are changed and removed by name. */
+function unmatched({ applyTo, operation, match }: EnvoyPatch, path: string): FieldError[] {
+  const changes = operation === 'REMOVE' || operation === 'REPLACE' || merges.includes(operation);
+  const filter = match.listener?.filterChain?.filter;
+  const name =
+    applyTo === 'NETWORK_FILTER'
+      ? filter?.name
+      : applyTo === 'HTTP_FILTER'
+        ? filter?.subFilter?.name
+        : applyTo === 'LISTENER_FILTER'
+          ? match.listener?.listenerFilter
+          : '-';
+  return mistakeAt(path, changes && (name ?? '') === '' ? `names no filter: ${operation} has no effect` : undefined);
+}

@@ -1,0 +1,94 @@
+/** `networking.istio.io` EnvoyFilter, decoded: patches of what is generated. */
+import type { PolicyTargetReference } from '../policies/policy-target.ts';
+
+export interface EnvoyFilter {
+  /** Labels of workloads; absent: all of the namespace, of the mesh in the root namespace. */
+  readonly workloadSelector?: Readonly<Record<string, string>>;
+  readonly targetRefs?: readonly PolicyTargetReference[];
+  readonly configPatches: readonly EnvoyPatch[];
+  /** Lower comes first. */
+  readonly priority: number;
+}
+
+export type PatchTarget =
+  | 'LISTENER'
+  | 'FILTER_CHAIN'
+  | 'LISTENER_FILTER'
+  | 'NETWORK_FILTER'
+  | 'HTTP_FILTER'
+  | 'ROUTE_CONFIGURATION'
+  | 'VIRTUAL_HOST'
+  | 'HTTP_ROUTE'
+  | 'CLUSTER'
+  | 'EXTENSION_CONFIG'
+  | 'BOOTSTRAP';
+
+export type PatchOperation =
+  | 'MERGE'
+  | 'MERGE_AND_REPLACE_LIST'
+  | 'ADD'
+  | 'REMOVE'
+  | 'INSERT_BEFORE'
+  | 'INSERT_AFTER'
+  | 'INSERT_FIRST'
+  | 'REPLACE';
+
+/** WAYPOINT: of proxies that are not served, so that such a patch holds nowhere. */
+export type PatchContext = 'ANY' | 'SIDECAR_INBOUND' | 'SIDECAR_OUTBOUND' | 'GATEWAY' | 'WAYPOINT';
+
+export interface EnvoyPatch {
+  readonly applyTo: PatchTarget;
+  readonly match: PatchMatch;
+  readonly operation: PatchOperation;
+  /** JSON of the patched type, as written; absent when something is removed. */
+  readonly value?: Readonly<Record<string, unknown>>;
+  readonly filterClass?: 'UNSPECIFIED' | 'AUTHN' | 'AUTHZ' | 'STATS';
+}
+
+export interface PatchMatch {
+  readonly context: PatchContext;
+  readonly proxy?: {
+    /** A regular expression. */
+    readonly proxyVersion?: string;
+    readonly metadata?: Readonly<Record<string, string>>;
+  };
+  readonly listener?: ListenerMatch;
+  readonly routeConfiguration?: RouteConfigurationMatch;
+  readonly cluster?: ClusterMatch;
+}
+
+export interface ListenerMatch {
+  readonly name?: string;
+  readonly portNumber?: number;
+  readonly portName?: string;
+  readonly listenerFilter?: string;
+  readonly filterChain?: {
+    readonly name?: string;
+    readonly sni?: string;
+    readonly transportProtocol?: string;
+    /** Separated by commas. */
+    readonly applicationProtocols?: string;
+    readonly destinationPort?: number;
+    readonly filter?: { readonly name?: string; readonly subFilter?: { readonly name?: string } };
+  };
+}
+
+export interface RouteConfigurationMatch {
+  readonly name?: string;
+  readonly portNumber?: number;
+  readonly portName?: string;
+  /** `namespace/name`. */
+  readonly gateway?: string;
+  readonly vhost?: {
+    readonly name?: string;
+    readonly domainName?: string;
+    readonly route?: { readonly name?: string; readonly action?: 'ANY' | 'ROUTE' | 'REDIRECT' | 'DIRECT_RESPONSE' };
+  };
+}
+
+export interface ClusterMatch {
+  readonly name?: string;
+  readonly service?: string;
+  readonly subset?: string;
+  readonly portNumber?: number;
+}

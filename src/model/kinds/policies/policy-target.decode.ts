@@ -1,0 +1,172 @@
+/** `selector` and `targetRef(s)` of policies (§4.5 "workload selectors"). */
+import { isObject } from '../../../runtime/json-object.ts';
+import {
+  type Aliases,
+  type Decoded,
+  type Decoder,
+  type FieldError,
+  list,
+  mapped,
+  name,
+  optional,
+  refine,
+  required,
+  restricting,
+  restrictions,
+  struct,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
+import { inSchema, type Rule } from '../../fields/description.ts';
+import { mistakeAt, selectorLabels } from '../field-rules.ts';
+import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
+
+/** What a policy may be attached to, as the API has it, and Gateways of Istio's own. */
+const targets: readonly { readonly group: string; readonly kind: string; readonly heldBy: 'gateways' | 'waypoints' }[] =
+  [
+    { group: 'gateway.networking.k8s.io', kind: 'Gateway', heldBy: 'gateways' },
+    { group: 'networking.istio.io', kind: 'Gateway', heldBy: 'gateways' },
+    { group: '', kind: 'Service', heldBy: 'waypoints' },
+    { group: 'networking.istio.io', kind: 'ServiceEntry', heldBy: 'waypoints' },
+    { group: 'gateway.networking.k8s.io', kind: 'GatewayClass', heldBy: 'waypoints' },
+  ];
+
+/** One that nothing could ever carry out would leave open what it is to protect. */
+const targetReference: Decoder<PolicyTargetReference> = refine(
+  struct<PolicyTargetReference>({
+    // Kubernetes' own group has no name; `core` is what people call it.
+    group: withDefault(
+      inSchema(
+        mapped(text, (group) => (group === 'core' ? '' : group)),
+        { enum: ['core', ...new Set(targets.map(({ group }) => group))] },
+      ),
+      '',
+    ),
+    kind: required(inSchema(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
+    name: required(name),
+    namespace: optional(name),
+  }),
+  (reference, path) => mistakeAt(path, targetOf(reference) === undefined ? unknownTarget(reference) : undefined),
+);
+
+function targetOf({ group, kind }: PolicyTargetReference): (typeof targets)[number] | undefined {
+  return targets.find((target) => target.group === group && target.kind === kind);
+}
+
+function unknownTarget({ group, kind }: PolicyTargetReference): string {
+  const ofGroup = (target: { group: string; kind: string }): string =>
+    target.group === '' ? target.kind : `${target.kind} of ${target.group}`;
+  return `must name a ${targets.map(ofGroup).join(', a ')}, not a ${kind} of ${group === '' ? "Kubernetes' core group" : group}`;
+}
+
+/** `{matchLabels}`. */
+const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
+  struct<{ labels: Readonly<Record<string, string>> }>(
+    restrictions({ labels: withDefault(selectorLabels, {}, 'matchLabels') }),
+  ),
+  ({ labels }) => labels,
+);
+
+/** Fields of every kind that has a {@link PolicyScope}. */
+export const scopeFields = {
+  selector: restricting(optional(matchLabels)),
+  targetRefs: restricting(optional(list(targetReference))),
+};
+
+/** The form with one reference. */
+export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
+  const aliases: Aliases<PolicyScope> = {
+    targetRef: ['targetRefs', mapped(targetReference, (reference) => [reference])],
+  };
+  // What is an alias of a scope's field is one of every spec that has the scope's fields.
+  return aliases as unknown as Aliases<T>;
+}
+
+export const scopeRules: readonly Rule[] = [
+  {
+    rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
+    message: 'must have only one of selector and targetRefs',
+  },
+  {
+    rule: '!has(self.targetRef) || !has(self.selector)',
+    message: 'must have only one of selector and targetRef',
+  },
+  {
+    rule: '!has(self.targetRef) || !has(self.targetRefs)',
+    message: 'must not be given beside targetRefs: put all into that',
+    fieldPath: '.targetRef',
+  },
+];
+
+export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
+  const { selector, targetRefs = [] } = scope;
+  return mistakeAt(
+    path,
+    selector !== undefined && targetRefs.length > 0 ? 'must have only one of selector and targetRefs' : undefined,
+  );
+}
+
+/** Decodes the spec of an object of the namespace: a policy holds for objects beside it, and for no others. */
+export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
+  decoder: Decoder<A>,
+  spec: unknown,
+  namespace: string,
+): Decoded<A> {
+  const written = isObject(spec) ? spec : {};
+  const isThere = (field: string): boolean => written[field] !== undefined && written[field] !== null;
+  const both = isThere('targetRef') && isThere('targetRefs');
+  const path = (index: number): string => (isThere('targetRefs') ? `targetRefs[${index}]` : 'targetRef');
+  return refine(
+    decoder,
+    () => mistakeAt('targetRef', both ? 'must not be given beside targetRefs: put all into that' : undefined),
+    ({ targetRefs = [] }) =>
+      targetRefs.flatMap((reference, index) =>
+        mistakeAt(
+          `${path(index)}.namespace`,
+          reference.namespace !== undefined && reference.namespace !== namespace
+            ? `must be the object's own (${namespace}), or left out: no policy reaches into another namespace`
+            : undefined,
+        ),
+      ),
+  )(spec, '');
+}
+
+/** What is allowed and probably not meant. */
+export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError[] {
+  const selectsAll = selector !== undefined && Object.keys(selector).length === 0;
+  return [
+    ...mistakeAt('selector', selectsAll ? 'has no labels: the object holds for the whole namespace' : undefined),
+    ...targetWarnings(targetRefs),
+  ];
+}
+
+/** What a policy is attached to decides where it holds: nowhere, if nobody carries that out. */
+export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
+  if (targetRefs === undefined) return [];
+  const held = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');
+  const everything = held.length === 0 ? 'the object holds nowhere' : 'nothing holds for it';
+  return [
+    ...mistakeAt(
+      'targetRefs',
+      targetRefs.length === 0 ? 'has none: the object holds for the whole namespace' : undefined,
+    ),
+    ...targetRefs.flatMap((reference, index) =>
+      mistakeAt(
+        `targetRefs[${index}].kind`,
+        targetOf(reference)?.heldBy === 'waypoints'
+          ? `${reference.kind} is for waypoints, of which there are none here: ${everything}; use a selector`
+          : undefined,
+      ),
+    ),
+  ];
+}
+
+/** Of several fields of which one is to be given. */
+export function onlyOneOf<T extends object>(
+  value: T,
+  fields: readonly (keyof T & string)[],
+  path: string,
+): FieldError[] {
+  const given = fields.filter((field) => value[field] !== undefined);
+  return given.length > 1 ? [{ path, message: `must have only one of ${given.join(', ')}` }] : [];
+}
