@@ -5,8 +5,9 @@ import { DnsCounts } from '../../src/agent/dns/dns-counts.ts';
 import { DnsNames } from '../../src/agent/dns/dns-names.ts';
 import { DnsServer } from '../../src/agent/dns/dns-server.ts';
 import { DnsUpstream } from '../../src/agent/dns/dns-upstream.ts';
-import { readNameTable } from '../../src/agent/dns/name-table.ts';
+import { readingNameTable } from '../../src/agent/dns/name-table.ts';
 import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
+import { atOnce } from '../../src/runtime/turns.ts';
 import { freePorts } from '../harness/free-ports.ts';
 
 /** Beside it, what answers without a look at the question: what else the machine does makes that wait as well. */
@@ -27,11 +28,13 @@ const table = Object.fromEntries(
     { registry: 'Kubernetes', shortname: `service-${i}`, namespace: 'shop', ips: [`10.1.${i >> 8}.${i & 255}`] },
   ]),
 );
-const names = new DnsNames(readNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table }))), {
-  namespace: 'shop',
-  domain: 'shop.svc.cluster.local',
-  search: 'shop.svc.cluster.local',
-});
+const names = atOnce(
+  DnsNames.of(atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
+    namespace: 'shop',
+    domain: 'shop.svc.cluster.local',
+    search: 'shop.svc.cluster.local',
+  }),
+);
 const counts = new DnsCounts();
 // One that the kernel chooses for UDP may be a connection's by TCP.
 const [port] = (await freePorts(1)) as [number];

@@ -2,8 +2,9 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { type NameTable_NameInfoSchema, NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { DnsNames, type WorkloadNames } from './dns-names.ts';
-import { readNameTable } from './name-table.ts';
+import { readingNameTable } from './name-table.ts';
 
 type Host = MessageInitShape<typeof NameTable_NameInfoSchema>;
 
@@ -37,7 +38,9 @@ const table: Record<string, Host> = {
 };
 
 function names(hosts: Record<string, Host> = table, who: WorkloadNames = workload): DnsNames {
-  return new DnsNames(readNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts }))), who);
+  return atOnce(
+    DnsNames.of(atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts })))), who),
+  );
 }
 
 /** `alias → address, …`, `none` for a name that is not known. */

@@ -1,6 +1,7 @@
 /** The names that the DNS server answers by itself: of the control plane's table, and what is derived of them (spec/agent.md §9). */
 import { isIP, SocketAddress } from 'node:net';
 import { encode } from 'dns-packet';
+import type { Steps } from '../../runtime/turns.ts';
 import type { NameInfo, NameTable } from './name-table.ts';
 
 export type AddressType = 'A' | 'AAAA';
@@ -33,20 +34,29 @@ export class DnsNames {
   readonly #hosts = new Map<string, Addresses>();
   /** `.ns1.svc.cluster.local.`, or empty. */
   readonly #search: string;
-  /** Hosts of the table that nobody can be told of: no address, or no name. */
-  readonly skipped: number;
+  #skipped = 0;
 
-  constructor(table: NameTable, { namespace, domain, search }: WorkloadNames) {
+  private constructor(search: string) {
     this.#search = search === '' ? '' : `.${search.toLowerCase()}.`;
+  }
+
+  /** Those of a table, which may be one of a hundred thousand hosts. */
+  static *of(table: NameTable, { namespace, domain, search }: WorkloadNames): Steps<DnsNames> {
+    const made = new DnsNames(search);
     const proxyDomain = withoutNamespace(domain.toLowerCase(), namespace);
-    let skipped = 0;
     for (const [host, info] of table) {
-      const addresses = addressesOf(info);
+      const addresses = yield* addressesOf(info);
       const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(canBeAsked);
-      if (addresses === undefined || names.length === 0) skipped++;
-      else for (const name of names) this.#add(name, addresses);
+      if (addresses === undefined || names.length === 0) made.#skipped++;
+      else for (const name of names) made.#add(name, addresses);
+      yield;
     }
-    this.skipped = skipped;
+    return made;
+  }
+
+  /** Hosts of the table that nobody can be told of: no address, or no name. */
+  get skipped(): number {
+    return this.#skipped;
   }
 
   get size(): number {
@@ -109,12 +119,14 @@ function canBeAsked(name: string): boolean {
   return name.length < longestName && labels.every((label) => label !== '' && label.length <= longestLabel);
 }
 
-function addressesOf({ ips }: NameInfo): Addresses | undefined {
-  const valid = [...new Set(ips)];
-  const addresses: Addresses = {
-    A: valid.filter((ip) => isIP(ip) === 4).map((ip) => rdata('A', ip)),
-    AAAA: valid.filter((ip) => isIP(ip) === 6 && !ip.includes('%')).map((ip) => rdata('AAAA', ip)),
-  };
+function* addressesOf({ ips }: NameInfo): Steps<Addresses | undefined> {
+  const addresses = { A: [] as Buffer[], AAAA: [] as Buffer[] };
+  for (const ip of new Set(ips)) {
+    const family = isIP(ip);
+    if (family === 4) addresses.A.push(rdata('A', ip));
+    else if (family === 6 && !ip.includes('%')) addresses.AAAA.push(rdata('AAAA', ip));
+    yield;
+  }
   return addresses.A.length + addresses.AAAA.length === 0 ? undefined : addresses;
 }
 

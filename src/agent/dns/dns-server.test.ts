@@ -9,21 +9,24 @@ import { decode, encode, type Packet, RECURSION_DESIRED, type RecordType } from 
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { answers, type Query, readQuery } from './dns-message.ts';
 import { DnsNames } from './dns-names.ts';
 import { DnsServer } from './dns-server.ts';
 import { DnsUpstream, framed, TcpMessages, type UpstreamCounts, type UpstreamOptions } from './dns-upstream.ts';
-import { readNameTable } from './name-table.ts';
+import { readingNameTable } from './name-table.ts';
 
 const many = Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i & 255}`);
 
 function namesOf(hosts: Record<string, string[]>): DnsNames {
   const table = Object.fromEntries(Object.entries(hosts).map(([host, ips]) => [host, { ips, registry: 'External' }]));
-  return new DnsNames(readNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table }))), {
-    namespace: 'ns1',
-    domain: 'ns1.svc.cluster.local',
-    search: 'ns1.svc.cluster.local',
-  });
+  return atOnce(
+    DnsNames.of(atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
+      namespace: 'ns1',
+      domain: 'ns1.svc.cluster.local',
+      search: 'ns1.svc.cluster.local',
+    }),
+  );
 }
 
 const known = namesOf({
@@ -288,6 +291,14 @@ describe('§9: everything else goes upstream', () => {
     expect(await askSilent('unknown.test')).toMatchObject({ rcode: 'SERVFAIL', questions: [{ name: 'unknown.test' }] });
     expect(counts).toMatchObject({ requests: 1, failures: 1 });
     expect(upstream.inFlight).toBe(0);
+  });
+
+  test('a server to which there is no way is followed by the next one at once', async () => {
+    const { port } = await nameServer(replyWith('9.9.9.9'));
+    // The kernel refuses to connect a socket to it.
+    const servers = ['255.255.255.255', '127.0.0.1'];
+    const { ask } = await start({ servers, serverPort: port, random: () => 0, timeoutMs: 100_000 });
+    expect(addressesIn(await ask('unknown.test'))).toEqual(['9.9.9.9']);
   });
 
   test('in parallel the first answer counts', async () => {

@@ -1,9 +1,11 @@
 /** The control plane's name table as it is now, for the server; whatever comes in its place is told. */
+import { OneByOne, type Steps, Turns } from '../../runtime/turns.ts';
 import { DnsNames, type WorkloadNames } from './dns-names.ts';
-import { readNameTable } from './name-table.ts';
+import { readingNameTable } from './name-table.ts';
 
 export class DnsTables {
   readonly #workload: WorkloadNames;
+  readonly #reading = new OneByOne();
   #names: DnsNames | undefined;
   #tell: ((names: DnsNames) => void) | undefined;
 
@@ -17,9 +19,15 @@ export class DnsTables {
   }
 
   /** Takes a `NameTable` as it came. Rejects one that cannot be read: the one before stays. */
-  async take(table: Uint8Array): Promise<void> {
-    this.#names = new DnsNames(readNameTable(table), this.#workload);
-    this.#tell?.(this.#names);
+  take(table: Uint8Array): Promise<void> {
+    return this.#reading.do(async () => {
+      this.#names = await new Turns().through(this.#namesIn(table));
+      this.#tell?.(this.#names);
+    });
+  }
+
+  *#namesIn(table: Uint8Array): Steps<DnsNames> {
+    return yield* DnsNames.of(yield* readingNameTable(table), this.#workload);
   }
 
   /** Tells of the table that is there, and of each one that comes. @returns ends it */

@@ -145,7 +145,9 @@ const overUdp: Exchange = ({ server, port, query, id }, heard, failed) => {
   const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
   socket.on('error', failed);
   socket.on('message', heard);
-  socket.connect(port, server, () => socket.send(withId(query.message, id)));
+  // No callback of `connect`: where there is one, it is given the error of a server that cannot be reached, and nobody else hears of it.
+  socket.on('connect', () => socket.send(withId(query.message, id)));
+  socket.connect(port, server);
   return () => {
     socket.removeAllListeners().on('error', () => {});
     socket.close();

@@ -24,6 +24,7 @@ describe('a duration that no timer can be set to', () => {
     ['--watchDelay', { watchDelay: '2147483648ms' }],
     ['MINIMUM_DRAIN_DURATION', {}, { MINIMUM_DRAIN_DURATION: '25000000h' }],
     ['fileFlushInterval', {}, { PROXY_CONFIG: '{fileFlushInterval: 1000h}' }],
+    ['DNS_FORWARD_TIMEOUT', {}, { ISTIO_META_DNS_CAPTURE: 'true', DNS_FORWARD_TIMEOUT: '700h' }],
   ])('is refused: %s', (name, flags, env) => {
     expect(resolved(flags, env)).toThrow(`${name} must be at most 576h`);
   });

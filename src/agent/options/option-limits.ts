@@ -45,6 +45,7 @@ function durationsOf({ config, ...options }: ProxyOptions): [name: string, ms: n
     ['--watchDelay', options.watch.delayMs],
     ['MINIMUM_DRAIN_DURATION', options.minimumDrainMs],
     ['fileFlushInterval', config.fileFlushIntervalMs ?? 0],
+    ['DNS_FORWARD_TIMEOUT', options.dns?.timeoutMs ?? 0],
   ];
 }
 

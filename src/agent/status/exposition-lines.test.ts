@@ -59,6 +59,11 @@ test('no line of 64 KiB takes long, whatever is in it', () => {
     ...['a', ' ', '{', '"', '\\', '}', 'a="b",', '{"', '} ', '1', '\t', ',', '#', '{a="', '""', '1e', 'a{} '],
     ...['{a="b",', '{"a"="', '{ ', '"\\"'],
   ].flatMap((piece) => [piece.repeat(length / piece.length), `a{${piece.repeat(length / piece.length)}`]);
+  // Digits in each place where a number may be.
+  const digits = '1'.repeat(length / 2);
+  for (const before of ['a ', 'a 1 ', 'a 1 # {} ', `a 1 # {} ${digits} `, 'a 1.', 'a 1e', 'a 1 1 # {} 1.']) {
+    lines.push(`${before}${digits}`, `${before}${digits}x`, `${before}${digits}.${digits}x`);
+  }
   for (const line of lines) {
     const { user } = process.cpuUsage();
     keptLines(`${line}!\n`);

@@ -4,7 +4,8 @@ const name = '[a-zA-Z_:][a-zA-Z0-9_:]*';
 const quoted = '"[^"\\\\\\n]*(?:\\\\.[^"\\\\\\n]*)*"';
 const label = `(?:(?:${name}|${quoted})[ \\t]*=[ \\t]*)?${quoted}`;
 const labels = `\\{[ \\t]*(?:${label}[ \\t]*(?:,[ \\t]*|(?=\\})))*\\}`;
-const number = '[+-]?(?:[iI]nf(?:inity)?|[nN]a[nN]|(?:\\d+\\.?\\d*|\\.\\d+)(?:[eE][+-]?\\d+)?|0[xX][0-9a-fA-F]+)';
+/** Digits can be read in one way alone: a line of them that is none costs no more than its length. */
+const number = '[+-]?(?:[iI]nf(?:inity)?|[nN]a[nN]|(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+-]?\\d+)?|0[xX][0-9a-fA-F]+)';
 const exemplar = `(?:[ \\t]+#[ \\t]*${labels}[ \\t]+${number}(?:[ \\t]+${number})?)`;
 const types = 'counter|gauge|histogram|summary|untyped|unknown|info|stateset|gaugehistogram';
 /** Each from where a line begins to behind its end: no line is cut out of the text to be looked at. */

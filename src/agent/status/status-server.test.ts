@@ -15,6 +15,7 @@ import { createLogger, silentLogger } from '../../runtime/output/log.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import type { ApplicationPorts } from '../admin/application-listeners.ts';
 import { DnsNames } from '../dns/dns-names.ts';
 import type { NameInfo } from '../dns/name-table.ts';
@@ -438,22 +439,20 @@ test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before t
   const many = Object.fromEntries(Array.from({ length: 1_200 }, (_, i) => [`host-${i}.example`, info(['10.0.0.1'])]));
   const web = info(['10.1.2.3', 'fd00::1:2'], { shortname: 'web', namespace: 'shop' });
   const hosts = { 'web.shop.svc.cluster.local': web, ...many };
-  names = new DnsNames(new Map(Object.entries(hosts)), {
-    namespace: 'shop',
-    domain: 'shop.svc.cluster.local',
-    search: '',
-  });
+  names = atOnce(
+    DnsNames.of(new Map(Object.entries(hosts)), {
+      namespace: 'shop',
+      domain: 'shop.svc.cluster.local',
+      search: '',
+    }),
+  );
   const answer = await fetch(`${url}/debug/ndsz`);
   const { table: told } = (await answer.json()) as { table: Record<string, object> };
   expect(Object.keys(told)).toHaveLength(1_204);
   for (const name of ['web.', 'web.shop.', 'web.shop.svc.', 'web.shop.svc.cluster.local.']) {
     expect(told[name]).toEqual({ ips: ['10.1.2.3', 'fd00::1:2'] });
   }
-  names = new DnsNames(new Map(), {
-    namespace: '',
-    domain: '',
-    search: '',
-  });
+  names = atOnce(DnsNames.of(new Map(), { namespace: '', domain: '', search: '' }));
   expect(await (await fetch(`${url}/debug/ndsz`)).json()).toEqual({ table: {} });
   expect((await fetch(`${url}/debug/ndsz`, { method: 'POST' })).status).toBe(405);
 });
