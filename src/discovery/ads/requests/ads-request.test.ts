@@ -11,7 +11,7 @@ import {
 import { nodeIdIn, RequestReader, readNode } from './ads-request.ts';
 import { NameLists } from './request-names.ts';
 
-const newReader = (): RequestReader => new RequestReader(new NameLists());
+const newReader = (): RequestReader => new RequestReader(new NameLists(), 1_000_000);
 const sotwBytes = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
   toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
 const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>) => newReader().sotw(sotwBytes(request));
@@ -89,10 +89,14 @@ describe('the names of a request', () => {
 
   test('are one list for all streams, whatever their order and whether they are said twice', () => {
     const lists = new NameLists();
-    const one = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
-    const other = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: [...names, 'x', names[0]!] }));
-    const third = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: names.toReversed() }));
-    const delta = new RequestReader(lists).delta(deltaBytes(names));
+    const one = new RequestReader(lists, 1_000_000).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
+    const other = new RequestReader(lists, 1_000_000).sotw(
+      sotwBytes({ typeUrl: 't', resourceNames: [...names, 'x', names[0]!] }),
+    );
+    const third = new RequestReader(lists, 1_000_000).sotw(
+      sotwBytes({ typeUrl: 't', resourceNames: names.toReversed() }),
+    );
+    const delta = new RequestReader(lists, 1_000_000).delta(deltaBytes(names));
     expect(namesOf(third)).toBe(namesOf(one));
     expect(delta.request).toMatchObject({ subscribe: namesOf(one) });
     expect(namesOf(other)).toEqual([...names, 'x'].sort());
@@ -117,7 +121,7 @@ describe('the names of a request', () => {
     const requests = orders.map((subscribed) => deltaBytes(subscribed));
     const costOf = (kinds: number): number =>
       cpuMs(() => {
-        for (let i = 0; i < 400; i++) new RequestReader(lists).delta(requests[i % kinds]!);
+        for (let i = 0; i < 400; i++) new RequestReader(lists, 1_000_000).delta(requests[i % kinds]!);
       });
     expect(growthOf(costOf, 1, 8)).toBeGreaterThan(4);
   });
@@ -131,7 +135,7 @@ describe('the names of a request', () => {
           const lists = new NameLists();
           for (const [subscribed, isCut] of said) {
             const bytes = deltaBytes(subscribed);
-            const read = () => new RequestReader(lists).delta(isCut ? bytes.subarray(0, -1) : bytes);
+            const read = () => new RequestReader(lists, 1_000_000).delta(isCut ? bytes.subarray(0, -1) : bytes);
             if (isCut && subscribed.length > 0) expect(read).toThrow();
             else if (!isCut) expect(read().request).toMatchObject({ subscribe: [...new Set(subscribed)].sort() });
           }
@@ -159,6 +163,55 @@ describe('the names of a request', () => {
     const apart = Buffer.concat([a!, type, b!]);
     expect(reader.sotw(apart).request).toMatchObject({ typeUrl: 't', names: ['a', 'b'] });
     expect(reader.sotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
+  });
+
+  test('in as many places as there are names cost each what it is', () => {
+    const costOf = (places: number): number => {
+      const piece = (field: number, i: number): Buffer =>
+        Buffer.concat([Buffer.from([field, 6]), Buffer.from(`${i}`.padStart(6, 'n'))]);
+      const alternating = (names: number, other: number[]): Buffer =>
+        Buffer.concat(Array.from({ length: places }, (_, i) => [piece(names, i), Buffer.from(other)]).flat());
+      const [said, subscribed] = [alternating(0x1a, [0x0a, 0]), alternating(0x1a, [0x22, 1, 0x61])];
+      expect(namesOf(newReader().sotw(said))).toHaveLength(places);
+      return cpuMs(() => {
+        for (let i = 0; i < 3; i++) [newReader().sotw(said), newReader().delta(subscribed)];
+      });
+    };
+    // Ten times as many: a hundred times as much when each place was joined with all before it.
+    expect(growthOf(costOf, 800, 8_000)).toBeLessThan(40);
+  });
+
+  test('are read wherever they stand, between whatever else', () => {
+    const field = fc.oneof(
+      fc.constantFrom('a', 'b', 'cc', '').map((name) => ({ resourceNames: [name, `${name}x`] })),
+      fc.constantFrom({ versionInfo: 'v' }, { typeUrl: 't' }, { responseNonce: 'n' }),
+    );
+    fc.assert(
+      fc.property(fc.array(field), (fields) => {
+        const said = fields.flatMap((one) => ('resourceNames' in one ? one.resourceNames : []));
+        const { request } = newReader().sotw(Buffer.concat(fields.map(sotwBytes)));
+        expect(request).toMatchObject({ names: [...new Set(said)].sort() });
+      }),
+    );
+  });
+
+  test('that are more than a stream may be subscribed to are not read to their end', () => {
+    const of = (...resourceNames: string[]): Uint8Array => sotwBytes({ resourceNames });
+    const reader = (): RequestReader => new RequestReader(new NameLists(), 3);
+    expect(namesOf(reader().sotw(of('a', 'b', 'c')))).toEqual(['a', 'b', 'c']);
+    const many = /^more than 3 names$/;
+    expect(() => reader().sotw(of('a', 'b', 'c', 'd'))).toThrow(many);
+    expect(() => reader().sotw(Buffer.concat([of('a', 'b'), sotwBytes({ typeUrl: 't' }), of('c', 'd')]))).toThrow(many);
+    const four = ['a', 'b', 'c', 'd'];
+    for (const request of [
+      { resourceNamesSubscribe: four },
+      { resourceNamesUnsubscribe: four },
+      { initialResourceVersions: Object.fromEntries(four.map((name) => [name, '1'])) },
+    ]) {
+      const bytes = toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request));
+      expect(() => reader().delta(bytes)).toThrow(many);
+      expect(newReader().delta(bytes).request).toBeDefined();
+    }
   });
 
   test('that are cut off are no request', () => {

@@ -11,7 +11,7 @@ import { NodeSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { maxNodeIdLength } from '../ads-limits.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import { omittedFrom } from './known-runs.ts';
-import { isRun, type NameLists, type WireNames } from './request-names.ts';
+import { isRun, type NameLists, tooManyNames, type WireNames } from './request-names.ts';
 
 export interface ReadRequest {
   readonly request: AdsRequest;
@@ -28,14 +28,17 @@ const nodeOf = { sotw: 2, delta: 1 } as const;
  */
 export class RequestReader {
   readonly #lists: NameLists;
+  readonly #maxNames: number;
   /** What was named last, by type. */
   readonly #said = new Map<string, WireNames>();
 
-  constructor(lists: NameLists) {
+  /** @param maxNames that a stream may be subscribed to: of more than these no request is read to its end */
+  constructor(lists: NameLists, maxNames: number) {
     this.#lists = lists;
+    this.#maxNames = maxNames;
   }
 
-  /** Reads a DiscoveryRequest. Throws when the bytes are none. */
+  /** Reads a DiscoveryRequest. Throws when the bytes are none, or name too much. */
   sotw(bytes: Uint8Array): ReadRequest {
     const request = {
       protocol: 'sotw',
@@ -45,27 +48,21 @@ export class RequestReader {
       rejection: null,
     } as Mutable<SotwRequest>;
     let node: Uint8Array | undefined;
+    const names = this.#gathered();
     // Names that were said before may be left out of the bytes.
-    let said = omittedFrom(bytes);
-    let runs = said === undefined ? 0 : 1;
+    names.run = omittedFrom(bytes);
     readFields(bytes, (field, reader, start) => {
       if (field === nodeOf.sotw) node = reader.bytes();
-      else if (field === 3) {
-        const names = this.#names(bytes, start);
-        said =
-          runs++ === 0 ? names : { bytes: names.bytes, names: this.#lists.shared([...said!.names, ...names.names]) };
-        reader.pos = start + names.bytes.length;
-      } else if (field === 4) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
+      else if (field === 3) names.take(reader, start, () => this.#names(bytes, start));
+      else if (field === 4) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
       else if (field === 5) request.nonce = beginningOf(reader.bytes(), longest.nonce);
       else if (field === 6) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
     });
-    if (said !== undefined) {
-      request.names = said.names;
-      // Names in several places of a message are not recognised by the bytes of one of them.
-      if (runs === 1 && isWatchable(request.typeUrl)) this.#said.set(request.typeUrl, said);
-    }
+    request.names = names.all();
+    // Names in several places of a message are not recognised by the bytes of one of them.
+    if (names.isOneRun && isWatchable(request.typeUrl)) this.#said.set(request.typeUrl, names.run!);
     return { request, node };
   }
 
@@ -74,7 +71,7 @@ export class RequestReader {
     return this.#said.values();
   }
 
-  /** Reads a DeltaDiscoveryRequest. Throws when the bytes are none. */
+  /** Reads a DeltaDiscoveryRequest. Throws when the bytes are none, or name too much. */
   delta(bytes: Uint8Array): ReadRequest {
     const request: Mutable<DeltaRequest> = {
       protocol: 'delta',
@@ -87,21 +84,25 @@ export class RequestReader {
       rejection: null,
     };
     const known = new Map<string, string>();
+    const named = { subscribe: this.#gathered(), unsubscribe: this.#gathered() };
     let node: Uint8Array | undefined;
     readFields(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
       else if (field === 2) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
-      else if (field === 3 || field === 4) {
-        const which = field === 3 ? 'subscribe' : 'unsubscribe';
-        const { names, bytes: read } = this.#lists.read(bytes, start);
-        request[which] = request[which].length === 0 ? names : this.#lists.shared([...request[which], ...names]);
-        reader.pos = start + read.length;
-      } else if (field === 5) readKnown(reader.bytes(), known);
-      else if (field === 6) request.nonce = beginningOf(reader.bytes(), longest.nonce);
+      else if (field === 3 || field === 4)
+        named[field === 3 ? 'subscribe' : 'unsubscribe'].take(reader, start, () =>
+          this.#lists.read(bytes, start, this.#maxNames),
+        );
+      else if (field === 5) {
+        readKnown(reader.bytes(), known);
+        if (known.size > this.#maxNames) throw tooManyNames(this.#maxNames);
+      } else if (field === 6) request.nonce = beginningOf(reader.bytes(), longest.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
     });
+    request.subscribe = named.subscribe.all();
+    request.unsubscribe = named.unsubscribe.all();
     if (known.size > 0) {
       request.known = this.#lists.shared([...known.keys()]);
       request.knownVersions = request.known.map((name) => known.get(name)!);
@@ -112,7 +113,46 @@ export class RequestReader {
   /** The names that start here. The type that they are of may come after them. */
   #names(bytes: Uint8Array, start: number): WireNames {
     for (const said of this.#said.values()) if (isRun(bytes, start, said.bytes)) return said;
-    return this.#lists.read(bytes, start);
+    return this.#lists.read(bytes, start, this.#maxNames);
+  }
+
+  #gathered(): GatheredNames {
+    return new GatheredNames(this.#lists, this.#maxNames);
+  }
+}
+
+/** The names of one field, wherever in a message they stand: in one run, as clients write them, or here and there. */
+class GatheredNames {
+  readonly #lists: NameLists;
+  readonly #most: number;
+  /** The first ones, up to what is no name. */
+  run: WireNames | undefined;
+  /** One by one: who alternates them with other fields would have lists made, and kept, for each. */
+  readonly #others: string[] = [];
+
+  constructor(lists: NameLists, most: number) {
+    this.#lists = lists;
+    this.#most = most;
+  }
+
+  get isOneRun(): boolean {
+    return this.run !== undefined && this.#others.length === 0;
+  }
+
+  /** Reads the next ones, from a field that begins at `start` and whose tag has been read. Throws when they are too many. */
+  take(reader: BinaryReader, start: number, read: () => WireNames): void {
+    if (this.run === undefined) {
+      this.run = read();
+      reader.pos = start + this.run.bytes.length;
+      return;
+    }
+    this.#others.push(reader.string());
+    if (this.run.names.length + this.#others.length > this.#most) throw tooManyNames(this.#most);
+  }
+
+  all(): readonly string[] {
+    if (this.run === undefined) return noNames;
+    return this.isOneRun ? this.run.names : this.#lists.shared([...this.run.names, ...this.#others]);
   }
 }
 

@@ -62,7 +62,7 @@ function framed(message: Buffer): Buffer {
 
 /** What a stream reads of these pieces, and how many requests came without their names. */
 function readInPieces(pieces: readonly Buffer[]): { requests: ReadRequest[]; omitted: number } {
-  const reader = new RequestReader(new NameLists());
+  const reader = new RequestReader(new NameLists(), 1_000_000);
   const own = new StreamDecoder(4 * 1024 * 1024);
   const decoder = new KnownRuns(
     own,
@@ -102,7 +102,7 @@ test('in whatever pieces requests come, they are what they were', () => {
       fc.boolean(),
       (conversation, sizes, isJoined) => {
         const messages = conversation.map(encoded);
-        const reader = new RequestReader(new NameLists());
+        const reader = new RequestReader(new NameLists(), 1_000_000);
         const expected = messages.map((message) => reader.sotw(message));
         const frames = isJoined ? [Buffer.concat(messages.map(framed))] : messages.map(framed);
         const read = readInPieces(frames.flatMap((bytes) => cut(bytes, sizes)));
@@ -140,7 +140,7 @@ test('a list of fields that ends elsewhere, a compressed message and nonsense ar
   const compressed = Buffer.from(first);
   compressed[0] = 1;
   const number = Buffer.concat([Buffer.from([0, 0, 0, 0x40, 0]), Buffer.alloc(0x4000, 0x08)]);
-  const reader = new RequestReader(new NameLists());
+  const reader = new RequestReader(new NameLists(), 1_000_000);
   reader.sotw(first.subarray(5));
   for (const bytes of [compressed, number]) {
     const own = new StreamDecoder(4 * 1024 * 1024);

@@ -41,10 +41,13 @@ export class NameLists {
   /** Of equal names one, for thousands of lists have the same ones. */
   readonly #names = new Map<string, string>();
 
-  /** Reads the fields of one number that begin here, one after the other. Throws when they do not end within the bytes. */
-  read(bytes: Uint8Array, start: number): WireNames {
+  /**
+   * Reads the fields of one number that begin here, one after the other. Throws when they do not end within the bytes, or are more
+   * than `most`.
+   */
+  read(bytes: Uint8Array, start: number, most: number): WireNames {
     for (const latest of this.#latest) if (isRun(bytes, start, latest.bytes)) return latest;
-    const names = this.#read(bytes.subarray(start, endOfRun(bytes, start)));
+    const names = this.#read(bytes.subarray(start, endOfRun(bytes, start, most)));
     const { length } = names.bytes;
     if (length >= latestBytes.least && length <= latestBytes.most) {
       this.#latest = [names, ...this.#latest].slice(0, mostLatest);
@@ -99,11 +102,17 @@ function digest(bytes: Uint8Array): string {
   return hash('sha1', bytes, 'base64');
 }
 
-/** Where a run of fields with the same one-byte tag ends. Throws when it does not end within the bytes. */
-function endOfRun(bytes: Uint8Array, start: number): number {
+export function tooManyNames(most: number): RangeError {
+  return new RangeError(`more than ${most} names`);
+}
+
+/** Where a run of at most so many fields with the same one-byte tag ends. Throws when it does not end within the bytes. */
+function endOfRun(bytes: Uint8Array, start: number, most: number): number {
   const tag = bytes[start];
   let at = start;
+  let fields = 0;
   while (at < bytes.length && bytes[at] === tag) {
+    if (++fields > most) throw tooManyNames(most);
     at++;
     let length = 0;
     for (let shift = 0; ; shift += 7) {

@@ -125,7 +125,7 @@ export class AdsStream {
     this.kind = kind;
     this.#around = around;
     this.#security = security;
-    this.#reader = new RequestReader(around.lists);
+    this.#reader = new RequestReader(around.lists, around.rules.maxNames);
     this.#intake = intake;
     this.#lines = new RepeatedLines(around.logger, around.now);
     this.#transport = transportOf(call);
