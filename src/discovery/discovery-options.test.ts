@@ -178,6 +178,22 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve({ keepaliveMaxServerConnectionAge: '30m' }).maxConnectionAgeMs).toBe(1_800_000);
   });
 
+  it('knows that no timer is longer than 24 days: Node would take a longer one for none', () => {
+    expect(resolve({ keepaliveMaxServerConnectionAge: '2562047h47m16.854775807s' }).maxConnectionAgeMs).toBe(0);
+    for (const flag of ['shutdownDuration', 'keepaliveInterval', 'keepaliveTimeout'] as const) {
+      expect(() => resolve({ [flag]: '577h' })).toThrow(`--${flag} is 577h; it must be at most 576h`);
+    }
+    const { keyRefreshMs, registration, warnings } = resolve(
+      {},
+      { PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: '720h', PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: '1000h' },
+    );
+    expect([keyRefreshMs, registration.graceMs]).toEqual([576 * 3_600_000, 576 * 3_600_000]);
+    expect(warnings).toEqual([
+      'PILOT_WORKLOAD_ENTRY_GRACE_PERIOD=1000h is longer than a timer can be: 576h hold',
+      'PILOT_JWT_PUB_KEY_REFRESH_INTERVAL=720h is longer than a timer can be: 576h hold',
+    ]);
+  });
+
   it.each<[NodeJS.ProcessEnv, string]>([
     [{ EXTERNAL_CA: 'ISTIOD_RA_ISTIO_API' }, 'EXTERNAL_CA=ISTIOD_RA_ISTIO_API: it is not known'],
     [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', SELF_SIGNED_CA_SECRET: 'a' }, 'K8S_SIGNER says no signer'],

@@ -4,7 +4,7 @@
  */
 
 import { availableParallelism, totalmem } from 'node:os';
-import { durationMsOf } from '../model/fields/duration.ts';
+import { durationMsOf, longestTimerMs } from '../model/fields/duration.ts';
 import { defaultFeatures, type Features } from '../model/mesh/features.ts';
 import type { RegistryOptions } from '../model/services/service-registry.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
@@ -236,13 +236,13 @@ export function resolveDiscoveryOptions(
     keepaliveIntervalMs: duration(
       '--keepaliveInterval',
       flags.keepaliveInterval,
-      from.durationMs('GRPC_KEEPALIVE_INTERVAL', 30_000),
+      from.timerMs('GRPC_KEEPALIVE_INTERVAL', 30_000),
     ),
     keepaliveTimeoutMs: duration('--keepaliveTimeout', flags.keepaliveTimeout, 10_000),
     maxConnectionAgeMs: maxConnectionAge(flags.keepaliveMaxServerConnectionAge),
     push: {
-      debounceAfterMs: from.durationMs('PILOT_DEBOUNCE_AFTER', 100),
-      debounceMaxMs: from.durationMs('PILOT_DEBOUNCE_MAX', 10_000),
+      debounceAfterMs: from.timerMs('PILOT_DEBOUNCE_AFTER', 100),
+      debounceMaxMs: from.timerMs('PILOT_DEBOUNCE_MAX', 10_000),
       debounceEndpoints: from.boolean('PILOT_ENABLE_EDS_DEBOUNCE', true),
     },
     pushThrottle: from.number('PILOT_PUSH_THROTTLE', 0) || byProcessors(),
@@ -261,10 +261,10 @@ export function resolveDiscoveryOptions(
     registration: {
       enabled: from.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', true),
       healthChecks: from.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS', true),
-      graceMs: from.durationMs('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
+      graceMs: from.timerMs('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
     },
-    firstListsMs: from.durationMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
-    keyRefreshMs: from.durationMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
+    firstListsMs: from.timerMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
+    keyRefreshMs: from.timerMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
     jwtRule: from.text('JWT_RULE', ''),
     trustedGateways: from.list('TRUSTED_GATEWAY_CIDR'),
     notes,
@@ -274,7 +274,7 @@ export function resolveDiscoveryOptions(
 
 /** A Lease says whole seconds. */
 function leaseMsOf(from: Environment, warn: (warning: string) => void): number {
-  const ms = from.durationMs('PILOT_LEASE_DURATION', usualLeaseMs);
+  const ms = from.timerMs('PILOT_LEASE_DURATION', usualLeaseMs);
   if (ms >= shortestLeaseMs && ms % 1_000 === 0) return ms;
   warn(
     `PILOT_LEASE_DURATION: not ${ms} ms but ${usualLeaseMs}: it must be whole seconds, ${shortestLeaseMs} ms at least`,
@@ -447,11 +447,18 @@ function duration(flag: string, text: string | undefined, defaultMs: number): nu
       hint: 'Write it as 300ms, 30s or 1h30m.',
     });
   }
+  if (ms > longestTimerMs && flag !== connectionAge) {
+    throw new ChartpilotError('FLAG_INVALID', `${flag} is ${text}; it must be at most ${longestTimerMs / 3_600_000}h`);
+  }
   return ms;
 }
 
+const connectionAge = '--keepaliveMaxServerConnectionAge';
+
+/** What is longer than a timer can be is for ever: Istio's default is Go's longest duration. */
 function maxConnectionAge(text: string | undefined): number {
-  const ms = duration('--keepaliveMaxServerConnectionAge', text, 0);
+  const ms = duration(connectionAge, text, 0);
+  if (ms > longestTimerMs) return 0;
   if (text !== undefined && text !== '' && ms < oneSecondMs) {
     throw new ChartpilotError('FLAG_INVALID', `--keepaliveMaxServerConnectionAge is ${text}; it must be at least 1s`);
   }

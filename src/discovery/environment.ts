@@ -2,7 +2,7 @@
  * Variables of the environment (spec/discovery.md §1.4). One that makes no sense has its default, with a warning; an empty
  * one counts as unset.
  */
-import { durationMsOf } from '../model/fields/duration.ts';
+import { durationMsOf, longestTimerMs } from '../model/fields/duration.ts';
 
 export class Environment {
   readonly #env: NodeJS.ProcessEnv;
@@ -29,6 +29,14 @@ export class Environment {
   durationMs(name: string, byDefault: number): number {
     const ms = durationMsOf(this.#env[name] ?? '');
     return this.#orDefault(name, ms !== undefined && ms >= 0 ? ms : undefined, byDefault, `${byDefault}ms`);
+  }
+
+  /** What something waits for: no timer is longer than {@link longestTimerMs}. */
+  timerMs(name: string, byDefault: number): number {
+    const ms = this.durationMs(name, byDefault);
+    if (ms <= longestTimerMs) return ms;
+    this.#warn(`${name}=${this.#env[name]} is longer than a timer can be: ${longestTimerMs / 3_600_000}h hold`);
+    return longestTimerMs;
   }
 
   /** A whole number, not negative. */

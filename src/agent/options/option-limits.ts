@@ -1,17 +1,15 @@
 /** What no option may be, alone or together with the others: Envoy would refuse it, or a timer could not be set to it. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { longestTimerMs } from '../../model/fields/duration.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
 
-/** Timers of Node count milliseconds in 31 bits: anything longer would be over at once. */
-export const longestMs = 576 * 3_600_000;
-
 /** @param mistakes gets what is wrong, each with its flag or variable */
 export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
-    if (ms > longestMs) errors.flag(`${name} must be at most ${longestMs / 3_600_000}h`);
+    if (ms > longestTimerMs) errors.flag(`${name} must be at most ${longestTimerMs / 3_600_000}h`);
   }
   for (const [port, names] of sharedPorts(options)) {
     errors.flag(`${names.join(' and ')} must differ, not be ${port} both`);

@@ -4,7 +4,7 @@
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { exportJWK, SignJWT, UnsecuredJWT } from 'jose';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Peer } from '../ads/authentication.ts';
 import { type BearerTokenOptions, bearerToken } from './bearer-token.ts';
 import { forwardedCertificate } from './forwarded-certificate.ts';
@@ -186,6 +186,22 @@ describe('keys that are fetched', () => {
   };
   const keySet = async (kid: string, key: KeyObject) =>
     JSON.stringify({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid }] });
+
+  it('are asked for after half a minute also where the clock was set back meanwhile', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.UTC(2026, 1, 1, 12) });
+    onTestFinished(() => void vi.useRealTimers());
+    let isThere = false;
+    const answer = await keySet('k0', ours);
+    const keys = new FetchedKeys({
+      address: { kind: 'keys', url: 'https://issuer/keys' },
+      fetch: async () => (isThere ? new Response(answer) : new Response('', { status: 500 })),
+    });
+    await expect(keys.get()).rejects.toThrow('HTTP status 500');
+    isThere = true;
+    vi.setSystemTime(Date.UTC(2026, 1, 1, 6));
+    vi.advanceTimersByTime(31_000);
+    expect(await keys.get()).toBeDefined();
+  });
 
   it('are asked for once in half a minute, however many tokens name keys that are made up', async () => {
     const { asked, keys, answer, pass } = world();

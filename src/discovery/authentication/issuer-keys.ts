@@ -24,6 +24,7 @@ export function givenKeys(keySet: JSONWebKeySet): KeysOf {
 export interface FetchedKeysOptions {
   readonly address: KeyAddress;
   readonly fetch?: Fetch;
+  /** Milliseconds of a clock that nobody sets. */
   readonly now?: () => number;
 }
 
@@ -84,6 +85,6 @@ export class FetchedKeys implements KeysOf {
   }
 
   #now(): number {
-    return (this.#options.now ?? Date.now)();
+    return (this.#options.now ?? (() => performance.now()))();
   }
 }

@@ -1,4 +1,5 @@
 /** What the environment says of the authority (spec/discovery.md §1.4, §11). */
+import { longestTimerMs } from '../../model/fields/duration.ts';
 import type { Environment } from '../environment.ts';
 import { isPluggedIn } from './authority-material.ts';
 import type { LifetimeLimits } from './leaf-lifetime.ts';
@@ -27,11 +28,9 @@ export interface AuthoritySettings {
 /** Istio's word for certificates that a signer of the cluster signs. */
 export const kubernetesRegistration = 'ISTIOD_RA_KUBERNETES_API';
 const hourMs = 3_600_000;
-/** A timer of node cannot be longer than 24.8 days. */
-const longestCheckMs = 24 * 24 * hourMs;
 
 export function authoritySettingsOf(from: Environment): AuthoritySettings {
-  const checkMs = from.durationMs('CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL', hourMs);
+  const checkMs = from.timerMs('CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL', hourMs);
   return {
     pluggedInDirectory: from.text('ROOT_CA_DIR', './etc/cacerts'),
     stateDirectory: from.text('SELF_SIGNED_CA_DIR', ''),
@@ -42,7 +41,7 @@ export function authoritySettingsOf(from: Environment): AuthoritySettings {
     rootTtlMs: from.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
     rsaBits: from.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
     // None: it is never due, and the longest timer that there is looks so.
-    checkMs: Math.min(checkMs || longestCheckMs, longestCheckMs),
+    checkMs: checkMs || longestTimerMs,
     gracePercent: checkMs === 0 ? 0 : from.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
     leaves: {
       defaultMs: from.durationMs('DEFAULT_WORKLOAD_CERT_TTL', 24 * hourMs) || 24 * hourMs,

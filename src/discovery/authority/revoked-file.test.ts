@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -45,6 +45,21 @@ it.each<[string, () => void]>([
   spoil();
   expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('1')]).toEqual([true, true]);
   expect(warnings).toHaveLength(1);
+});
+
+it('that cannot be read for a moment is read when it can be, and that is told once', () => {
+  const revoked = made();
+  const away = `${file()}-`;
+  writeFileSync(away, 'token a\n');
+  // What root cannot read either.
+  mkdirSync(file());
+  for (let i = 0; i < 3; i++) expect(revoked.isTokenRevoked('a')).toBe(false);
+  expect(warnings).toHaveLength(1);
+  rmSync(file(), { recursive: true });
+  renameSync(away, file());
+  expect(revoked.isTokenRevoked('a')).toBe(true);
+  chmodSync(file(), 0o600);
+  expect([revoked.isTokenRevoked('a'), warnings.length]).toEqual([true, 1]);
 });
 
 it('takes nothing back where there is no directory', () => {

@@ -24,6 +24,8 @@ export class RevokedFile {
   #known = nothing;
   /** Of the file that was read last; undefined: there was none. */
   #stamp: string | undefined;
+  /** Why it could not be read the last time; empty where it could. */
+  #failure = '';
 
   /** @param file empty: nothing can be taken back */
   constructor(file: string, warn: (message: string) => void) {
@@ -37,10 +39,16 @@ export class RevokedFile {
     try {
       const stamp = stampOf(this.file);
       if (stamp === this.#stamp) return this.#known;
-      this.#stamp = stamp;
       this.#known = stamp === undefined ? nothing : this.#read();
+      this.#stamp = stamp;
+      this.#failure = '';
     } catch (error) {
-      this.#warn(`${this.file} cannot be read, what was taken back before stays so: ${messageOf(error)}`);
+      // It is tried again with the next one who shows who they are; that it cannot be is told once.
+      const failure = messageOf(error);
+      if (failure !== this.#failure) {
+        this.#warn(`${this.file} cannot be read, what was taken back before stays so: ${failure}`);
+      }
+      this.#failure = failure;
     }
     return this.#known;
   }
@@ -83,8 +91,9 @@ export function serialText(serialNumber: string): string {
 
 function stampOf(file: string): string | undefined {
   try {
-    const { ino, size, mtimeNs } = statSync(file, { bigint: true });
-    return `${ino} ${size} ${mtimeNs}`;
+    // What can be read now and could not before has changed as well: `chmod`.
+    const { ino, size, ctimeNs } = statSync(file, { bigint: true });
+    return `${ino} ${size} ${ctimeNs}`;
   } catch (error) {
     if (isGone(error)) return undefined;
     throw error;

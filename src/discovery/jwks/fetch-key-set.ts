@@ -1,4 +1,5 @@
 /** Asks an issuer of tokens for its keys (RFC 7517), by their address or by OpenID Connect Discovery. */
+import { mostKeys } from '../../model/kinds/policies/request-authentication.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -36,6 +37,8 @@ export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptio
     const keys = answer.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
     // As it stands Envoy would refuse every token: what there was before is better.
     if (keys.length === 0) throw new Error('the answer has no key in it');
+    if (keys.length > mostKeys)
+      throw new Error(`the answer has ${keys.length} keys, of which no issuer needs more than ${mostKeys}`);
     return inOrder(keys);
   } catch (error) {
     if (timeout.aborted) throw new Error(`no answer within ${options.timeoutMs} ms`);

@@ -131,6 +131,11 @@ describe('an issuer', () => {
     ['no key set', '[]', /no JSON Web Key Set/],
     ['an empty set', '{"keys":[]}', /no key in it/],
     ['keys of no type', '{"keys":[{"kid":"x"}]}', /no key in it/],
+    [
+      'more keys than an issuer has',
+      JSON.stringify({ keys: Array.from({ length: 101 }, () => ({ kty: 'EC' })) }),
+      /101 keys/,
+    ],
     ['too much', JSON.stringify({ keys: [{ kty: 'x'.repeat(1_100_000) }] }), /longer than/],
     ['nothing for a long time', 0, /no answer within 50 ms/],
   ])('has no keys when it answers %s', async (_, answer, reason) => {

@@ -13,6 +13,9 @@ const unitMs: Readonly<Record<string, number>> = {
 
 const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
 
+/** Timers of Node count milliseconds in 31 bits: anything longer would be over at once. A round number of hours below that. */
+export const longestTimerMs = 576 * 3_600_000;
+
 /** The same for schemas: RE2, of the whole text. */
 export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`;
 

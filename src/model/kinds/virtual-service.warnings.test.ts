@@ -27,6 +27,14 @@ it('says which matches are there twice, of requests and of connections', () => {
   expect(warnings({ tcp })).toEqual(['tcp[0].match[1] is never reached: tcp[0] has the same match']);
 });
 
+it('says which faults nobody has, for no percentage is said', () => {
+  const fault = { delay: { fixedDelay: '1s' }, abort: { httpStatus: 503, percentage: { value: 100 } } };
+  expect(warnings({ http: [{ route }, { fault, match: [{ port: 1 }] }] })).toContainEqual(
+    'http[1].fault.delay.percentage is not there, so that no request has the fault: write {value: 100} for all of them',
+  );
+  expect(warnings({ http: [{ fault: { abort: fault.abort }, route }] })).toEqual([]);
+});
+
 it('says that claims are known at gateways only', () => {
   const http = [{ match: [{ headers: { '@request.auth.claims.group': { exact: 'x' } } }], route }];
   expect(warnings({ http })).toEqual([

@@ -11,6 +11,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
     ...unreachable('tls', spec.tls ?? [], () => false),
     ...unreachable('tcp', spec.tcp ?? [], (match) => Object.keys(match).length === 0),
     ...largeBodies(spec),
+    ...faultsOfNobody(spec),
     ...claimsInMesh(spec),
     ...spec.hosts.flatMap((host, index) => mistakeAt(`hosts[${index}]`, partialWildcardWarning(host))),
   ];
@@ -49,6 +50,18 @@ function unreachable<M extends object>(
 function takesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: V.HttpMatchRequest) {
   const anyPath = uri === undefined || ('prefix' in uri && uri.prefix === '/');
   return anyPath && Object.keys(conditions).length === 0;
+}
+
+/** Istio's reference: without a percentage it is that of no request. */
+function faultsOfNobody({ http = [] }: V.VirtualService): FieldError[] {
+  return http.flatMap(({ fault = {} }, index) =>
+    (['delay', 'abort'] as const)
+      .filter((kind) => fault[kind] !== undefined && fault[kind].percentage === undefined)
+      .map((kind) => ({
+        path: `http[${index}].fault.${kind}.percentage`,
+        message: 'is not there, so that no request has the fault: write {value: 100} for all of them',
+      })),
+  );
 }
 
 function largeBodies(spec: V.VirtualService): FieldError[] {

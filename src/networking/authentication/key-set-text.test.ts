@@ -36,6 +36,14 @@ describe('keys', () => {
     expect(keysOf(...keys)).toEqual([...keys, unknownKey]);
   });
 
+  it('have what Envoy reads of them, and no more of it than a key has', () => {
+    const key = { ...rsa, kid: 'a', use: 'sig' };
+    expect(keysOf({ ...key, note: 'x'.repeat(100_000) })).toEqual([key]);
+    const long = 'A'.repeat(8_193);
+    expect(keysOf({ ...key, n: long }, { ...key, kid: long }, key)).toEqual([key]);
+    expect(keysOf({ ...key, n: long })).toEqual([unknownKey]);
+  });
+
   it('have texts only, and are objects', () => {
     expect(keysOf({ ...rsa, x5c: ['certificate'], n2: 5, bad: '\ud800' }, 'text', null)).toEqual([rsa]);
   });

@@ -22,14 +22,23 @@ export function keySetText(rule: JwtRule): string {
   return text;
 }
 
-/** Members that are no texts (certificates, what a key is for) mean nothing to Envoy, and would be sent to every proxy. */
+/** What Envoy reads of a key. */
+const members = new Set(['kty', 'alg', 'use', 'kid', 'n', 'e', 'crv', 'x', 'y', 'k']);
+/** Characters of one of them: a modulus of 16,384 bits has 2,731. */
+const longestMember = 8_192;
+
+/** All else, and what is no text, means nothing to Envoy, and would be sent to every proxy. A key with a longer member is none. */
 function keysOf(jwks: string | undefined): JsonWebKey[] {
   if (jwks === undefined) return [];
   // It was read when it came: as an object of the mesh, or from its issuer.
   const { keys } = JSON.parse(jwks) as { keys: unknown[] };
   return keys.flatMap((key) => {
     if (typeof key !== 'object' || key === null) return [];
-    return Object.fromEntries(Object.entries(key).filter(([, value]) => typeof value === 'string' && isPlain(value)));
+    const read = Object.entries(key as Record<string, unknown>).filter(
+      (member): member is [string, string] =>
+        members.has(member[0]) && typeof member[1] === 'string' && isPlain(member[1]),
+    );
+    return read.every(([, value]) => value.length <= longestMember) ? [Object.fromEntries(read)] : [];
   });
 }
 

@@ -1,8 +1,9 @@
 /** Injected delays and aborts (spec/discovery.md §8.6, fault). */
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type FaultAbortSchema, HTTPFaultSchema } from '../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import type { FractionalPercent } from '../../gen/envoy/type/v3/percent_pb.ts';
 import { grpcStatusNames } from '../../model/fields/grpc-status.ts';
-import type { HttpFaultInjection } from '../../model/kinds/virtual-service.ts';
+import type { HttpFaultInjection, Percent } from '../../model/kinds/virtual-service.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
 import { fractionalPercent } from '../messages/percent.ts';
@@ -19,11 +20,16 @@ export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefin
     ...(delayMs !== undefined && {
       delay: {
         faultDelaySecifier: { case: 'fixedDelay', value: duration(delayMs) },
-        percentage: fractionalPercent(delay?.percentage),
+        percentage: share(delay?.percentage),
       },
     }),
-    ...(errorType && { abort: { errorType, percentage: fractionalPercent(abort?.percentage) } }),
+    ...(errorType && { abort: { errorType, percentage: share(abort?.percentage) } }),
   });
+}
+
+/** Istio's reference: where no percentage is said, no request is delayed or aborted. */
+function share(percentage: Percent = { value: 0 }): FractionalPercent {
+  return fractionalPercent(percentage);
 }
 
 function abortKind(

@@ -21,7 +21,7 @@ import { lineMistake, mistakeAt } from '../field-rules.ts';
 import { claimHeaderMistake, headerNameMistake } from '../virtual-service.rules.ts';
 import { spaceMistake } from './authorization-policy.rules.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
-import type { JwtRule, RequestAuthentication } from './request-authentication.ts';
+import { type JwtRule, mostKeys, type RequestAuthentication } from './request-authentication.ts';
 
 const headerName = inSchema(
   refine(name, (header, path) => mistakeAt(path, headerNameMistake(header))),
@@ -113,6 +113,7 @@ function jwksMistake(text: string): string | undefined {
     const { keys } = JSON.parse(text) as { keys?: unknown };
     const isSet =
       Array.isArray(keys) && keys.every((key) => typeof (key as { kty?: unknown } | null)?.kty === 'string');
+    if (isSet && keys.length > mostKeys) return `must be at most ${mostKeys} keys, not ${keys.length}`;
     return isSet ? undefined : 'must be a JSON Web Key Set: {"keys": [{"kty": …}]}';
   } catch {
     return 'must be a JSON Web Key Set, and is no JSON';

@@ -5,6 +5,9 @@ export interface RequestAuthentication extends PolicyScope {
   readonly jwtRules: readonly JwtRule[];
 }
 
+/** Keys of one issuer. It has a few, and each goes to every proxy that takes its tokens. */
+export const mostKeys = 100;
+
 export interface JwtRule {
   readonly issuer: string;
   readonly audiences?: readonly string[];
