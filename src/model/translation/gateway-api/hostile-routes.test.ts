@@ -105,8 +105,19 @@ describe('of several routes for the same connections', () => {
   it('what is wrong with those that none comes to is told as well', () => {
     const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`);
     expect(translated(tcp + route('TCPRoute', 'a', 'a') + route('TCPRoute', 'b', 'a')).told).toEqual([
+      expect.stringContaining(
+        'TCPRoute a/b spec.parentRefs: every connection at listener l goes to TCPRoute a/a, which is older or first by name',
+      ),
       expect.stringContaining('TCPRoute a/a spec.rules[0].backendRefs[0]: there is no Service'),
       expect.stringContaining('TCPRoute a/b spec.rules[0].backendRefs[0]: there is no Service'),
+    ]);
+  });
+
+  it('which TLSRoute has a name is told of the others, once for each', () => {
+    const of = (name: string, hostnames: string): string => route('TLSRoute', name, 'a', `hostnames: ${hostnames}, `);
+    const yaml = gateway(passthrough) + service('cart', 'a') + of('a', '[x.test]') + of('b', '[y.test, x.test]');
+    expect(translated(yaml + of('c', '[z.test]')).told).toEqual([
+      expect.stringMatching(/TLSRoute a\/b spec.hostnames: what is for x.test at listener \w+ goes to TLSRoute a\/a,/),
     ]);
   });
 

@@ -15,14 +15,16 @@ export function* l4VirtualServices(
   { toListeners, toServices }: Attachments,
   around: Surroundings,
 ): Steps<Config<VirtualService>[]> {
-  const isInForce = inForce(toListeners);
+  const first = firstRoutes(toListeners);
+  tellOfOlder(toListeners, first, around);
   const all: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
     // Backends are looked at also where they are not served: what is wrong with them is told.
     const destinations = destinationsOf(route, false, around);
     for (const attachment of attachments) {
-      if (attachment.listener.server !== undefined && isInForce(attachment))
-        all.push(ofListener(attachment, destinations));
+      // A TCPRoute is for all connections of its listener, so that the first one leaves nothing.
+      const isInForce = route.kind !== 'TCPRoute' || first.of(attachment.listener, everyConnection) === route;
+      if (attachment.listener.server !== undefined && isInForce) all.push(ofListener(attachment, destinations));
     }
     yield;
   }
@@ -33,15 +35,55 @@ export function* l4VirtualServices(
   return all;
 }
 
-/** Whether connections come to a route at a listener. A TCPRoute is for all of them, so that the first of a listener leaves nothing. */
-function inForce(toListeners: readonly ListenerAttachment[]): (attachment: ListenerAttachment) => boolean {
-  const first = new Map<KnownListener, Config<RouteObject>>();
-  for (const { route, listener } of toListeners) {
-    if (route.kind !== 'TCPRoute') continue;
-    const known = first.get(listener);
-    if (known === undefined || byAgeAndName(route, known) < 0) first.set(listener, route);
+/** What a TCPRoute asks of its listener. */
+const everyConnection = 'every connection';
+
+/** By which names a route asks for connections. */
+function askedFor({ route, hosts }: ListenerAttachment): readonly string[] {
+  return route.kind === 'TCPRoute' ? [everyConnection] : hosts;
+}
+
+interface FirstRoutes {
+  /** The route that has the connections with this name at a listener. */
+  of(listener: KnownListener, name: string): Config<RouteObject> | undefined;
+}
+
+/** Of routes that ask for the same connections the first by age and name. */
+function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
+  const first = new Map<KnownListener, Map<string, Config<RouteObject>>>();
+  for (const attachment of toListeners) {
+    const { route, listener } = attachment;
+    const ofListener = first.get(listener) ?? new Map<string, Config<RouteObject>>();
+    first.set(listener, ofListener);
+    for (const name of askedFor(attachment)) {
+      const known = ofListener.get(name);
+      if (known === undefined || byAgeAndName(route, known) < 0) ofListener.set(name, route);
+    }
   }
-  return ({ route, listener }) => route.kind !== 'TCPRoute' || first.get(listener) === route;
+  return { of: (listener, name) => first.get(listener)?.get(name) };
+}
+
+/** A route that another one leaves nothing is Accepted all the same: that none comes to it has to be said somewhere. Once for each. */
+function tellOfOlder(toListeners: readonly ListenerAttachment[], first: FirstRoutes, around: Surroundings): void {
+  const told = new Set<Config<RouteObject>>();
+  for (const attachment of toListeners) {
+    const { route, listener } = attachment;
+    if (told.has(route)) continue;
+    for (const name of askedFor(attachment)) {
+      const winner = first.of(listener, name)!;
+      if (winner === route) continue;
+      told.add(route);
+      const [field, what] =
+        name === everyConnection ? (['parentRefs', name] as const) : (['hostnames', `what is for ${name}`] as const);
+      const by = `${winner.kind} ${winner.namespace}/${winner.name}`;
+      around.warn(
+        route,
+        field,
+        `${what} at listener ${listener.listener.name} goes to ${by}, which is older or first by name`,
+      );
+      break;
+    }
+  }
 }
 
 /** The oldest route first, then as the API has it: in the order of namespace and name as one text. */
