@@ -128,7 +128,6 @@ function readSettings(): Settings | undefined {
   };
 }
 
-/** Parts of which a round takes minutes, and has many changes. */
 /** Of varied meshes fewer: a round has ten of them, or meshes of 5,000 services. */
 function usualRounds(named: readonly string[], quick: boolean): number {
   if (named.every((part) => part === 'namespaces' || part === 'scopes'))

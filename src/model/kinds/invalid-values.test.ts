@@ -298,6 +298,23 @@ describe('refused', () => {
     ['WasmPlugin', `url: a\nsha256: ${digest}`, 'spec.sha256', 'lower-case'],
     ['WasmPlugin', `url: "oci://a/b@sha256:${digest}"`, 'spec.url', 'lower-case'],
     ['WasmPlugin', 'url: "a/b@sha256:abc"', 'spec.url', '64'],
+    ['WasmPlugin', 'url: "file:///opt/100%.wasm"', 'spec.url', 'written %25'],
+    ['WasmPlugin', 'url: "file:///opt/a%00b.wasm"', 'spec.url', 'no NUL'],
+    ...[
+      ['httpHeaderName: "a\\nb"', 'httpHeaderName', 'one line'],
+      ['httpQueryParameterName: "a\\rb"', 'httpQueryParameterName', 'one line'],
+      ['httpCookie: {name: "a\\0"}', 'httpCookie.name', 'one line'],
+      ['httpCookie: {name: a, attributes: [{name: a, value: "b\\nc"}]}', 'httpCookie.attributes[0].value', 'one line'],
+      ['useSourceIp: true, minimumRingSize: 8388609', 'minimumRingSize', '8388608'],
+      ['useSourceIp: true, ringHash: {minimumRingSize: 8388609}', 'ringHash.minimumRingSize', '8388608'],
+    ].map(
+      ([hash, field, text]): Case => [
+        'DestinationRule',
+        `host: a.b\ntrafficPolicy: {loadBalancer: {consistentHash: {${hash}}}}`,
+        `spec.trafficPolicy.loadBalancer.consistentHash.${field}`,
+        text!,
+      ],
+    ),
     [
       'Gateway',
       server(

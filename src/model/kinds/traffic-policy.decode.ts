@@ -25,7 +25,7 @@ import {
 } from '../fields/decode.ts';
 import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../fields/description.ts';
 import { isIpAddress } from '../fields/names.ts';
-import { fileName, mistakeAt, repetitions } from './field-rules.ts';
+import { fileName, lineMistake, mistakeAt, repetitions } from './field-rules.ts';
 import { localityErrors } from './locality-rules.ts';
 import type * as T from './traffic-policy.ts';
 import type { PortSelector } from './virtual-service.ts';
@@ -86,13 +86,18 @@ export const connectionPool: Decoder<T.ConnectionPoolSettings> = inSchema(
   { minProperties: 1 },
 );
 
+/** Envoy refuses every route of a port, or the cluster with all others, for a value that is none. */
+const line: Decoder<string> = refine(name, (value, path) => mistakeAt(path, lineMistake(value)));
+const lineOrNothing: Decoder<string> = refine(text, (value, path) => mistakeAt(path, lineMistake(value)));
+const ringSize = integer(0, 8_388_608);
+
 const httpCookie = struct<T.HttpCookie>({
-  name: required(name),
-  path: optional(text),
+  name: required(line),
+  path: optional(lineOrNothing),
   ttlMs: optional(durationOrZero, 'ttl'),
   attributes: optional(
     refine(
-      list(struct<{ name: string; value: string }>({ name: required(name), value: required(text) })),
+      list(struct<{ name: string; value: string }>({ name: required(line), value: required(lineOrNothing) })),
       // Names of attributes are the same in any case (RFC 6265 §5.2).
       (attributes, path) =>
         repetitions(
@@ -111,13 +116,13 @@ const ringFields = ['ringHash', 'maglev', 'minimumRingSize'] as const;
 const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
   refine(
     struct<T.ConsistentHashLoadBalancer>({
-      httpHeaderName: optional(name),
+      httpHeaderName: optional(line),
       httpCookie: optional(httpCookie),
       useSourceIp: optional(boolean),
-      httpQueryParameterName: optional(name),
-      ringHash: optional(struct<{ minimumRingSize?: number }>({ minimumRingSize: optional(count) })),
+      httpQueryParameterName: optional(line),
+      ringHash: optional(struct<{ minimumRingSize?: number }>({ minimumRingSize: optional(ringSize) })),
       maglev: optional(struct<{ tableSize?: number }>({ tableSize: optional(maglevTableSize()) })),
-      minimumRingSize: optional(count),
+      minimumRingSize: optional(ringSize),
     }),
     (hash, path) => {
       const keys = hashKeys.filter((key) => hash[key] !== undefined);

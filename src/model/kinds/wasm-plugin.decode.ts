@@ -99,7 +99,18 @@ function urlMistake(url: string): string | undefined {
     return URL.canParse(`oci://${url}`) ? undefined : `must be a URL, not ${JSON.stringify(url)}`;
   if (!schemes.includes(scheme))
     return `must begin with ${schemes.map((one) => `${one}://`).join(', ')}, not ${scheme}://`;
-  return URL.canParse(url) ? undefined : `must be a URL, not ${JSON.stringify(url)}`;
+  if (!URL.canParse(url)) return `must be a URL, not ${JSON.stringify(url)}`;
+  return scheme.toLowerCase() === 'file' ? pathMistake(new URL(url).pathname) : undefined;
+}
+
+function pathMistake(pathname: string): string | undefined {
+  try {
+    return decodeURIComponent(pathname).includes('\0')
+      ? 'must be the name of a file, in which there is no NUL'
+      : undefined;
+  } catch {
+    return 'must be the URL of a file: a % in its name is written %25';
+  }
 }
 
 function environmentErrors({ vmConfig }: WasmPlugin, path: string): FieldError[] {

@@ -1,5 +1,6 @@
 /** Which Gateway objects select a proxy (spec/discovery.md §8.7 "selection"). */
 
+import { onceFor } from '../collections/once-for.ts';
 import type { Config } from '../config/config.ts';
 import type { Gateway } from '../kinds/gateway.ts';
 import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
@@ -26,7 +27,8 @@ export class GatewayIndex {
   private readonly ownNamespaceOnly: boolean;
   private readonly looksAtServices: boolean;
   private readonly looksAtNamespace: boolean;
-  private readonly answers = new Map<string, readonly Config<Gateway>[]>();
+  /** Of those who are there: labels are what a client says, and may be anything. */
+  private readonly answers = onceFor((_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>());
   /** By the places of what is in them. */
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
@@ -52,10 +54,11 @@ export class GatewayIndex {
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);
-    let answer = this.answers.get(id);
+    const answers = this.answers(proxy.labels);
+    let answer = answers.get(id);
     if (answer === undefined) {
       answer = this.theOne(this.selecting(proxy));
-      this.answers.set(id, answer);
+      answers.set(id, answer);
     }
     return answer;
   }
@@ -67,10 +70,11 @@ export class GatewayIndex {
     return known ?? gateways;
   }
 
-  private idOf({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): string {
+  /** What counts besides the labels. */
+  private idOf({ configNamespace, serviceTargets = [] }: GatewaySubject): string {
     const services = this.looksAtServices ? serviceTargets.map(({ service }) => serviceText(service)) : [];
     const namespace = this.looksAtNamespace ? configNamespace : '';
-    return JSON.stringify([Object.entries(labels).sort(), namespace, [...new Set(services)].sort()]);
+    return JSON.stringify([namespace, [...new Set(services)].sort()]);
   }
 
   /** By their services, those that name some; else by labels: an object without a selector selects every router. */

@@ -3,6 +3,7 @@
  * RequestAuthentication, PeerAuthentication, Telemetry, EnvoyFilter, WasmPlugin, ProxyConfig. What else a view of the
  * configuration offers is in the push context: services, gateways of a workload, routes, destination rules, scopes.
  */
+import { WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
 import type { PolicyTargetReference } from '../kinds/policies/policy-target.ts';
@@ -45,8 +46,9 @@ export class PolicyIndex<Spec extends object> {
   private readonly byNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
-  private readonly answers = new Map<string, Answer<Spec>>();
-  /** The last answer for labels that are asked for again: endpoints keep theirs. */
+  /** Those that somebody holds: labels are what a client says, and may be anything. */
+  private readonly answers = new WeakValues<Answer<Spec>>();
+  /** The last answer for labels that are asked for again: endpoints and proxies keep theirs. */
   private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; answer: Answer<Spec> }>();
   private readonly nothing: Answer<Spec> = { all: [], layers: [] };
 

@@ -46,6 +46,40 @@ describe('endpoints by locality', () => {
     expect(order(some, undefined)).toEqual(['eu/a: 1@0', 'us/a: 4@0']);
   });
 
+  it('weigh together no more than Envoy can count, in proportion', () => {
+    const most = 2 ** 31 - 1;
+    const tall = [
+      endpoint('a', { weight: most }),
+      endpoint('a', { weight: most }),
+      endpoint('b', { weight: most }),
+      endpoint('b'),
+    ];
+    const groups = localityGroups(tall, {
+      ...{ proxyLocality: '', proxyLabels: {}, proxyNetwork: '', proxyNode: '', outlierDetection: false },
+    });
+    const [a, b] = groups.map(({ weight }) => weight);
+    expect(a! / b!).toBeCloseTo(2, 5);
+    expect(a! + b!).toBeLessThan(2 ** 32);
+    for (const { endpoints, weight } of groups) {
+      expect(endpoints.every((one) => Number.isInteger(one.weight) && one.weight > 0)).toBe(true);
+      expect(endpoints.reduce((sum, one) => sum + one.weight, 0)).toBe(weight);
+    }
+    const few = [endpoint('a', { weight: 7 }), endpoint('a')];
+    expect(order(few, undefined)).toEqual(['a: 8@0']);
+  });
+
+  it('have no priority that Envoy does not know', () => {
+    const labels = Array.from({ length: 200 }, (_, i) => `l${i}`);
+    const some = labels.map((_, i) =>
+      endpoint('', { labels: Object.fromEntries(labels.slice(0, i).map((label) => [label, 'x'])) }),
+    );
+    const own = Object.fromEntries(labels.map((label) => [label, 'x']));
+    const priorities = order(some, { failoverPriority: labels }, { labels: own }).map((text) =>
+      Number(text.split('@')[1]),
+    );
+    expect([Math.min(...priorities), Math.max(...priorities)]).toEqual([0, 128]);
+  });
+
   it('fail over from near to far, with priorities that have no gaps', () => {
     expect(order(everywhere, {})).toEqual(['ap/a: 1@3', 'eu/a/1: 1@0', 'eu/a/2: 1@1', 'eu/b: 1@2', 'us/a: 1@3']);
     expect(order([endpoint('us/a'), endpoint('eu/b')], {})).toEqual(['eu/b: 1@0', 'us/a: 1@1']);

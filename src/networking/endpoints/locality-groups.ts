@@ -27,7 +27,8 @@ export interface LocalityOrder {
 }
 
 /** Groups endpoints by locality, sorted, and applies the mesh's or the rule's locality setting. */
-export function localityGroups(endpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
+export function localityGroups(ofCluster: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
+  const endpoints = withCountableWeights(ofCluster);
   const { setting } = order;
   if (setting?.distribution !== undefined) return compacted(byCloseness(endpoints, order, setting.distribution));
   if (setting?.zoneAware !== undefined) return compacted(byRegion(endpoints, order, setting));
@@ -40,6 +41,20 @@ export function localityGroups(endpoints: readonly Endpoint[], order: LocalityOr
 
 export function weightOf(endpoint: Endpoint): number {
   return endpoint.weight || 1;
+}
+
+/** Envoy counts the weights of a cluster together in 32 bits. */
+const mostWeight = 2 ** 31;
+
+/** In proportion, as near as whole numbers from 1 on come to it. The very list where the sum is one that Envoy can count. */
+function withCountableWeights(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  const total = endpoints.reduce((sum, endpoint) => sum + weightOf(endpoint), 0);
+  if (total <= mostWeight) return endpoints;
+  const divisor = total / mostWeight;
+  return endpoints.map((endpoint) => ({
+    ...endpoint,
+    weight: Math.max(1, Math.floor(weightOf(endpoint) / divisor)),
+  }));
 }
 
 function byLocality(endpoints: readonly Endpoint[], priority = 0): LocalityGroup[] {
@@ -174,11 +189,14 @@ function workloadLabel(workload: Pick<Endpoint, 'labels' | 'locality'>, key: str
   return workload.labels[key] ?? (level === -1 ? undefined : workload.locality.split('/')[level]);
 }
 
+/** Envoy knows no higher one. */
+const lastPriority = 128;
+
 /** Envoy takes priorities from 0 without gaps. */
 function compacted(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
   const used = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
   const rank = new Map(used.map((priority, index) => [priority, index]));
-  return groups.map((group) => ({ ...group, priority: rank.get(group.priority)! }));
+  return groups.map((group) => ({ ...group, priority: Math.min(rank.get(group.priority)!, lastPriority) }));
 }
 
 /** `region/zone/*`, `region/*`, `region` and `*` match everything below. */

@@ -10,6 +10,7 @@ import { inboundPassthroughCluster, parseOutboundClusterName } from '../traffic/
 import { withAdded } from './additions.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';
+import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
 import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext } from './patch-set.ts';
 
 export function patchedClusters(
@@ -34,8 +35,11 @@ export function changedClusters(
   const changing = (patches?.of('CLUSTER') ?? []).filter(({ patch }) => patch.operation !== 'ADD');
   if (changing.length === 0) return clusters;
   const hostsOf = inboundHosts(shape, push);
+  const keyed = new KeyedPatches(changing, keyOf);
   return clusters.flatMap((cluster) => {
-    const met = changing.filter((held) => meets(held, cluster.name, shape, hostsOf));
+    const met = keyed
+      .for(keysOf(cluster.name, keyed, hostsOf))
+      .filter((held) => meets(held, cluster.name, shape, hostsOf));
     return met.length === 0 ? [cluster] : patchedCluster(cluster, met, patches!);
   });
 }
@@ -78,6 +82,24 @@ function inboundHosts(shape: ProxyShape, push: PushContext): HostsOf {
     targets ??= inboundTargets(shape, push);
     return targets.find((target) => target.port === port)?.services.map(({ hostname }) => hostname) ?? [];
   };
+}
+
+/** What a patch looks for. */
+function keyOf({ patch: { match } }: HeldPatch): string | undefined {
+  const { name, service, subset, portNumber } = match.cluster ?? {};
+  return keyOfFirst({ name, service, subset, portNumber });
+}
+
+/** What a patch that is for this cluster may look for. */
+function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOf): string[] {
+  if (!hasKeys) return [];
+  const inbound = inboundPort(name);
+  const outbound = parseOutboundClusterName(name);
+  const services = inbound === undefined ? [outbound?.host] : hostsOf(inbound);
+  const subset = outbound?.subset;
+  return [{ name }, ...services.map((service) => ({ service })), { subset }, { portNumber: inbound ?? outbound?.port }]
+    .map(keyOfFirst)
+    .filter((key) => key !== undefined);
 }
 
 function meets(held: HeldPatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {

@@ -7,7 +7,7 @@ import type { Any } from '@bufbuild/protobuf/wkt';
 import { currentFilterName } from '../../model/kinds/envoy-filter/envoy-filter.rules.ts';
 import { listsOf } from './in-turn.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
-import { type HeldPatch, valueAs } from './patch-set.ts';
+import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 /** A filter of any of the three lists. */
@@ -37,9 +37,20 @@ export function patchedFilters<F extends ListedFilter>(
     const before = result;
     if (hasNothingToDo(held, wanted, before)) continue;
     result = attempt<readonly F[]>(held, before, () => applied(before, held, list.schema, wanted));
-    for (const filter of result) if (!before.includes(filter)) insertedBy.set(filter, held);
+    for (const filter of madeBy(held, before, result, list.schema)) insertedBy.set(filter, held);
   }
   return result === filters ? filters : withoutUnreachable(result, insertedBy, list);
+}
+
+/** What is in the list since a patch: the filter that it has as its value, or those that it has merged in their places. */
+function madeBy<F extends ListedFilter>(
+  held: HeldPatch,
+  before: readonly F[],
+  result: readonly F[],
+  schema: DescMessage,
+): readonly F[] {
+  if (result === before || held.patch.operation === 'REMOVE') return [];
+  return isMerge(held) ? result.filter((filter, index) => filter !== before[index]) : [valueAs(schema, held) as F];
 }
 
 /** What looks for a filter that is not there has nothing to do: that is no failure. */

@@ -1,6 +1,7 @@
 /** The patches that hold for a proxy, in the order in which they are applied (spec/discovery.md §8.9). */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
+import { onceFor } from '../../model/collections/once-for.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { identityText, WeakValues } from '../../model/collections/weak-values.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
@@ -40,13 +41,11 @@ export interface PatchSet {
 export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | undefined {
   const { envoyFilters } = push.policiesFor(shape);
   if (envoyFilters.length === 0) return undefined;
-  const asked = `${shape.type} ${JSON.stringify(shape.askedMetadata)}`;
-  const sets = setsOfLists.get(envoyFilters) ?? new Map<string, PatchSet>();
-  setsOfLists.set(envoyFilters, sets);
-  let set = sets.get(asked);
+  const sets = setsOfLists(envoyFilters);
+  let set = sets.get(shape);
   if (set === undefined) {
-    set = theOne(envoyFilters, shape, asked);
-    sets.set(asked, set);
+    set = theOne(envoyFilters, shape);
+    sets.set(shape, set);
   }
   return set;
 }
@@ -58,15 +57,13 @@ export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined
   return sameItems(ofA!, ofB!);
 }
 
-const setsOfLists = new WeakMap<readonly Config[], Map<string, PatchSet>>();
+/** By what a proxy is, and no longer than it is there: what it says of itself may be anything. */
+const setsOfLists = onceFor((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
 
 /** Sets that somebody holds, by the objects in them: lists of the same objects are many. */
 const known = new WeakValues<PatchSet>();
 
-function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape, asked: string): PatchSet {
-  const text = `${identityText(filters)} ${asked}`;
-  const before = known.get(text);
-  if (before !== undefined) return before;
+function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
   const held = filters.flatMap((filter) =>
     filter.spec.configPatches.map((patch, index) => ({
       patch,
@@ -74,7 +71,11 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape, aske
       origin: { key: configKeyOf(filter), path: ['spec', 'configPatches', index] },
     })),
   );
-  const holding = held.filter(({ patch }) => isForProxy(patch, shape)).map((one, index) => ({ ...one, index }));
+  const places = [...held.keys()].filter((place) => isForProxy(held[place]!.patch, shape));
+  const text = `${shape.type} ${identityText(filters)} ${places.length === held.length ? 'all' : places.join()}`;
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  const holding = places.map((place, index) => ({ ...held[place]!, index }));
   const byTarget = Map.groupBy(holding, ({ patch }) => patch.applyTo);
   const set: PatchSet = { nodeType: shape.type, of: (target) => byTarget.get(target) ?? [] };
   known.set(text, set);
@@ -82,27 +83,18 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape, aske
 }
 
 /** Version and metadata are told by few nodes; who does not tell is not matched. */
-function isForProxy({ match }: EnvoyPatch, { type, askedMetadata }: ProxyShape): boolean {
+function isForProxy(patch: EnvoyPatch, { type, askedMetadata }: ProxyShape): boolean {
+  const { match } = patch;
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
   if (match.context === 'WAYPOINT') return false;
   if (match.context !== 'ANY' && (match.context === 'GATEWAY') !== (type === 'router')) return false;
   const version = askedMetadata.ISTIO_VERSION;
-  if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(proxyVersion).isFoundIn(version)))
-    return false;
+  if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(patch).isFoundIn(version))) return false;
   return Object.entries(metadata).every(([key, value]) => askedMetadata[key] === value);
 }
 
-const expressions = new Map<string, Re2Expression>();
-
-/** Found anywhere in the version. */
-function expressionOf(regex: string): Re2Expression {
-  let expression = expressions.get(regex);
-  if (expression === undefined) {
-    expression = re2Expression(regex);
-    expressions.set(regex, expression);
-  }
-  return expression;
-}
+/** Of a patch's version, in which it may be found anywhere. */
+const expressionOf = onceFor(({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''));
 
 /** Whether a patch is for a place: of those for anywhere all are. */
 export function isForPlace({ patch }: HeldPatch, context: PlaceContext): boolean {

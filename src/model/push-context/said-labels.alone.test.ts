@@ -1,0 +1,62 @@
+/** What clients say of themselves is kept as long as they are there: it may be anything, and of 512 KiB. */
+import { expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
+import { patchSetOf } from '../../networking/patches/patch-set.ts';
+
+const mesh = `
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: { name: default, namespace: istio-system }
+spec: { mtls: { mode: STRICT } }
+---
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: { name: versions, namespace: istio-system }
+spec:
+  configPatches:
+    - { applyTo: CLUSTER, match: { proxy: { proxyVersion: '^1\\.2.*' } }, patch: { operation: REMOVE } }
+    - { applyTo: LISTENER, match: { proxy: { proxyVersion: '^1\\.2[12].*' } }, patch: { operation: REMOVE } }
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: door, namespace: istio-system }
+spec:
+  selector: { app: door }
+  servers: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]
+`;
+
+const characters = 50_000;
+const clients = 400;
+
+it.each(['sidecar', 'router'] as const)('labels and versions of a %s are gone when it is', async (type) => {
+  const { context } = givenMesh(mesh);
+  const come = (i: number): void => {
+    const said = `${i}-`.padEnd(characters, 'x');
+    const labels = { app: 'door', said };
+    const shape = givenShape({ type, namespace: 'shop', labels, metadata: { ISTIO_VERSION: `1.20.${said}` } }, context);
+    context.policiesFor(shape);
+    context.gatewaysFor(shape);
+    patchSetOf(shape, context);
+  };
+  come(0);
+  await collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  for (let i = 1; i <= clients; i++) come(i);
+  await collectGarbage();
+  await collectGarbage();
+  const grown = process.memoryUsage().heapUsed - before;
+  // Of each a text would be more than all of this.
+  expect(grown / 1024).toBeLessThan((clients * characters) / 1024 / 4);
+});
+
+it('proxies whose versions the same patches hold for share one set of them', () => {
+  const { context } = givenMesh(mesh);
+  const setOf = (version: string) =>
+    patchSetOf(givenShape({ namespace: 'shop', metadata: { ISTIO_VERSION: version } }, context), context);
+  const sets = ['1.20.1', '1.20.7', '1.21.0', '1.22.3', '1.19.0', 'none'].map(setOf);
+  expect(sets[0]).toBe(sets[1]);
+  expect(sets[2]).toBe(sets[3]);
+  expect(sets[4]).toBe(sets[5]);
+  expect(new Set(sets).size).toBe(3);
+});

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { type GivenFilter, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
+import { type CountedWork, countedWork } from '../../../test/harness/counted-work.ts';
+
+const services = Array.from({ length: 50 }, (_, i) => `s${i}.test`);
+const entry = `
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: many, namespace: shop }
+spec: { hosts: [${services.join(', ')}], ports: [{number: 80, name: http}], resolution: DNS }`;
+
+function workOf(kind: 'clusters' | 'listeners', given: GivenFilter): CountedWork {
+  const mesh = new PatchedMesh(given, entry);
+  return countedWork(() => mesh.json(kind, nodes.client));
+}
+
+const callsOf = (work: CountedWork, name: string): number =>
+  [...work].reduce((sum, [what, count]) => sum + (what.startsWith(`${name} `) ? count : 0), 0);
+
+it('a cluster is held against the patches that name it, and not against all', () => {
+  const timeouts = (count: number): GivenFilter => ({
+    patches: Array.from(
+      { length: count },
+      (_, i) =>
+        `{applyTo: CLUSTER, match: {cluster: {service: nope-${i}}}, patch: {operation: MERGE, value: {connect_timeout: 7s}}}`,
+    ),
+  });
+  const [few, many] = [10, 200].map((count) => workOf('clusters', timeouts(count)));
+  expect(callsOf(many!, 'meets') - callsOf(few!, 'meets')).toBe(0);
+  expect(callsOf(many!, 'parseOutboundClusterName')).toBe(callsOf(few!, 'parseOutboundClusterName'));
+});
+
+it('a filter that is inserted costs what the list is long, not each of the list as much', () => {
+  const inserted = (count: number): GivenFilter => ({
+    patches: Array.from({ length: count }, (_, i) => {
+      const lua = `{name: f${i}, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua}}`;
+      return `{applyTo: HTTP_FILTER, match: {context: SIDECAR_OUTBOUND}, patch: {operation: INSERT_FIRST, value: ${lua}}}`;
+    }),
+  });
+  const [few, many] = [20, 200].map((count) => {
+    const work = workOf('listeners', inserted(count));
+    return [...work].reduce((sum, [, times]) => sum + times, 0);
+  });
+  // Ten times as many: a hundred times where each filter is looked for in the list of those before, for each.
+  expect(many! / few!).toBeLessThan(15);
+});
