@@ -282,6 +282,7 @@ describe('what says TLS, and is refused at the first reading', () => {
         'networking',
       );
     expect(closed(await read({ 'a.yaml': sidecar({ tls: { mode: 'MUTUAL' } }) }))).toEqual(['shop/cart']);
+    expect(closed(await read({ 'a.yaml': sidecar({ tls: null }) }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
   });
 
@@ -361,6 +362,12 @@ describe('what says TLS, and is refused at the first reading', () => {
     [
       'the mode is unknown',
       { trafficPolicy: { tls: { mode: 'TLS' } } },
+      { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
+    ],
+    ['it is null', { trafficPolicy: { tls: null } }, { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }],
+    [
+      'whom it trusts is null',
+      { trafficPolicy: { tls: { mode: 'SIMPLE', credentialName: null } } },
       { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
     ],
     [

@@ -2,12 +2,15 @@
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
-import { type Row, table } from './table.ts';
+import { nulls, type Row, table } from './table.ts';
 
-function problemsOf({ kind, spec }: Row): { valid: boolean; errors: string[]; warnings: string[] } {
+function problemsOf(
+  { kind, spec }: Pick<Row, 'spec'> & { kind: string },
+  apiVersion = 'security.istio.io/v1',
+): { valid: boolean; errors: string[]; warnings: string[] } {
   const keys = '{"keys":[{"kty":"EC"}]}';
   const text = stringify({
-    apiVersion: 'security.istio.io/v1',
+    apiVersion,
     kind,
     metadata: { name: 'a', namespace: 'shop' },
     spec,
@@ -31,4 +34,10 @@ it.each(table)('$kind $field: $written', (row) => {
   expect(valid).toBe(true);
   if (row.outcome.warned !== undefined) expect(warnings.join('\n')).toContain(row.outcome.warned);
   else expect(warnings).toEqual([]);
+});
+
+it.each(nulls)('$kind $field: null', (row) => {
+  const { valid, errors } = problemsOf(row, row.apiVersion);
+  expect(errors).toContain(`${row.field}: has no value: say what it is to be, or leave it out`);
+  expect(valid).toBe(false);
 });

@@ -398,3 +398,140 @@ const peerRows: readonly Row[] = [
 ];
 
 export const table: readonly Row[] = [...listRows, ...policyRows, ...tokenRows, ...peerRows];
+
+/** A field of another kind that is `null`, where nothing said would take, let in or trust more. All are refused. */
+export interface NullRow {
+  readonly kind: string;
+  readonly apiVersion: string;
+  /** Its path in the spec, as people are told. */
+  readonly field: string;
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+const backend = { destination: { host: 'a.test' } };
+const ofVirtualService = (field: string, spec: object): NullRow => ({
+  ...{ kind: 'VirtualService', apiVersion: 'networking.istio.io/v1', field: `spec.${field}` },
+  spec: { hosts: ['a.test'], ...spec },
+});
+const httpMatch = (field: string, match: unknown, path = `match[0].${field}`): NullRow =>
+  ofVirtualService(`http[0].${path}`, { http: [{ match, route: [backend] }] });
+const matchFields = [
+  ...['uri', 'scheme', 'method', 'authority', 'headers', 'withoutHeaders', 'queryParams', 'port', 'sourceLabels'],
+  ...['sourceNamespace', 'gateways'],
+];
+const l4Fields = ['destinationSubnets', 'port', 'sourceLabels', 'gateways', 'sourceNamespace'];
+const claim = '@request.auth.claims.groups';
+
+const virtualServiceNulls: readonly NullRow[] = [
+  ofVirtualService('gateways', { gateways: null, http: [{ route: [backend] }] }),
+  httpMatch('', null, 'match'),
+  ...matchFields.map((field) => httpMatch(field, [{ ignoreUriCase: true, [field]: null }])),
+  ...['exact', 'prefix', 'regex'].flatMap((how) => [
+    httpMatch(how, [{ uri: { [how]: null } }], `match[0].uri.${how}`),
+    httpMatch(how, [{ headers: { [claim]: { [how]: null } } }], `match[0].headers["${claim}"].${how}`),
+    httpMatch(how, [{ queryParams: { a: { [how]: null } } }], `match[0].queryParams.a.${how}`),
+    httpMatch(how, [{ withoutHeaders: { a: { [how]: null } } }], `match[0].withoutHeaders.a.${how}`),
+  ]),
+  ofVirtualService('tcp[0].match', { tcp: [{ match: null, route: [backend] }] }),
+  ...[...l4Fields, 'sourceSubnet'].map((field) =>
+    ofVirtualService(`tcp[0].match[0].${field}`, { tcp: [{ match: [{ [field]: null }], route: [backend] }] }),
+  ),
+  ...l4Fields.map((field) =>
+    ofVirtualService(`tls[0].match[0].${field}`, {
+      tls: [{ match: [{ sniHosts: ['a.test'], [field]: null }], route: [backend] }],
+    }),
+  ),
+];
+
+const ofDestinationRule = (field: string, spec: object): NullRow => ({
+  ...{ kind: 'DestinationRule', apiVersion: 'networking.istio.io/v1', field: `spec.${field}` },
+  spec: { host: 'a.test', ...spec },
+});
+const simple = { loadBalancer: { simple: 'RANDOM' } };
+const portLevel = (tls: unknown): object => ({ portLevelSettings: [{ port: { number: 80 }, ...simple, tls }] });
+
+const clientTlsNulls: readonly NullRow[] = [
+  ofDestinationRule('trafficPolicy.tls', { trafficPolicy: { ...simple, tls: null } }),
+  ofDestinationRule('trafficPolicy.portLevelSettings[0].tls', { trafficPolicy: portLevel(null) }),
+  ofDestinationRule('subsets[0].trafficPolicy.tls', {
+    subsets: [{ name: 'v1', labels: { v: '1' }, trafficPolicy: { ...simple, tls: null } }],
+  }),
+  ...['credentialName', 'caCrl', 'caCertificates', 'subjectAltNames'].map((field) =>
+    ofDestinationRule(`trafficPolicy.tls.${field}`, { trafficPolicy: { tls: { mode: 'SIMPLE', [field]: null } } }),
+  ),
+];
+
+const mutualTls = { mode: 'MUTUAL', serverCertificate: '/c.pem', privateKey: '/k.pem', caCertificates: '/ca.pem' };
+const ofGateway = (field: string, protocol: string, tls: unknown): NullRow => ({
+  ...{ kind: 'Gateway', apiVersion: 'networking.istio.io/v1', field: `spec.servers[0].${field}` },
+  spec: { selector: { a: 'b' }, servers: [{ port: { number: 443, name: 'a', protocol }, hosts: ['a.test'], tls }] },
+});
+const ofSidecar = (field: string, tls: unknown): NullRow => ({
+  ...{ kind: 'Sidecar', apiVersion: 'networking.istio.io/v1', field: `spec.ingress[0].${field}` },
+  spec: {
+    ingress: [{ port: { number: 443, name: 'a', protocol: 'HTTPS' }, defaultEndpoint: '127.0.0.1:80', tls }],
+  },
+});
+const clientChecks = ['subjectAltNames', 'verifyCertificateSpki', 'verifyCertificateHash', 'caCertCredentialName'];
+
+const serverTlsNulls: readonly NullRow[] = [
+  ofGateway('tls', 'HTTPS', null),
+  ofGateway('tls', 'TCP', null),
+  ofGateway('tls.mode', 'HTTPS', { mode: null, credentialName: 'a' }),
+  ...['caCrl', ...clientChecks].map((field) => ofGateway(`tls.${field}`, 'HTTPS', { ...mutualTls, [field]: null })),
+  ofGateway('tls.tlsCertificates[0].caCertificates', 'HTTPS', {
+    ...{ mode: 'MUTUAL', caCertificates: '/ca.pem' },
+    tlsCertificates: [{ serverCertificate: '/c.pem', privateKey: '/k.pem', caCertificates: null }],
+  }),
+  ofSidecar('tls', null),
+  ofSidecar('tls.caCrl', { ...mutualTls, caCrl: null }),
+];
+
+const ofListener = (field: string, listener: object): NullRow => ({
+  ...{ kind: 'Gateway', apiVersion: 'gateway.networking.k8s.io/v1', field: `spec.listeners[0].${field}` },
+  spec: {
+    gatewayClassName: 'istio',
+    listeners: [
+      {
+        name: 'a',
+        port: 443,
+        protocol: 'HTTPS',
+        hostname: 'a.test',
+        tls: { certificateRefs: [{ name: 'a' }] },
+        ...listener,
+      },
+    ],
+  },
+});
+const ofRoute = (kind: string, field: string, spec: object): NullRow => ({
+  ...{ kind, apiVersion: 'gateway.networking.k8s.io/v1', field: `spec.${field}` },
+  spec: { parentRefs: [{ name: 'a' }], rules: [{ backendRefs: [{ name: 'a', port: 80 }] }], ...spec },
+});
+const routeMatch = (kind: string, field: string, match: object): NullRow =>
+  ofRoute(kind, `rules[0].matches[0].${field}`, { rules: [{ matches: [match] }] });
+
+const gatewayApiNulls: readonly NullRow[] = [
+  ofListener('hostname', { hostname: null }),
+  ...['options', 'frontendValidation'].map((field) =>
+    ofListener(`tls.${field}`, { tls: { certificateRefs: [{ name: 'a' }], [field]: null } }),
+  ),
+  ...['HTTPRoute', 'GRPCRoute'].flatMap((kind) => [
+    ofRoute(kind, 'hostnames', { hostnames: null }),
+    ofRoute(kind, 'parentRefs[0].sectionName', { parentRefs: [{ name: 'a', sectionName: null }] }),
+    ofRoute(kind, 'parentRefs[0].port', { parentRefs: [{ name: 'a', port: null }] }),
+    ofRoute(kind, 'rules[0].matches', { rules: [{ matches: null }] }),
+    ...['headers', 'method'].map((field) => routeMatch(kind, field, { [field]: null })),
+  ]),
+  ...['path', 'queryParams'].map((field) => routeMatch('HTTPRoute', field, { [field]: null })),
+  routeMatch('HTTPRoute', 'path.type', { path: { type: null, value: '/a' } }),
+  routeMatch('HTTPRoute', 'path.value', { path: { type: 'PathPrefix', value: null } }),
+  routeMatch('GRPCRoute', 'method.service', { method: { method: 'A', service: null } }),
+  routeMatch('GRPCRoute', 'method.method', { method: { service: 'a', method: null } }),
+];
+
+export const nulls: readonly NullRow[] = [
+  ...virtualServiceNulls,
+  ...clientTlsNulls,
+  ...serverTlsNulls,
+  ...gatewayApiNulls,
+];

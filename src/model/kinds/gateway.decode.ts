@@ -10,6 +10,7 @@ import {
   refine,
   required,
   restricting,
+  restrictions,
   struct,
   withDefault,
 } from '../fields/decode.ts';
@@ -42,7 +43,7 @@ const server: Decoder<Server> = inSchema(
           ),
         ),
       ),
-      tls: restricting(optional(serverTls)),
+      ...restrictions({ tls: restricting(optional(serverTls)) }),
       defaultEndpoint: optional(name),
     }),
     serverErrors,

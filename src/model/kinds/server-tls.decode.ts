@@ -24,26 +24,26 @@ const tlsVersions = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'] as 
 const certificate = struct<TlsCertificate>({
   serverCertificate: required(fileName),
   privateKey: required(fileName),
-  caCertificates: optional(fileName),
+  ...restrictions({ caCertificates: optional(fileName) }),
 });
 
 export const serverTls: Decoder<ServerTlsSettings> = inSchema(
   refine(
     struct<ServerTlsSettings>({
-      mode: withDefault(
-        oneOf(['PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL', 'OPTIONAL_MUTUAL']),
-        'PASSTHROUGH',
-      ),
       httpsRedirect: optional(boolean),
       serverCertificate: optional(fileName),
       privateKey: optional(fileName),
       caCertificates: optional(fileName),
-      caCrl: optional(fileName),
       credentialName: optional(name),
       credentialNames: optional(list(name)),
-      caCertCredentialName: optional(name),
       tlsCertificates: optional(list(certificate)),
       ...restrictions({
+        mode: withDefault(
+          oneOf(['PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL', 'OPTIONAL_MUTUAL']),
+          'PASSTHROUGH',
+        ),
+        caCertCredentialName: optional(name),
+        caCrl: optional(fileName),
         subjectAltNames: optional(list(name)),
         verifyCertificateSpki: optional(
           list(

@@ -12,6 +12,7 @@ import {
   refine,
   required,
   restricting,
+  restrictions,
   struct,
   withDefault,
 } from '../fields/decode.ts';
@@ -59,7 +60,7 @@ const ingressListener: Decoder<IngressListener> = refine(
     bind,
     captureMode,
     defaultEndpoint: optional(refine(name, (value, path) => mistakeAt(path, defaultEndpointMistake(value)))),
-    tls: restricting(optional(serverTls)),
+    ...restrictions({ tls: restricting(optional(serverTls)) }),
     connectionPool: optional(connectionPool),
   }),
   (listener, path) => [

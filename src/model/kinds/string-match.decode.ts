@@ -8,6 +8,7 @@ import {
   fieldPath,
   optional,
   refine,
+  restrictions,
   struct,
   text,
 } from '../fields/decode.ts';
@@ -22,7 +23,7 @@ interface WrittenMatch {
 }
 
 const written: Decoder<WrittenMatch> = refine(
-  struct<WrittenMatch>({ exact: optional(text), prefix: optional(text), regex: optional(text) }),
+  struct<WrittenMatch>(restrictions({ exact: optional(text), prefix: optional(text), regex: optional(text) })),
   (match, path) => {
     if (Object.keys(match).length > 1) return [{ path, message: 'must have only one of exact, prefix and regex' }];
     const mistake = match.regex === undefined || match.regex === '*' ? undefined : re2Mistake(match.regex);
@@ -38,7 +39,7 @@ function emptyPrefix(match: object, path: string): FieldError[] {
     : [];
 }
 
-/** Nothing said, or `null`, would match whatever there is. */
+/** Nothing said would match whatever there is. */
 const said = refine(written, (match, path) =>
   Object.keys(match).length === 0 ? [{ path, message: 'must have exact, prefix or regex' }] : [],
 );

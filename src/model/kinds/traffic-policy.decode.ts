@@ -270,11 +270,14 @@ export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
       mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
       clientCertificate: optional(fileName),
       privateKey: optional(fileName),
-      ...restrictions({ caCertificates: optional(fileName), subjectAltNames: optional(list(name)) }),
-      credentialName: optional(name),
+      ...restrictions({
+        caCertificates: optional(fileName),
+        subjectAltNames: optional(list(name)),
+        credentialName: optional(name),
+        caCrl: optional(fileName),
+      }),
       sni: optional(text),
       insecureSkipVerify: optional(boolean),
-      caCrl: optional(fileName),
     }),
     clientTlsErrors,
   ),
@@ -352,7 +355,7 @@ const portPolicyFields = {
   loadBalancer: optional(loadBalancer),
   connectionPool: optional(connectionPool),
   outlierDetection: optional(outlierDetection),
-  tls: restricting(optional(clientTls)),
+  ...restrictions({ tls: restricting(optional(clientTls)) }),
 };
 
 const portPolicy: Decoder<T.PortTrafficPolicy> = struct<T.PortTrafficPolicy>({

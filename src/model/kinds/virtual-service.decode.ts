@@ -19,6 +19,7 @@ import {
   port,
   refine,
   required,
+  restrictions,
   struct,
   text,
 } from '../fields/decode.ts';
@@ -98,17 +99,19 @@ const headerMatches = refine(dictionary(valueMatch), rules.headerMatchErrors);
 
 const httpMatch = struct<Omit<V.HttpMatchRequest, 'bySegments' | 'never'>>({
   name: optional(name),
-  uri: optional(stringMatch),
-  scheme: optional(headerMatch),
-  method: optional(headerMatch),
-  authority: optional(headerMatch),
-  headers: optional(headerMatches),
-  withoutHeaders: optional(headerMatches),
-  queryParams: optional(valueMatches),
-  port: optional(port),
-  sourceLabels: optional(labels),
-  sourceNamespace: optional(name),
-  gateways: optional(gateways),
+  ...restrictions({
+    uri: optional(stringMatch),
+    scheme: optional(headerMatch),
+    method: optional(headerMatch),
+    authority: optional(headerMatch),
+    headers: optional(headerMatches),
+    withoutHeaders: optional(headerMatches),
+    queryParams: optional(valueMatches),
+    port: optional(port),
+    sourceLabels: optional(labels),
+    sourceNamespace: optional(name),
+    gateways: optional(gateways),
+  }),
   ignoreUriCase: optional(boolean),
   statPrefix: optional(name),
 });
@@ -271,7 +274,7 @@ const httpRoute: Decoder<V.HttpRoute> = inSchema(
     struct<Omit<V.HttpRoute, 'missingDestinationStatus'>>(
       {
         name: optional(name),
-        match: optional(list(httpMatch)),
+        ...restrictions({ match: optional(list(httpMatch)) }),
         route: optional(list(httpRouteDestination)),
         redirect: optional(redirect),
         directResponse: optional(directResponse),
@@ -306,13 +309,13 @@ const subnet = inSchema(
   { pattern: subnetPattern },
 );
 
-const l4Fields = {
+const l4Fields = restrictions({
   destinationSubnets: optional(list(subnet)),
   port: optional(port),
   sourceLabels: optional(labels),
   gateways: optional(gateways),
   sourceNamespace: optional(name),
-};
+});
 
 const routeDestination = struct<V.RouteDestination>({ destination: required(destination), weight: optional(weight) });
 
@@ -340,9 +343,14 @@ const tlsRoute = inSchema(
   { required: ['route'] },
 );
 
+const tcpMatch = struct<Omit<V.L4MatchAttributes, 'never'>>({
+  ...l4Fields,
+  ...restrictions({ sourceSubnet: optional(subnet) }),
+});
+
 const tcpRoute = inSchema(
   struct<V.TcpRoute>({
-    match: optional(list(struct<Omit<V.L4MatchAttributes, 'never'>>({ ...l4Fields, sourceSubnet: optional(subnet) }))),
+    ...restrictions({ match: optional(list(tcpMatch)) }),
     route: optional(routeDestinations),
   }),
   { required: ['route'] },
@@ -361,7 +369,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
             ),
           ),
         ),
-        gateways: optional(gateways),
+        ...restrictions({ gateways: optional(gateways) }),
         http: optional(list(httpRoute)),
         tls: optional(list(tlsRoute)),
         tcp: optional(list(tcpRoute)),

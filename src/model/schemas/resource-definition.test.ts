@@ -6,6 +6,8 @@ import { refusedBy, structuralMistakes } from '../../../test/fixtures/structural
 import { kindOf, objectsOfFiles, randomObjects } from '../../../test/fixtures/written-objects.ts';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import type { WrittenObject } from '../../../test/random-config/configuration.ts';
+import { nulls } from '../../../test/restrictions/table.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
 import { resourceDefinitions } from './resource-definition.ts';
 import type { StructuralSchema } from './structural-schema.ts';
@@ -26,6 +28,15 @@ const isTaken = (object: WrittenObject): boolean => {
   const kind = kindOf(object) as KindName;
   return E.isRight(kinds[kind].decode(object.spec, object.metadata.namespace));
 };
+
+/** What the API server keeps of a value: `null` only where it may be. */
+function asStored(schema: StructuralSchema, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => asStored(schema.items!, item));
+  if (!isObject(value)) return value;
+  const childOf = (name: string): StructuralSchema => schema.properties?.[name] ?? schema.additionalProperties ?? {};
+  const kept = Object.entries(value).filter(([name, field]) => field !== null || childOf(name).nullable);
+  return Object.fromEntries(kept.map(([name, field]) => [name, asStored(childOf(name), field)]));
+}
 
 describe('definitions', () => {
   it("are of every kind of Istio's API, in each of its versions, of which one is stored", () => {
@@ -102,8 +113,15 @@ describe('schemas', () => {
     expect(nullable('AuthorizationPolicy')).toEqual(['action', 'provider', 'rules', ...scope]);
     expect(nullable('RequestAuthentication')).toEqual(['jwtRules', ...scope]);
     expect(nullable('PeerAuthentication')).toEqual(['mtls', 'portLevelMtls', 'selector']);
-    expect(nullable('VirtualService')).toEqual([]);
+    expect(nullable('VirtualService')).toEqual(['gateways']);
   });
+
+  it.each(nulls.filter(({ apiVersion }) => apiVersion.endsWith('.istio.io/v1')))(
+    'keep the null of $kind $field, so that it is refused',
+    ({ kind, spec }) => {
+      expect(asStored(schemas.get(kind)!, spec)).toEqual(spec);
+    },
+  );
 
   it.each(mistakenObjects.filter(({ by }) => by === 'schema').map((row) => [row.kind, row.spec, row.at] as const))(
     'refuse %s %s at %s',

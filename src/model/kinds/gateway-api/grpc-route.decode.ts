@@ -11,6 +11,7 @@ import {
   oneOf,
   optional,
   refine,
+  restrictions,
   struct,
   withDefault,
 } from '../../fields/decode.ts';
@@ -42,8 +43,7 @@ const methodName = /^[a-z_][a-z_0-9]*$/i;
 const methodMatch: Decoder<MethodMatch> = refine(
   struct<MethodMatch>({
     type: withDefault(oneOf(['Exact', 'RegularExpression']), 'Exact'),
-    service: optional(name),
-    method: optional(name),
+    ...restrictions({ service: optional(name), method: optional(name) }),
   }),
   ({ service, method }, path) =>
     mistakeAt(path, service === undefined && method === undefined ? 'must have a service or a method' : undefined),
@@ -95,7 +95,7 @@ interface WrittenMatch extends Pick<HttpRouteMatch, 'headers'> {
 }
 
 const match: Decoder<HttpRouteMatch> = mapped(
-  struct<WrittenMatch>({ method: optional(methodMatch), headers: headerMatches }),
+  struct<WrittenMatch>(restrictions({ method: optional(methodMatch), headers: headerMatches })),
   ({ method, headers }) => ({ ...everyRequest, headers, ...(method !== undefined && { path: pathOf(method) }) }),
 );
 
@@ -119,7 +119,7 @@ const backendRef: Decoder<HttpBackendRef> = refine(
 
 const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 'retry'>>({
   name: optional(objectName),
-  matches: withDefault(listOf(match, 0, 64), [everyRequest]),
+  ...restrictions({ matches: withDefault(listOf(match, 0, 64), [everyRequest]) }),
   filters: withDefault(filters, []),
   backendRefs: withDefault(listOf(backendRef, 0, 16), []),
   sessionPersistence: optional(anything),

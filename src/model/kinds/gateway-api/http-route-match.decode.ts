@@ -7,6 +7,7 @@ import {
   optional,
   refine,
   required,
+  restrictions,
   struct,
   text,
   withDefault,
@@ -44,10 +45,12 @@ export function pathMistake(value: string): string | undefined {
 }
 
 const path: Decoder<PathMatch> = refine(
-  struct<PathMatch>({
-    type: withDefault(oneOf(['Exact', 'PathPrefix', 'RegularExpression']), 'PathPrefix'),
-    value: withDefault(text, '/'),
-  }),
+  struct<PathMatch>(
+    restrictions({
+      type: withDefault(oneOf(['Exact', 'PathPrefix', 'RegularExpression']), 'PathPrefix'),
+      value: withDefault(text, '/'),
+    }),
+  ),
   ({ type, value }, at) =>
     mistakeAt(`${at}.value`, type === 'RegularExpression' ? re2Mistake(value) : pathMistake(value)),
 );
@@ -91,9 +94,11 @@ export const everyRequest: HttpRouteMatch = { path: everyPath, headers: [], quer
 
 export const headerMatches = withDefault(byName(listOf(valueMatch(headerName, 4096), 0, 16)), []);
 
-export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>({
-  path: withDefault(path, everyPath),
-  headers: headerMatches,
-  queryParams: withDefault(byName(listOf(valueMatch(headerName, 1024), 0, 16)), []),
-  method: optional(oneOf(methods)),
-});
+export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>(
+  restrictions({
+    path: withDefault(path, everyPath),
+    headers: headerMatches,
+    queryParams: withDefault(byName(listOf(valueMatch(headerName, 1024), 0, 16)), []),
+    method: optional(oneOf(methods)),
+  }),
+);

@@ -1,5 +1,14 @@
 /** Decoding of HTTPRoute, with what the API's CRD would refuse. */
-import { anything, type Decoder, type FieldError, optional, refine, struct, withDefault } from '../../fields/decode.ts';
+import {
+  anything,
+  type Decoder,
+  type FieldError,
+  optional,
+  refine,
+  restrictions,
+  struct,
+  withDefault,
+} from '../../fields/decode.ts';
 import { mistakeAt } from '../field-rules.ts';
 import { duration, listOf, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
@@ -15,7 +24,7 @@ const backendRef: Decoder<HttpBackendRef> = refine(
 const rule: Decoder<HttpRouteRule> = refine(
   struct<HttpRouteRule>({
     name: optional(objectName),
-    matches: withDefault(listOf(httpRouteMatch, 0, 64), [everyRequest]),
+    ...restrictions({ matches: withDefault(listOf(httpRouteMatch, 0, 64), [everyRequest]) }),
     filters: withDefault(httpRouteFilters, []),
     backendRefs: withDefault(listOf(backendRef, 0, 16), []),
     timeouts: optional(

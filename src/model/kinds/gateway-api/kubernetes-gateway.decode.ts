@@ -36,8 +36,7 @@ const tls: Decoder<ListenerTls> = refine(
   struct<ListenerTls>({
     mode: withDefault(oneOf(['Terminate', 'Passthrough']), 'Terminate'),
     certificateRefs: withDefault(listOf(secretReference, 0, 64), []),
-    options: withDefault(dictionary(text), {}),
-    frontendValidation: optional(anything),
+    ...restrictions({ options: withDefault(dictionary(text), {}), frontendValidation: optional(anything) }),
   }),
   ({ mode, certificateRefs, options }, path) =>
     mistakeAt(
@@ -73,7 +72,7 @@ const allowedRoutes: Decoder<AllowedRoutes> = struct<AllowedRoutes>({
 const listener: Decoder<Listener> = refine(
   struct<Listener>({
     name: required(objectName),
-    hostname: optional(hostname),
+    ...restrictions({ hostname: optional(hostname) }),
     port: required(port),
     protocol: required(
       refine(name, (value, path) =>

@@ -1,5 +1,14 @@
 /** What routes of several kinds have in common: where they are, for which names, and how large they may be. */
-import { anything, type FieldError, optional, port, required, struct, withDefault } from '../../fields/decode.ts';
+import {
+  anything,
+  type FieldError,
+  optional,
+  port,
+  required,
+  restrictions,
+  struct,
+  withDefault,
+} from '../../fields/decode.ts';
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import { gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
 import type { ParentReference, RouteObject } from './http-route.ts';
@@ -9,13 +18,12 @@ const parentReference = struct<ParentReference>({
   kind: withDefault(kindName, 'Gateway'),
   namespace: optional(namespace),
   name: required(objectName),
-  sectionName: optional(objectName),
-  port: optional(port),
+  ...restrictions({ sectionName: optional(objectName), port: optional(port) }),
 });
 
 export const routeFields = {
   parentRefs: withDefault(listOf(parentReference, 0, 32), []),
-  hostnames: withDefault(listOf(hostname, 0, 16), []),
+  ...restrictions({ hostnames: withDefault(listOf(hostname, 0, 16), []) }),
   useDefaultGateways: optional(anything),
 };
 
