@@ -226,7 +226,7 @@ export function resolveDiscoveryOptions(
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
     networksConfigFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
-    domain: flags.domain ?? 'cluster.local',
+    domain: (flags.domain ?? 'cluster.local').toLowerCase(),
     clusterId: flags.clusterID ?? from.text('CLUSTER_ID', 'Kubernetes'),
     clusterAliases: parseAliases(flags.clusterAliases ?? ''),
     securePort,

@@ -58,7 +58,30 @@ export function randomConfiguration(seed: number, around: Omit<World, 'draw'>): 
   const delegated = draw.chance(0.15) ? delegation(world) : [];
   // Drawn apart, so that the rest of a seed's mesh is what it was before there were these.
   const kubernetes = gatewayApi({ ...world, draw: new Draw(seed + 2_000_003) });
-  return [...objects, ...delegated, ...kubernetes];
+  return [...respelt([...objects, ...delegated], new Draw(seed + 3_000_017)), ...kubernetes];
+}
+
+const fieldsOfHosts: ReadonlySet<string> = new Set(['host', 'hosts', 'sniHosts']);
+
+/** Some hosts with capitals, which are the same hosts: drawn apart, too. */
+function respelt(objects: readonly WrittenObject[], draw: Draw): readonly WrittenObject[] {
+  const spelling = (text: string): string => {
+    if (!draw.chance(0.1)) return text;
+    const at = text.indexOf('/') + 1;
+    return (
+      text.slice(0, at) +
+      text.slice(at).replace(/[a-z]/g, (letter) => (draw.chance(0.3) ? letter.toUpperCase() : letter))
+    );
+  };
+  const spelt = (value: unknown, isHost: boolean): unknown => {
+    if (typeof value === 'string') return isHost ? spelling(value) : value;
+    if (Array.isArray(value)) return value.map((item) => spelt(item, isHost));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, spelt(field, fieldsOfHosts.has(key))]));
+  };
+  return objects.map((object) =>
+    object.apiVersion === networking ? { ...object, spec: spelt(object.spec, false) as object } : object,
+  );
 }
 
 function delegation(world: World): readonly WrittenObject[] {

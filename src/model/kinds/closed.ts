@@ -195,7 +195,7 @@ function closedUpstream(refused: Refused): Closed | undefined {
   ]);
   if (secured.every((tls) => tls === undefined || tls.mode === 'DISABLE')) return undefined;
   const spec: DestinationRule = {
-    host: rule.host,
+    host: rule.host.toLowerCase(),
     ...(trafficPolicy && { trafficPolicy }),
     ...(subsets.length > 0 && { subsets }),
     ...(to && { exportTo: to }),

@@ -17,7 +17,7 @@ import { inSchema } from '../fields/description.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { hostPattern, labelPattern } from '../fields/patterns.ts';
 import type { DestinationRule, Subset } from './destination-rule.ts';
-import { exportTo, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
+import { exportTo, hostText, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import { trafficPolicy } from './traffic-policy.decode.ts';
 import type { TrafficPolicy } from './traffic-policy.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
@@ -46,12 +46,7 @@ const uniqueSubsets = {
 
 export const destinationRule: Decoder<DestinationRule> = refine(
   struct<DestinationRule>({
-    host: required(
-      inSchema(
-        refine(name, (host, path) => mistakeAt(path, anyHostMistake(host))),
-        { pattern: hostPattern },
-      ),
-    ),
+    host: required(inSchema(hostText(anyHostMistake), { pattern: hostPattern })),
     trafficPolicy: optional(trafficPolicy),
     subsets: optional(inSchema(list(subset), uniqueSubsets)),
     exportTo: optional(exportTo),

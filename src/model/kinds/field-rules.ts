@@ -5,6 +5,7 @@ import {
   type FieldError,
   fieldPath,
   list,
+  mapped,
   name,
   refine,
   struct,
@@ -50,6 +51,28 @@ export function repetitions<A>(
       : [{ path: path(index), message: `repeats the ${what} ${key} of ${path(earlier)}` }];
   });
 }
+
+/**
+ * A host, as it is compared: names of DNS have no case (RFC 4343), and Envoy refuses a configuration in which one host is there in
+ * two spellings.
+ */
+export function hostText(mistakeOf: (host: string) => string | undefined): Decoder<string> {
+  return mapped(
+    refine(name, (host, path) => mistakeAt(path, mistakeOf(host))),
+    (host) => host.toLowerCase(),
+  );
+}
+
+/** `[namespace/]host`: namespaces do have a case. */
+export function scopedHostText(mistakeOf: (text: string) => string | undefined): Decoder<string> {
+  return mapped(
+    refine(name, (text, path) => mistakeAt(path, mistakeOf(text))),
+    (text) => `${text.slice(0, text.indexOf('/') + 1)}${text.slice(text.indexOf('/') + 1).toLowerCase()}`,
+  );
+}
+
+/** The same, whatever it is: an API server has looked at it, or nobody looks at more than its case. */
+export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowerCase());
 
 export const labels: Decoder<Readonly<Record<string, string>>> = dictionary(text);
 

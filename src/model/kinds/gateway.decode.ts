@@ -17,7 +17,14 @@ import {
 import { inSchema } from '../fields/description.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { scopedHostPattern } from '../fields/patterns.ts';
-import { bindMistake, meansUnixAddress, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
+import {
+  bindMistake,
+  meansUnixAddress,
+  mistakeAt,
+  repetitions,
+  scopedHostText,
+  selectorLabels,
+} from './field-rules.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
 import { portProtocol, protocolPattern } from './port-protocol.ts';
 import { serverTls, serverTlsWarnings } from './server-tls.decode.ts';
@@ -35,14 +42,7 @@ const server: Decoder<Server> = inSchema(
       name: optional(name),
       port: required(serverPort),
       bind: optional(refine(name, (bind, path) => mistakeAt(path, bindMistake(bind)))),
-      hosts: required(
-        nonEmptyList(
-          inSchema(
-            refine(name, (host, path) => mistakeAt(path, gatewayHostMistake(host))),
-            { pattern: scopedHostPattern },
-          ),
-        ),
-      ),
+      hosts: required(nonEmptyList(inSchema(scopedHostText(gatewayHostMistake), { pattern: scopedHostPattern }))),
       ...restrictions({ tls: restricting(optional(serverTls)) }),
       defaultEndpoint: optional(name),
     }),

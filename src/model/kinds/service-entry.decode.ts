@@ -20,7 +20,15 @@ import { isWildcard } from '../fields/hostname.ts';
 import { hostMistake, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
 import { hostPattern, subnetPattern } from '../fields/patterns.ts';
 import { isHttp, isTcp, isTls, protocolOf } from '../fields/protocol.ts';
-import { exportTo, meansUnixAddress, mistakeAt, repetitions, subnetMistake, workloadSelector } from './field-rules.ts';
+import {
+  exportTo,
+  hostText,
+  meansUnixAddress,
+  mistakeAt,
+  repetitions,
+  subnetMistake,
+  workloadSelector,
+} from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
 import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';
 import { workloadEntry } from './workload-entry.decode.ts';
@@ -51,12 +59,7 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
   refine(
     struct<ServiceEntry>({
       hosts: required(
-        nonEmptyList(
-          inSchema(
-            refine(name, (host, path) => mistakeAt(path, serviceHostMistake(host))),
-            { pattern: hostPattern, not: { enum: ['*'] } },
-          ),
-        ),
+        nonEmptyList(inSchema(hostText(serviceHostMistake), { pattern: hostPattern, not: { enum: ['*'] } })),
       ),
       addresses: optional(
         list(

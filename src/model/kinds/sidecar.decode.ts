@@ -26,6 +26,7 @@ import {
   meansUnixAddress,
   mistakeAt,
   repetitions,
+  scopedHostText,
   workloadSelector,
 } from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
@@ -104,10 +105,7 @@ const egressListener: Decoder<EgressListener> = refine(
     captureMode,
     hosts: required(
       nonEmptyList(
-        inSchema(
-          refine(name, (host, path) => mistakeAt(path, egressHostMistake(host))),
-          { allOf: [{ pattern: scopedHostPattern }, { pattern: '/' }] },
-        ),
+        inSchema(scopedHostText(egressHostMistake), { allOf: [{ pattern: scopedHostPattern }, { pattern: '/' }] }),
       ),
     ),
   }),

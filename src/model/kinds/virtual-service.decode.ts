@@ -29,7 +29,7 @@ import { grpcStatusNames } from '../fields/grpc-status.ts';
 import { hostMistake, isDnsLabel } from '../fields/names.ts';
 import { headerNamePattern, hostOrIpPattern, hostPattern, labelPattern, subnetPattern } from '../fields/patterns.ts';
 import { re2Mistake } from '../fields/re2.ts';
-import { exportTo, labels, lineMistake, mistakeAt, subnetMistake } from './field-rules.ts';
+import { exportTo, hostText, labels, lineMistake, mistakeAt, subnetMistake } from './field-rules.ts';
 import { headerMatch, stringMatch, valueMatch } from './string-match.decode.ts';
 import * as rules from './virtual-service.rules.ts';
 import type * as V from './virtual-service.ts';
@@ -51,7 +51,7 @@ const wholePercent: Decoder<V.Percent> = mapped(integer(0, 100), (value) => ({ v
 export const destination: Decoder<V.Destination> = struct<V.Destination>({
   host: required(
     inSchema(
-      refine(name, (host, path) => mistakeAt(path, host === '*' ? 'must name a service, not *' : hostMistake(host))),
+      hostText((host) => (host === '*' ? 'must name a service, not *' : hostMistake(host))),
       { pattern: hostPattern, not: { enum: ['*'] } },
     ),
   ),
@@ -327,14 +327,7 @@ const tlsRoute = inSchema(
       nonEmptyList(
         struct<Omit<V.TlsMatchAttributes, 'never'>>({
           ...l4Fields,
-          sniHosts: required(
-            nonEmptyList(
-              inSchema(
-                refine(name, (host, path) => mistakeAt(path, hostMistake(host))),
-                { pattern: hostPattern },
-              ),
-            ),
-          ),
+          sniHosts: required(nonEmptyList(inSchema(hostText(hostMistake), { pattern: hostPattern }))),
         }),
       ),
     ),
@@ -361,14 +354,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
   refine(
     mapped(
       struct<Partial<V.VirtualService>>({
-        hosts: optional(
-          list(
-            inSchema(
-              refine(name, (host, path) => mistakeAt(path, rules.hostOrIpMistake(host))),
-              { pattern: hostOrIpPattern },
-            ),
-          ),
-        ),
+        hosts: optional(list(inSchema(hostText(rules.hostOrIpMistake), { pattern: hostOrIpPattern }))),
         ...restrictions({ gateways: optional(gateways) }),
         http: optional(list(httpRoute)),
         tls: optional(list(tlsRoute)),

@@ -24,7 +24,7 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
-import { lineMistake, mistakeAt } from '../kinds/field-rules.ts';
+import { lineMistake, mistakeAt, scopedHostText } from '../kinds/field-rules.ts';
 import { headerNameMistake } from '../kinds/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
 
@@ -79,7 +79,7 @@ const status: Decoder<number> = (value, path) => {
 };
 
 const common = {
-  service: required(name),
+  service: required(scopedHostText(() => undefined)),
   port: required(port),
   timeoutMs: optional(durationAtLeast(1), 'timeout'),
   failOpen: optional(boolean),

@@ -22,7 +22,7 @@ import {
   text,
 } from '../fields/decode.ts';
 import { logFormatMistake } from '../fields/log-format.ts';
-import { mistakeAt } from '../kinds/field-rules.ts';
+import { mistakeAt, scopedHostText } from '../kinds/field-rules.ts';
 import type {
   DatadogProvider,
   FileAccessLogProvider,
@@ -38,7 +38,7 @@ import type {
 } from './extension-providers.ts';
 import type { MeshConfig } from './mesh-config.ts';
 
-const address: Fields<ProviderAddress> = { service: required(name), port: required(port) };
+const address: Fields<ProviderAddress> = { service: required(scopedHostText(() => undefined)), port: required(port) };
 
 /** A text in which `%…%` stands for something of the request. */
 const formatText: Decoder<string> = refine(text, (format, path) => mistakeAt(path, logFormatMistake(format)));

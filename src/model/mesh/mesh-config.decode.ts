@@ -26,7 +26,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { isDnsLabel, isHostname, isObjectName } from '../fields/names.ts';
-import { exportTo, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
+import { exportTo, hostText, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
 import type { LabelSelector } from '../kinds/label-selector.ts';
 import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
 import { httpRetry } from '../kinds/virtual-service.decode.ts';
@@ -143,7 +143,7 @@ const tlsDefaults = struct<TlsDefaults>({
 
 const serviceSetting = struct<ServiceSetting>({
   settings: optional(struct<{ clusterLocal?: boolean }>({ clusterLocal: optional(boolean) })),
-  hosts: optional(list(name)),
+  hosts: optional(list(hostText(() => undefined))),
 });
 
 const labelSelector = struct<LabelSelector>({

@@ -18,7 +18,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { isCidr, isHostname, isIpAddress } from '../fields/names.ts';
-import { mistakeAt } from '../kinds/field-rules.ts';
+import { hostText, mistakeAt } from '../kinds/field-rules.ts';
 import { parseYamlDocument } from '../yaml/yaml-document.ts';
 
 export interface MeshNetworks {
@@ -67,7 +67,7 @@ const gateway: Decoder<NetworkGateway> = refine(
       ),
     ),
     registryServiceName: optional(
-      refine(name, (host, path) => mistakeAt(path, isHostname(host) ? undefined : `must be a host name, not ${host}`)),
+      hostText((host) => (isHostname(host) ? undefined : `must be a host name, not ${host}`)),
     ),
     port: required(port),
     locality: optional(text),

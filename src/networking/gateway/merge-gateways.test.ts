@@ -40,6 +40,15 @@ describe('gateways of one proxy', () => {
     expect(merged.rejected).toEqual([expect.stringMatching(/default\/c server https: all its hosts are taken/)]);
   });
 
+  it('share them whatever the case of a name: an SNI has none, and Envoy refuses chains of one name', () => {
+    const merged = merge(
+      gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [A.Test], ${tls} }]`) +
+        gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.TEST], ${tls} }]`),
+    );
+    expect(merged.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test']]);
+    expect(merged.rejected).toEqual([expect.stringMatching(/default\/b server https: all its hosts are taken/)]);
+  });
+
   it('reject a server of another kind on a taken port, and say who has it', () => {
     const merged = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]') +

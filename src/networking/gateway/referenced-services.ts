@@ -30,12 +30,12 @@ export function referencedServices(
   return services.filter((service) => wanted.has(service));
 }
 
-/** Hosts of `service` fields, which may be written with a namespace before them. */
+/** Hosts of `service` fields, which may be written with a namespace before them, and in any case. */
 function providerHosts({ mesh }: PushContext): readonly string[] {
   return mesh.extensionProviders.flatMap((provider) =>
     Object.values(provider).flatMap((settings: unknown) => {
       const { service } = (typeof settings === 'object' && settings !== null ? settings : {}) as { service?: unknown };
-      return typeof service === 'string' ? [service.slice(service.indexOf('/') + 1)] : [];
+      return typeof service === 'string' ? [service.slice(service.indexOf('/') + 1).toLowerCase()] : [];
     }),
   );
 }

@@ -46,6 +46,14 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['*.a.test,b.test → two', 'x.a.test → one']);
   });
 
+  it('are of one virtual host where two objects spell a host differently: Envoy refuses two of one name', () => {
+    const yaml =
+      gateway(httpServer('["*.Test", "Shop.test", "shop.Test"]')) +
+      virtualService('shop', 'one', '[Shop.Test]', 'match: [{ uri: { prefix: /one } }],') +
+      virtualService('bank', 'two', '[shop.test]');
+    expect(routes(yaml)).toEqual(['shop.test → one,two']);
+  });
+
   it('are those of virtual services in the namespace that the server names', () => {
     const yaml =
       gateway(httpServer('["shop/a.test", "./b.test"]')) +

@@ -1,5 +1,6 @@
 /** Kubernetes' Ingress and IngressClass: routes of a cluster's edge, translated to Istio's kinds (spec/discovery.md §4.4). */
 import { type Decoder, list, name, optional, port, refine, required, text, withDefault } from '../../fields/decode.ts';
+import { uncheckedHost } from '../field-rules.ts';
 import { reading } from './lenient.ts';
 
 export interface Ingress {
@@ -71,13 +72,13 @@ export const ingress: Decoder<Ingress> = reading<Ingress>({
       ingressClassName: optional(text),
       defaultBackend: optional(backend),
       tls: withDefault(
-        list(reading<IngressTls>({ hosts: withDefault(list(text), []), secretName: optional(text) })),
+        list(reading<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) })),
         [],
       ),
       rules: withDefault(
         list(
           reading<IngressRule>({
-            host: optional(text),
+            host: optional(uncheckedHost),
             http: optional(reading<{ paths: readonly IngressPath[] }>({ paths: required(list(path)) })),
           }),
         ),

@@ -10,7 +10,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { labels } from '../field-rules.ts';
+import { labels, uncheckedHost } from '../field-rules.ts';
 import { intOrText, reading } from './lenient.ts';
 
 export interface KubernetesService {
@@ -75,7 +75,7 @@ export const kubernetesService: Decoder<KubernetesService> = reading<KubernetesS
       clusterIPs: withDefault(list(text), []),
       ports: withDefault(list(servicePort), []),
       selector: optional(labels),
-      externalName: withDefault(text, ''),
+      externalName: withDefault(uncheckedHost, ''),
       externalIPs: withDefault(list(text), []),
       internalTrafficPolicy: withDefault(oneOf(['Cluster', 'Local']), 'Cluster'),
       publishNotReadyAddresses: withDefault(boolean, false),

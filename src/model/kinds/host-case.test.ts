@@ -1,0 +1,77 @@
+/** Names of hosts are the same whatever their case (RFC 4343): objects that spell one differently are about the same host. */
+import { expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { readConfigFile } from '../config/config-file.ts';
+
+function read(kind: string, spec: object, group = 'networking.istio.io'): { spec: unknown; errors: string[] } {
+  const text = stringify({ apiVersion: `${group}/v1`, kind, metadata: { name: 'a', namespace: 'shop' }, spec });
+  const { configs, problems } = readConfigFile('a.yaml', text, { creationTimestamp: 0 });
+  const errors = problems.filter(({ severity }) => severity === 'error');
+  return { spec: configs[0]?.spec, errors: errors.map(({ field, message }) => `${field}: ${message}`) };
+}
+
+const to = { destination: { host: 'Cart.Test', port: { number: 80 } } };
+const low = { destination: { host: 'cart.test', port: { number: 80 } } };
+const port = { number: 80, name: 'a', protocol: 'HTTP' };
+
+test.each<[string, object, object]>([
+  [
+    'VirtualService',
+    { hosts: ['Shop.Test', '*.Wild.test', '2001:DB8::1'], http: [{ route: [to], mirrors: [to] }] },
+    { hosts: ['shop.test', '*.wild.test', '2001:db8::1'], http: [{ route: [low], mirrors: [low] }] },
+  ],
+  [
+    'VirtualService',
+    { hosts: ['a.test'], http: [{ route: [to], mirror: to.destination }], tcp: [{ route: [to] }] },
+    { http: [{ mirror: low.destination }], tcp: [{ route: [low] }] },
+  ],
+  [
+    'VirtualService',
+    { hosts: ['*.TEST'], tls: [{ match: [{ sniHosts: ['A.test'] }], route: [to] }] },
+    { hosts: ['*.test'], tls: [{ match: [{ sniHosts: ['a.test'] }], route: [low] }] },
+  ],
+  [
+    'Gateway',
+    { selector: {}, servers: [{ port, hosts: ['Shop.Test', './A.test', '*/B.test', 'Shop/C.test', '*'] }] },
+    { servers: [{ hosts: ['shop.test', './a.test', '*/b.test', 'Shop/c.test', '*'] }] },
+  ],
+  ['ServiceEntry', { hosts: ['Shop.Test'], ports: [port] }, { hosts: ['shop.test'] }],
+  ['DestinationRule', { host: '*.Shop.Test' }, { host: '*.shop.test' }],
+  [
+    'Sidecar',
+    {
+      egress: [{ hosts: ['*/Shop.Test', '~/*', 'Shop/*'] }],
+      outboundTrafficPolicy: { mode: 'ALLOW_ANY', egressProxy: to.destination },
+    },
+    {
+      egress: [{ hosts: ['*/shop.test', '~/*', 'Shop/*'] }],
+      outboundTrafficPolicy: { egressProxy: low.destination },
+    },
+  ],
+])('%s: hosts are kept in lower case', (kind, spec, kept) => {
+  const { spec: decoded, errors } = read(kind, spec);
+  expect(errors).toEqual([]);
+  expect(decoded).toMatchObject(kept);
+});
+
+test.each<[string, object, string]>([
+  ['VirtualService', { hosts: ['a.test', 'A.test'], http: [{ route: [to] }] }, 'spec.hosts[1]: a.test repeats'],
+  ['ServiceEntry', { hosts: ['a.test', 'A.TEST'], ports: [port] }, 'spec.hosts[1]: repeats the host a.test'],
+])('%s: a host in two spellings is there twice', (kind, spec, message) => {
+  expect(read(kind, spec).errors.join('\n')).toContain(message);
+});
+
+test('what is no host is told as it was written', () => {
+  expect(read('ServiceEntry', { hosts: ['Shop_.Test!'], ports: [port] }).errors.join()).toContain('"Shop_.Test!"');
+});
+
+test('the Gateway API takes lower case alone, as its definitions say', () => {
+  const spec = {
+    gatewayClassName: 'istio',
+    listeners: [{ name: 'a', port: 80, protocol: 'HTTP', hostname: 'A.test' }],
+  };
+  expect(read('Gateway', spec, 'gateway.networking.k8s.io').errors.join()).toContain('a host name in lower case');
+  expect(read('HTTPRoute', { hostnames: ['A.test'] }, 'gateway.networking.k8s.io').errors.join()).toContain(
+    'a host name in lower case',
+  );
+});
