@@ -217,6 +217,23 @@ const meshes: Readonly<Record<string, (size: number) => Asked>> = {
     ],
     routes: ['http.80'],
   }),
+  'plain HTTP servers of two objects, told apart by matches': (size) => ({
+    objects: [
+      ...['g', 'other'].map((name) =>
+        gateway(
+          name,
+          times(size, (i) => ({ port: { number: 80, name: `http-${i}`, protocol: 'HTTP' }, hosts: ['*', host(i)] })),
+        ),
+      ),
+      ...times(size, (i) => {
+        const to = [{ destination: destination(0) }];
+        const match = ['edge/g', 'edge/other'].map((name) => ({ gateways: [name], port: 80 }));
+        return virtualService(i, ['edge/g', 'edge/other'], { http: [{ match, route: to }] });
+      }),
+      service(0),
+    ],
+    routes: ['http.80'],
+  }),
   'TLS passed through by SNI': (size) => ({
     objects: [
       gateway(

@@ -105,3 +105,86 @@ describe('routes of a gateway', () => {
     expect(routes(yaml, 'https.443.two.gw.ingress')).toEqual(['b.test → both']);
   });
 });
+
+describe('routes of a virtual service that is bound to several servers of a port', () => {
+  const gatewayOf = (name: string, servers: string): string => gateway(servers).replace('name: gw', `name: ${name}`);
+  const bound = (name: string, gateways: string, http: string, hosts = '[a.test]'): string => `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: ${name}, namespace: shop }
+spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
+---`;
+  const route = (name: string, match: string): string =>
+    `{ name: ${name}, match: [${match}], route: [{ destination: { host: to.test } }] }`;
+  const two = gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('["*"]'));
+  const both = '[ingress/first, ingress/second]';
+
+  it('are those of each Gateway, each once, and what takes everything last', () => {
+    const yaml =
+      two +
+      bound(
+        'one',
+        both,
+        [
+          route('second', '{ uri: { prefix: /a }, gateways: [ingress/second] }'),
+          route('first', '{ uri: { prefix: /b }, gateways: [ingress/first] }'),
+          route('both', '{ uri: { prefix: /c } }'),
+          route('everything', '{ uri: { prefix: / } }'),
+          route('never', '{ uri: { prefix: /d }, gateways: [ingress/second] }'),
+        ].join(),
+      );
+    expect(routes(yaml)).toEqual(['a.test → first,both,second,everything']);
+  });
+
+  it('are those of the second Gateway alone, where the first has none for the host', () => {
+    const apart = gatewayOf('first', httpServer('[b.test]')) + gatewayOf('second', httpServer('[a.test]'));
+    const http = [
+      route('first', '{ uri: { prefix: /a }, gateways: [ingress/first] }'),
+      route('second', '{ uri: { prefix: /b }, gateways: [ingress/second] }'),
+    ].join();
+    expect(routes(apart + bound('one', both, http, '[a.test, b.test]'))).toEqual(['a.test → second', 'b.test → first']);
+  });
+
+  it('are those of each virtual service, the older one first', () => {
+    const second = route('of-second', '{ gateways: [ingress/second], uri: { prefix: /a } }');
+    const yaml =
+      two +
+      bound('one', both, `${second}, ${route('of-first', '{ uri: { prefix: /b }, gateways: [ingress/first] }')}`) +
+      bound('two', '[ingress/second]', route('younger', '{ uri: { prefix: /c } }'));
+    expect(routes(yaml)).toEqual(['a.test → of-first,of-second,younger']);
+  });
+
+  it('are those of each port that leads to that of the pod, also within one object', () => {
+    const server = (number: number): string =>
+      `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
+    const service = { hostname: 'gw.ingress.svc.cluster.local', labels: {} };
+    const serviceTargets = [80, 8080].map((number) => ({
+      ...{ service, targetPort: 8000 },
+      port: { number, name: `http-${number}`, protocol: 'HTTP' },
+    }));
+    const http = [80, 8080].map((port) => route(`port-${port}`, `{ uri: { prefix: /${port} }, port: ${port} }`)).join();
+    const yaml = gateway([80, 8080].map(server).join()) + bound('one', '[ingress/gw]', http);
+    const shape = { ...givenShape({ type: 'router', namespace: 'ingress' }), serviceTargets } as never;
+    const [resource] = buildRoutes(shape, givenMesh(yaml).context, ['http.8000']);
+    const { virtualHosts } = resource!.message as RouteConfiguration;
+    expect(virtualHosts.map((host) => host.routes.map(({ name }) => name))).toEqual([['port-80', 'port-8080']]);
+  });
+
+  it('are made once where no match tells the servers apart', () => {
+    const yaml =
+      two + bound('one', both, `${route('a', '{ uri: { prefix: /a } }')}, ${route('b', '{ uri: { prefix: /b } }')}`);
+    expect(routes(yaml)).toEqual(['a.test → a,b']);
+  });
+
+  it('tell hosts apart that the servers do not have alike', () => {
+    const apart = gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('[a.test, c.test]'));
+    const http = [
+      route('first', '{ uri: { prefix: /a }, gateways: [ingress/first] }'),
+      route('second', '{ uri: { prefix: /b }, gateways: [ingress/second] }'),
+    ].join();
+    expect(routes(apart + bound('one', both, http, '[a.test, b.test, c.test]'))).toEqual([
+      'a.test,c.test → first,second',
+      'b.test → first',
+    ]);
+  });
+});

@@ -22,8 +22,9 @@ import { namedResource, type Resource } from '../messages/resource.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
 import { isCatchAll } from './match.ts';
-import { virtualServiceRoutes } from './route.ts';
+import { type MadeRoutes, virtualServiceRoutes } from './route.ts';
 import { routeConfiguration, virtualHost } from './route-configuration.ts';
+import { portsThatCount, serverText } from './server-conditions.ts';
 
 /** The configuration of a name; one without virtual hosts when its gateway is gone. */
 export function gatewayRoutes(
@@ -40,8 +41,8 @@ export function gatewayRoutes(
 }
 
 interface HostPlan {
-  /** A virtual service with the gateways through which it takes the host. */
-  readonly services: Map<ResolvedVirtualService, GatewayServer>;
+  /** A virtual service with the servers through which it takes the host, oldest first: of those that it does not tell apart the first. */
+  readonly services: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
   /** The servers that have the host; at least one. */
   readonly servers: Set<GatewayServer>;
   httpsRedirect: boolean;
@@ -96,13 +97,18 @@ function planHosts(
     dependsOn.push(configKeyOf(server.gateway));
     const redirect = server.server.tls?.httpsRedirect === true;
     const name = gatewayName(server.gateway);
-    // Where an older server of the object has a host, a younger one has nothing to add.
-    const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${host}`, seen));
     const services = push.virtualServicesFor(name, shape.configNamespace);
+    const { number } = server.server.port;
+    const port = portsThatCount(services).has(number) ? number : '';
+    // Where an older server of the object has a host, a younger one has nothing to add, but for matches of its port.
+    const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`, seen));
     for (const taken of takenServices(server, services, hosts)) {
+      const text = serverText(taken.service, server);
       for (const host of taken.hosts) {
         const plan = planOf(host);
-        if (!plan.services.has(taken.service)) plan.services.set(taken.service, server);
+        const through = plan.services.get(taken.service);
+        if (through === undefined) plan.services.set(taken.service, new Map([[text, server]]));
+        else if (!through.has(text)) through.set(text, server);
         plan.httpsRedirect ||= redirect;
         plan.servers.add(server);
       }
@@ -133,8 +139,11 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
   };
   const groups = new Map<string, { names: string[]; plan: HostPlan }>();
   for (const [host, plan] of [...plans].sort(([a], [b]) => compareText(a, b))) {
-    const routes = [...plan.services].map(([service, { gateway, server }]) => [service, gateway, server.port.number]);
-    const key = [plan.httpsRedirect, ...routes.flat().map(idOf)].join();
+    const routes = [...plan.services].flatMap(([service, through]) => [
+      service,
+      ...[...through.values()].flatMap(({ gateway, server }) => [gateway, server.port.number]),
+    ]);
+    const key = [plan.httpsRedirect, ...routes.map(idOf)].join();
     const group = groups.get(key);
     if (group === undefined) groups.set(key, { names: [host], plan });
     else group.names.push(host);
@@ -146,16 +155,23 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
 function routesOf(plan: HostPlan, shape: ProxyShape, push: PushContext, reach: Reach, dependsOn: ConfigKey[]): Route[] {
   const routes = [...plan.services]
     .sort(([a], [b]) => byAge(a.config, b.config))
-    .flatMap(([service, { gateway, server }]) =>
-      virtualServiceRoutes(service, {
-        shape,
-        gateway: gatewayName(gateway),
-        listenerPort: server.port.number,
-        reach,
-        meshRetry: push.mesh.defaultHttpRetryPolicy,
-        dependsOn,
-      }),
-    );
+    .flatMap(([service, through]) => {
+      const made: MadeRoutes = new Map();
+      return [...through.values()].flatMap(({ gateway, server }) =>
+        virtualServiceRoutes(
+          service,
+          {
+            shape,
+            gateway: gatewayName(gateway),
+            listenerPort: server.port.number,
+            reach,
+            meshRetry: push.mesh.defaultHttpRetryPolicy,
+            dependsOn,
+          },
+          made,
+        ),
+      );
+    });
   const catchAll = routes.filter((route) => isCatchAll(route.match!));
   return catchAll.length === 0 ? routes : [...routes.filter((route) => !isCatchAll(route.match!)), catchAll[0]!];
 }

@@ -21,18 +21,35 @@ import { retryPolicy } from './retry.ts';
 
 export interface RouteContext extends MatchContext, ActionContext {}
 
-/** In the order written; what stands behind a route that takes everything is dropped. */
-export function virtualServiceRoutes(service: ResolvedVirtualService, context: RouteContext): Route[] {
+/** Matches that have a route, by their place in the virtual service, and whether it takes everything. */
+export type MadeRoutes = Map<string, boolean>;
+
+/**
+ * In the order written; what stands behind a route that takes everything is dropped.
+ *
+ * @param made for other servers of the same port: a match gets one route, at the first of them that it applies to
+ */
+export function virtualServiceRoutes(
+  service: ResolvedVirtualService,
+  context: RouteContext,
+  made: MadeRoutes = new Map(),
+): Route[] {
   const routes: Route[] = [];
   context.dependsOn.push(...service.origins);
   for (const [index, http] of (service.config.spec.http ?? []).entries()) {
     const everything: readonly HttpMatchRequest[] = [{}];
-    for (const match of http.match?.length ? http.match : everything) {
+    for (const [place, match] of (http.match?.length ? http.match : everything).entries()) {
       if (!appliesTo(match, context)) continue;
-      const route = toRoute(http, match, service, context);
-      if (route === undefined) continue;
-      routes.push(withOrigins(route, httpRouteOrigins(service, index)));
-      if (isCatchAll(route.match!)) return routes;
+      const key = `${index} ${place}`;
+      let takesAll = made.get(key);
+      if (takesAll === undefined) {
+        const route = toRoute(http, match, service, context);
+        if (route === undefined) continue;
+        routes.push(withOrigins(route, httpRouteOrigins(service, index)));
+        takesAll = isCatchAll(route.match!);
+        made.set(key, takesAll);
+      }
+      if (takesAll) return routes;
     }
   }
   return routes;
