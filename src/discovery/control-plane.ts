@@ -172,6 +172,11 @@ export class ControlPlane {
           .scope('ads')
           .warn(`${text}; see PILOT_XDS_CACHE_BYTES and PILOT_XDS_CACHE_SIZE`, { remade, entries, bytes });
       },
+      unencodable: ({ name, schema }, error) => {
+        const text =
+          'a resource cannot be encoded: proxies keep what they had of it, or have none; this is an error of this program';
+        log.scope('ads').error(text, { resource: name, type: schema.typeName, error: messageOf(error) });
+      },
       keepsClusters: options.keepsClusters,
       keepsRoutes: options.keepsRoutes,
     });

@@ -6,7 +6,9 @@ import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { type Generator, Resource } from '../../networking/index.ts';
+import { clusterType, type Generator, Resource } from '../../networking/index.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { encodeMade } from './encode-made.ts';
 import { EncodedCache } from './encoded-cache.ts';
 
 const names = ['secret://one', 'secret://one-cacert', 'secret://two', 'secret://three'];
@@ -124,4 +126,56 @@ it('a list that nobody wants any more is not kept, however few there are', async
     return cache.sizes()[secretType]!.entries <= 101;
   });
   expect(cache.get(context, secretType, shape, kept)?.has('kept')).toBe(true);
+});
+
+describe('a resource that cannot be encoded', () => {
+  const failed: string[] = [];
+  let contents: Record<string, string>;
+  let cache: EncodedCache;
+  let context: PushContext | undefined;
+  const wanted = ['one', 'two'];
+
+  beforeEach(() => {
+    failed.length = 0;
+    context = undefined;
+    const build = (): Resource[] => Object.entries(contents).map(([name, content]) => secret(name, content));
+    const generator = { named: { scope: 'named', build }, all: { scope: 'all', build } } as const;
+    cache = new EncodedCache({
+      maxEntries: 100,
+      generators: new Map<string, Generator>([
+        [secretType, generator.named],
+        [clusterType, generator.all],
+      ]),
+      encode: (resource) => {
+        const bytes = resource.chunks[0]!;
+        if (Buffer.from(bytes).includes('bad')) throw new RangeError('no such number');
+        return encodeMade(resource);
+      },
+      unencodable: ({ name }, error) => failed.push(`${name}: ${messageOf(error)}`),
+    });
+  });
+
+  function publish(next: Record<string, string>): void {
+    contents = next;
+    const previous = context;
+    context = givenMesh('').context;
+    const changed = new Set(['Secret/n/one', 'Service/n/one']);
+    cache.carryOver({ context, previous, forced: previous === undefined, changed });
+  }
+
+  it.each([
+    ['asked for by name', secretType, wanted],
+    ['of a list of all', clusterType, '*'],
+  ] as const)('costs itself and nobody else, and is told of: %s', (_, type, names) => {
+    publish({ one: 'bad', two: 'good' });
+    for (let i = 0; i < 3; i++) expect([...cache.get(context!, type, shape, names)!.keys()]).toEqual(['two']);
+    expect(failed).toEqual(['one: no such number']);
+    publish({ one: 'good', two: 'good' });
+    const [one, two] = ['one', 'two'].map((name) => cache.get(context!, type, shape, names)!.get(name));
+    expect([one, two]).not.toContain(undefined);
+    publish({ one: 'bad', two: 'other' });
+    const now = cache.get(context!, type, shape, names)!;
+    expect(now.get('one')).toBe(one);
+    expect(now.get('two')).not.toBe(two);
+  });
 });

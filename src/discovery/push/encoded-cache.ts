@@ -49,6 +49,8 @@ export interface EncodedCacheOptions {
   readonly maxBytes?: number;
   /** Told when the cache is so small that much is made again and again. */
   readonly thrashing?: (figures: ThrashingFigures) => void;
+  /** Told of a resource that cannot be encoded, once. */
+  readonly unencodable?: (resource: Resource, error: unknown) => void;
   /** PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE: true when absent. */
   readonly keepsClusters?: boolean;
   readonly keepsRoutes?: boolean;
@@ -114,6 +116,7 @@ export class EncodedCache {
   /** Lists made from a context, by what of a shape they depend on. */
   readonly #shared = new WeakMap<PushContext, WeakValues<ResourceMap>>();
   readonly #encoded = new WeakMap<Resource, EncodedResource>();
+  readonly #unencodable = new WeakSet<Resource>();
   readonly #names = new NameLists();
   readonly #models = new ModelLists();
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
@@ -319,7 +322,8 @@ export class EncodedCache {
     if (set.list !== undefined) return set.list;
     const made = new Map<string, EncodedResource>();
     for (const resource of generator.build(shape, context, this.#memory)) {
-      made.set(resource.name, this.#encode(resource, set.base?.get(resource.name)));
+      const encoded = this.#encode(resource, set.base?.get(resource.name));
+      if (encoded !== undefined) made.set(resource.name, encoded);
     }
     set.list = sameMap(set.base, made) ? set.base! : made;
     return set.list;
@@ -376,13 +380,18 @@ export class EncodedCache {
     without: readonly string[],
     before: ResourceMap | undefined,
   ): ResourceMap {
-    const encoded = own.map((resource) => {
+    const encoded: EncodedResource[] = [];
+    // What the others have is none of these.
+    const missing = [...without];
+    for (const resource of own) {
       const { name } = resource;
-      const made = this.#encode(resource, base.get(name));
+      const encodedNow = this.#encode(resource, base.get(name));
+      const made = this.#unencodable.has(resource) ? before?.get(name) : encodedNow;
+      if (made === undefined) missing.push(name);
       // The same bytes may have been made for others meanwhile.
-      return [base.get(name), before?.get(name)].find((one) => one?.version === made.version) ?? made;
-    });
-    return LayeredResources.over(base, encoded, without, before);
+      else encoded.push([base.get(name), before?.get(name)].find((one) => one?.version === made.version) ?? made);
+    }
+    return LayeredResources.over(base, encoded, missing, before);
   }
 
   #named(
@@ -499,11 +508,23 @@ export class EncodedCache {
     return sets;
   }
 
-  /** @param before what the name stood for: kept if nothing of it is another. */
-  #encode(resource: Resource, before: EncodedResource | undefined): EncodedResource {
+  /**
+   * A resource that cannot be encoded costs itself, and nobody else: its name stands for what it stood for before, or for nothing.
+   *
+   * @param before what the name stood for: kept if nothing of it is another
+   */
+  #encode(resource: Resource, before: EncodedResource | undefined): EncodedResource | undefined {
     const known = this.#encoded.get(resource);
     if (known !== undefined) return known;
-    const made = this.#encodeMade(resource);
+    if (this.#unencodable.has(resource)) return before;
+    let made: EncodedResource;
+    try {
+      made = this.#encodeMade(resource);
+    } catch (error) {
+      this.#unencodable.add(resource);
+      this.#options.unencodable?.(resource, error);
+      return before;
+    }
     const encoded = before?.version === made.version ? before : made;
     this.#encoded.set(resource, encoded);
     return encoded;

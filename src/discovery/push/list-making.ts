@@ -16,7 +16,8 @@ export interface ListMakingOptions {
   /** Another list of the same moment, for the same shape: what is in it need not be made again. */
   readonly known: ResourceMap | undefined;
   readonly build: (names: readonly string[]) => readonly Resource[];
-  readonly encode: (resource: Resource, before: EncodedResource | undefined) => EncodedResource;
+  /** Undefined: there is nothing to stand for its name. */
+  readonly encode: (resource: Resource, before: EncodedResource | undefined) => EncodedResource | undefined;
   /** The list is whole. */
   readonly made: (list: ResourceMap) => void;
 }
@@ -62,8 +63,7 @@ export class ListMaking {
     const missing = new Set(base && unknown);
     for (const resource of build(unknown)) {
       const { name } = resource;
-      missing.delete(name);
-      this.#take(name, encode(resource, base?.get(name)));
+      if (this.#take(name, encode(resource, base?.get(name)))) missing.delete(name);
     }
     // What the name meant before is there no more.
     for (const name of missing) {
