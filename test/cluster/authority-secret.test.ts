@@ -279,6 +279,19 @@ it('another root in the place of the one that signs becomes the next one of a ro
   await eventually('both are trusted', async () => (await page(plane)).stage === 'trusting');
   const { signer: now, roots } = await page(plane);
   expect([now?.id, new Set(roots.map(({ id }) => id))]).toEqual([signer, new Set([signer, stranger.id])]);
+  // It signs, and workloads have certificates of both: a third one would cut off those of the first.
+  await backdate(100 * dayMs);
+  await eventually('the new one signs', async () => (await page(plane)).stage === 'signing');
+  const third = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());
+  const thirdKey = third.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
+  await cluster.patch(secrets, name, {
+    metadata: { annotations: { 'chartpilot/rotation': null } },
+    data: dataFor({ 'ca-cert.pem': third.root.pem, 'ca-key.pem': thirdKey, 'root-cert.pem': third.root.pem }),
+  });
+  await eventually('what was in force is put back', async () => (await textOf('ca-cert.pem')) === stranger.root.pem);
+  const after = await page(plane);
+  expect([after.stage, after.signer?.id]).toEqual(['signing', stranger.id]);
+  expect(new Set(after.roots.map(({ id }) => id))).toEqual(new Set([signer, stranger.id]));
 });
 
 function createsSameKey(one: string, other: string): boolean {

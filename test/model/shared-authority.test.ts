@@ -260,6 +260,14 @@ describe('the stages', () => {
 
   it('another root in the place of ours is the next one of a rotation', () => {
     expect(rotationTo('x', journalOf(), 7)).toMatchObject({ stage: 'trusting', signer: 'a', other: 'x', since: 7 });
+    // Nobody has a certificate of the one that it takes the place of.
+    for (const before of [trusting, dropping]) {
+      expect(rotationTo('x', before, 7)).toMatchObject({ stage: 'trusting', signer: before.signer, other: 'x' });
+    }
+  });
+
+  it('it is put back what is in force while workloads have certificates of two roots: a third one would cut them off', () => {
+    expect(rotationTo('x', signing, 7)).toBe(signing);
   });
 });
 

@@ -122,12 +122,12 @@ export function mayFollow(known: SharedStage | null, read: SharedStage & { fits:
   return rootsIn(read.stage, read).includes(known.signer) || read.before.includes(known.signer);
 }
 
-/** A root that a person put in the place of ours is the next one of a rotation, as one that was ordered. */
-export function rotationTo(
-  stranger: AuthorityId,
-  known: Pick<SharedJournal, 'signer' | 'before' | 'longestLeafMs'>,
-  now: number,
-): SharedJournal {
+/**
+ * A root that a person put in the place of ours is the next one of a rotation, as one that was ordered. Not while another one goes on
+ * of which the old root has signed what still counts: there is room for two, and what is in force is put back as it was.
+ */
+export function rotationTo(stranger: AuthorityId, known: SharedJournal, now: number): SharedJournal {
+  if (known.stage === 'signing') return known;
   const { signer, before, longestLeafMs } = known;
   return { stage: 'trusting', signer, other: stranger, tainted: null, since: now, longestLeafMs, before };
 }

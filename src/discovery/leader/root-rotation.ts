@@ -87,7 +87,8 @@ export class RootRotation implements Duty {
       const stranger = last.materials.get(last.journal.signer)!;
       const ours = inForce.materials.get(inForce.journal.signer)!;
       const journal = rotationTo(stranger.id, inForce.journal, now.getTime());
-      const materials = new Map([ours, stranger].map((one) => [one.id, one]));
+      const isPutBack = journal === inForce.journal;
+      const materials = isPutBack ? inForce.materials : new Map([ours, stranger].map((one) => [one.id, one]));
       return { step: { journal, makesRoot: false }, materials, read: last };
     }
     const step = nextStep(last.journal, this.#factsOf(last, now));
