@@ -41,6 +41,11 @@ export function parseNode(
   }
   const labels = labelsOf(metadata.LABELS);
   if (labels === undefined) return E.left(`node id ${quoted(node.id)}: metadata LABELS must be a map of texts`);
+  const configNamespace = textOf(metadata.NAMESPACE) || dnsDomain.split('.', 1)[0]!;
+  if (configNamespace.length > longestName)
+    return E.left(
+      `metadata NAMESPACE has ${configNamespace.length} characters; no namespace has more than ${longestName}`,
+    );
   const clusterId = textOf(metadata.CLUSTER_ID);
   const { region, zone, subZone } = node.locality ?? { region: '', zone: '', subZone: '' };
   return E.right({
@@ -48,7 +53,7 @@ export function parseNode(
     type: type as NodeType,
     ipAddresses,
     name,
-    configNamespace: textOf(metadata.NAMESPACE) || dnsDomain.split('.', 1)[0]!,
+    configNamespace,
     dnsDomain,
     cluster: node.cluster,
     labels,
@@ -71,6 +76,9 @@ function generatorMistake(generator: unknown): string | undefined {
 
 /** What a client sends is quoted as far as a person reads it. */
 const maxQuoted = 100;
+
+/** Names of Kubernetes' objects. What is found out for a namespace is kept by its name, which anybody may say. */
+const longestName = 253;
 
 const quoted = (text: string): string => JSON.stringify(text);
 
