@@ -5,6 +5,7 @@ import { type AnyActorLogic, type AnyEventObject, createActor, fromCallback, sen
 import type { HoldTell, LinkOrder } from '../../machines/agent/succession-protocol.ts';
 import { temporaryFolder } from '../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../test/harness/eventually.ts';
+import { silentLogger } from '../runtime/output/log.ts';
 import { Ownership } from '../runtime/ownership.ts';
 import { type Inheritance, succession } from './agent-replacement.ts';
 import { BaseIdTable } from './envoy/base-ids/base-id-table.ts';
@@ -55,7 +56,7 @@ function given(slowly: 'the told files' | 'the ports' | 'nothing') {
   };
   const told = { read: () => undefined, settled: slowly === 'the told files' ? slow : async () => {} };
   const inheritance: Inheritance = {
-    ...{ table, baseIds, ownership, needed: [], runDir: folder.path },
+    ...{ table, baseIds, ownership, needed: [], runDir: folder.path, log: silentLogger },
     record: record as unknown as AgentRecord,
     told: told as unknown as ToldFiles,
     binaries: {} as Inheritance['binaries'],

@@ -8,8 +8,9 @@ import { predecessorMachine } from '../../machines/agent/replacement/predecessor
 import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { isOn } from '../model/fields/switches.ts';
 import { inOneLine } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/output/log.ts';
 import type { Ownership } from '../runtime/ownership.ts';
-import { areHeldBySibling } from './envoy/base-ids/base-id-holder.ts';
+import { areHeldBySibling, nameOfId } from './envoy/base-ids/base-id-holder.ts';
 import type { BaseIdTable } from './envoy/base-ids/base-id-table.ts';
 import type { EnvoyBinaries } from './envoy/envoy-binaries.ts';
 import type { ProcessTable } from './envoy/process-table.ts';
@@ -30,6 +31,7 @@ export interface Inheritance {
   readonly told: ToldFiles;
   /** What the next agent cannot go on without. */
   readonly needed: readonly ToldName[];
+  readonly log: Logger;
 }
 
 /** Less than the chart gives it. */
@@ -48,7 +50,8 @@ export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedI
   const { record, baseIds, table, runDir, told, needed } = inheritance;
   const recorded = record.baseIds;
   const isAnothers = (): boolean => areHeldBySibling(recorded);
-  const claimed = recorded && (await baseIds.resume({ runDir, isAnothers }, recorded));
+  const claimed =
+    recorded && (await baseIds.resume({ runDir, isAnothers, onStranger: tellOfStranger(inheritance) }, recorded));
   if (claimed === undefined && isAnothers()) {
     table.letGo();
     return { baseIds: [], sweptFiles: [], isAnothers: true };
@@ -61,6 +64,15 @@ export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedI
   return undefined;
 }
 
+/** Any process of this network namespace can take that name, and decides nothing by it. */
+const tellOfStranger =
+  ({ log }: Inheritance) =>
+  (baseId: number): void =>
+    log.warn('a process that is no agent of this container has the name of a base id: Envoys go on without it', {
+      baseId,
+      name: `@${nameOfId(baseId)}`,
+    });
+
 /**
  * The base ids first, and then what runs under them: nothing is touched that another agent has.
  *
@@ -72,7 +84,8 @@ async function takeWhatRuns(inheritance: Inheritance, signal: AbortSignal): Prom
   baseIds.letGoAll();
   const recorded = record.baseIds;
   if (recorded === undefined) throw new Error('the older agent has left no record that this one can read');
-  const claimed = await baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs }, recorded);
+  const onStranger = tellOfStranger(inheritance);
+  const claimed = await baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs, onStranger }, recorded);
   if (claimed === undefined) throw new Error('another agent has the base ids');
   try {
     signal.throwIfAborted();

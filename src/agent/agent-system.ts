@@ -193,7 +193,8 @@ async function agentWithEffects(
   const preparation = prepared && { ...prepared, guard: await probing };
   const ownership = new Ownership(program.succeeds !== true);
   const needed = patchesBootstrap(options) ? (['bootstrap-patches'] as const) : [];
-  const inheritance = record && kept && { table, baseIds, binaries, record, runDir, ownership, told: kept, needed };
+  const passedOn = { table, baseIds, binaries, runDir, ownership, needed, log: log.scope('agent') };
+  const inheritance = record && kept && { ...passedOn, record, told: kept };
   await beginWithNames(names, kept);
   if (prepared && patchesBootstrap(options)) await beginWithPatches(patches, prepared, program);
   const { ports } = net;

@@ -8,6 +8,7 @@ import { checkTraces, timesSent } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { startLoad } from '../load/load-process.ts';
 import { formatReport } from '../load/report.ts';
@@ -284,6 +285,60 @@ test('a newer agent that is quicker than the one that comes after a killed one g
   await eventually('the newer one is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== slow);
   await eventually('it is ready', agent.ready);
   expect(envoysIn(agent)).toEqual(envoys);
+  await restartHot(agent);
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(envoysIn(agent)).toEqual([]);
+});
+
+/** A process of the same network namespace that takes the names of base ids in the moment in which they are free. */
+async function stranger(baseIds: readonly string[]): Promise<Program> {
+  const program = Program.run('the stranger', 'python3', {
+    env: process.env,
+    cwd: '/',
+    args: [
+      '-c',
+      `import signal, socket, sys
+held = []
+wanted = sys.argv[1:]
+print('waits', flush=True)
+while wanted:
+    for baseId in list(wanted):
+        taken = socket.socket(socket.AF_UNIX)
+        try: taken.bind('\\0chartpilot_base_id_' + baseId)
+        except OSError: taken.close(); continue
+        held.append(taken); wanted.remove(baseId); print('took', baseId, flush=True)
+signal.pause()`,
+      ...baseIds,
+    ],
+  });
+  onTestFinished(() => void (program.exit ?? process.kill(program.pid, 'SIGKILL')));
+  await program.line(/waits/);
+  return program;
+}
+
+test('a stranger that takes the name of the base id changes nothing: the agents after one that is killed, and by order, go on with the same Envoy', async () => {
+  const agent = await readyAgent([], { env });
+  const envoys = envoysIn(agent);
+  const baseIds = readdirSync(join(agent.container.cwd, 'run')).flatMap(
+    (name) => /^base-id-(\d+)$/.exec(name)?.[1] ?? [],
+  );
+  const thief = await stranger(baseIds);
+  // A newer one begins as soon as the older one has given way, and may be quicker.
+  await replaced(agent, async () => {
+    process.kill(nodesIn(agent)[0]!, 'SIGKILL');
+    await thief.line(/took/);
+  });
+  await eventually('the next agent is ready', agent.ready);
+  expect(envoysIn(agent)).toEqual(envoys);
+  expect(agent.container.program.lines.filter((line) => line.includes('has the name of a base id'))).not.toEqual([]);
+  for (const way of ['order', 'kill', 'order'] as const) {
+    await replaced(agent, () =>
+      way === 'order' ? agent.container.signal('SIGUSR2') : process.kill(nodesIn(agent)[0]!, 'SIGKILL'),
+    );
+    await eventually(`the agent after one more (${way}) is ready`, agent.ready);
+    expect(envoysIn(agent)).toEqual(envoys);
+  }
   await restartHot(agent);
   agent.container.signal('SIGTERM');
   expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });

@@ -28,15 +28,38 @@ export function parentOf(pid: number): number | undefined {
  * @param baseIds undefined: any at all
  */
 export function areHeldBySibling(baseIds: readonly number[] | undefined): boolean {
-  const held = inodesOf(baseIds);
-  if (held.size === 0) return false;
+  return haveSibling(inodesOf(/ (\d+) @chartpilot_base_id_(\d+)(?:_in_[0-9a-f]+)?@*$/gm, baseIds));
+}
+
+/** Whether such a process has the right to this base id, or asks for it, in this container alone: by {@link inContainer}. */
+export function isWantedBySibling(baseId: number): boolean {
+  return haveSibling(inodesOf(wantedNames, [baseId]));
+}
+
+/** Likewise, but any process of the network namespace at all. */
+export function isWantedInContainer(baseId: number): boolean {
+  return inodesOf(wantedNames, [baseId]).size > 0;
+}
+
+/** The name of the right to a base id, in a network namespace. */
+export const nameOfId = (baseId: number): string => `chartpilot_base_id_${baseId}`;
+
+/** Names of the same right among the agents of one container. Nobody knows them before they are taken. */
+export const inContainer = (baseId: number, random: string) => ({
+  wanted: `chartpilot_wants_id_${baseId}_${random}`,
+  held: `${nameOfId(baseId)}_in_${random}`,
+});
+const wantedNames = / (\d+) @chartpilot_wants_id_(\d+)_[0-9a-f]+@*$/gm;
+
+function haveSibling(inodes: ReadonlySet<string>): boolean {
+  if (inodes.size === 0) return false;
   const siblings = childrenOf(process.ppid).filter((pid) => pid !== process.pid);
-  return siblings.some((pid) => socketsOf(pid).some((inode) => held.has(inode)));
+  return siblings.some((pid) => socketsOf(pid).some((inode) => inodes.has(inode)));
 }
 
 /** A line of /proc/net/unix ends with the inode and the name, which begins with `@` where it is abstract. */
-function inodesOf(baseIds: readonly number[] | undefined): ReadonlySet<string> {
-  const lines = readFileSync('/proc/net/unix', 'utf8').matchAll(/ (\d+) @chartpilot_base_id_(\d+)@*$/gm);
+function inodesOf(names: RegExp, baseIds: readonly number[] | undefined): ReadonlySet<string> {
+  const lines = readFileSync('/proc/net/unix', 'utf8').matchAll(names);
   return new Set([...lines].flatMap(([, inode = '', id]) => (baseIds?.includes(Number(id)) === false ? [] : [inode])));
 }
 

@@ -5,15 +5,19 @@
  * A base id belongs to whoever holds the abstract socket of that id: the kernel gives it up when its owner dies, and no
  * two processes of a network namespace (where Envoy's own sockets live) can hold it. The lock file beside it says, after
  * a death, that the shared memory was ours.
+ *
+ * Any process of that namespace can take the name in the moment in which it is free, and would end what runs under the id if that
+ * counted: against such a stranger the agents of one container settle it among themselves (base-id-right.ts).
  */
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError } from '../../../runtime/errors.ts';
 import { ensureRunDir } from '../../../runtime/files/run-dir.ts';
 import { unwritable } from '../scratch-folder.ts';
+import { isWantedInContainer } from './base-id-holder.ts';
+import { holdName, holdOneWay, type Right } from './base-id-right.ts';
 
 export interface BaseIdOptions {
   /** Directory of the lock files. */
@@ -27,6 +31,8 @@ export interface BaseIdOptions {
   readonly resumeLimitMs?: number;
   /** Another agent has taken such ids for good: they are not waited for. */
   readonly isAnothers?: () => boolean;
+  /** A stranger has the name of such an id: it is gone on with without. */
+  readonly onStranger?: (baseId: number) => void;
 }
 
 export interface ClaimedBaseId {
@@ -121,13 +127,15 @@ export async function resumeBaseIds(
     sharedMemoryDir = sharedMemoryDirDefault,
     resumeLimitMs = usualResumeLimitMs,
     isAnothers = () => false,
+    onStranger = () => {},
   }: BaseIdOptions,
   baseIds: readonly number[],
 ): Promise<ClaimedBaseIds | undefined> {
   const deadline = performance.now() + resumeLimitMs;
-  const holds: Server[] = [];
+  const holds: Right[] = [];
   for (const baseId of baseIds) {
-    const hold = await holdSocketUntil(baseId, () => performance.now() > deadline || isAnothers());
+    const isOver = (): boolean => performance.now() > deadline || isAnothers();
+    const hold = await holdOneWay(baseId, { isOver, onStranger });
     if (hold === undefined) {
       for (const held of holds) held.close();
       return undefined;
@@ -155,14 +163,6 @@ export async function resumeBaseIds(
   };
 }
 
-async function holdSocketUntil(baseId: number, isOver: () => boolean): Promise<Server | undefined> {
-  for (;;) {
-    const hold = await holdSocket(baseId);
-    if (hold !== undefined || isOver()) return hold;
-    await sleep(sweepPollMs);
-  }
-}
-
 /** All ids, beginning at a place that differs from agent to agent: those that start together do not meet at each id. */
 function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
   if (baseId !== undefined) {
@@ -179,13 +179,13 @@ async function tryClaim(
   options: BaseIdOptions,
 ): Promise<Pick<ClaimedBaseId, 'release' | 'letGo'> | undefined> {
   const { runDir, baseId: wanted, sharedMemoryDir = sharedMemoryDirDefault } = options;
-  const hold = await holdSocket(baseId);
+  const hold = await holdName(baseId);
   if (hold === undefined) return undefined;
   const lock = lockFile(runDir, baseId);
   const memory = sharedMemoryFile(sharedMemoryDir, baseId);
   // Shared memory without a socket is what somebody else's Envoy left; epoch 0 makes it anew for an id that was asked for.
   const foreign = wanted === undefined && existsSync(memory);
-  if (foreign || envoyUses(baseId) || !writeLock(lock)) {
+  if (foreign || isWantedInContainer(baseId) || envoyUses(baseId) || !writeLock(lock)) {
     hold.close();
     return undefined;
   }
@@ -225,7 +225,7 @@ async function sweep({
     lockedBaseIds(runDir).map(async (baseId) => {
       const lock = lockFile(runDir, baseId);
       if (isAlive(readOwner(lock))) return [];
-      const hold = await holdSocket(baseId);
+      const hold = await holdName(baseId);
       if (hold === undefined) return [];
       try {
         // Read again: until we held the socket, another agent could have taken the id.
@@ -254,16 +254,6 @@ async function becomesFree(baseId: number, limitMs: number): Promise<boolean> {
     await sleep(sweepPollMs);
   }
   return true;
-}
-
-/** The right to the id for as long as this process lives and does not close it; undefined when another one has it. */
-function holdSocket(baseId: number): Promise<Server | undefined> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy());
-    server.once('error', (error) => (isSystemError(error, 'EADDRINUSE') ? resolve(undefined) : reject(error)));
-    server.listen({ path: `\0chartpilot_base_id_${baseId}` }, () => resolve(server));
-    server.unref();
-  });
 }
 
 /** Whether an Envoy with this base id lives: each holds abstract sockets named after it. */

@@ -1,0 +1,102 @@
+/** Agents of one container go on with what runs under a base id whose name a stranger has: one of them does. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { claimBaseId, resumeBaseIds } from './base-ids.ts';
+
+/** Other ones than those of tests in other files, and of each other. */
+let next = 53_000 + (process.pid % 1_000) * 7;
+const freshId = (): number => next++;
+
+function runDir(): string {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  return folder.path;
+}
+
+/** This process is no sibling of itself. */
+async function stranger(baseId: number): Promise<Server> {
+  const server = createServer().listen({ path: `\0chartpilot_base_id_${baseId}` });
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return server;
+}
+
+const module = JSON.stringify(new URL('./base-ids.ts', import.meta.url).href);
+
+/** Agents that begin at the same time, with one parent; each says whether it has the right, and keeps it. */
+async function agents(count: number, { folder, baseId }: { folder: string; baseId: number }) {
+  const startAt = Date.now() + 1_500;
+  const script = `
+    import { resumeBaseIds } from ${module};
+    while (Date.now() < ${startAt});
+    const resumed = await resumeBaseIds({ runDir: ${JSON.stringify(folder)}, resumeLimitMs: 1_500 }, [${baseId}]);
+    console.log(resumed === undefined ? 'none' : 'has it');
+    setInterval(() => {}, 1_000);`;
+  return Promise.all(
+    new Array(count).fill(script).map(async () => {
+      const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      onTestFinished(() => void child.kill('SIGKILL'));
+      const [line] = (await once(child.stdout!, 'data')) as [Buffer];
+      return { child, has: line.toString().trim() === 'has it' };
+    }),
+  );
+}
+
+async function killed(child: ChildProcess): Promise<void> {
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+}
+
+test('an agent goes on without a name that a stranger has, says so, and gives all back', async () => {
+  const [folder, baseId] = [runDir(), freshId()];
+  await stranger(baseId);
+  const told: number[] = [];
+  const resumed = await resumeBaseIds({ runDir: folder, resumeLimitMs: 300, onStranger: (id) => told.push(id) }, [
+    baseId,
+    freshId(),
+  ]);
+  expect([resumed?.baseIds[0], told]).toEqual([baseId, [baseId]]);
+  const named = (): boolean => new RegExp(`_id_${baseId}_`).test(readFileSync('/proc/net/unix', 'utf8'));
+  expect(named()).toBe(true);
+  resumed?.letGo();
+  await eventually('its names are free', () => !named());
+});
+
+test('a name that is free a moment later is waited for: the kernel is not done with the agent that was killed', async () => {
+  const [folder, baseId] = [runDir(), freshId()];
+  const server = await stranger(baseId);
+  const told: number[] = [];
+  setTimeout(() => void server.close(), 30);
+  const resumed = await resumeBaseIds({ runDir: folder, onStranger: (id) => told.push(id) }, [baseId]);
+  onTestFinished(() => resumed?.release());
+  expect([resumed?.baseIds, told]).toEqual([[baseId], []]);
+});
+
+test('of many agents that find a stranger one goes on, and after its end one of the others', async () => {
+  const [folder, baseId] = [runDir(), freshId()];
+  const server = await stranger(baseId);
+  const first = await agents(4, { folder, baseId });
+  expect(first.filter(({ has }) => has)).toHaveLength(1);
+  // The stranger has gone: its name alone is no right.
+  server.close();
+  await sleep(50);
+  const second = await agents(2, { folder, baseId });
+  expect(second.filter(({ has }) => has)).toEqual([]);
+  await expect(claimBaseId({ runDir: runDir(), baseId })).rejects.toThrow('in use');
+  for (const { child } of first) await killed(child);
+  expect((await agents(2, { folder, baseId })).filter(({ has }) => has)).toHaveLength(1);
+});
+
+test('an agent that has the name keeps others of its container out', async () => {
+  const [folder, baseId] = [runDir(), freshId()];
+  expect((await agents(3, { folder, baseId })).filter(({ has }) => has)).toHaveLength(1);
+  expect((await agents(2, { folder, baseId })).filter(({ has }) => has)).toEqual([]);
+});
