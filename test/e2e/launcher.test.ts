@@ -1,6 +1,7 @@
 /** bin/pilot-agent as a container's first process, with agents that do as they are told: what it does about those that die or hang. */
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { temporaryFolder } from '../fixtures/real-envoy.ts';
@@ -8,13 +9,16 @@ import { eventually } from '../harness/eventually.ts';
 import { Program } from '../harness/program.ts';
 
 /** What each agent does, in the order of their starts, in the words of a shell. An agent that has no such line ends in order. */
-function launched(agents: readonly string[], { newcomerLimit = 150 } = {}): Program {
+function launched(agents: readonly string[], { newcomerLimit = 150, timersLingerS = 0 } = {}): Program {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const bin = join(folder.path, 'bin');
   for (const name of ['bin', 'dist', 'agents']) mkdirSync(join(folder.path, name));
   const launcher = readFileSync(join(packageRoot(), 'bin/pilot-agent'), 'utf8');
-  writeFileSync(join(bin, 'pilot-agent'), launcher.replace(/^newcomer_limit=\d+$/m, `newcomer_limit=${newcomerLimit}`));
+  const slow = launcher
+    .replace(/^newcomer_limit=\d+$/m, `newcomer_limit=${newcomerLimit}`)
+    .replace(/^( +\{ sleep .*; kill -s ALRM \$\$;)/m, `$1 sleep ${timersLingerS};`);
+  writeFileSync(join(bin, 'pilot-agent'), slow);
   writeFileSync(join(bin, 'find-node.sh'), 'node=$root/bin/agent\n');
   writeFileSync(join(folder.path, 'dist/pilot-agent.mjs'), '');
   // The first that can be made is the next one's turn. It hears signals as an agent does, or `listens` would wait.
@@ -86,6 +90,25 @@ test('a newer agent that hangs before it has the right to decide is killed, and 
     () => program.lines.includes('another one') || !process.kill(launcher, 'SIGUSR2'),
     { everyMs: 300 },
   );
+  process.kill(launcher, 'SIGTERM');
+  expect(await program.exited).toEqual({ code: 0, signal: null });
+});
+
+test('a newer agent that hangs after another one that did not has no more time than any, however slowly a timer ends', async () => {
+  const program = launched(['echo first; while :; do sleep 0.1; done', 'echo second; exit 1', `echo third; ${hangs}`], {
+    newcomerLimit: 6,
+    timersLingerS: 60,
+  });
+  await program.line(/first/);
+  const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
+  process.kill(launcher, 'SIGUSR2');
+  await program.line(/second/);
+  await sleep(1_500);
+  process.kill(launcher, 'SIGUSR2');
+  await program.line(/third/);
+  const since = performance.now();
+  await program.line(/the newer agent hangs; it is killed/);
+  expect(performance.now() - since).toBeLessThan(9_000);
   process.kill(launcher, 'SIGTERM');
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
