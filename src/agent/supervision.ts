@@ -22,7 +22,7 @@ import { judgeBootstrap, type PrepareEnvironment, prepareEpoch } from './bootstr
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
 import { watchDirectory } from './certificates/certificate-watch.ts';
-import { repairSharedMemory } from './envoy/base-ids/shared-memory.ts';
+import { isMarkedInitializing, repairSharedMemory } from './envoy/base-ids/shared-memory.ts';
 import { envoyArguments } from './envoy/envoy-args.ts';
 import { envoyProcess } from './envoy/envoy-process.ts';
 import { outOfMemoryCounter } from './envoy/out-of-memory.ts';
@@ -109,7 +109,7 @@ function epochWithEffects(
         log: log.scope('envoy'),
         outOfMemoryKills: outOfMemoryCounter(),
       }),
-      probe: liveProbe({ adminAt, discoveryAddress, xds }),
+      probe: liveProbe({ adminAt, discoveryAddress, xds, isMarkedInitializing }),
       drainListeners: drainListeners({ adminAt, role: options.role }),
     },
     actions: {

@@ -239,3 +239,65 @@ test('told to look it says at once whether the epoch is live, and that it is onl
   await sleep(400);
   expect(events.map(({ type }) => type)).toEqual(['probe.failed', 'probe.passed']);
 });
+
+/** An admin interface that takes every question and answers none. */
+async function silentAdmin(): Promise<number> {
+  const server = createServer(() => {});
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return (server.address() as { port: number }).port;
+}
+
+test('a child that is busy is live when the mark that it has set in shared memory is cleared, and says so in time', async () => {
+  const port = await silentAdmin();
+  const untilSaid = async (): Promise<number> => {
+    let mark = false;
+    const { next, look, events } = probing(port, 1, { isMarkedInitializing: () => mark });
+    // No look falls into that.
+    mark = true;
+    await sleep(40);
+    look();
+    await sleep(700);
+    expect(events).toEqual([]);
+    mark = false;
+    const asked = performance.now();
+    look();
+    await next('probe.passed');
+    return performance.now() - asked;
+  };
+  // The restart's chart waits for a second.
+  expect(await bestOf(5, 1_000, untilSaid)).toBeLessThan(1_000);
+});
+
+test.each([
+  ['that was there before its process', [true, true, false]],
+  ['of a layout that nobody knows', [undefined]],
+  ['that was never set', [false]],
+  ['that is set', [false, true]],
+] as const)('a child that is busy is not live by a mark %s', async (_, marks) => {
+  const left = [...marks];
+  const isMarkedInitializing = () => (left.length > 1 ? left.shift() : left[0]);
+  const { look, events } = probing(await silentAdmin(), 1, { isMarkedInitializing });
+  for (const _mark of marks) look();
+  await sleep(1_200);
+  expect(events).toEqual([]);
+});
+
+test('an epoch without a parent is not live by a mark, and an admin interface that answers is believed', async () => {
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  let mark = false;
+  const environment = { isMarkedInitializing: () => mark };
+  const [child, first] = [probing(port, 1, environment), probing(await silentAdmin(), 0, environment)];
+  mark = true;
+  await sleep(40);
+  child.look();
+  expect(await child.next('probe.failed')).toMatchObject({ reason: 'INITIALIZING' });
+  mark = false;
+  first.look();
+  await sleep(800);
+  expect(first.events).toEqual([]);
+});

@@ -27,12 +27,18 @@ export interface ProbeEnvironment {
   readonly discoveryAddress: string | undefined;
   /** What goes through the agent's xDS proxy. */
   readonly xds: Pick<XdsActivity, 'trouble' | 'responses'>;
+  /** Whether the shared memory of a base id says that an epoch is initializing; undefined: nobody can tell. */
+  readonly isMarkedInitializing?: (baseId: number) => boolean | undefined;
 }
 
 /** Most become live in this time (spec/envoy-hot-restart.md §1), and are looked at often: who is live unseen is taken for one that is not. */
 const eagerMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;
+/** So long without an answer, its shared memory is asked. Whoever has ordered a look waits for twice that (restart.machine.ts). */
+const silentMs = 500;
+/** A child with a configuration of its own has the mark for 40 ms (measured), between looks. */
+const markPauseMs = 10;
 
 type Report = ProbePassed | ProbeLacking | ProbeFailed | ProbeWaiting;
 
@@ -51,6 +57,7 @@ export function liveProbe(environment: ProbeEnvironment) {
     else {
       if (input.asked) void probe.lookNow(false);
       void probe.rounds(stop.signal);
+      void probe.awaitMark(stop.signal);
     }
     return () => stop.abort();
   });
@@ -62,6 +69,9 @@ interface Finding {
   readonly detail: string;
 }
 
+/** Its main thread is busy with something else than questions. */
+const byMark: Finding = { live: true, answered: false, detail: 'LIVE' };
+
 class Probe {
   readonly #environment: ProbeEnvironment;
   readonly #input: ProbeOrder;
@@ -71,6 +81,8 @@ class Probe {
   /** At this time, by the clock of the host, it was not live. */
   #notLiveAt: number;
   readonly #report: (event: Report) => void;
+  /** What the mark in shared memory was seen to be: `own` is this child's. */
+  #mark: 'unseen' | 'clear' | 'own' = 'unseen';
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {
     this.#environment = environment;
@@ -102,6 +114,20 @@ class Probe {
     }
   }
 
+  /** Begins when it has just got its process, and cannot have come so far. */
+  async awaitMark(stopped: AbortSignal): Promise<void> {
+    const { epoch, baseId } = this.#input;
+    const isMarked = () => (epoch === 0 ? undefined : this.#environment.isMarkedInitializing?.(baseId));
+    for (let mark = isMarked(); mark !== undefined && !stopped.aborted; mark = isMarked()) {
+      if (mark && this.#mark === 'clear') {
+        this.#mark = 'own';
+        return;
+      }
+      if (!mark) this.#mark = 'clear';
+      await sleep(markPauseMs, undefined, { signal: stopped }).catch(() => {});
+    }
+  }
+
   async lookNow(asItIs: boolean): Promise<void> {
     const { live, detail } = await this.#look();
     const lacking = live && !asItIs ? await this.#lacking() : '';
@@ -121,9 +147,23 @@ class Probe {
   /** An Envoy that does not answer may be live, and busy. */
   async #look(): Promise<Finding> {
     const askedAt = hostMs();
-    const finding = await look(this.#admin, this.#input);
+    const asked = look(this.#admin, this.#input);
+    const silent = Symbol('silent');
+    const first = await Promise.race([asked, sleep(silentMs, silent, { ref: false })]);
+    if (first === silent && this.#isLiveByMark()) return byMark;
+    const finding = await asked;
+    if (!finding.answered && this.#isLiveByMark()) return byMark;
     if (finding.answered && !finding.live) this.#notLiveAt = askedAt;
     return finding;
+  }
+
+  /**
+   * A child sets the mark when it attaches, and clears it in the moment in which it is live (spec/envoy-hot-restart.md facts 1 and 2). One that was
+   * there before may be what another child has left, or its parent's, which has just become live: this child's own is one that was
+   * seen to come.
+   */
+  #isLiveByMark(): boolean {
+    return this.#mark === 'own' && this.#environment.isMarkedInitializing?.(this.#input.baseId) === false;
   }
 
   #passed(): void {
