@@ -12,6 +12,7 @@ import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { inOneLine } from '../runtime/errors.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
+import { FileTurns } from '../runtime/files/file-turns.ts';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import { Ownership } from '../runtime/ownership.ts';
@@ -25,7 +26,6 @@ import { FirstVerdict } from './bootstrap/first-verdict.ts';
 import { nodeIdOf } from './bootstrap/node-metadata.ts';
 import { adminOf, preparationOf, scratchFolders } from './bootstrap/preparation.ts';
 import type { PrepareEnvironment } from './bootstrap/prepare-epoch.ts';
-import { FileTurns } from './certificates/file-turns.ts';
 import { patchesWithEffects, unpatched, wayToControlPlane, xdsProxyWithEffects } from './control-plane-way.ts';
 import { DnsCounts } from './dns/dns-counts.ts';
 import { type DnsEnvironment, dnsServer } from './dns/dns-effect.ts';
@@ -175,7 +175,8 @@ async function agentWithEffects(
   const { table, baseIds, binaries, record } = net;
   const kept = record && new ToldFiles(record.directory);
   const patches = new BootstrapPatches(kept);
-  const way = wayToControlPlane(program, vault, told);
+  const credentialTurns = new FileTurns();
+  const way = wayToControlPlane(program, { vault, told, turns: credentialTurns });
   const prepared = options.runsEnvoy
     ? preparationOf(program, net, {
         admin,
@@ -258,6 +259,7 @@ async function agentWithEffects(
         nodeId: nodeIdOf(options),
         log: log.scope('secrets'),
         turns,
+        credentialTurns,
         vault,
         counts,
         told,

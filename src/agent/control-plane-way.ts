@@ -3,6 +3,7 @@ import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap/bootstra
 import { identityName } from '../../machines/agent/secrets/held-secrets.ts';
 import type { IdentitySettings } from '../../machines/agent/settings.ts';
 import { isOn } from '../model/fields/switches.ts';
+import type { FileTurns } from '../runtime/files/file-turns.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import type { Ownership } from '../runtime/ownership.ts';
 import type { AgentProgram } from './agent-program.ts';
@@ -24,15 +25,24 @@ export type WayToControlPlane = Pick<UpstreamEnvironment, 'discoveryAddress' | '
 
 export function wayToControlPlane(
   { options, log }: AgentProgram,
-  vault: SecretVault,
-  told: ToldRoots,
+  { vault, told, turns }: { vault: SecretVault; told: ToldRoots; turns: FileTurns },
 ): WayToControlPlane {
   const { config, env } = options;
-  const credentials = new ControlPlaneCredentials({ config, env, own: () => vault.newestPair(identityName), told });
+  const credentials = new ControlPlaneCredentials({
+    config,
+    env,
+    own: () => vault.newestPair(identityName),
+    told,
+    turns,
+  });
   const { headers, warnings } = xdsHeaders(env);
   for (const warning of warnings) log.warn(warning);
   const { discoveryAddress } = config;
-  return { discoveryAddress, credentials: (shows) => credentials.read('xds', discoveryAddress, shows), headers };
+  return {
+    discoveryAddress,
+    credentials: (shows, stopped) => credentials.read('xds', discoveryAddress, shows, stopped),
+    headers,
+  };
 }
 
 /** A bootstrap that the control plane has not patched. */

@@ -8,7 +8,6 @@ import type {
   TrustBundleReceived,
   TrustBundleServed,
 } from '../../machines/agent/secrets-protocol.ts';
-import { FileTurns } from '../../src/agent/certificates/file-turns.ts';
 import { hashesOf } from '../../src/agent/identity/root-set.ts';
 import { type IdentityOptions, identityOptions } from '../../src/agent/options/identity-options.ts';
 import { type WorkloadSecretsOptions, workloadSecrets } from '../../src/agent/secrets/workload-secrets.ts';
@@ -16,6 +15,7 @@ import { checkTrace } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { defaultProxyConfig } from '../../src/model/mesh/proxy-config.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { FileTurns } from '../../src/runtime/files/file-turns.ts';
 import { OptionErrors } from '../../src/runtime/option-errors.ts';
 import { createLogger } from '../../src/runtime/output/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';

@@ -186,7 +186,7 @@ async function ask(
     .finish();
   const address = parseHostAndPort(discoveryAddress);
   if (address === undefined) throw new GrpcError('UNAVAILABLE', `${discoveryAddress} is not host:port`);
-  const { tls, headers: own } = await credentials(shows);
+  const { tls, headers: own } = await credentials(shows, signal);
   const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, signal);
   try {
     signal.throwIfAborted();

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { FileTurns } from '../certificates/file-turns.ts';
+import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { EnvoyBinaries, firstBinary } from '../envoy/envoy-binaries.ts';
 import type { Verdict } from '../envoy/envoy-validation.ts';
 import { checkBinary } from './check-binary.ts';

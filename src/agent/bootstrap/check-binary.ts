@@ -5,7 +5,7 @@ import { fromPromise } from 'xstate';
 import type { BinaryCheck, BinaryCheckOrder } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
-import type { FileTurns } from '../certificates/file-turns.ts';
+import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { digestOf, type EnvoyBinaries, type FoundBinary, findBinary, heldPath } from '../envoy/envoy-binaries.ts';
 import type { Verdict } from '../envoy/envoy-validation.ts';
 

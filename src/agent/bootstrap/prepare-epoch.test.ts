@@ -13,9 +13,9 @@ import {
   testFlags,
   writeAdminOnlyBootstrap,
 } from '../../../test/fixtures/real-envoy.ts';
+import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { digestDirectories } from '../certificates/certificate-files.ts';
-import { FileTurns } from '../certificates/file-turns.ts';
 import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
 
 function folder(): string {

@@ -9,10 +9,10 @@ import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { createLogger } from '../../runtime/output/log.ts';
 import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
-import { FileTurns } from './file-turns.ts';
 
 function folder(): string {
   const made = temporaryFolder();

@@ -6,11 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback, fromPromise } from 'xstate';
 import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
+import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { type CertificateSet, describeCertificates, inspectCertificates } from './certificate-problems.ts';
 import { readSmallFile } from './certificate-reading.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
-import type { FileTurns } from './file-turns.ts';
 
 /** Names of files that are watched and read. */
 export const certificateFile = /\.(pem|crt|key)$/;

@@ -1,10 +1,14 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { ControlPlaneCredentials, type CredentialSources, type KeyPair } from './control-plane-credentials.ts';
-import { controlPlaneName, controlPlaneRootFile } from './control-plane-roots.ts';
+import { controlPlaneName, controlPlaneRootFile, findControlPlaneRootFile } from './control-plane-roots.ts';
 import { certificatesIn } from './root-set.ts';
 import { ToldRoots } from './told-roots.ts';
 
@@ -68,6 +72,41 @@ test.each([
   expect(tls?.certificate).toBeUndefined();
   expect(shown).toMatch(why);
 });
+
+/** A file whose size can be asked for, and that nobody can open for 45 s, as on a mount that hangs. */
+async function leased(file: string): Promise<void> {
+  const program = `import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open(sys.argv[1], os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('leased', flush=True)
+signal.pause()`;
+  const child = spawn('python3', ['-c', program, file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  });
+  await once(child.stdout, 'data');
+}
+
+/** Node has four threads for files. */
+test.each(['the token', 'the root'])(
+  'dials while %s is on a mount that hangs leave one reading, and other files are read',
+  async (what) => {
+    write(tokenFile, 'a');
+    write('other', 'text');
+    await leased(what === 'the token' ? tokenFile : 'root.pem');
+    const read = credentials();
+    for (let dial = 0; dial < 6; dial++) {
+      const stop = new AbortController();
+      const reading = read.read('xds', address, 'token', stop.signal).catch(() => 'given up');
+      await sleep(20);
+      stop.abort(new Error('no connection in time'));
+      if (dial > 0) expect(await reading).toBe('given up');
+    }
+    const other = await Promise.race([readFile('other', 'utf8'), sleep(10_000, 'nothing')]);
+    expect(other).toBe('text');
+  },
+);
 
 test('nothing is shown over plaintext: a token would be everybody’s', async () => {
   write(tokenFile, 'secret');
@@ -163,10 +202,13 @@ test.each([
   [{ PROV_CERT: '/p' }, [], '/p/root-cert.pem', '/p/root-cert.pem'],
   [{ FILE_MOUNTED_CERTS: 'true' }, [], '/client-root.pem', byDefault],
   [{}, [], byDefault, byDefault],
-])('roots with %o and files %o: for xDS %s, for the authority %s', (env, files, xds, ca) => {
+])('roots with %o and files %o: for xDS %s, for the authority %s', async (env, files, xds, ca) => {
   const sources = { env, proxyMetadata: { ISTIO_META_TLS_CLIENT_ROOT_CERT: '/client-root.pem' } };
   expect(controlPlaneRootFile('xds', sources, present(...files))).toBe(xds);
   expect(controlPlaneRootFile('ca', sources, present(...files))).toBe(ca);
+  const slowly = async (path: string) => present(...files)(path);
+  expect(await findControlPlaneRootFile('xds', sources, slowly)).toBe(xds);
+  expect(await findControlPlaneRootFile('ca', sources, slowly)).toBe(ca);
 });
 
 test('the provider none is an error unless a root is named', () => {

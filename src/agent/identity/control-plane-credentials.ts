@@ -3,12 +3,13 @@
  * replaced while it runs (spec/agent.md §1.3, §1.6, §7.3, §7.5, §8.1).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
+import { access, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { type ControlPlaneService, controlPlaneName, controlPlaneRootFile } from './control-plane-roots.ts';
+import { FileTurns } from '../../runtime/files/file-turns.ts';
+import { type ControlPlaneService, controlPlaneName, findControlPlaneRootFile } from './control-plane-roots.ts';
 import type { ToldRoots } from './told-roots.ts';
 
 /** PEM texts. */
@@ -39,6 +40,8 @@ export interface CredentialSources {
   readonly own?: () => KeyPair | undefined;
   /** Trusted beside the file's roots, where they follow them. */
   readonly told?: ToldRoots;
+  /** Of the file systems that all of it lies on, which others that read such files share. */
+  readonly turns?: FileTurns;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
@@ -49,13 +52,16 @@ export type Preference = 'token' | 'certificate';
 /** Of a token or a file of certificates; more is none. */
 const mostBytes = 1024 * 1024;
 const mostTokenBytes = 64 * 1024;
+const never = new AbortController().signal;
 
 export class ControlPlaneCredentials {
   readonly #sources: CredentialSources;
+  readonly #turns: FileTurns;
   readonly #now: () => number;
 
   constructor(sources: CredentialSources) {
     this.#sources = sources;
+    this.#turns = sources.turns ?? new FileTurns();
     this.#now = sources.now ?? Date.now;
   }
 
@@ -63,16 +69,29 @@ export class ControlPlaneCredentials {
    * For the next connection to `address` (`host:port`). A token or certificate that cannot be read is left out: what is
    * missing is the control plane's to refuse.
    *
+   * @param signal the connection is given up: where a file system hangs, another one waits for the same answer
    * @throws ChartpilotError CONFIG_INVALID, FILE_UNREADABLE when there is nothing to know the control plane by
    */
   async read(
     service: ControlPlaneService,
     address: string,
     preference: Preference = 'token',
+    signal: AbortSignal = never,
+  ): Promise<ConnectionCredentials> {
+    if (isPlaintext(this.#sources.config, address)) {
+      return { headers: {}, shown: 'nothing: the connection is plaintext' };
+    }
+    return this.#turns.ask(() => this.#readFiles(service, address, preference), signal);
+  }
+
+  /** One file after the other: each holds a thread. */
+  async #readFiles(
+    service: ControlPlaneService,
+    address: string,
+    preference: Preference,
   ): Promise<ConnectionCredentials> {
     const { config, env } = this.#sources;
-    if (isPlaintext(config, address)) return { headers: {}, shown: 'nothing: the connection is plaintext' };
-    const file = controlPlaneRootFile(service, { env, proxyMetadata: config.proxyMetadata });
+    const file = await findControlPlaneRootFile(service, { env, proxyMetadata: config.proxyMetadata }, isThere);
     const roots = await readRoots(file);
     const { told } = this.#sources;
     const tls = { roots: told?.beside(roots) ?? roots, serverName: controlPlaneName(address, env) };
@@ -187,12 +206,19 @@ async function readRoots(file: string): Promise<string> {
 
 async function readPair(files: { chain: string; key: string }): Promise<KeyPair | undefined> {
   try {
-    const [chain, key] = await Promise.all([readWhole(files.chain, mostBytes), readWhole(files.key, mostBytes)]);
+    const chain = await readWhole(files.chain, mostBytes);
+    const key = await readWhole(files.key, mostBytes);
     return { chain: chain.text, key: key.text };
   } catch {
     return undefined;
   }
 }
+
+const isThere = (file: string): Promise<boolean> =>
+  access(file).then(
+    () => true,
+    () => false,
+  );
 
 /** A pipe that nobody writes into would never end: only files are read. */
 async function readWhole(file: string, most: number): Promise<{ text: string; modifiedMs: number }> {

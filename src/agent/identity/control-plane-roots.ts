@@ -37,15 +37,47 @@ const systemRoots = [
  */
 export function controlPlaneRootFile(
   service: ControlPlaneService,
-  { env, proxyMetadata = {} }: RootSources,
+  sources: RootSources,
   exists: (path: string) => boolean = existsSync,
 ): string {
+  const { candidates, otherwise } = rootFiles(service, sources);
+  return candidates.find(exists) ?? otherwise();
+}
+
+/** Likewise, one question after the other: a file system that hangs holds nobody else. */
+export async function findControlPlaneRootFile(
+  service: ControlPlaneService,
+  sources: RootSources,
+  exists: (path: string) => Promise<boolean>,
+): Promise<string> {
+  const { candidates, otherwise } = rootFiles(service, sources);
+  for (const candidate of candidates) if (await exists(candidate)) return candidate;
+  return otherwise();
+}
+
+/** The first of the candidates that is there, or else that one. */
+interface RootFiles {
+  readonly candidates: readonly string[];
+  readonly otherwise: () => string;
+}
+
+function rootFiles(service: ControlPlaneService, { env, proxyMetadata = {} }: RootSources): RootFiles {
   const said = service === 'xds' ? env.XDS_ROOT_CA : env.CA_ROOT_CA;
-  if (said === 'SYSTEM') return systemRootFile(exists);
-  if (said) return said;
-  if (service === 'xds' && exists(mountedRoot)) return mountedRoot;
+  if (said === 'SYSTEM') return { candidates: systemRoots, otherwise: () => systemRoots[0]! };
+  if (said) return { candidates: [], otherwise: () => said };
+  const mounted = service === 'xds' ? [mountedRoot] : [];
   const provider = env.PILOT_CERT_PROVIDER || 'istiod';
-  if (provider === 'kubernetes') return kubernetesRoots.find(exists) ?? kubernetesRoots[1];
+  if (provider === 'kubernetes') {
+    return { candidates: [...mounted, ...kubernetesRoots], otherwise: () => kubernetesRoots[1] };
+  }
+  return { candidates: mounted, otherwise: () => unmountedRoot(provider, service, { env, proxyMetadata }) };
+}
+
+function unmountedRoot(
+  provider: string,
+  service: ControlPlaneService,
+  { env, proxyMetadata }: Required<RootSources>,
+): string {
   if (provider === 'custom') return service === 'ca' ? mountedRoot : defaultRoot;
   if (env.PROV_CERT) return join(env.PROV_CERT, 'root-cert.pem');
   const ofClient = proxyMetadata.ISTIO_META_TLS_CLIENT_ROOT_CERT;

@@ -7,6 +7,7 @@ import type { ObtainOrder } from '../../../machines/agent/secrets/secret.machine
 import { spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
+import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { GrpcError } from '../grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { type ConnectionCredentials, ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
@@ -27,6 +28,8 @@ const helperModule = new URL(`./certificate-helper${extname(import.meta.filename
 export interface IssueMeans {
   readonly vault: SecretVault;
   readonly told?: ToldRoots;
+  /** Of the file systems that what it shows lies on. */
+  readonly credentialTurns?: FileTurns;
   readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
   readonly config: Pick<ProxyConfig, 'discoveryAddress' | 'proxyMetadata'>;
   readonly env: NodeJS.ProcessEnv;
@@ -39,7 +42,7 @@ export interface IssueMeans {
 export function issueCertificate(means: IssueMeans) {
   const { vault } = means;
   return async (order: ObtainOrder, signal: AbortSignal): Promise<Found> => {
-    const credentials = await credentialsFor(means, order);
+    const credentials = await credentialsFor(means, order, signal);
     const helper = new CertificateHelper(workOf(means));
     try {
       const request = await helper.request(signal);
@@ -69,18 +72,20 @@ export function workOf({ identity, env, nodeId }: Pick<IssueMeans, 'identity' | 
 
 /** The port of the authority has TLS, whatever is said of xDS; but for the one that has none. */
 async function credentialsFor(
-  { vault, told, config, env, identity, now }: IssueMeans,
+  { vault, told, credentialTurns, config, env, identity, now }: IssueMeans,
   { shown, version }: ObtainOrder,
+  signal: AbortSignal,
 ): Promise<ConnectionCredentials> {
   const read = new ControlPlaneCredentials({
     config: { ...config, controlPlaneAuthPolicy: 'MUTUAL_TLS' },
     env,
     now,
     ...(told && { told }),
+    ...(credentialTurns && { turns: credentialTurns }),
     ...(shown === 'certificate' && { own: () => vault.get(identityName, version)?.pair }),
   });
   try {
-    return await read.read('ca', identity.authorityAddress, shown);
+    return await read.read('ca', identity.authorityAddress, shown, signal);
   } catch (error) {
     throw new NotObtained(explainInOneLine(error));
   }

@@ -3,7 +3,7 @@ import { fromPromise } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { ObtainAnswer, ObtainOrder } from '../../../machines/agent/secrets/secret.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import type { FileTurns } from '../certificates/file-turns.ts';
+import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
 import { unionOf } from '../identity/root-set.ts';
 import type { MountedFiles } from '../options/identity-options.ts';

@@ -3,10 +3,10 @@ import { fromPromise } from 'xstate';
 import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
 import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
+import { FileTurns } from '../../runtime/files/file-turns.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 import { watchDirectory } from '../certificates/certificate-watch.ts';
-import type { FileTurns } from '../certificates/file-turns.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
 import type { ProxyOptions } from '../options/options.ts';
 import { issueCertificate } from './issue-certificate.ts';
@@ -23,6 +23,8 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   readonly log: Logger;
   /** Of the file systems that certificates lie on. */
   readonly turns: FileTurns;
+  /** Of those that what is shown to the control plane lies on. */
+  readonly credentialTurns?: FileTurns;
   readonly vault?: SecretVault;
   readonly counts?: SecretCounts;
   /** What the control plane is known by, beside a file. */
@@ -42,6 +44,7 @@ export function workloadSecrets({
   nodeId,
   log,
   turns,
+  credentialTurns = new FileTurns(),
   vault = new SecretVault(),
   counts,
   told,
@@ -50,7 +53,8 @@ export function workloadSecrets({
   draw = Math.random,
 }: WorkloadSecretsOptions) {
   const { mounted, outputDirectory } = identity;
-  const issue = issueCertificate({ vault, ...(told && { told }), identity, config, env, nodeId, now });
+  const shows = { ...(told && { told }), credentialTurns };
+  const issue = issueCertificate({ vault, ...shows, identity, config, env, nodeId, now });
   return secretsMachine.provide({
     actors: {
       lookForServer: lookForServer(ownership),

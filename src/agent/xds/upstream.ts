@@ -23,7 +23,7 @@ export interface UpstreamEnvironment {
   /** `host:port`. */
   readonly discoveryAddress: string;
   /** Read for each connection anew, the one that is asked for first where it is there. */
-  readonly credentials: (shows: Shown) => Promise<ConnectionCredentials>;
+  readonly credentials: (shows: Shown, stopped: AbortSignal) => Promise<ConnectionCredentials>;
   /** Of each call: the cluster, and what XDS_HEADER_… says. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
@@ -109,7 +109,7 @@ class Joined {
     const { credentials, random = Math.random } = this.#environment;
     let shown = '';
     try {
-      const read = await credentials(this.#shows);
+      const read = await credentials(this.#shows, this.#stopped);
       shown = read.shown;
       this.#stopped.throwIfAborted();
       this.#connection = await this.#dial(read);

@@ -1,4 +1,4 @@
-/** What is asked of the file systems that certificates lie on: one question at a time. */
+/** What is asked of file systems that may hang, which mounted certificates and tokens lie on: one question at a time. */
 export class FileTurns {
   #underWay: Promise<void> | undefined;
 
