@@ -34,7 +34,7 @@ async function agents(count: number, { folder, baseId }: { folder: string; baseI
   const startAt = Date.now() + 1_500;
   const script = `
     import { resumeBaseIds } from ${module};
-    while (Date.now() < ${startAt});
+    await new Promise((begin) => setTimeout(begin, ${startAt} - Date.now()));
     const resumed = await resumeBaseIds({ runDir: ${JSON.stringify(folder)}, resumeLimitMs: 1_500 }, [${baseId}]);
     console.log(resumed === undefined ? 'none' : 'has it');
     setInterval(() => {}, 1_000);`;
