@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { assign, setup } from 'xstate';
 import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
+import { drawMachine } from '../visualize/draw-machine.ts';
 import { chartOf, chartsOf } from './charts.ts';
 import { layoutStatechart } from './layout.ts';
 
@@ -109,6 +110,26 @@ describe('the picture of a statechart', () => {
     const text = await chartOf(odd);
     expect(text).not.toMatch(/<script|<b>|x < y/);
     expect(text).toContain('data-machine="a&quot;b&lt;c&gt;&amp;"');
+  });
+
+  test('holds no markup of its definition, whatever that says of kinds and types, and nothing that XML may not hold', async () => {
+    const hostile = {
+      id: 'nul\0',
+      states: [
+        { path: '', type: 'compound', initial: 1 },
+        { path: 'a', parent: 0, type: 'atomic"><script>alert(2)</script><g class="' },
+        { path: 'b', parent: 0, type: 'atomic' },
+      ],
+      transitions: [
+        { source: 1, targets: [2], kind: 'event" onload="alert(3)', on: 'go' },
+        { source: 2, targets: [], kind: 'event" onload="alert(4)', on: 'go', actions: ['note'] },
+      ],
+    } as unknown as Statechart;
+    const { whole, brief } = await drawMachine(hostile);
+    for (const text of [whole, ...brief.map((one) => one.text)]) {
+      expect(text).not.toMatch(/<script| onload="|\0/);
+      expect(text).toContain('class="state atomic&quot;&gt;&lt;script&gt;');
+    }
   });
 });
 

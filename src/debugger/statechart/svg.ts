@@ -42,7 +42,7 @@ function renderState(chart: Statechart, box: StateBox, number: number, part?: Pa
   const state = chart.states[number]!;
   const { header, x, y } = box;
   return [
-    `<g class="${stateClasses(chart, state)}${part?.isFolded(number) === true ? ' folded' : ''}"${numberAttribute(number, part)} data-path="${escape(state.path)}">`,
+    `<g class="${escape(stateClasses(chart, state))}${part?.isFolded(number) === true ? ' folded' : ''}"${numberAttribute(number, part)} data-path="${escape(state.path)}">`,
     `<title>${escape([stateName(chart, state), state.description].filter(Boolean).join('\n'))}</title>`,
     `<rect class="box" ${rect(box)} rx="${cornerRadius + 2}"/>`,
     ...(state.type === 'final' ? [`<rect class="inner" ${rect(inside(box, 3))} rx="${cornerRadius}"/>`] : []),
@@ -66,7 +66,7 @@ function renderRow(chart: Statechart, { transition, lines, y }: HeaderRow, box: 
   const texts = lines.map((line, index) => text(line, box.x + margin, box.y + y + index * lineHeight + 12));
   if (transition === undefined) return texts.join('\n');
   return [
-    `<g class="internal ${chart.transitions[transition]!.kind}" data-transition="${transition}">`,
+    `<g class="internal ${escape(chart.transitions[transition]!.kind)}" data-transition="${transition}">`,
     `<title>${escape(transitionTitle(chart, transition))}</title>`,
     ...texts,
     '</g>',
@@ -89,7 +89,7 @@ function renderTransition(chart: Statechart, arrow: Arrow, label: ArrowLabel, he
   const { kind } = chart.transitions[label.transition]!;
   const centre = label.x + label.width / 2;
   return [
-    `<g class="transition ${kind}" data-transition="${label.transition}">`,
+    `<g class="transition ${escape(kind)}" data-transition="${label.transition}">`,
     `<title>${escape(transitionTitle(chart, label.transition))}</title>`,
     arrowPaths(arrow.points, [arrow.room, ...headers]),
     ...(kind === 'timer' ? [`<rect class="countdown" ${rect(label)} rx="3"/>`] : []),
@@ -139,5 +139,7 @@ function rect({ x, y, width, height }: Box): string {
 }
 
 function escape(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a name may hold what XML may not; a browser would draw nothing.
+  const clean = text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, ' ');
+  return clean.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }

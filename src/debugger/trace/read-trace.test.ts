@@ -122,6 +122,27 @@ describe('a trace file', () => {
     expect(error.message).toContain(path + message);
   });
 
+  const root = { path: '', type: 'compound' };
+  const leaf = { path: 'a', parent: 0, type: 'atomic' };
+  const other = { path: 'b', parent: 0, type: 'atomic' };
+  const go = { source: 1, targets: [2], kind: 'event', on: 'go' };
+
+  test('says of what kinds states and transitions of a machine are, in the words of the format', async () => {
+    const withMachine = (machine: object): string =>
+      file('t', formatTraceLine({ ...header, machines: [machine] as unknown as typeof header.machines }));
+    const whole = { id: 'm', states: [root, leaf, other], transitions: [go] };
+    expect((await read(withMachine(whole))).seqs).toEqual([]);
+    const hostile = [
+      { ...whole, states: [root, { ...leaf, type: 'atomic"><script>alert(2)</script>' }, other] },
+      { ...whole, transitions: [{ ...go, kind: 'event" onload="alert(3)' }] },
+    ];
+    for (const machine of hostile) {
+      const error = await refusal(withMachine(machine));
+      expect(error.code).toBe('TRACE_INVALID');
+      expect(error.message).toContain("field 'machines' of the header record is");
+    }
+  });
+
   test('has half a line in the middle where a full disk cut it, and says so', async () => {
     const half = formatTraceLine(event(2)).slice(0, 30);
     const later = formatTraceLine(event(7));

@@ -65,7 +65,7 @@ const machine = record({
     record({
       path: text,
       parent: optional(number),
-      type: text,
+      type: oneOf('atomic', 'compound', 'parallel', 'final', 'history'),
       initial: optional(number),
       description: optional(text),
       tags: optional(list(text)),
@@ -78,7 +78,7 @@ const machine = record({
     record({
       source: number,
       targets: list(number),
-      kind: text,
+      kind: oneOf('event', 'timer', 'always', 'done', 'error'),
       on: text,
       guard: optional(text),
       actions: optional(list(text)),
