@@ -131,6 +131,7 @@ const threadsOf = {
   },
   'pilot-discovery': { 'signing-helper': 'src/discovery/authority/signing-helper.ts' },
   chartpilot: {
+    'drawing-helper': 'src/debugger/visualize/drawing-helper.ts',
     'explore-helper': 'src/simulation/agent/explore-helper.ts',
     'explore-discovery-helper': 'src/simulation/discovery/explore-discovery-helper.ts',
   },

@@ -22,6 +22,8 @@ export interface Session {
   readonly charts: Readonly<Record<string, string>>;
   /** Brief pictures of the same machines: with what is not active folded. */
   readonly briefCharts: Readonly<Record<string, readonly BriefChart[]>>;
+  /** Of each machine that has no picture, why, by its id; absent where all have one. */
+  readonly notDrawn?: Readonly<Record<string, string>>;
   /** The wall clock of the page's server when it answered (ms since 1970): that of the program's host, if the program lives. */
   readonly now?: number;
   /** The sequence diagrams that the trace is held against; none for a program whose diagrams are not known. */

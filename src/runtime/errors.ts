@@ -20,6 +20,7 @@ export const errorTable = {
   CONFIG_INVALID: 'a configuration is not valid',
   TRACE_INVALID: 'a trace file is not readable',
   MACHINE_INVALID: 'tests cannot be made of a machine',
+  NOT_DRAWN: 'a machine is not drawn',
   DIAGRAM_INVALID: 'a sequence diagram is not readable',
   REQUEST_FAILED: 'a request failed',
   IPTABLES_FAILED: 'the rules that redirect traffic cannot be changed',

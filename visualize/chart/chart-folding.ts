@@ -35,6 +35,11 @@ export function shownPicture(machine: string, state: string): string | undefined
   return found?.text ?? whole;
 }
 
+/** Why a machine has no picture, in words. */
+export function whyNoPicture(machine: string): string {
+  return session.value?.notDrawn?.[machine] ?? 'the trace does not carry its definition';
+}
+
 /** Opens a folded state, or folds one that somebody opened. Without a number: rows that were shortened. */
 export function toggleState(machine: string, number: number | undefined): void {
   const chart = definitionOf(machine);

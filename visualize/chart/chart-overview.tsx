@@ -5,6 +5,7 @@ import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { place, recording, session, state } from '../model/place.ts';
 import { actorOf, stateInWords } from '../model/words.ts';
 import { definitionOf, takenNow } from './chart-current.ts';
+import { whyNoPicture } from './chart-folding.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 import { activeLeaves, activeStates } from './chart-lights.ts';
 import { type Box, type Picture, pictureOf } from './chart-picture.ts';
@@ -45,7 +46,7 @@ function ActorCard({ actor, show }: { actor: ActorSnapshot; show: (actor: string
       <span class="chart-card-name">{actor.actor}</span>
       <span class="chart-card-state">{stateInWords(actor.state) || 'has not begun'}</span>
       {text === undefined ? (
-        <span class="chart-none">no picture: {actor.machine} is not in the trace</span>
+        <span class="chart-none">no picture: {whyNoPicture(actor.machine!)}</span>
       ) : (
         <Miniature name={actor.actor} machine={actor.machine!} text={text} />
       )}

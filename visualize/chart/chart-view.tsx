@@ -12,7 +12,7 @@ import {
   stepsOf,
   takenNow,
 } from './chart-current.ts';
-import { shownPicture, showsWhole } from './chart-folding.ts';
+import { shownPicture, showsWhole, whyNoPicture } from './chart-folding.ts';
 import { chartGroups } from './chart-groups.ts';
 import { countdownsAt, leftInWords, transitionInWords, waysOn } from './chart-lights.ts';
 import { ChartOverview } from './chart-overview.tsx';
@@ -144,7 +144,9 @@ function NoPicture({ actor, machine }: { actor: string; machine: string | undefi
           )}
         </p>
       ) : (
-        <p>There is no picture of {machine}: the trace does not carry its definition.</p>
+        <p>
+          There is no picture of {machine}: {whyNoPicture(machine)}.
+        </p>
       )}
       {history.length > 0 && (
         <ol class="chart-history" aria-label={`States of ${actor}, newest first`}>

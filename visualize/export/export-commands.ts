@@ -118,12 +118,18 @@ function verdictsHere(): Verdict[] {
 
 /** The pictures of those who occur in it. */
 function sessionOfPart(open: Recording, part: ExportedRange): Session {
-  const { charts = {}, briefCharts = {}, diagrams = [], part: before } = session.value ?? {};
+  const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: before } = session.value ?? {};
   const of = partOf(open, part, verdicts.value, before);
   const ids = new Set(machinesWithin(open, part).map(({ id }) => id));
   const own = <Picture>(all: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
     Object.fromEntries(Object.entries(all).filter(([id]) => ids.has(id)));
-  return { charts: own(charts), briefCharts: own(briefCharts), diagrams, ...(of !== undefined && { part: of }) };
+  return {
+    charts: own(charts),
+    briefCharts: own(briefCharts),
+    ...(notDrawn !== undefined && { notDrawn: own(notDrawn) }),
+    diagrams,
+    ...(of !== undefined && { part: of }),
+  };
 }
 
 /** The part that is exported now. */

@@ -127,20 +127,38 @@ describe('a trace file', () => {
   const other = { path: 'b', parent: 0, type: 'atomic' };
   const go = { source: 1, targets: [2], kind: 'event', on: 'go' };
 
+  const whole = { id: 'm', states: [root, leaf, other], transitions: [go] };
+
+  function withMachine(machine: object): string {
+    return file('t', formatTraceLine({ ...header, machines: [machine] as unknown as typeof header.machines }));
+  }
+
+  async function isRefused(machine: object): Promise<void> {
+    const error = await refusal(withMachine(machine));
+    expect(error.code).toBe('TRACE_INVALID');
+    expect(error.message).toContain("field 'machines' of the header record is");
+  }
+
   test('says of what kinds states and transitions of a machine are, in the words of the format', async () => {
-    const withMachine = (machine: object): string =>
-      file('t', formatTraceLine({ ...header, machines: [machine] as unknown as typeof header.machines }));
-    const whole = { id: 'm', states: [root, leaf, other], transitions: [go] };
     expect((await read(withMachine(whole))).seqs).toEqual([]);
     const hostile = [
       { ...whole, states: [root, { ...leaf, type: 'atomic"><script>alert(2)</script>' }, other] },
       { ...whole, transitions: [{ ...go, kind: 'event" onload="alert(3)' }] },
     ];
-    for (const machine of hostile) {
-      const error = await refusal(withMachine(machine));
-      expect(error.code).toBe('TRACE_INVALID');
-      expect(error.message).toContain("field 'machines' of the header record is");
-    }
+    for (const machine of hostile) await isRefused(machine);
+  });
+
+  test('has machines whose states lie in states before them, and whose transitions lead to states', async () => {
+    const broken = [
+      { ...whole, states: [root, { ...leaf, parent: 2 }, { ...other, parent: 1 }] },
+      { ...whole, states: [root, { ...leaf, parent: 1 }, other] },
+      { ...whole, states: [{ ...root, parent: 0 }, leaf, other] },
+      { ...whole, states: [root, { path: 'a', type: 'atomic' }, other] },
+      { ...whole, states: [{ ...root, initial: 3 }, leaf, other] },
+      { ...whole, transitions: [{ ...go, source: -1 }] },
+      { ...whole, transitions: [{ ...go, targets: [0.5] }] },
+    ];
+    for (const machine of broken) await isRefused(machine);
   });
 
   test('has half a line in the middle where a full disk cut it, and says so', async () => {

@@ -1,4 +1,5 @@
 /** What the fields of a trace's lines must be, so that whoever reads a line may rely on its type. Runs in a browser. */
+import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { TraceLine } from '../../runtime/trace/trace.ts';
 
 /** Whether a value is of the form. */
@@ -59,7 +60,7 @@ const timeline = record({
     list(record({ event: text, side: oneOf('sends', 'receives', 'is'), key: text, text: optional(text) })),
   ),
 });
-const machine = record({
+const machineFields = record({
   id: text,
   states: list(
     record({
@@ -87,6 +88,19 @@ const machine = record({
   ),
   timeline: optional(timeline),
 });
+const machine: Form = (value) => machineFields(value) && holdsTogether(value as Statechart);
+
+/** Each state comes after its parent, so that none lies in itself; what is named by its place is there. */
+function holdsTogether({ states, transitions }: Statechart): boolean {
+  const isPlace = (place: number, end = states.length): boolean => Number.isInteger(place) && place >= 0 && place < end;
+  return (
+    states.every(
+      ({ parent, initial }, number) =>
+        (parent === undefined ? number === 0 : isPlace(parent, number)) && (initial === undefined || isPlace(initial)),
+    ) && transitions.every(({ source, targets }) => isPlace(source) && targets.every((target) => isPlace(target)))
+  );
+}
+
 const livingActor = record({
   actor: text,
   parent: optional(text),
@@ -107,6 +121,9 @@ const step: Fields = {
   change: optional(list(record({ path: text, value: anything }))),
 };
 
+/** What a header's `machines` must be. */
+export const machinesForm = list(machine);
+
 /** By the kind of the line: `docs/trace-format.md`. */
 export const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
   header: {
@@ -115,7 +132,7 @@ export const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
     pid: number,
     startedAt: text,
     level: text,
-    machines: list(machine),
+    machines: machinesForm,
     foreign: optional(isBoolean),
     omits: optional(list(text)),
     programs: optional(list(record({ label: text, program: text, pid: number, foreign: optional(isBoolean) }))),

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { tangledMachine } from '../../../test/fixtures/tangled-machine.ts';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
@@ -72,6 +73,14 @@ describe('chartpilot diagram', () => {
       code: 'FLAG_INVALID',
       hint: 'its machines are epoch, of-another-release',
     });
+  });
+
+  test('refuses a machine of a trace that no picture holds, and gives its definition', async () => {
+    const from = traceOf(tangledMachine('giant', 501, 1));
+    for (const format of ['svg', 'mermaid', 'table'] as const) {
+      await expect(drawn('giant', { from, format })).rejects.toMatchObject({ code: 'NOT_DRAWN' });
+    }
+    expect(JSON.parse(await drawn('giant', { from, format: 'json' }))).toMatchObject({ id: 'giant' });
   });
 
   test('says which names there are when there is no such one', async () => {

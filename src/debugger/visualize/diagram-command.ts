@@ -9,6 +9,7 @@ import { formatMermaid } from '../statechart/mermaid.ts';
 import { findMachine, namedMachines } from '../statechart/named-machines.ts';
 import { openTrace } from '../trace/read-trace.ts';
 import { writeOutput } from '../write-output.ts';
+import { drawOne } from './drawing-thread.ts';
 import { memorySource } from './memory-source.ts';
 import { type ServePageOptions, servePage } from './serve-page.ts';
 
@@ -28,7 +29,7 @@ export interface DiagramCommandOptions extends Pick<ServePageOptions, 'enough'> 
 /**
  * `chartpilot diagram`: draws a machine; without one it lists those that there are.
  *
- * @throws ChartpilotError when there is no such machine, its trace cannot be read, or the file cannot be written.
+ * @throws ChartpilotError when there is no such machine, it cannot be drawn, its trace cannot be read, or the file cannot be written.
  */
 export async function drawDiagram(
   machine: string | undefined,
@@ -48,7 +49,8 @@ export async function drawDiagram(
   } else if (machine === undefined) {
     output.out(recorded === undefined ? listOwn() : recorded.map(({ id }) => `${id}\n`).join(''));
   } else {
-    const text = await textOf(await chartNamed(machine, recorded, options), options.format);
+    const chart = await chartNamed(machine, recorded, options);
+    const text = recorded === undefined ? await textOf(chart, options.format) : await textApart(chart, options.format);
     if (options.output === undefined) output.out(text);
     else writeOutput('--output', options.output, text);
   }
@@ -87,6 +89,11 @@ async function textOf(chart: Statechart, format: DiagramCommandOptions['format']
   if (format === 'svg') return chartOf(chart);
   if (format === 'table') return formatEventTable(chart);
   return format === 'json' ? `${JSON.stringify(chart, undefined, 2)}\n` : formatMermaid(chart);
+}
+
+/** A trace may be anybody's, and so may its machines. */
+async function textApart(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
+  return format === 'json' ? textOf(chart, format) : drawOne(format, chart);
 }
 
 /** A trace in which nothing has happened yet: one actor of each machine is there, and has not begun. */

@@ -227,14 +227,21 @@ describe('whoever is not the person', () => {
       expect(said).toBe('');
     });
 
-    test.each(['', 'null', '[]', '{"program":1,"machines":[]}', '{"program":"x"}', '{', 'x'.repeat(17 * 1024 * 1024)])(
-      'learns that this is none: %.20s',
-      async (sending) => {
-        const { address } = await start();
-        const { status } = await send(address, { origin: new URL(address).origin }, sending);
-        expect(status).toBe(400);
-      },
-    );
+    test.each([
+      '',
+      'null',
+      '[]',
+      '{"program":1,"machines":[]}',
+      '{"program":"x"}',
+      '{"program":"x","machines":[{}]}',
+      '{"program":"x","machines":[{"id":"m","states":[{"path":"","type":"atomic","parent":0}],"transitions":[]}]}',
+      '{',
+      'x'.repeat(17 * 1024 * 1024),
+    ])('learns that this is none: %.20s', async (sending) => {
+      const { address } = await start();
+      const { status } = await send(address, { origin: new URL(address).origin }, sending);
+      expect(status).toBe(400);
+    });
   });
 
   const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };

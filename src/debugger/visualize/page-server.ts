@@ -12,6 +12,7 @@ import { ChartpilotError, explainError, isSystemError, messageOf } from '../../r
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { foreignness, isFollowedLink, isSameSecret, isSentByOwnPage } from '../../runtime/trace/debugger-access.ts';
 import { type Described, describePath, type Session, type Source, sourcesPath } from '../page-data.ts';
+import { machinesForm } from '../trace/trace-form.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
@@ -195,7 +196,9 @@ function describedIn(text: string): Described | undefined {
   try {
     const value: unknown = JSON.parse(text);
     const { program, machines } = (value ?? {}) as Partial<Described>;
-    return typeof program === 'string' && Array.isArray(machines) ? { program, machines } : undefined;
+    return typeof program === 'string' && machinesForm(machines) && machines !== undefined
+      ? { program, machines }
+      : undefined;
   } catch {
     return undefined;
   }

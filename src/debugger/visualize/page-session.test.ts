@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { epochMachine } from '../../../machines/agent/envoy/epoch.machine.ts';
+import { tangledMachine } from '../../../test/fixtures/tangled-machine.ts';
 import { header } from '../../../test/fixtures/traces.ts';
 import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from './known-charts.ts';
@@ -30,8 +31,23 @@ test('a machine with the name of one of ours, changed, has a picture of its own'
 test('a machine that cannot be drawn has no picture, and the others have theirs', async () => {
   const broken = [
     { id: 'without states', states: [], transitions: [] },
-    { id: 'led astray', states: [], transitions: [{ source: 7, targets: [9], kind: 'event', on: 'x' }] },
+    {
+      id: 'led astray',
+      states: [{ path: '', type: 'atomic' }],
+      transitions: [{ source: 7, targets: [9], kind: 'event', on: 'x' }],
+    },
   ] as unknown as typeof header.machines;
-  const { charts } = await new Sessions().of({ ...header, machines: [...broken, ...header.machines] });
+  const { charts, notDrawn } = await new Sessions().of({ ...header, machines: [...broken, ...header.machines] });
   expect(Object.keys(charts)).toEqual(['light']);
+  expect(notDrawn).toEqual({
+    'without states': 'it has no states',
+    'led astray': expect.stringMatching(/^it cannot be drawn/),
+  });
+});
+
+test('a machine that takes too long to draw has no picture, and the page is told why', async () => {
+  const sessions = new Sessions(undefined, {}, { machineMs: 5_000 });
+  const hostile = sessions.of({ ...header, machines: [tangledMachine('tangle', 120, 500)] });
+  expect(Object.keys((await sessions.of(header)).charts)).toEqual(['light']);
+  expect(await hostile).toMatchObject({ charts: {}, notDrawn: { tangle: 'it takes longer than 5 s to draw' } });
 });

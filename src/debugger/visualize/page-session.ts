@@ -5,42 +5,59 @@ import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import { bundledDiagrams } from '../diagram/bundled.ts';
 import { diagramTexts } from '../diagram/load.ts';
 import type { Session } from '../page-data.ts';
-import { drawMachine } from './draw-machine.ts';
+import { type DrawingLimits, DrawingThread } from './drawing-thread.ts';
+import type { DrawingAnswer } from './drawing-work.ts';
 import { chartKey, type MachinePictures, readKnownCharts } from './known-charts.ts';
+
+type Drawn = DrawingAnswer<'pictures'>;
 
 /** Makes what the page shows beside a trace's records. The picture of the same machine is made once. */
 export class Sessions {
   readonly #diagrams: string | undefined;
-  readonly #pictures: Map<string, MachinePictures | Promise<MachinePictures>>;
+  readonly #pictures: Map<string, Drawn | Promise<Drawn>>;
+
+  readonly #limits: Partial<DrawingLimits>;
 
   /** @param diagrams folder or file that every trace is held against; those of its program when absent */
-  constructor(diagrams?: string, known = readKnownCharts()) {
+  constructor(diagrams?: string, known = readKnownCharts(), limits: Partial<DrawingLimits> = {}) {
     this.#diagrams = diagrams;
-    this.#pictures = new Map(Object.entries(known));
+    this.#limits = limits;
+    this.#pictures = new Map(Object.entries(known).map(([key, drawn]) => [key, { drawn }]));
   }
 
   async of({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
-    const drawn = await Promise.all(
-      machines.map(async (chart) => {
-        // A trace may come from anywhere: one machine that cannot be drawn takes nothing from the others.
-        const pictures = await Promise.resolve(this.#draw(chart)).catch(() => undefined);
-        return pictures === undefined ? [] : [[chart.id, pictures] as const];
-      }),
-    );
+    const drawn: (readonly [string, MachinePictures])[] = [];
+    const notDrawn: (readonly [string, string])[] = [];
+    // A trace may come from anywhere: one machine that cannot be drawn takes nothing from the others, nor from other traces.
+    const thread = new DrawingThread(this.#limits);
+    try {
+      for (const chart of machines) {
+        const answer = await this.#draw(chart, thread);
+        if ('drawn' in answer) drawn.push([chart.id, answer.drawn]);
+        else notDrawn.push([chart.id, answer.failed]);
+      }
+    } finally {
+      thread.end();
+    }
     return {
-      charts: Object.fromEntries(drawn.flat().map(([id, { whole }]) => [id, whole])),
-      briefCharts: Object.fromEntries(drawn.flat().map(([id, { brief }]) => [id, brief])),
+      charts: Object.fromEntries(drawn.map(([id, { whole }]) => [id, whole])),
+      briefCharts: Object.fromEntries(drawn.map(([id, { brief }]) => [id, brief])),
+      ...(notDrawn.length > 0 && { notDrawn: Object.fromEntries(notDrawn) }),
       diagrams: this.#diagramsOf(program),
     };
   }
 
-  #draw(chart: Statechart): MachinePictures | Promise<MachinePictures> {
+  #draw(chart: Statechart, thread: DrawingThread): Drawn | Promise<Drawn> {
     const key = chartKey(chart);
     const known = this.#pictures.get(key);
     if (known !== undefined) return known;
-    const drawn = drawMachine(chart);
+    const drawn = thread.draw('pictures', chart);
     this.#pictures.set(key, drawn);
-    return drawn;
+    return drawn.then((answer) => {
+      // What took too long, perhaps beside much else, is tried again when somebody asks again.
+      if ('failed' in answer) this.#pictures.delete(key);
+      return answer;
+    });
   }
 
   #diagramsOf(program: string): Session['diagrams'] {

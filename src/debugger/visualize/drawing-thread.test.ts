@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { tangledMachine } from '../../../test/fixtures/tangled-machine.ts';
+import { header } from '../../../test/fixtures/traces.ts';
+import type { Statechart } from '../../runtime/trace/statechart.ts';
+import { formatMermaid } from '../statechart/mermaid.ts';
+import { drawMachine } from './draw-machine.ts';
+import { DrawingThread, drawingLimits, drawOne } from './drawing-thread.ts';
+
+const light = header.machines[0]!;
+
+test('what a thread has drawn is what would be drawn without it', async () => {
+  expect(await drawOne('pictures', light)).toEqual(await drawMachine(light));
+  expect(await drawOne('mermaid', light)).toBe(formatMermaid(light));
+});
+
+test('a machine that takes too long is given up, and the next one has its picture', async () => {
+  const thread = new DrawingThread({ machineMs: 1_000 });
+  let turns = 0;
+  const turn = setInterval(() => turns++, 10);
+  try {
+    expect(await thread.draw('svg', tangledMachine('tangle', 120, 500))).toEqual({
+      failed: 'it takes longer than 1 s to draw',
+    });
+    // Whoever waits hears Ctrl-C meanwhile.
+    expect(turns).toBeGreaterThan(5);
+  } finally {
+    clearInterval(turn);
+    thread.end();
+  }
+  expect(await drawOne('svg', light)).toContain('data-machine="light"');
+});
+
+test('machines of one trace have a time for all of them', async () => {
+  const thread = new DrawingThread({ machineMs: 200, traceMs: 100 });
+  await thread.draw('svg', tangledMachine('tangle', 120, 500));
+  expect(await thread.draw('svg', light)).toEqual({
+    failed: 'the machines before it in the trace took the 0.1 s that there are for all',
+  });
+  thread.end();
+});
+
+const row = (length: number): Statechart['states'] =>
+  Array.from({ length }, (_, number) =>
+    number === 0 ? { path: '', type: 'compound' } : { path: `s${number}`, parent: number - 1, type: 'compound' },
+  );
+const { states, transitions, levels } = drawingLimits;
+
+test.each([
+  ['no states', { id: 'm', states: [], transitions: [] }, 'it has no states'],
+  ['too many states', tangledMachine('m', states + 1, 1), 'it has 501 states, and a picture 500 at most'],
+  [
+    'too many transitions',
+    tangledMachine('m', 3, transitions + 1),
+    'it has 2001 transitions, and a picture 2000 at most',
+  ],
+  [
+    'too many targets',
+    { ...light, transitions: [{ ...light.transitions[0]!, targets: Array(transitions + 1).fill(2) }] },
+    'it has 2001 transitions, and a picture 2000 at most',
+  ],
+  [
+    'too many states within states',
+    { id: 'm', states: row(levels + 1), transitions: [] },
+    'it has 31 levels, and a picture 30 at most',
+  ],
+])('nothing is drawn of a machine with %s', async (_, machine, failed) => {
+  await expect(drawOne('table', machine)).rejects.toMatchObject({
+    code: 'NOT_DRAWN',
+    message: expect.stringContaining(failed),
+  });
+});

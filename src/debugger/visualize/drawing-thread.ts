@@ -1,0 +1,125 @@
+/**
+ * Draws machines of traces in a thread. A trace may be anybody's: 60 states and 200 transitions at random take a layout half a minute
+ * without a turn for anybody else, Ctrl-C included.
+ */
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import type { Statechart } from '../../runtime/trace/statechart.ts';
+import type { DrawingAnswer, DrawingOrder, Drawings } from './drawing-work.ts';
+
+export interface DrawingLimits {
+  /** Of a machine; targets of transitions count each. */
+  readonly states: number;
+  readonly transitions: number;
+  /** States within states. */
+  readonly levels: number;
+  /** For all of one machine, and for all machines together. */
+  readonly machineMs: number;
+  readonly traceMs: number;
+}
+
+/** The largest machine of ours has 27 states, 142 transitions, and is drawn in a second or two. */
+export const drawingLimits: DrawingLimits = {
+  states: 500,
+  transitions: 2_000,
+  levels: 30,
+  machineMs: 20_000,
+  traceMs: 90_000,
+};
+
+const mostMegabytes = 1024;
+
+/** Beside this file, or beside the bundle that it was put into. */
+const helperModule = new URL(`./drawing-helper${extname(import.meta.filename)}`, import.meta.url);
+
+/** For one trace: it begins with the first machine, and is given one at a time. */
+export class DrawingThread {
+  readonly #limits: DrawingLimits;
+  #worker: Worker | undefined;
+  #spentMs = 0;
+
+  constructor(limits: Partial<DrawingLimits> = {}) {
+    this.#limits = { ...drawingLimits, ...limits };
+  }
+
+  async draw<What extends keyof Drawings>(what: What, chart: Statechart): Promise<DrawingAnswer<What>> {
+    const failed = whyTooLarge(chart, this.#limits);
+    if (failed !== undefined) return { failed };
+    return (await this.#answerTo({ what, chart })) as DrawingAnswer<What>;
+  }
+
+  end(): void {
+    void this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
+  async #answerTo(order: DrawingOrder): Promise<DrawingAnswer> {
+    const { machineMs, traceMs } = this.#limits;
+    if (this.#spentMs >= traceMs) {
+      return { failed: `the machines before it in the trace took the ${traceMs / 1_000} s that there are for all` };
+    }
+    const begun = performance.now();
+    const { promise, resolve } = Promise.withResolvers<DrawingAnswer>();
+    const broken = (error: unknown): void => {
+      this.end();
+      resolve({ failed: `it cannot be drawn (${messageOf(error)})` });
+    };
+    const limit = setTimeout(() => {
+      this.end();
+      resolve({ failed: `it takes longer than ${machineMs / 1_000} s to draw` });
+    }, machineMs);
+    const worker = this.#worker ?? begin();
+    this.#worker = worker;
+    worker.on('message', resolve).on('error', broken);
+    worker.postMessage(order);
+    const answer = await promise;
+    clearTimeout(limit);
+    worker.off('message', resolve).off('error', broken);
+    this.#spentMs += performance.now() - begun;
+    return answer;
+  }
+}
+
+/** @throws ChartpilotError NOT_DRAWN, with why */
+export async function drawOne<What extends keyof Drawings>(
+  what: What,
+  chart: Statechart,
+  limits?: Partial<DrawingLimits>,
+): Promise<Drawings[What]> {
+  const thread = new DrawingThread(limits);
+  try {
+    const answer = await thread.draw(what, chart);
+    if ('drawn' in answer) return answer.drawn;
+    throw new ChartpilotError('NOT_DRAWN', `${chart.id}: ${answer.failed}`, {
+      hint: 'its definition can be had with --format json',
+    });
+  } finally {
+    thread.end();
+  }
+}
+
+function begin(): Worker {
+  const worker = new Worker(helperModule, { resourceLimits: { maxOldGenerationSizeMb: mostMegabytes } });
+  // Between two orders nobody listens, and its end is no error of the program.
+  return worker.on('error', () => {});
+}
+
+function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits): string | undefined {
+  const most = (what: string, count: number, bound: number): string | undefined =>
+    count > bound ? `it has ${count} ${what}, and a picture ${bound} at most` : undefined;
+  const arrows = transitions.reduce((sum, { targets }) => sum + Math.max(1, targets.length), 0);
+  return (
+    (states.length === 0 ? 'it has no states' : undefined) ??
+    most('states', states.length, limits.states) ??
+    most('transitions', arrows, limits.transitions) ??
+    most('levels', levelsOf(states), limits.levels)
+  );
+}
+
+/** Each state comes after its parent: a trace that says otherwise is refused before. */
+function levelsOf(states: Statechart['states']): number {
+  const levels: number[] = [];
+  for (const { parent } of states) levels.push(parent === undefined ? 1 : (levels[parent] ?? 0) + 1);
+  return levels.reduce((most, level) => Math.max(most, level), 0);
+}
