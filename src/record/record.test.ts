@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { assign, createActor, createMachine, setup } from 'xstate';
+import { collectGarbage } from '../../test/harness/collect-garbage.ts';
 import { parseTraceLine } from '../debugger/trace/trace-line.ts';
 import type { TraceLine, TraceRecord } from '../runtime/trace/trace.ts';
 import { recordToFile } from './node.ts';
@@ -208,6 +209,23 @@ test('two root actors with one id that live at the same time have names of their
     recordsIn(recording.text()).flatMap((line) => (line.kind === kind ? [line.actor] : []));
   expect(named('spawn')).toEqual(['one', 'one (2)', 'one']);
   expect(named('stop')).toEqual(['one (2)', 'one']);
+});
+
+test('actors that have ended are let go: a program may have a root actor for each request', async () => {
+  const recording = record({ program: 'test', machines: [keeper], keep: 10, onProblem: () => {} });
+  const ended = Array.from({ length: 200 }, (_, number) => {
+    const actor = createActor(keeper, { id: `request ${number}`, inspect: recording.inspect }).start();
+    actor.send({ type: 'keep', data: number });
+    actor.stop();
+    return new WeakRef(actor);
+  });
+  // The last one may stand on the stack of whoever made it.
+  const alive = async (): Promise<number> => {
+    await collectGarbage();
+    return ended.filter((actor) => actor.deref() !== undefined).length;
+  };
+  await expect.poll(alive).toBeLessThan(5);
+  expect(recordsIn(recording.text())).toHaveLength(10);
 });
 
 test('what happens after the end of a recording is not recorded', async () => {

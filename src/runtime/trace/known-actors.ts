@@ -28,8 +28,14 @@ export interface Cause {
 export class KnownActors {
   readonly #known = new WeakMap<AnyActorRef, KnownActor>();
   readonly #foreign: boolean;
-  /** Root actors of anybody's program, by their names; the program may give two of them one id. */
-  readonly #roots = new Map<string, AnyActorRef>();
+  /**
+   * Root actors of anybody's program, by their names; the program may give two of them one id, or each of its requests a root of its
+   * own: whoever nobody else holds any more is let go, with the name.
+   */
+  readonly #roots = new Map<string, WeakRef<AnyActorRef>>();
+  readonly #letGo = new FinalizationRegistry<string>((name) => {
+    if (this.#roots.get(name)?.deref() === undefined) this.#roots.delete(name);
+  });
   readonly #rootNames = new WeakMap<AnyActorRef, string>();
 
   /** @param foreign names are paths: in anybody's program an id is unique only below its parent */
@@ -48,13 +54,14 @@ export class KnownActors {
     if (known !== undefined) return known;
     let name = ref.id;
     for (let number = 2; this.#isTaken(name); number++) name = `${ref.id} (${number})`;
-    this.#roots.set(name, ref);
+    this.#roots.set(name, new WeakRef(ref));
+    this.#letGo.register(ref, name);
     this.#rootNames.set(ref, name);
     return name;
   }
 
   #isTaken(name: string): boolean {
-    const other = this.#roots.get(name);
+    const other = this.#roots.get(name)?.deref();
     return other !== undefined && other.getSnapshot().status === 'active';
   }
 
