@@ -24,12 +24,12 @@ export function formatVitest(suite: Suite, { machineImport, runtimeImport, runne
     { from: machineImport, what: named },
   ].sort((a, b) => importOrder(a.from, b.from));
   return [
-    `// Made by: ${command}`,
+    comment(`Made by: ${command}`),
     '// When the machine is meant to behave otherwise, make this file anew.',
     `// It needs: npm install --save-dev chartpilot xstate${runner === 'node' ? '' : ' vitest'}`,
     ...shareLines('states', coverage.states),
     ...shareLines('transitions', coverage.transitions),
-    ...[...coverage.bounds, ...coverage.failures].map((line) => `// Note: ${line}`),
+    ...[...coverage.bounds, ...coverage.failures].map((line) => comment(`Note: ${line}`)),
     ...imports.map(({ what, from }) => `import ${what} from ${quoted(from)};`),
     '',
     ...suite.starts.map(({ input, expect }, index) => {
@@ -53,8 +53,13 @@ const startName = ({ starts }: Suite, index: number): string => (starts.length =
 function shareLines(what: string, { covered, total, missing }: Share): string[] {
   return [
     `// It covers ${covered} of ${total} ${what}.`,
-    ...missing.map((target) => `//   not ${target.what}: ${target.why}`),
+    ...missing.map((target) => comment(`  not ${target.what}: ${target.why}`)),
   ];
+}
+
+/** What somebody's machine throws may have any text: what is behind the end of a line would be code of the test. */
+function comment(text: string): string {
+  return `// ${text.replaceAll(/\s*[\r\n\u2028\u2029]+\s*/g, ' ')}`;
 }
 
 /** Packages before files, as import sorters have it. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type AnyStateMachine, assign, createMachine, emit, fromPromise, sendTo, setup } from 'xstate';
+import { formatVitest } from './format-vitest.ts';
 import { type GenerateOptions, generate } from './generate.ts';
 import { departureOf } from './machine-test.ts';
 import type { Samples } from './samples.ts';
@@ -219,4 +220,33 @@ describe('a generated test', () => {
     expect(first?.steps[0]?.expect.sent).toEqual(['rocket.left to observers']);
     expect(done).toEqual([]);
   });
+});
+
+test('what a machine throws, and what a command says, is a comment of the file, however many lines it has', () => {
+  const message = 'no such seat\nglobalThis.isHere = true;\r\nprocess.exit(3);\u2028alert(1);';
+  const machine = setup({
+    guards: {
+      isFree: () => {
+        throw new Error(message);
+      },
+    },
+  }).createMachine({
+    id: 'seat',
+    initial: 'a',
+    states: { a: { on: { take: { target: 'b', guard: 'isFree' }, leave: 'b' } }, b: {} },
+  });
+  const suite = generated(machine);
+  expect(suite.coverage.failures.join()).toContain('\n');
+  const text = formatVitest(suite, {
+    machineImport: './seat.ts',
+    runtimeImport: 'chartpilot/machine-test',
+    runner: 'vitest',
+    command: "chartpilot generate './a\nb.ts'",
+  });
+  expect(text).not.toMatch(/^\s*(globalThis|process|alert|b\.ts)/mu);
+  const head = text
+    .slice(0, text.indexOf('import '))
+    .trimEnd()
+    .split(/[\n\r\u2028\u2029]/);
+  expect(head.filter((line) => !line.startsWith('//'))).toEqual([]);
 });
