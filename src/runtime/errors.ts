@@ -1,3 +1,5 @@
+import { terminalText } from './terminal-text.ts';
+
 /**
  * The errors that a person can act on, each with a stable code. Anything else that is thrown is a bug and prints its
  * stack. `what` is the sentence's fixed part; the place (file, line, field, address) comes with each error.
@@ -46,8 +48,12 @@ export class ChartpilotError extends Error {
   }
 }
 
-/** One paragraph for a person's mistake; stack and all for a bug of ours. */
+/** One paragraph for a person's mistake; stack and all for a bug of ours. It may quote what a stranger wrote. */
 export function explainError(error: unknown): string {
+  return terminalText(explained(error));
+}
+
+function explained(error: unknown): string {
   if (error instanceof ChartpilotError) {
     return error.hint === undefined ? error.message : `${error.message}\n  → ${error.hint}`;
   }

@@ -1,3 +1,4 @@
+import { terminalLine } from '../../runtime/terminal-text.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { valueAt } from '../../runtime/trace/trace-state.ts';
 import { formatRecord } from '../trace/print-trace.ts';
@@ -13,7 +14,7 @@ export function formatReplay({ records, compared, difference, warnings }: Replay
   const shown = warnings.slice(0, maxWarnings);
   return [
     ...(difference === undefined ? [] : [`${formatDifference(difference)}\n`]),
-    ...shown.map((warning) => `warning: ${warning}`),
+    ...shown.map((warning) => terminalLine(`warning: ${warning}`)),
     ...(shown.length < warnings.length ? [`… and ${warnings.length - shown.length} more warnings`] : []),
     `${records} records: ${compared} compared${difference === undefined ? ', no difference' : ' and the same, then this one'}`,
   ].join('\n');
@@ -23,11 +24,11 @@ export function formatReplay({ records, compared, difference, warnings }: Replay
 export function formatDifference(difference: Difference): string {
   const { seq, recorded, replayed, before, cause, field, why } = difference;
   return [
-    `${headline(difference)}`,
+    terminalLine(headline(difference)),
     '  before it, the same in both',
     ...[...(cause === undefined ? [] : [cause]), ...before].map((record) => `    ${formatRecord(record)}`),
     `  recorded  ${recorded === undefined ? nothing(seq) : formatRecord(recorded)}`,
-    `  replayed  ${replayed === undefined ? `${nothing()}${why === undefined ? '' : `: ${why}`}` : formatRecord(replayed)}`,
+    `  replayed  ${replayed === undefined ? `${nothing()}${why === undefined ? '' : `: ${terminalLine(why)}`}` : formatRecord(replayed)}`,
     ...valuesAt(field, recorded, replayed),
   ].join('\n');
 }
@@ -49,12 +50,17 @@ function valuesAt(
   replayed: TraceRecord | undefined,
 ): string[] {
   if (field === undefined || recorded === undefined || replayed === undefined) return [];
-  return [`  ${field}`, `    recorded  ${textAt(recorded, field)}`, `    replayed  ${textAt(replayed, field)}`];
+  return [
+    `  ${terminalLine(field)}`,
+    `    recorded  ${textAt(recorded, field)}`,
+    `    replayed  ${textAt(replayed, field)}`,
+  ];
 }
 
 function textAt(record: TraceRecord, field: string): string {
-  const text = JSON.stringify(field.startsWith('/change/') ? changeAt(record, field) : valueAt(record, field));
-  if (text === undefined) return 'nothing';
+  const value = JSON.stringify(field.startsWith('/change/') ? changeAt(record, field) : valueAt(record, field));
+  if (value === undefined) return 'nothing';
+  const text = terminalLine(value);
   return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
 }
 

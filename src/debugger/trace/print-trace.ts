@@ -1,4 +1,5 @@
 /** Records in words for a terminal. */
+import { terminalLine } from '../../runtime/terminal-text.ts';
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseChain, CauseKind, CauseLink, CauseOrigin } from './cause-chain.ts';
 import { foldChain } from './fold-chain.ts';
@@ -15,7 +16,7 @@ const longestValue = 60;
 /** A record in one line: its number, when it happened, what happened, and the number of the record that is its cause. */
 export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
   const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
-  return `${placeOf(record, options)}  ${inOneLine(happening(record))}${cause}`;
+  return `${placeOf(record, options)}  ${terminalLine(happening(record))}${cause}`;
 }
 
 /** A record and why it happened, nearest cause first, a line each; what comes several times alike is there once. */
@@ -26,14 +27,14 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
     const lines = part.links.map((link) => {
       const step = stepBack(link, before);
       before = link.record;
-      return `${placeOf(link.record, options)}  ← ${inOneLine(`${step}${happening(link.record)}`)}`;
+      return `${placeOf(link.record, options)}  ← ${terminalLine(`${step}${happening(link.record)}`)}`;
     });
     const last = part.others.at(-1);
     if (last === undefined) return lines;
     before = last.record;
     return [...lines, `${margin}  … and ${part.times - 1} × the same before it, back to ${last.record.seq}`];
   });
-  return [`${placeOf(record, options)}  ${inOneLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
+  return [`${placeOf(record, options)}  ${terminalLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
 }
 
 type OwnWay = 'told' | 'spawned' | 'owner-state' | 'owner-told';
@@ -130,10 +131,4 @@ function short(text: string, longest: number): string {
 
 function duration(ms: number): string {
   return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
-}
-
-/** A process may write anything: what would move the cursor or colour the terminal is left out. */
-export function inOneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what it is about.
-  return text.replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ');
 }

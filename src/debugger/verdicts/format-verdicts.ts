@@ -1,4 +1,5 @@
 /** Verdicts for a terminal. */
+import { terminalLine } from '../../runtime/terminal-text.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { span } from '../../runtime/verdicts/words.ts';
 import type { TimePart } from './time-spent.ts';
@@ -20,11 +21,13 @@ export function formatVerdicts(
     const margin = ' '.repeat(place(record).length + 2);
     const spent = spentText(verdict.spent ?? []);
     return [
-      `${place(record)}  ${signs[verdict.weight]} ${verdict.sentence}`,
-      ...(spent === '' ? [] : [`${margin}  ${spent}`]),
+      `${place(record)}  ${signs[verdict.weight]} ${terminalLine(verdict.sentence)}`,
+      ...(spent === '' ? [] : [`${margin}  ${terminalLine(spent)}`]),
     ];
   });
-  const failed = broken.map(({ rule, reason }) => `the rule "${rule}" failed and said nothing more: ${reason}`);
+  const failed = broken.map(({ rule, reason }) =>
+    terminalLine(`the rule "${rule}" failed and said nothing more: ${reason}`),
+  );
   return [...(lines.length === 0 ? ['nothing to tell'] : lines), ...failed];
 }
 

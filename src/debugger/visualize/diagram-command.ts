@@ -1,4 +1,5 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { terminalLine, terminalText } from '../../runtime/terminal-text.ts';
 import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { formatTraceLine, traceVersion } from '../../runtime/trace/trace.ts';
 import type { CommandOutput } from '../command-output.ts';
@@ -47,7 +48,7 @@ export async function drawDiagram(
       output,
     );
   } else if (machine === undefined) {
-    output.out(recorded === undefined ? listOwn() : recorded.map(({ id }) => `${id}\n`).join(''));
+    output.out(recorded === undefined ? listOwn() : recorded.map(({ id }) => `${terminalLine(id)}\n`).join(''));
   } else {
     const chart = await chartNamed(machine, recorded, options);
     const text = recorded === undefined ? await textOf(chart, options.format) : await textApart(chart, options.format);
@@ -93,7 +94,7 @@ async function textOf(chart: Statechart, format: DiagramCommandOptions['format']
 
 /** A trace may be anybody's, and so may its machines. */
 async function textApart(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
-  return format === 'json' ? textOf(chart, format) : drawOne(format, chart);
+  return format === 'json' ? textOf(chart, format) : terminalText(await drawOne(format, chart));
 }
 
 /** A trace in which nothing has happened yet: one actor of each machine is there, and has not begun. */

@@ -1,0 +1,114 @@
+/** Whatever a stranger's trace says: nothing of it tells a terminal to do anything. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { headerWith } from '../../test/fixtures/trace-header.ts';
+import { ChartpilotError, explainError } from '../runtime/errors.ts';
+import { formatTraceLine, type TraceBody, type TraceHeader } from '../runtime/trace/trace.ts';
+import { checkTraces } from './check/check-command.ts';
+import { replayTraces } from './replay/replay-command.ts';
+import { formatReplay } from './replay/replay-report-text.ts';
+import { formatVerdicts } from './verdicts/format-verdicts.ts';
+import { drawDiagram } from './visualize/diagram-command.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'chartpilot-hostile-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Clears the screen, names the window, writes into the clipboard, also by one character; and a line of its own. */
+const hostile = (word: string): string =>
+  `${word}\u001b[2J\u001b]0;owned\u0007\u001b]52;c;AAAA\u0007\u009b31m\r\nforged`;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: those are what it is about.
+const anyControl = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/;
+
+function trace(name: string, fields: Partial<TraceHeader>, bodies: readonly TraceBody[] = []): string {
+  const path = join(folder, name);
+  const lines = [
+    headerWith({ startedAt: hostile('2026'), ...fields }),
+    ...bodies.map((body, i) => ({ seq: i + 1, t: i, ...body })),
+  ];
+  writeFileSync(path, lines.map(formatTraceLine).join(''));
+  return path;
+}
+
+async function printed(
+  command: (output: { out: (text: string) => void; error: (text: string) => void }) => unknown,
+): Promise<string> {
+  let text = '';
+  const add = (piece: string): void => {
+    text += piece;
+  };
+  await command({ out: add, error: add });
+  return text;
+}
+
+test('of chartpilot check', async () => {
+  const diagrams = join(folder, 'diagrams');
+  mkdirSync(diagrams, { recursive: true });
+  writeFileSync(
+    join(diagrams, 'greet.mmd'),
+    'sequenceDiagram\nparticipant a\nparticipant b\na->>b: b.greet\nb->>a: b.greeted\n',
+  );
+  const event = (from: string, to: string, type: string): TraceBody => ({ kind: 'event', from, to, event: { type } });
+  const path = trace('check', { program: hostile('world'), omits: [hostile('x')] }, [
+    event('a', 'b', 'b.greet'),
+    event('a', 'b', hostile('b.greet')),
+    event(hostile('c'), 'b', 'b.greet'),
+  ]);
+  for (const format of ['text', 'mermaid'] as const) {
+    const text = await printed((output) => checkTraces([path], { format, diagrams }, output));
+    expect(text).toContain('world');
+    expect(text).not.toMatch(anyControl);
+    expect(text).not.toMatch(/^forged/m);
+  }
+  // Its diagrams are not known: the error names the program.
+  const refused = await printed((output) => checkTraces([path], { format: 'text' }, output));
+  expect(refused).toContain('world');
+  expect(refused).not.toMatch(anyControl);
+});
+
+test('of chartpilot replay', async () => {
+  const actor = hostile('a');
+  const path = trace('replay', { program: hostile('limits') }, [
+    { kind: 'spawn', actor, machine: 'start-limiter', input: { burst: 1, refillMs: 1_000 } },
+  ]);
+  const text = await printed((output) => replayTraces([path], { machine: ['start-limiter'], format: 'text' }, output));
+  expect(text).toContain('limits');
+  expect(text).not.toMatch(anyControl);
+  const recorded = { seq: 1, t: 1, kind: 'effect', actor, effect: 'x', params: { a: '\u009b1m' } } as const;
+  const difference = { seq: 1, actor, recorded, replayed: { ...recorded, params: 1 }, before: [], field: '/params' };
+  const report = formatReplay({
+    records: 1,
+    compared: 1,
+    warnings: [hostile('w')],
+    difference,
+  } as unknown as Parameters<typeof formatReplay>[0]);
+  expect(report).toContain('something else than was recorded');
+  expect(report).not.toMatch(anyControl);
+  expect(report).not.toMatch(/^forged/m);
+});
+
+test('of verdicts, machines and errors', async () => {
+  const verdict = { index: 0, weight: 'bad', sentence: hostile('bad') } as Parameters<typeof formatVerdicts>[0][number];
+  const record = { seq: 1, t: 1, kind: 'timer', actor: 'a', timer: 'b' } as const;
+  const lines = formatVerdicts([verdict], [{ rule: 'r', reason: hostile('why') }], [record], () => '1');
+  expect(lines.join('\n')).not.toMatch(anyControl);
+  expect(lines).toHaveLength(2);
+
+  const states = [{ path: '', type: 'atomic', description: hostile('d') }] as const;
+  const transitions = [{ source: 0, targets: [0], kind: 'event', on: hostile('go') }] as const;
+  const from = trace('diagram', { machines: [{ id: hostile('m'), states, transitions }] });
+  expect(await printed((output) => drawDiagram(undefined, { format: 'mermaid', from }, output))).not.toMatch(
+    anyControl,
+  );
+  for (const format of ['mermaid', 'table'] as const) {
+    const text = await printed((output) => drawDiagram(hostile('m'), { format, from }, output));
+    expect(text).toContain('go');
+    expect(text).not.toMatch(anyControl);
+  }
+
+  const error = new ChartpilotError('TRACE_INVALID', hostile('x'), { hint: hostile('y') });
+  expect(explainError(error)).toContain('→ y');
+  expect(explainError(error)).not.toMatch(anyControl);
+  expect(explainError(new Error(hostile('z')))).not.toMatch(anyControl);
+});
