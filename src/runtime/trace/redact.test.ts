@@ -36,6 +36,24 @@ describe('a text', () => {
       'abcd1234',
     ],
     ['a password in a URL', 'at https://demo:hunter22@host/x', 'at https://demo:[redacted]@host/x', 'hunter22'],
+    [
+      'a password in a URL with a slash in it',
+      'at https://demo:hun/ter/22@host:80/x',
+      'at https://demo:[redacted]@host:80/x',
+      'ter',
+    ],
+    [
+      'a password in a URL with signs in it',
+      'at https://demo:hun@ter@22@host/@x/y',
+      'at https://demo:[redacted]@host/@x/y',
+      'ter',
+    ],
+    [
+      'a password in a URL with all of that',
+      'at amqp://demo:1/hun@ter@host/x',
+      'at amqp://demo:[redacted]@host/x',
+      'ter',
+    ],
     ['a token of a well-known service', 'with ghp_0123456789abcdef', 'with [redacted]', '0123456789'],
   ])('loses %s', (_, text, expected, secret) => {
     expect(text).toContain(secret);
@@ -52,6 +70,7 @@ describe('a text', () => {
     '4f3c2b1a0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a',
     'tokenFile=/var/run/secrets/tokens/istio-token',
     'https://127.0.0.1:15020/debug/trace',
+    'http://demo.example:8080/mail/a@b and http://localhost:80?to=a@b and http://[::1]:15000/a@b',
   ])('stays when no secret is in it: %s', (text) => {
     expect(redact(text)).toBe(text);
   });
@@ -75,6 +94,9 @@ describe('a text', () => {
       'bearer '.repeat(30_000),
       'token'.repeat(40_000),
       '://a:'.repeat(40_000),
+      '://a:@'.repeat(40_000),
+      `${'://a:b/'.repeat(20_000)}@`,
+      `${'://a:b/'.repeat(20_000)}${'@'.repeat(100_000)}`,
       'basic aaaaaaaaa'.repeat(20_000),
       `Basic ${'a'.repeat(200_000)}`,
     ];
@@ -130,6 +152,33 @@ describe('a value', () => {
       ],
       actions: ['takeToken', 'grant'],
     });
+  });
+
+  test('is redacted behind a flag that says so, in a list of arguments', () => {
+    const args = [
+      'serve',
+      '--token',
+      'abc',
+      '--token-file',
+      '/var/run/token',
+      '-api-key',
+      'k3y',
+      '--no-password',
+      '--port',
+      '80',
+    ];
+    const safe = [
+      'serve',
+      '--token',
+      '[redacted]',
+      '--token-file',
+      '/var/run/token',
+      '-api-key',
+      '[redacted]',
+      ...args.slice(7),
+    ];
+    expect(redact({ args })).toEqual({ args: safe });
+    expect(redact(safe)).toBe(safe);
   });
 
   test('that is a secret of the environment is found wherever it is, however it is written', () => {
@@ -248,6 +297,8 @@ test('secrets of the environment are known by their names; switches, durations a
     AWS_SECRET_ACCESS_KEY: 'four/secret',
     ISTIO_META_CLIENT_SECRET: 'five-secret',
     DATABASE_URL: 'postgres://demo:six-secret@host/db',
+    BROKER_URL: 'amqp://demo:seven/sec@ret@host/db',
+    PROXY_URL: 'http://proxy.example:3128/a@b',
     PWD: '/work/here',
     SECRET_TTL: '24h0m0s',
     TOKEN_FILE: '/var/run/token',
@@ -255,5 +306,8 @@ test('secrets of the environment are known by their names; switches, durations a
     HOME: '/root',
   };
   const words = ['one', 'two', 'three', 'four', 'five', 'six'];
-  expect(secretsIn(env)).toEqual(words.map((word) => `${word}${word === 'four' ? '/' : '-'}secret`));
+  expect(secretsIn(env)).toEqual([
+    ...words.map((word) => `${word}${word === 'four' ? '/' : '-'}secret`),
+    'seven/sec@ret',
+  ]);
 });

@@ -41,6 +41,8 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
   const isSecretWord = (word: string): boolean =>
     word.length <= longestRemembered ? keyOf(word).isSecret : isSecretName(word);
 
+  const isSecretFlag = (item: unknown): boolean => isFlag(item) && isSecretWord(item);
+
   const text = (value: string, isSecret: boolean): string => {
     if (isSecret && value !== '') return redacted;
     const whole = value.length <= longestRemembered ? safeShort(value) : safe(value);
@@ -53,7 +55,8 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
     const below = isSecret || isSecretPair(value);
     let changed = kept !== value;
     const items = kept.map((item, index) => {
-      const safeItem = walk(item, below && !(index === 0 && !isSecret), depth);
+      const ofFlag = index > 0 && !isFlag(item) && isSecretFlag(kept[index - 1]);
+      const safeItem = walk(item, ofFlag || (below && !(index === 0 && !isSecret)), depth);
       changed ||= safeItem !== item;
       return safeItem;
     });
@@ -143,6 +146,11 @@ function isSecretNamed(fields: object, isSecretWord: (word: string) => boolean):
   const { path, name, key } = fields as { path?: unknown; name?: unknown; key?: unknown };
   if (typeof path === 'string' && path.split('/').some(isSecretWord)) return true;
   return (typeof name === 'string' && isSecretWord(name)) || (typeof key === 'string' && isSecretWord(key));
+}
+
+/** `['--token', '…']`, as lists of arguments have them. */
+function isFlag(item: unknown): item is string {
+  return typeof item === 'string' && /^--?[A-Za-z][\w.-]{0,78}$/.test(item);
 }
 
 /** `['authorization', 'Basic …']`, as lists of headers and variables have them. */

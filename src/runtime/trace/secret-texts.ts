@@ -13,6 +13,17 @@ export function isSecretName(name: string): boolean {
   return secretWord.test(name) && !reference.test(name);
 }
 
+/**
+ * With an `@` before its first slash, all up to the last one of these is user and password; else a slash may be in the password, as
+ * nobody should write it and some do.
+ */
+const urlWithPassword = /(:\/\/([^\s/:@]{0,64}):)([^\s/]+|[^\s@"'<>]{1,512}(?:@[^\s/@]*)*)@/g;
+
+/** `10.0.0.1:8080/mail/a@b`: a host with its port, and a path with an `@` in it. */
+function isPort(user: string, password: string): boolean {
+  return user.startsWith('[') || (/\.|^localhost$/.test(user) && /^\d{1,5}[/?#]/.test(password));
+}
+
 type Pattern = readonly [RegExp, string | ((...groups: string[]) => string)];
 
 // Repetitions are bounded where they could begin anywhere: a text made for it must not hold up the program.
@@ -25,7 +36,7 @@ const patterns: readonly Pattern[] = [
   // JSON Web Tokens: base64url of `{"`, and what hangs on it.
   [/\beyJ[\w-]{8,}(?:\.[\w-]*){0,4}/g, redacted],
   [/\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-)[\w-]{10,}/g, redacted],
-  [/(:\/\/[^\s/:@]{0,64}:)[^\s/@]+@/g, `$1${redacted}@`],
+  [urlWithPassword, (all, start, user, password) => (isPort(user!, password!) ? all! : `${start}${redacted}@`)],
   // Whole lines of HTTP.
   [/\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s{0,4}[:=]\s{0,4})[^\s"'][^\r\n"']*/gi, `$1$2${redacted}`],
   // As Envoy prints headers: 'x-api-key', 'value'
@@ -45,7 +56,7 @@ const patterns: readonly Pattern[] = [
 ];
 /** Most texts hold none of the words that the patterns begin with: one look is enough for them. */
 const suspicious = new RegExp(
-  `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s/@]{0,200}@|${words}`,
+  `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s@]{0,640}@|${words}`,
   'i',
 );
 
@@ -91,7 +102,9 @@ function spellings(text: string): string[] {
 export function secretsIn(env: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(env).flatMap(([name, value = '']) => {
     if (isSecretName(name)) return isSetting(value) ? [] : [value];
-    return [...value.matchAll(/:\/\/[^\s/:@]{0,64}:([^\s/@]+)@/g)].map(([, password]) => password!);
+    return [...value.matchAll(urlWithPassword)].flatMap(([, , user, password]) =>
+      isPort(user!, password!) ? [] : [password!],
+    );
   });
 }
 
