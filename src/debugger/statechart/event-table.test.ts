@@ -50,3 +50,19 @@ test('and below it stands what is tried, the state’s own before what holds aro
 test('a chart that nobody sends anything has no table', () => {
   expect(formatEventTable(statechartOf(createMachine({ id: 'rock' })))).toBe('No other actor sends it anything.\n');
 });
+
+test('nothing of a definition is markup of the table', () => {
+  const hostile = '`|<img src=x onerror=alert(1)>\n# heading';
+  const table = formatEventTable(
+    statechartOf(
+      createMachine({
+        id: 'rock',
+        initial: hostile,
+        states: { [hostile]: { on: { [hostile]: { target: hostile, description: hostile } } } },
+      }),
+    ),
+  );
+  expect(table.split('\n').filter((line) => !/^(?:\||-| {2}-|$)/.test(line))).toEqual([]);
+  expect(table.replaceAll(/`[^`\n]*`/g, '')).not.toContain('<img');
+  expect(table).toContain('\\|<img');
+});

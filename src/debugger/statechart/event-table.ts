@@ -61,16 +61,16 @@ const unexpected = '×';
 export function formatEventTable(chart: Statechart): string {
   const { events, states } = eventTableOf(chart);
   if (events.length === 0) return 'No other actor sends it anything.\n';
-  const rows = states.map(({ path, cells }) => [`\`${path}\``, ...cells.map(signOf)]);
-  const table = [['', ...events.map((event) => `\`${event}\``)], ['---', ...events.map(() => ':-:')], ...rows];
+  const rows = states.map(({ path, cells }) => [code(path), ...cells.map(signOf)]);
+  const table = [['', ...events.map(code)], ['---', ...events.map(() => ':-:')], ...rows];
   const lines = table.map((cells) => `| ${cells.join(' | ')} |`);
   const details = states.flatMap(({ path, cells }) => {
     const lines = cells.flatMap(({ tried }, index) =>
       tried.some((transition) => !isIgnored(transition))
-        ? [`  - \`${events[index]}\`: ${tried.map((transition) => inWords(chart, transition)).join('; ')}`]
+        ? [`  - ${code(events[index]!)}: ${tried.map((transition) => plain(inWords(chart, transition))).join('; ')}`]
         : [],
     );
-    return lines.length === 0 ? [] : [`- **${path}**`, ...lines];
+    return lines.length === 0 ? [] : [`- **${plain(path)}**`, ...lines];
   });
   return `${[...lines, '', ...details].join('\n')}\n`;
 }
@@ -87,4 +87,18 @@ function inWords(chart: Statechart, { targets, guard, actions = [], description 
   const deed = [to, actions.join(', ')].filter((part) => part !== '').join(', ') || 'ignored';
   const why = description === undefined ? '' : ` (${description})`;
   return `${guard === undefined ? '' : `if ${guard}: `}${deed}${why}`;
+}
+
+/** Names in which nothing ends the code or the cell. */
+function code(name: string): string {
+  return `\`${oneLine(name).replaceAll('`', "'").replaceAll('|', '\\|')}\``;
+}
+
+/** Words in which nothing is HTML. */
+function plain(words: string): string {
+  return oneLine(words).replaceAll('<', '&lt;');
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ');
 }
