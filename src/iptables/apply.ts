@@ -32,6 +32,8 @@ const firstPauseMs = 100;
 const longestPauseMs = 2_000;
 /** Of iptables: somebody else held the lock. */
 const lockedExitCode = 4;
+/** What `ip` says of an address, a rule or a route; of addresses newer kernels have words of their own. */
+const isThereAlready = /File exists|address already assigned/i;
 /** As a shell has it: there is no such program. */
 const absentExitCode = 127;
 
@@ -51,44 +53,78 @@ export function dryRunText(order: InterceptionOrder): string {
 
 /** @throws ChartpilotError IPTABLES_FAILED with the command, its exit code and its words */
 export async function applyInterception(order: InterceptionOrder, { print, tell }: Terminal): Promise<void> {
-  const { interception, restoreFormat, networkNamespace, outputPath } = order;
+  const { interception, networkNamespace, outputPath } = order;
   if (outputPath !== undefined) writeRules(outputPath, allRestoreText(interception));
   if (order.dryRun) {
     print(dryRunText(order));
     return;
   }
   requireNetAdmin();
-  if (interception.generation === 'g4' && !order.forceApply && (await isDone(order, { print, tell }))) return;
-  const run = (command: CommandLine, known?: RegExp): Promise<Finished> =>
-    runOrThrow(within(networkNamespace, command), known);
-  for (const command of routeCommands(interception)) await run(command, /File exists/);
+  const looksFirst = interception.generation === 'g4' && !order.forceApply;
+  const present = looksFirst ? await presentInterception(order) : 'none';
+  if (present === 'all') {
+    tell('traffic is redirected already, just so');
+    return;
+  }
+  if (present === 'some' && !order.reconcile) {
+    throw new ChartpilotError('IPTABLES_FAILED', 'rules that were made with other flags are there', {
+      hint: 'Say --reconcile to replace them, or take them away with pilot-agent istio-clean-iptables.',
+    });
+  }
+  for (const command of routeCommands(interception)) {
+    await runOrThrow(within(networkNamespace, command), isThereAlready);
+  }
+  if (present === 'some') await replaceRules(order, tell);
+  else await makeRules(order);
+  tell('traffic is redirected', { rules: await savedRules(order) });
+}
+
+async function makeRules({ interception, restoreFormat, networkNamespace }: InterceptionOrder): Promise<void> {
+  const run = (command: CommandLine): Promise<Finished> => runOrThrow(within(networkNamespace, command));
   for (const family of familiesOf(interception)) {
     const rules = interceptionRules(interception, family);
     if (restoreFormat) await inRulesFile(restoreText(rules), (file) => run(restoreCommand(family, file)));
     else for (const command of ruleCommands(family, rules)) await run(command);
   }
-  tell('traffic is redirected', { rules: await savedRules(order) });
 }
 
 /**
- * An init container that is run again finds what it made. @returns whether all of it is there
- *
- * @throws ChartpilotError IPTABLES_FAILED where there is something else, and nobody said that it may be replaced
+ * Without the old rules and without the new ones all traffic would go around the proxy: where the new ones cannot be made,
+ * everything is put back as it was.
  */
-async function isDone(order: InterceptionOrder, terminal: Terminal): Promise<boolean> {
+async function replaceRules(order: InterceptionOrder, tell: Terminal['tell']): Promise<void> {
+  const before = await Promise.all((['v4', 'v6'] as const).map((family) => tablesOf(order, family)));
+  await passOver(order, cleanupCommands(order.interception));
+  try {
+    await makeRules(order);
+  } catch (error) {
+    // In tables that nobody had looked into before, too.
+    await passOver(order, cleanupCommands(order.interception));
+    for (const [program, text] of before) {
+      if (text === '') continue;
+      await inRulesFile(text, (file) => runOrThrow(within(order.networkNamespace, { program, args: [file] })));
+    }
+    tell('the rules that were there are in force as before');
+    throw error;
+  }
+}
+
+/** Everybody's rules of a family, and what puts them back; none where there is no program for IPv6. */
+async function tablesOf(
+  { interception, networkNamespace }: InterceptionOrder,
+  family: IpFamily,
+): Promise<[program: string, text: string]> {
+  const program = programOf(family);
+  const save = within(networkNamespace, { program: `${program}-save`, args: [] });
+  const finished = await withoutLock(save);
+  if (finished.exitCode !== 0 && familiesOf(interception).includes(family)) throw failed(save, finished);
+  return [`${program}-restore`, finished.exitCode === 0 ? `${finished.stdout}\n` : ''];
+}
+
+/** An init container that is run again finds what it made. */
+async function presentInterception(order: InterceptionOrder): Promise<'all' | 'some' | 'none'> {
   const found = await Promise.all(familiesOf(order.interception).map((family) => presentRules(order, family)));
-  if (found.every((present) => present === 'none')) return false;
-  if (found.every((present) => present === 'all')) {
-    terminal.tell('traffic is redirected already, just so');
-    return true;
-  }
-  if (order.reconcile) {
-    await removeInterception(order, terminal);
-    return false;
-  }
-  throw new ChartpilotError('IPTABLES_FAILED', 'rules that were made with other flags are there', {
-    hint: 'Say --reconcile to replace them, or take them away with pilot-agent istio-clean-iptables.',
-  });
+  return found.find((present) => found.every((other) => other === present)) ?? 'some';
 }
 
 /** Whether each of these rules is there, and in our chains no other. */
@@ -114,12 +150,17 @@ export async function removeInterception(order: InterceptionOrder, { print, tell
     return;
   }
   requireNetAdmin();
-  for (const command of removals(order.interception)) {
+  await passOver(order, removals(order.interception));
+  tell('traffic is no longer redirected', { rules: await savedRules(order) });
+}
+
+/** Runs them all, whatever becomes of each. @throws ChartpilotError IPTABLES_FAILED without iptables */
+async function passOver(order: InterceptionOrder, commands: readonly CommandLine[]): Promise<void> {
+  for (const command of commands) {
     const placed = within(order.networkNamespace, command);
     const { exitCode, stderr } = await withoutLock(placed);
     if (exitCode === absentExitCode && command.program === 'iptables') throw failed(placed, { exitCode, stderr });
   }
-  tell('traffic is no longer redirected', { rules: await savedRules(order) });
 }
 
 function removals(interception: Interception): CommandLine[] {
@@ -178,7 +219,7 @@ async function savedRules({ interception, networkNamespace }: InterceptionOrder)
   return saved.map(({ stdout }) => stdout).join('\n');
 }
 
-async function runOrThrow(command: CommandLine, known: RegExp | undefined): Promise<Finished> {
+async function runOrThrow(command: CommandLine, known?: RegExp): Promise<Finished> {
   const finished = await withoutLock(command);
   if (finished.exitCode === 0 || known?.test(finished.stderr)) return finished;
   throw failed(command, finished);

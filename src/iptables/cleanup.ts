@@ -18,6 +18,9 @@ const chains: readonly Pick<Rule, 'table' | 'chain'>[] = [
 const jumps: readonly Rule[] = [
   { table: 'nat', chain: 'PREROUTING', words: ['-p', 'tcp', '-j', 'ISTIO_INBOUND'] },
   { table: 'mangle', chain: 'PREROUTING', words: ['-p', 'tcp', '-j', 'ISTIO_INBOUND'] },
+  // G3's, and G4's: a chain that is jumped to cannot be deleted, and empty it lets everything pass the proxy.
+  { table: 'nat', chain: 'OUTPUT', words: ['-p', 'tcp', '-j', 'ISTIO_OUTPUT'] },
+  { table: 'nat', chain: 'OUTPUT', words: ['-j', 'ISTIO_OUTPUT'] },
 ];
 
 /** For both families; given the flags that the rules were made with, nothing of them is left. */

@@ -72,6 +72,23 @@ describe('where a value comes from (§10.1)', () => {
   });
 });
 
+test('in another network its addresses count; where they are not known, both families are captured', () => {
+  const ipv6 = (flags: SaidFlags, there: readonly string[] | undefined): boolean =>
+    resolveInterception(
+      { networkNamespace: '/proc/7/ns/net', ...flags },
+      {},
+      {
+        addresses: (networkNamespace) => (networkNamespace === '/proc/7/ns/net' ? there : ['10.0.0.1']),
+        readFile: () => '',
+      },
+    ).interception.ipv6;
+  expect(ipv6({}, ['fd00::1'])).toBe(true);
+  expect(ipv6({}, ['10.0.0.1', 'fd00::1'])).toBe(false);
+  expect(ipv6({}, [])).toBe(true);
+  expect(ipv6({}, undefined)).toBe(true);
+  expect(ipv6({ forceIpv6: 'false' }, undefined)).toBe(false);
+});
+
 describe('§10.1 flags', () => {
   test.each<[flag: string, said: SaidFlags, seen: (order: InterceptionOrder) => unknown, expected: unknown]>([
     ['--envoy-port', { envoyPort: '1' }, (o) => o.interception.proxyPort, 1],

@@ -10,8 +10,11 @@ import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, Owner
 
 /** What of this host the rules depend on. Each is asked only when it is needed. */
 export interface Surroundings {
-  /** Its addresses other than loopback, in the kernel's order. */
-  readonly addresses: () => readonly string[];
+  /**
+   * Addresses other than loopback, in the kernel's order: of the network that this file is, or of this process's own.
+   * Undefined where they cannot be had.
+   */
+  readonly addresses: (networkNamespace: string | undefined) => readonly string[] | undefined;
   readonly readFile: (path: string) => string;
 }
 
@@ -48,6 +51,7 @@ export function resolveInterception(
   const { errors, warnings } = said;
   const redirectDns = said.switch('redirectDns');
   const captureAllDns = said.switch('captureAllDns');
+  const networkNamespace = said.text('networkNamespace') || undefined;
   const proxyUids = said.owners('proxyUid') ?? [defaultUid(env, surroundings)];
   const interception: Interception = {
     generation: said.word('generation', ['g3', 'g4']) as Generation,
@@ -74,7 +78,7 @@ export function resolveInterception(
     dnsServers:
       redirectDns && !captureAllDns ? nameServers(said.text('resolvConf'), surroundings, warnings) : { v4: [], v6: [] },
     traceLogging: said.switch('traceLogging'),
-    ipv6: wantsIpv6(said, surroundings),
+    ipv6: wantsIpv6(said, networkNamespace, surroundings),
   };
   const order: InterceptionOrder = {
     interception,
@@ -88,7 +92,7 @@ export function resolveInterception(
     probePort: said.port('probePort'),
     probeTimeoutMs: said.durationMs('probeTimeout'),
     outputPath: said.text('outputPaths') || undefined,
-    networkNamespace: said.text('networkNamespace') || undefined,
+    networkNamespace,
     warnings,
   };
   if (said.switch('cniMode') && order.networkNamespace === undefined) {
@@ -101,9 +105,12 @@ export function resolveInterception(
   return order;
 }
 
-function wantsIpv6(said: SaidValues, { addresses }: Surroundings): boolean {
+function wantsIpv6(said: SaidValues, networkNamespace: string | undefined, { addresses }: Surroundings): boolean {
   if (said.text('forceIpv6') !== '') return said.switch('forceIpv6');
-  return said.switch('dualStack') || isIPv6(addresses()[0] ?? '');
+  if (said.switch('dualStack')) return true;
+  const [first = ''] = addresses(networkNamespace) ?? [];
+  // What is not known of another network must not let its IPv6 go around the proxy.
+  return networkNamespace === undefined ? isIPv6(first) : !isIPv4(first);
 }
 
 /** Each value from its flag, else its variable, else the default; an empty variable says nothing. */

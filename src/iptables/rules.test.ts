@@ -249,6 +249,7 @@ test('cleanup: jumps, then chains, each before those that it jumps to (§10.6)',
     'iptables -t nat -D PREROUTING -p tcp -j ISTIO_INBOUND',
     'iptables -t mangle -D PREROUTING -p tcp -j ISTIO_INBOUND',
     'iptables -t nat -D OUTPUT -p tcp -j ISTIO_OUTPUT',
+    'iptables -t nat -D OUTPUT -j ISTIO_OUTPUT',
     ...[
       ...[
         'nat ISTIO_OUTPUT',

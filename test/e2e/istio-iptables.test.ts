@@ -4,10 +4,10 @@
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { requireIptables } from '../harness/iptables.ts';
+import { findIptables, requireIptables } from '../harness/iptables.ts';
 import {
   addresses,
   type CommandResult,
@@ -248,9 +248,9 @@ describe('taken away again', () => {
     await redirect(pod, ...args);
   });
 
-  test('without the flags, no connection is redirected any more', async () => {
+  test.each(['g3', 'g4'])('without the flags, no connection is redirected any more: %s', async (generation) => {
     const { pod, neighbour } = await podNetwork();
-    await redirect(pod, ...everything);
+    await redirect(pod, ...everything, '--generation', generation);
     await agent(pod, [], { command: 'istio-clean-iptables' });
     await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
     await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
@@ -298,11 +298,61 @@ test('G4, run again: left as it is; with other flags refused, or replaced where 
   expect(await stateOf(pod)).toBe(replaced);
 });
 
+test('G4 in the place of G3: replaced where that is said; where it cannot be, all is as it was', async () => {
+  const network = await PodNetwork.start();
+  onTestFinished(() => network.end());
+  const { pod } = network;
+  const flags = ['-b', '*', '-i', '10.0.0.0/8', '--force-ipv6=true'];
+  const g4 = ['--generation', 'g4', ...flags, '--reconcile'];
+  await redirect(pod, ...flags);
+  await pod.run(['iptables', '-A', 'INPUT', '-s', '1.2.3.4', '-j', 'DROP']);
+  const first = await stateOf(pod);
+  expect(first).toContain('-A OUTPUT -p tcp -j ISTIO_OUTPUT');
+  // A half of them is made: those of IPv4.
+  const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const program = join(folder, 'ip6tables-restore');
+  writeFileSync(
+    program,
+    `#!/bin/sh\n[ "$1" = --noflush ] && exit 3\nexec ${join(dirname(findIptables(process.env)!), 'ip6tables-restore')} "$@"\n`,
+  );
+  chmodSync(program, 0o755);
+  const env = { PATH: `${folder}:${process.env.PATH}` };
+  const half = [...g4, '--redirect-dns', '--capture-all-dns', '--drop-invalid'];
+  expect(await agent(pod, half, { env })).toMatchObject({
+    exitCode: 255,
+    stdout: expect.stringContaining('in force as before'),
+    stderr: expect.stringContaining('exit code 3'),
+  });
+  expect(await stateOf(pod)).toBe(first);
+  await redirect(pod, ...g4);
+  const replaced = await stateOf(pod);
+  expect(replaced).toContain('-A OUTPUT -j ISTIO_OUTPUT');
+  expect(replaced).not.toContain('-A OUTPUT -p tcp -j ISTIO_OUTPUT');
+  expect(replaced).toContain('-A INPUT -s 1.2.3.4/32 -j DROP');
+});
+
 test('in the network of another process, by its file', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(neighbour, '-i', '*', '--network-namespace', pod.namespaceFile, '--cni-mode');
   expect(await stateOf(neighbour)).not.toContain('ISTIO_');
   await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
+});
+
+test('in another network its own addresses say which families there are, and the trial is made there', async () => {
+  const network = await PodNetwork.start();
+  onTestFinished(() => network.end());
+  const { pod, neighbour } = network;
+  await pod.configure([`addr del ${ownAddress.v4}/24 dev eth0`]);
+  await neighbour.configure([`addr del ${other.v6}/64 dev eth0`]);
+  await redirect(neighbour, '-b', '*', '-i', '*');
+  const there = ['--network-namespace', pod.namespaceFile, '--cni-mode', '--run-validation', '--probe-timeout', '2s'];
+  expect(await agent(neighbour, [...there, '--skip-rule-apply'])).toMatchObject({
+    exitCode: 126,
+    stderr: expect.stringContaining('::6:15002'),
+  });
+  await redirect(neighbour, '-b', '*', '-i', '*', ...there);
+  expect((await pod.run(['ip6tables-save'])).stdout).toContain('ISTIO_OUTPUT');
 });
 
 describe('the trial (§10.5)', () => {

@@ -1,7 +1,8 @@
 /** `istio-iptables`, `istio-clean-iptables`: redirects a pod's traffic to Envoy, and no longer (spec/agent.md §10). */
 import { readFileSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { Command, Option } from 'commander';
+import { execa, execaSync } from 'execa';
 import { applyInterception, removeInterception, type Terminal } from '../../iptables/apply.ts';
 import { type FlagName, type InterceptionFlag, interceptionFlags, type SaidFlags } from '../../iptables/flags.ts';
 import { type InterceptionOrder, resolveInterception } from '../../iptables/interception-settings.ts';
@@ -12,6 +13,9 @@ import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
 
 /** As the reference's: a program that failed, a trial that failed, and anything else. */
 const exitCodes = { IPTABLES_FAILED: 255, REDIRECTION_ABSENT: 126, other: 1 } as const;
+
+/** To enter a network and start a program there, on a busy machine. */
+const nsenterLimitMs = 30_000;
 
 export function istioIptablesCommand(): Command {
   return interceptionCommand('istio-iptables', 'redirect traffic of this pod to Envoy')
@@ -57,8 +61,7 @@ async function run(name: string, said: SaidFlags, flags: LogFlags): Promise<numb
   try {
     const order = resolveInterception(said, process.env, { addresses: outerAddresses, readFile });
     for (const warning of order.warnings) standardError.write(`pilot-agent: ${warning}\n`);
-    await carryOut(order, terminal(name, flags));
-    return 0;
+    return await carryOut(order, terminal(name, flags));
   } catch (error) {
     standardError.write(`pilot-agent: ${explainError(error)}\n`);
     const { IPTABLES_FAILED, REDIRECTION_ABSENT, other } = exitCodes;
@@ -71,12 +74,32 @@ async function run(name: string, said: SaidFlags, flags: LogFlags): Promise<numb
   }
 }
 
-async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<void> {
-  if (order.cleanupOnly) return removeInterception(order, terminal);
-  if (!order.skipRuleApply) await applyInterception(order, terminal);
-  if (!order.runValidation || order.dryRun) return;
+/** @returns the exit code */
+async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<number> {
+  if (order.cleanupOnly) await removeInterception(order, terminal);
+  else if (!order.skipRuleApply) await applyInterception(order, terminal);
+  if (order.cleanupOnly || !order.runValidation || order.dryRun) return 0;
+  if (order.networkNamespace !== undefined) return validateWithin(order.networkNamespace, order);
   await validateInterception(order);
   terminal.tell('connections are captured: the trial was');
+  return 0;
+}
+
+/** A process cannot move to another network: the same program with the same flags tries it in there. @returns its exit code */
+async function validateWithin(networkNamespace: string, order: InterceptionOrder): Promise<number> {
+  const there = ['--network-namespace=', '--cni-mode=false', '--skip-rule-apply=true'];
+  const flags = [...process.argv.slice(1), ...there, `--force-ipv6=${order.interception.ipv6}`];
+  const command = [process.execPath, ...process.execArgv, ...flags];
+  const { exitCode, stdout, stderr, shortMessage } = await execa(
+    'nsenter',
+    [`--net=${networkNamespace}`, '--', ...command],
+    { reject: false, stdin: 'ignore', timeout: order.probeTimeoutMs + nsenterLimitMs },
+  );
+  if (stdout) standardOutput.print(`${stdout}\n`);
+  if (stderr) standardError.write(`${stderr}\n`);
+  if (exitCode === undefined)
+    throw new ChartpilotError('REDIRECTION_ABSENT', shortMessage ?? 'the trial has not ended');
+  return exitCode;
 }
 
 /** A dry run prints what it would do and nothing else. */
@@ -87,11 +110,28 @@ function terminal(name: string, flags: LogFlags): Terminal {
   };
 }
 
-function outerAddresses(): string[] {
-  return Object.values(networkInterfaces())
+function outerAddresses(networkNamespace: string | undefined): string[] | undefined {
+  const interfaces = networkNamespace === undefined ? networkInterfaces() : interfacesWithin(networkNamespace);
+  if (interfaces === undefined) return undefined;
+  return Object.values(interfaces)
     .flatMap((entries) => entries ?? [])
     .filter(({ internal }) => !internal)
     .map(({ address }) => address);
+}
+
+/** Asked by this same Node in there. */
+function interfacesWithin(networkNamespace: string): NodeJS.Dict<NetworkInterfaceInfo[]> | undefined {
+  const print = 'process.stdout.write(JSON.stringify(require("node:os").networkInterfaces()))';
+  try {
+    const { stdout } = execaSync('nsenter', [`--net=${networkNamespace}`, '--', process.execPath, '-e', print], {
+      stdin: 'ignore',
+      timeout: nsenterLimitMs,
+      env: { NODE_OPTIONS: '' },
+    });
+    return JSON.parse(stdout);
+  } catch {
+    return undefined;
+  }
 }
 
 function readFile(path: string): string {
