@@ -69,6 +69,24 @@ describe.each(programs)('%s is run', (program) => {
     expect(run(root, program, `${join(parent, 'tools')}:/usr/bin:/bin`).out).toMatch(/^in PATH: /);
   });
 
+  test('from its own folder, whatever CDPATH is exported', () => {
+    const parent = emptyFolder();
+    packageIn(join(parent, 'chartpilot'));
+    nodeIn(join(parent, 'tools'), 'in PATH');
+    // A relative path to the launcher, and elsewhere a folder of the same name.
+    const elsewhere = emptyFolder();
+    mkdirSync(join(elsewhere, 'chartpilot/bin'), { recursive: true });
+    for (const CDPATH of [elsewhere, parent]) {
+      const { stdout, stderr } = spawnSync('/bin/sh', [join('chartpilot/bin', program)], {
+        cwd: parent,
+        encoding: 'utf8',
+        env: { PATH: `${join(parent, 'tools')}:/usr/bin:/bin`, CDPATH },
+      });
+      expect(stderr).toBe('');
+      expect(stdout.trimEnd()).toMatch(new RegExp(`^in PATH: .* ${parent}/chartpilot/dist/${program}\\.mjs$`));
+    }
+  });
+
   test('by nobody where there is no Node at all: that is told', () => {
     const root = packageIn(join(emptyFolder(), 'chartpilot'));
     const tools = emptyFolder();
