@@ -107,6 +107,52 @@ describe('Helm', () => {
   });
 });
 
+describe('words that YAML has another meaning for are words', () => {
+  it.each(['20', 'true', 'null', '1e3'])('%s', async (word) => {
+    const names = ['revision', 'priorityClassName', 'authority.secretName', 'image.pullSecrets[0]'];
+    const said = names.flatMap((name) => ['--set-string', `${name}=${word}`]);
+    const objects = await rendered(...image, ...said, '--set-string', 'env.true=b');
+    await applied(objects);
+    for (const { metadata } of objects) expect(metadata.labels).toMatchObject({ 'istio.io/rev': word });
+    const { template } = only(objects, 'Deployment').spec as { template: { spec: unknown } };
+    expect(template.spec).toMatchObject({
+      priorityClassName: word,
+      imagePullSecrets: [{ name: word }],
+      containers: [{ env: expect.arrayContaining([{ name: 'true', value: 'b' }]) }],
+      volumes: expect.arrayContaining([
+        expect.objectContaining({ secret: expect.objectContaining({ secretName: word }) }),
+      ]),
+    });
+  });
+
+  it('names of releases and of their namespaces, too', async () => {
+    const text = await run(
+      'template',
+      '20',
+      'deploy/chart',
+      '--namespace',
+      '30',
+      ...image,
+      '--set',
+      'createNamespace=true',
+    );
+    const objects = parseAllDocuments(text).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
+    for (const object of objects.filter(({ kind }) => kind !== 'Namespace')) {
+      expect(object.metadata.labels).toMatchObject({ 'app.kubernetes.io/instance': '20' });
+      if (resourceOf(object).namespaced) expect(object.metadata.namespace).toBe('30');
+    }
+    expect(only(objects, 'Namespace').metadata.name).toBe('30');
+  });
+
+  it('of flags, too: a comment, or a colon with a space, is a part of the flag', async () => {
+    const objects = await rendered(...image, '--set-string', 'clusterID=a #b', '--set-string', 'domain=c: d');
+    const { template } = only(objects, 'Deployment').spec as {
+      template: { spec: { containers: readonly [{ args: readonly string[] }] } };
+    };
+    expect(template.spec.containers[0].args).toEqual(expect.arrayContaining(['--clusterID=a #b', '--domain=c: d']));
+  });
+});
+
 describe.each([
   ['as it is', []],
   ['with everything', everything],

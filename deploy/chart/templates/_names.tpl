@@ -10,13 +10,13 @@ chartpilot-{{ .Release.Namespace }}-{{ include "chartpilot.name" . }}
 
 {{- define "chartpilot.selector" -}}
 app: istiod
-istio.io/rev: {{ .Values.revision | default "default" }}
+istio.io/rev: {{ .Values.revision | default "default" | quote }}
 {{- end }}
 
 {{- define "chartpilot.labels" -}}
 {{ include "chartpilot.selector" . }}
 app.kubernetes.io/name: chartpilot
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: chartpilot
 app.kubernetes.io/managed-by: {{ .Release.Service }}
