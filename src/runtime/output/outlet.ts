@@ -7,7 +7,7 @@
  * anew by its name in /proc is non-blocking for this program alone, and it costs one system call at the start: no thread, no
  * stream. Regular files are written at once: what the system takes stays whole whatever becomes of the program.
  */
-import { closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
 import { isSystemError, messageOf } from '../errors.ts';
 
 export interface Outlet {
@@ -63,10 +63,29 @@ export function isStandardOutputFile(): boolean {
   return fstatSync(1).isFile();
 }
 
-/** Appends to a file, which is made when it is missing; a named pipe is not waited for. @throws what the system says */
+/**
+ * Appends to a file, which is made when it is missing; a named pipe is not waited for. A file of ours that is there already
+ * loses the rights that the mode does not have.
+ *
+ * @throws what the system says
+ */
 export function openFile(path: string, mode = 0o666): Outlet {
   const fd = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, mode);
+  if (mode !== 0o666) restrict(fd, mode);
   return new DescriptorOutlet(fd, fstatSync(fd), () => closeSync(fd), path);
+}
+
+/** Pipes, devices and what others gave us (their file, our standard output) keep the rights that they were given. */
+function restrict(fd: number, mode: number): void {
+  const stats = fstatSync(fd);
+  if (!stats.isFile() || stats.uid !== process.geteuid?.() || (stats.mode & 0o777 & ~mode) === 0) return;
+  if ([1, 2].some((standard) => idOf(fstatSync(standard)) === idOf(stats))) return;
+  try {
+    fchmodSync(fd, stats.mode & mode);
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
 }
 
 /** What becomes of itself, or by somebody's deed, is no mistake: a full disk, a pipe that nobody reads yet. */

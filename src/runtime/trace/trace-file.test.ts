@@ -1,5 +1,17 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -44,6 +56,34 @@ test('the lines of one turn are written together, only for the owner to read', a
   expect(read(path)).toEqual({ header, records: logs(2) });
   expect(statSync(path).mode & 0o777).toBe(0o600);
   file.close();
+});
+
+test('a file that was there for others to read is so no more before anything is in it; pipes and devices stay', () => {
+  const path = temporaryFile();
+  writeFileSync(path, 'of an earlier run', { mode: 0o644 });
+  traceFile(path).close();
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  const pipe = `${path}.pipe`;
+  expect(spawnSync('mkfifo', ['-m', '644', pipe]).status).toBe(0);
+  traceFile(pipe).close();
+  expect(statSync(pipe).mode & 0o777).toBe(0o644);
+  const { mode } = statSync('/dev/null');
+  traceFile('/dev/null').close();
+  expect(statSync('/dev/null').mode).toBe(mode);
+});
+
+test('standard output that is a file keeps its rights', () => {
+  const path = temporaryFile();
+  const program = `import { traceFile } from ${JSON.stringify(join(import.meta.dirname, 'trace-file.ts'))}; traceFile('/dev/stdout').close();`;
+  const fd = openSync(path, 'w', 0o644);
+  onTestFinished(() => closeSync(fd));
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', fd, 'pipe'],
+    encoding: 'utf8',
+  });
+  expect(stderr).toBe('');
+  expect(status).toBe(0);
+  expect(statSync(path).mode & 0o777).toBe(0o644);
 });
 
 test('what is written last is there after closing', () => {
