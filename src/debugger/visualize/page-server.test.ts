@@ -3,7 +3,7 @@ import { get, type IncomingHttpHeaders, type RequestOptions, request } from 'nod
 import { createServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { header, traceText } from '../../../test/fixtures/traces.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { memorySource } from './memory-source.ts';
@@ -50,6 +50,30 @@ describe('the page', () => {
     const { pathname, origin } = new URL(address);
     const { status, headers } = await ask(`${origin}${pathname.slice(0, -1)}`);
     expect([status, headers.location]).toEqual([308, pathname]);
+  });
+
+  test('is opened by a program with an address that is no key: it leads there once', async () => {
+    const { address, openingAddress } = await start();
+    const opening = openingAddress();
+    expect(opening).not.toContain(new URL(address).pathname.slice(1, -1));
+    const foreign = await ask(opening, { headers: { 'sec-fetch-site': 'cross-site' } });
+    expect(foreign.status).toBe(403);
+    const { status, headers } = await ask(opening);
+    expect([status, headers.location]).toEqual([303, new URL(address).pathname]);
+    expect((await ask(opening)).status).toBe(404);
+    const [older, newer] = [openingAddress(), openingAddress()];
+    expect([(await ask(older)).status, (await ask(newer)).status]).toEqual([404, 303]);
+  });
+
+  test('is opened by no program of another user, who does not use up the address either', async () => {
+    const { openingAddress } = await start();
+    const opening = openingAddress();
+    // Who asks is who they are; we are somebody else.
+    const user = vi.spyOn(process, 'geteuid').mockReturnValue(process.geteuid!() + 1);
+    onTestFinished(() => user.mockRestore());
+    expect((await ask(opening)).status).toBe(403);
+    user.mockRestore();
+    expect((await ask(opening)).status).toBe(303);
   });
 
   test('itself is the same for everybody, at the root too: it says nothing of what it shows', async () => {

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
@@ -16,6 +16,7 @@ import { machinesForm } from '../trace/trace-form.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
+import { isOfAnotherUser } from './peer-user.ts';
 
 export interface PageServerOptions {
   readonly sources: readonly PageSource[];
@@ -28,6 +29,11 @@ export interface PageServerOptions {
 export interface PageServer {
   /** For the person's browser: `http://127.0.0.1:PORT/TOKEN/`. */
   readonly address: string;
+  /**
+   * For a program that opens it: everybody on this host can read the arguments of programs. Leads to the address once, and
+   * only a program of this user.
+   */
+  openingAddress(): string;
   close(): Promise<void>;
 }
 
@@ -40,6 +46,7 @@ export async function startPageServer({ sources, port = 0, diagrams }: PageServe
   const bound = (server.address() as AddressInfo).port;
   return {
     address: `http://127.0.0.1:${bound}/${token}/`,
+    openingAddress: () => `http://127.0.0.1:${bound}/${pages.newOpening()}`,
     close: async () => {
       server.close();
       server.closeAllConnections();
@@ -98,12 +105,19 @@ class Pages {
   readonly #files: PageFiles;
   readonly #sources: readonly PageSource[];
   readonly #sessions: Sessions;
+  #opening: string | undefined;
 
   constructor(token: string, files: PageFiles, sources: readonly PageSource[], sessions: Sessions) {
     this.#token = token;
     this.#files = files;
     this.#sources = sources;
     this.#sessions = sessions;
+  }
+
+  /** The one before it leads nowhere any more. */
+  newOpening(): string {
+    this.#opening = randomBytes(24).toString('base64url');
+    return this.#opening;
   }
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -117,6 +131,10 @@ class Pages {
       return;
     }
     const [, first = '', ...rest] = path.split('/');
+    if (rest.length === 0 && method === 'GET' && this.#opening !== undefined && isSameSecret(first, this.#opening)) {
+      this.#open(peer, response);
+      return;
+    }
     const isOwn = isSameSecret(first, this.#token);
     if (!isOwn && (rest.length > 0 || !isOpenToAll(first))) {
       end(response, 404);
@@ -142,6 +160,16 @@ class Pages {
     } catch (error) {
       unavailable(response, error);
     }
+  }
+
+  #open(peer: Socket, response: ServerResponse): void {
+    if (isOfAnotherUser(peer)) {
+      end(response, 403);
+      return;
+    }
+    this.#opening = undefined;
+    response.setHeader('location', `/${this.#token}/`);
+    end(response, 303);
   }
 
   async #answer(path: string, response: ServerResponse): Promise<void> {

@@ -20,7 +20,7 @@ export async function servePage(options: ServePageOptions, { out, error }: Comma
   error(
     'Ctrl-C ends it. The address is a key: whoever on this host has it sees the traces. Links that are copied from the page hold none.\n',
   );
-  if (options.open === true && !openInBrowser(server.address)) {
+  if (options.open === true && !openInBrowser(server.openingAddress())) {
     error('no xdg-open in PATH: open the address in a browser of this host\n');
   }
   await (options.enough ?? interrupted());

@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { event, traceText } from '../../../test/fixtures/traces.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -51,6 +51,29 @@ test('the address is the only thing on standard output, and the page is there un
   resolve();
   await running;
   await expect(fetch(address)).rejects.toThrow();
+});
+
+test('--open tells no key among the arguments of the program that opens the browser', async () => {
+  const opener = process.platform === 'darwin' ? 'open' : 'xdg-open';
+  writeFileSync(
+    join(folder, opener),
+    `#!/bin/sh\necho "$1" >${folder}/opened.part\nmv ${folder}/opened.part ${folder}/opened\n`,
+  );
+  chmodSync(join(folder, opener), 0o755);
+  vi.stubEnv('PATH', `${folder}:${process.env.PATH}`);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  const { promise: enough, resolve } = Promise.withResolvers<void>();
+  const told = new Told();
+  const running = run([trace], { enough, open: true }, told);
+  await expect.poll(() => existsSync(join(folder, 'opened'))).toBe(true);
+  const opened = readFileSync(join(folder, 'opened'), 'utf8').trim();
+  const address = told.out.trim();
+  expect(opened).not.toContain(new URL(address).pathname.slice(1, -1));
+  expect((await fetch(opened)).url).toBe(address);
+  resolve();
+  await running;
 });
 
 test('--output writes one file and ends', async () => {
