@@ -219,7 +219,8 @@ function judged(typeUrl: string, verdict: RequestJudged['verdict'], reason: stri
   return { type: 'request.judged', typeUrl, verdict, reason };
 }
 
-function tooManyNames({ maxNames, maxNameChars }: ExchangeRules): string {
+/** Why a stream ends that asks for more. */
+export function tooManyNames({ maxNames, maxNameChars }: ExchangeRules): string {
   return `a stream may be subscribed to no more than ${maxNames} names, of ${maxNameChars} characters together`;
 }
 

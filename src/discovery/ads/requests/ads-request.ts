@@ -11,12 +11,14 @@ import { NodeSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { maxNodeIdLength } from '../ads-limits.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import { omittedFrom } from './known-runs.ts';
-import { isRun, type NameLists, tooManyNames, type WireNames } from './request-names.ts';
+import { isRun, type NameLists, TooManyNames, type WireNames } from './request-names.ts';
 
 export interface ReadRequest {
   readonly request: AdsRequest;
   /** The encoded Node, where the request has one. */
   readonly node: Uint8Array | undefined;
+  /** It names more than is read: what came after that is not in it. */
+  readonly exceedsNames: boolean;
 }
 
 /** A DiscoveryRequest has its names in field 3; so has a DeltaDiscoveryRequest those that are subscribed to. */
@@ -38,7 +40,7 @@ export class RequestReader {
     this.#maxNames = maxNames;
   }
 
-  /** Reads a DiscoveryRequest. Throws when the bytes are none, or name too much. */
+  /** Reads a DiscoveryRequest. Throws when the bytes are none. */
   sotw(bytes: Uint8Array): ReadRequest {
     const request = {
       protocol: 'sotw',
@@ -51,7 +53,7 @@ export class RequestReader {
     const names = this.#gathered();
     // Names that were said before may be left out of the bytes.
     names.run = omittedFrom(bytes);
-    readFields(bytes, (field, reader, start) => {
+    const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.sotw) node = reader.bytes();
       else if (field === 3) names.take(reader, start, () => this.#names(bytes, start));
       else if (field === 4) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
@@ -60,10 +62,11 @@ export class RequestReader {
       else return false;
       return true;
     });
+    if (exceedsNames) return { request, node, exceedsNames };
     request.names = names.all();
     // Names in several places of a message are not recognised by the bytes of one of them.
     if (names.isOneRun && isWatchable(request.typeUrl)) this.#said.set(request.typeUrl, names.run!);
-    return { request, node };
+    return { request, node, exceedsNames };
   }
 
   /** The lists that the client may repeat. */
@@ -71,7 +74,7 @@ export class RequestReader {
     return this.#said.values();
   }
 
-  /** Reads a DeltaDiscoveryRequest. Throws when the bytes are none, or name too much. */
+  /** Reads a DeltaDiscoveryRequest. Throws when the bytes are none. */
   delta(bytes: Uint8Array): ReadRequest {
     const request: Mutable<DeltaRequest> = {
       protocol: 'delta',
@@ -86,7 +89,7 @@ export class RequestReader {
     const known = new Map<string, string>();
     const named = { subscribe: this.#gathered(), unsubscribe: this.#gathered() };
     let node: Uint8Array | undefined;
-    readFields(bytes, (field, reader, start) => {
+    const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
       else if (field === 2) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
       else if (field === 3 || field === 4)
@@ -95,19 +98,20 @@ export class RequestReader {
         );
       else if (field === 5) {
         readKnown(reader.bytes(), known);
-        if (known.size > this.#maxNames) throw tooManyNames(this.#maxNames);
+        if (known.size > this.#maxNames) throw new TooManyNames(`more than ${this.#maxNames} names`);
       } else if (field === 6) request.nonce = beginningOf(reader.bytes(), longest.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
     });
+    if (exceedsNames) return { request, node, exceedsNames };
     request.subscribe = named.subscribe.all();
     request.unsubscribe = named.unsubscribe.all();
     if (known.size > 0) {
       request.known = this.#lists.shared([...known.keys()]);
       request.knownVersions = request.known.map((name) => known.get(name)!);
     }
-    return { request, node };
+    return { request, node, exceedsNames };
   }
 
   /** The names that start here. The type that they are of may come after them. */
@@ -147,7 +151,8 @@ class GatheredNames {
       return;
     }
     this.#others.push(reader.string());
-    if (this.run.names.length + this.#others.length > this.#most) throw tooManyNames(this.#most);
+    if (this.run.names.length + this.#others.length > this.#most)
+      throw new TooManyNames(`more than ${this.#most} names`);
   }
 
   all(): readonly string[] {
@@ -216,6 +221,17 @@ function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReade
     const [field, wireType] = reader.tag();
     // All fields that are read are length-delimited (wire type 2).
     if (wireType !== 2 || !take(field, reader, start)) reader.skip(wireType, field);
+  }
+}
+
+/** @returns whether all fields were read: not where they name too much */
+function readWithin(...[bytes, take]: Parameters<typeof readFields>): boolean {
+  try {
+    readFields(bytes, take);
+    return true;
+  } catch (error) {
+    if (error instanceof TooManyNames) return false;
+    throw error;
   }
 }
 

@@ -102,8 +102,9 @@ function digest(bytes: Uint8Array): string {
   return hash('sha1', bytes, 'base64');
 }
 
-export function tooManyNames(most: number): RangeError {
-  return new RangeError(`more than ${most} names`);
+/** More names than are read. */
+export class TooManyNames extends RangeError {
+  override readonly name = 'TooManyNames';
 }
 
 /** Where a run of at most so many fields with the same one-byte tag ends. Throws when it does not end within the bytes. */
@@ -112,7 +113,7 @@ function endOfRun(bytes: Uint8Array, start: number, most: number): number {
   let at = start;
   let fields = 0;
   while (at < bytes.length && bytes[at] === tag) {
-    if (++fields > most) throw tooManyNames(most);
+    if (++fields > most) throw new TooManyNames(`more than ${most} names`);
     at++;
     let length = 0;
     for (let shift = 0; ; shift += 7) {

@@ -1,6 +1,6 @@
 /** The effect of an ads-connection: one gRPC stream and what the source has for its node. */
 
-import { isOfExchange } from '../../../../machines/discovery/ads/ads-exchange.ts';
+import { isOfExchange, tooManyNames } from '../../../../machines/discovery/ads/ads-exchange.ts';
 import type {
   AdsRequest,
   PushToClient,
@@ -355,6 +355,10 @@ export class AdsStream {
     if (request.typeUrl === '' && this.kind.onlyType !== null) request.typeUrl = this.kind.onlyType;
     const isIntroduction = life.is === 'admitted' && request.typeUrl !== healthType;
     if (isIntroduction && !this.#introduce(read.node, life.identities)) return;
+    if (read.exceedsNames) {
+      this.#tell({ type: 'names.exceeded', reason: tooManyNames(this.#around.rules) });
+      return;
+    }
     this.#hear(request);
     if (!isIntroduction && read.node !== undefined) this.#hearNode(request.typeUrl, read.node);
     this.#around.observer.requestTaken?.(request.typeUrl, performance.now() - started);
