@@ -157,6 +157,11 @@ const policyRows: readonly Row[] = [
       { lets: [{ headers: { 'x-a': 'b' } }], keepsOut: [everything] },
     ],
     [
+      'absent',
+      rule(when({ key: 'request.headers[x-a]', notValues: ['*'] })),
+      { lets: [everything], keepsOut: [{ headers: { 'x-a': 'b' } }, { headers: { 'x-a': '' } }] },
+    ],
+    [
       'a beginning',
       rule(when({ key: 'request.headers[X-A]', values: ['b*'] })),
       { lets: [{ headers: { 'x-a': 'bc' } }], keepsOut: [{ headers: { 'x-a': 'cb' } }, everything] },

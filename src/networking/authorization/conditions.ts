@@ -1,7 +1,7 @@
 /** The keys of a rule's `when`, and on which side of a policy what they ask for is matched (spec/discovery.md §8.10). */
 import type { AuthorizationCondition } from '../../model/kinds/policies/authorization-policy.ts';
 import { claimMatcher, listWith, textValue } from './claim-matchers.ts';
-import { headerMatcher } from './header-matcher.ts';
+import { headerValueMatcher } from './header-matcher.ts';
 import {
   destinationAddress,
   destinationPort,
@@ -83,7 +83,7 @@ function principalOf(key: string): PrincipalOf | undefined {
   if (known !== undefined) return known;
   const keys = bracketedKeys(key);
   if (key.startsWith('request.headers[')) {
-    return (value) => ({ identifier: { case: 'header', value: headerMatcher(keys[0]!, textMatcher(value)) } });
+    return (value) => ({ identifier: { case: 'header', value: headerValueMatcher(keys[0]!, value) } });
   }
   if (key.startsWith('request.auth.claims[')) {
     return (value) => metadataPrincipal(claimMatcher(keys, textMatcher(value)));

@@ -42,6 +42,21 @@ describe('on connections without requests', () => {
   });
 });
 
+it('a header that may have any value is one that is there, empty or not', () => {
+  const spec = `{ action: DENY, rules: [{ when: [{ key: "request.headers[x]", values: ["*"] }, { key: "request.headers[y]", notValues: ["*"] }] }] }`;
+  const present = (name: string) => ({
+    identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } },
+  });
+  expect(JSON.parse(first(rulesOf(policy(spec), 'requests')[0])).principals).toEqual([
+    {
+      identifier: {
+        case: 'andIds',
+        value: { ids: [present('x'), { identifier: { case: 'notId', value: present('y') } }] },
+      },
+    },
+  ]);
+});
+
 describe('a policy that is tried', () => {
   const tried = (value: string, action = 'DENY') =>
     rulesOf(policy(`{ action: ${action}, rules: [{}] }`, `{ istio.io/dry-run: "${value}" }`), 'requests').map(
