@@ -23,7 +23,7 @@ import { outboundClusterName, sniffedRouteName } from '../traffic/resource-names
 import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { addressesOf, type ServiceAddress } from './outbound-addresses.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
-import { connectionServices, servicesOver } from './ruled-connections.ts';
+import { connectionServices, servicesOver, servicesWithNamesOf } from './ruled-connections.ts';
 
 const mesh: ReadonlySet<string> = new Set(['mesh']);
 
@@ -168,6 +168,14 @@ function addService(input: OutboundInput, service: Service, port: Port, protocol
   }
 }
 
+/**
+ * Of virtual services those whose `tcp` routes hold for ports of TLS as well: a TCPRoute's, which names its port. What is written
+ * under `tcp` is for ports whose connections tell nothing of themselves, under `tls` it is for these.
+ */
+function servicesOfTls(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
+  return services.filter(({ config }) => config.madeOf !== undefined);
+}
+
 function tcpChains(
   input: OutboundInput,
   service: Service,
@@ -178,9 +186,10 @@ function tcpChains(
   const { shape, push, l4Services, bound, egress } = input;
   const reach = reachOf(shape, push);
   const context = { shape, reach, gateways: mesh, port: port.number };
-  const own = servicesOver(l4Services, service.hostname);
+  const tls = isTls(protocol);
   // By their SNI connections tell by which name they were asked for; by their address they do not.
-  const names = isTls(protocol) ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
+  const own = (tls ? servicesWithNamesOf : servicesOver)(l4Services, service.hostname);
+  const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const ofNames = names.flatMap(({ hostname }) =>
     tlsRoutes(
       servicesOver(l4Services, hostname).filter((over) => !own.includes(over)),
@@ -188,13 +197,19 @@ function tcpChains(
       context,
     ),
   );
-  const routes = isTls(protocol)
-    ? [...ofNames, ...tlsRoutes(own, [service.hostname], context), ...tcpRoutes(own, context)]
+  const routes = tls
+    ? [...ofNames, ...tlsRoutes(own, [service.hostname], context), ...tcpRoutes(servicesOfTls(own), context)]
     : tcpRoutes(own, context);
-  const shared = bound || isWildcardAddress(bind);
+  const bySni = names.map(({ hostname }) => ({ hostname, clustered: namedBy(hostname, reach).clustered ?? service }));
+  const others = bySni
+    .filter(({ clustered }) => clustered.hostname === service.hostname)
+    .map(({ hostname }) => hostname);
+  // At an address that others have as well a name alone says that a connection is for the service.
+  const isShared = tls && (bound || isWildcardAddress(bind)) && service.hostname !== '*';
+  const ownNames = isShared ? [service.hostname, ...others] : [];
   const chains: TcpChainPlan[] = routes.map((route) => ({
     match: {
-      serverNames: route.serverNames,
+      serverNames: route.serverNames.length > 0 ? route.serverNames : ownNames,
       destinationSubnets: route.destinationSubnets.length > 0 ? route.destinationSubnets : subnets,
       sourceSubnet: route.sourceSubnet,
     },
@@ -213,14 +228,9 @@ function tcpChains(
     origins: serviceOrigin(named),
   });
   // What no route takes goes to the service itself, under the name whose rule holds.
-  const bySni = names.map(({ hostname }) => ({ hostname, clustered: namedBy(hostname, reach).clustered ?? service }));
   for (const { hostname, clustered } of bySni)
     if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
-  const others = bySni
-    .filter(({ clustered }) => clustered.hostname === service.hostname)
-    .map(({ hostname }) => hostname);
-  const isShared = isTls(protocol) && shared && service.hostname !== '*';
-  chains.push(toName(service, isShared ? [service.hostname, ...others] : []));
+  chains.push(toName(service, ownNames));
   const used = [...own, ...names.flatMap(({ hostname }) => servicesOver(l4Services, hostname))];
   return { chains, dependsOn: [...new Set(used)].flatMap(({ origins }) => origins) };
 }

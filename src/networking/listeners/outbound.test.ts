@@ -236,3 +236,74 @@ spec: { ${spec} }
     [[host('plain'), host('web')], to(`outbound|443||${host('web')}`)],
   ]);
 });
+
+describe('a port of TLS that others share', () => {
+  const external = (name: string, host: string): string => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: ${name}, namespace: shop }
+spec: { hosts: ["${host}"], location: MESH_EXTERNAL, resolution: ${host.startsWith('*') ? 'NONE' : 'DNS'}, ports: [{ number: 443, name: tls, protocol: TLS }] }
+---`;
+  const routed = (host: string, spec: string): string => `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: routed, namespace: shop }
+spec: { hosts: [${host}], ${spec} }
+---`;
+  const route = 'route: [{ destination: { host: to.test, port: { number: 443 } } }]';
+  const tcpRoute = `
+apiVersion: v1
+kind: Service
+metadata: { name: db, namespace: shop }
+spec: { clusterIP: 10.5.0.9, ports: [{ name: tls, port: 443 }] }
+---
+apiVersion: gateway.networking.k8s.io/v1alpha2
+kind: TCPRoute
+metadata: { name: db, namespace: shop }
+spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: [{ backendRefs: [{ group: networking.istio.io, kind: Hostname, name: to.test, port: 443 }] }] }
+---`;
+
+  /** Names of each chain, and the cluster that it leads to; of the chain for all others as well. */
+  function chains(yaml: string, about: About = {}): Record<string, string> {
+    const [listener] = listeners(yaml, about);
+    const all = [...listener!.filterChains, listener!.defaultFilterChain].filter((chain) => chain !== undefined);
+    return Object.fromEntries(
+      all.map(({ filterChainMatch, filters: [filter] }) => [
+        filterChainMatch?.serverNames.join() ?? '',
+        Buffer.from((filter!.configType.value as { value: Uint8Array }).value)
+          .toString()
+          .replace(/^.*?(outbound\|[\w|.*-]+|PassthroughCluster|BlackHoleCluster).*$/s, '$1')
+          .replace(/test.*$/, 'test'),
+      ]),
+    );
+  }
+
+  it('has nothing of tcp routes, which would take the connections of all others', () => {
+    const yaml = external('db', 'db.test') + external('to', 'to.test') + routed('db.test', `tcp: [{ ${route} }]`);
+    expect(chains(yaml, { meshConfig: 'outboundTrafficPolicy: { mode: REGISTRY_ONLY }' })).toEqual({
+      'db.test': 'outbound|443||db.test',
+      'to.test': 'outbound|443||to.test',
+      '': 'BlackHoleCluster',
+    });
+  });
+
+  it('has a TCPRoute for connections to its service alone', () => {
+    const node = { metadata: { INTERCEPTION_MODE: 'NONE' } };
+    expect(chains(tcpRoute + external('to', 'to.test'), { node })).toEqual({
+      'db.shop.svc.cluster.local': 'outbound|443||to.test',
+      'to.test': 'outbound|443||to.test',
+    });
+    expect(chains(tcpRoute)).toEqual({ '': 'outbound|443||to.test' });
+  });
+
+  it('has tls routes for names within those of a service', () => {
+    const tls = `tls: [{ match: [{ sniHosts: [a.wide.test] }], ${route} }]`;
+    const yaml = external('wide', '*.wide.test') + external('to', 'to.test') + routed('a.wide.test', tls);
+    expect(chains(yaml)).toEqual({
+      'a.wide.test': 'outbound|443||to.test',
+      '*.wide.test': 'outbound|443||*.wide.test',
+      'to.test': 'outbound|443||to.test',
+      '': 'PassthroughCluster',
+    });
+  });
+});

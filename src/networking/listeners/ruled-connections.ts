@@ -4,6 +4,7 @@
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
+import { HostIndex } from '../../model/fields/host-index.ts';
 import { isHostWithin, isWildcard, keysAround } from '../../model/fields/hostname.ts';
 import { isHttp } from '../../model/fields/protocol.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -49,6 +50,25 @@ export function servicesOver(
   const places = [...keysAround(name, byHost)].flatMap((host) => byHost.get(host)!);
   return [...new Set(places)].sort((a, b) => a - b).map((place) => services[place]!);
 }
+
+/** Those of a list that share a name with a host, in their order: of a wildcard those of names within it as well. */
+export function servicesWithNamesOf(
+  services: readonly ResolvedVirtualService[],
+  host: string,
+): readonly ResolvedVirtualService[] {
+  if (!isWildcard(host)) return servicesOver(services, host);
+  return [
+    ...new Set(
+      byName(services)
+        .overlapping(host)
+        .map(({ item }) => item),
+    ),
+  ];
+}
+
+const byName = onceFor(
+  (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
+);
 
 /** Each service of a port looks through the same ones. */
 const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
