@@ -35,10 +35,10 @@ export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
   };
 }
 
-/** Setting the host is a rewrite to Envoy: routing headers cannot be changed as headers. */
+/** Setting the host is a rewrite to Envoy: routing headers cannot be changed as headers. There is one of it: added, it is set. */
 export function hostFromHeaders(headers: Headers | undefined): string | undefined {
-  const entry = Object.entries(headers?.request?.set ?? {}).find(([name]) => isHost(name));
-  return entry?.[1];
+  const { set = {}, add = {} } = headers?.request ?? {};
+  return [...Object.entries(set), ...Object.entries(add)].find(([name]) => isHost(name))?.[1];
 }
 
 function changes(operations: HeaderOperations | undefined): HeaderValueOption[] {
