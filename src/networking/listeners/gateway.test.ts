@@ -70,3 +70,28 @@ test('a server that cannot ask of clients what it is to ask closes their connect
     [[], true, true],
   ]);
 });
+
+test('behind TLS that ends here a tcp route takes connections of the addresses that it is for, and no others', () => {
+  const [listener] = listenersOf(`${gateway(
+    'port: { number: 9443, name: db, protocol: TLS }, hosts: [db.test], tls: { mode: SIMPLE, credentialName: db }',
+  )}
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: db, namespace: shop }
+spec:
+  hosts: [db.test]
+  gateways: [door]
+  tcp:
+    - { match: [{ sourceSubnet: 10.7.0.0/16 }], route: [{ destination: { host: inner.test } }] }
+    - { route: [{ destination: { host: outer.test } }] }
+`);
+  const chains = listener!.filterChains.map(({ filterChainMatch, filters: [filter] }) => [
+    filterChainMatch?.serverNames,
+    filterChainMatch?.sourcePrefixRanges.map(({ addressPrefix }) => addressPrefix),
+    /(inner|outer)\.test/.exec(Buffer.from((filter!.configType.value as { value: Uint8Array }).value).toString())?.[0],
+  ]);
+  expect(chains).toEqual([
+    [['db.test'], ['10.7.0.0'], 'inner.test'],
+    [['db.test'], [], 'outer.test'],
+  ]);
+});

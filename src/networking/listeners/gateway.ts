@@ -123,7 +123,8 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   if (tls !== undefined && !isPassthrough(server.server)) {
     return tcpRoutes(services, l4).map((route) => ({
       ...routeChain(route, server, context),
-      match: terminated,
+      // Addresses that the route is for, and names of the server.
+      match: { ...route, ...terminated },
       tls: tlsParts(server, [], context),
     }));
   }
