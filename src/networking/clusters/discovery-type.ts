@@ -33,14 +33,19 @@ export function discoveryOf(
     case 'DynamicDNS':
       return 'DYNAMIC_DNS';
     case 'DNSLB':
-      return 'STRICT_DNS';
+      return passesThrough(policy, shape) ? 'ORIGINAL_DST' : 'STRICT_DNS';
     case 'DNSRoundRobinLB':
-      return 'LOGICAL_DNS';
+      return passesThrough(policy, shape) ? 'ORIGINAL_DST' : 'LOGICAL_DNS';
     case 'Passthrough':
       return choosesEndpoint(service, shape, features) ? 'EDS' : 'ORIGINAL_DST';
     case 'ClientSideLB':
       return policy.loadBalancer?.simple === 'PASSTHROUGH' ? 'ORIGINAL_DST' : 'EDS';
   }
+}
+
+/** The client has looked the name up by itself, and it is to get what it found: where it is known what that was. */
+function passesThrough({ loadBalancer }: EffectivePolicy, { type, interceptionMode }: ClusterShape): boolean {
+  return loadBalancer?.simple === 'PASSTHROUGH' && type === 'sidecar' && interceptionMode !== 'NONE';
 }
 
 /**

@@ -79,6 +79,18 @@ describe('how the endpoints of a cluster are found', () => {
     expect(cluster.edsClusterConfig).toBeUndefined();
   });
 
+  it.each(['DNS', 'DNS_ROUND_ROBIN'])('original destination as well where names are resolved: %s', (resolution) => {
+    const yaml = service(resolution) + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
+    const cluster = only(yaml);
+    expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
+    expect(cluster.lbPolicy).toBe(Policy.CLUSTER_PROVIDED);
+    expect(cluster.loadAssignment).toBeUndefined();
+    // Nobody knows there where the client wanted to go.
+    for (const node of [{ type: 'router' as const }, { metadata: { INTERCEPTION_MODE: 'NONE' } }]) {
+      expect(only(yaml, node).loadAssignment).toBeDefined();
+    }
+  });
+
   it('a DNS subset without endpoints has no cluster', () => {
     const subsets = `${rule('{}').replace('trafficPolicy: {}', 'subsets: [{ name: v1, labels: { version: v1 } }]')}`;
     const all = clusters(service('DNS') + subsets);
