@@ -2,6 +2,7 @@
 
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
 import { type Endpoint, type Port, type Service, serviceKey } from '../../model/services/service.ts';
@@ -214,7 +215,9 @@ function announced(
 
 function identitiesOf(service: Service, push: PushContext): readonly string[] {
   const ofEndpoints = push.endpointsOf(service.hostname, service.namespace).map((endpoint) => endpoint.serviceAccount);
-  return [...new Set([...service.serviceAccounts, ...ofEndpoints])].filter(Boolean).sort();
+  const domains = trustDomainsOf(push.mesh);
+  const own = [...new Set([...service.serviceAccounts, ...ofEndpoints])].filter(Boolean);
+  return [...new Set(own.flatMap((id) => identitiesUnder(domains, id)))].sort();
 }
 
 function clusterMetadata({ service, port, subset, rule }: OutboundTarget): ReturnType<typeof istioMetadata> {

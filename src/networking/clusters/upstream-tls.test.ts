@@ -51,6 +51,41 @@ function tlsOf(socket: TransportSocket | undefined): UpstreamTlsContext {
   return fromBinary(UpstreamTlsContextSchema, configType.value.value);
 }
 
+/** Names of which the server must have one. */
+function namesOf(socket: TransportSocket | undefined): unknown[] {
+  const type = tlsOf(socket).commonTlsContext!.validationContextType;
+  const context = type.case === 'combinedValidationContext' ? type.value.defaultValidationContext! : undefined;
+  return context!.matchTypedSubjectAltNames.map(({ matcher }) => matcher!.matchPattern.value);
+}
+
+describe('servers of the mesh', () => {
+  const renamed = 'trustDomain: new.test\ntrustDomainAliases: [old.test]';
+  const under = (account: string, ...domains: string[]): string[] => domains.map((one) => `spiffe://${one}${account}`);
+
+  it('may have a certificate of a name that the mesh had before', () => {
+    const { transportSocketMatches: matches } = cluster(service, { meshConfig: renamed });
+    expect(namesOf(matches[0]!.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
+    const asked = cluster(service + rule('{ tls: { mode: ISTIO_MUTUAL } }'), { meshConfig: renamed });
+    expect(namesOf(asked.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
+  });
+
+  it('have the names that an object gives them, and no others', () => {
+    const named = 'resolution: STATIC\n  subjectAltNames: [spiffe://other.test/ns/a/sa/b, web.test]';
+    const { transportSocketMatches: matches } = cluster(service.replace('resolution: STATIC', named), {
+      meshConfig: renamed,
+    });
+    expect(namesOf(matches[0]!.transportSocket)).toEqual([
+      ...under('/ns/shop/sa/web', 'new.test', 'old.test'),
+      ...under('/ns/a/sa/b', 'other.test'),
+      'web.test',
+    ]);
+    const ruled = rule('{ tls: { mode: ISTIO_MUTUAL, subjectAltNames: ["spiffe://new.test/ns/shop/sa/web"] } }');
+    expect(namesOf(cluster(service + ruled, { meshConfig: renamed }).transportSocket)).toEqual(
+      under('/ns/shop/sa/web', 'new.test'),
+    );
+  });
+});
+
 describe('mutual TLS that nobody asked for', () => {
   it('is chosen by endpoint', () => {
     const { transportSocketMatches, transportSocket } = cluster(service);
