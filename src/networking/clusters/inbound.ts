@@ -75,6 +75,7 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
     protocol: target.protocol,
     client: 'sidecar',
     settings: target.connectionPool?.http,
+    connections: target.connectionPool?.tcp,
     meshUpgradePolicy: 'DO_NOT_UPGRADE',
   });
   return create(ClusterSchema, {

@@ -1,3 +1,4 @@
+import { fromBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import {
@@ -6,6 +7,7 @@ import {
   Cluster_LbPolicy as Policy,
   Cluster_DiscoveryType as Type,
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import { buildClusters } from './build.ts';
 import { withDnsJitter } from './dns-lookup.ts';
 
@@ -105,6 +107,21 @@ describe('a cluster', () => {
     expect(free).toMatchObject({ maxConnections: 4294967295, maxRetries: 4294967295 });
     const limited = only(service('NONE') + rule('{ connectionPool: { tcp: { maxConnections: 7 } } }'));
     expect(limited.circuitBreakers!.thresholds[0]).toMatchObject({ maxConnections: 7, maxRequests: 4294967295 });
+  });
+
+  it.each([
+    ['{ tcp: { idleTimeout: 7s, maxConnectionDuration: 90s } }', { idleTimeout: 7n, maxConnectionDuration: 90n }],
+    ['{ tcp: { idleTimeout: 7s }, http: { idleTimeout: 5s } }', { idleTimeout: 5n }],
+    ['{ tcp: { maxConnections: 7 } }', {}],
+  ])('has connections for requests that are as old as the rule lets connections be: %s', (pool, expected) => {
+    const { typedExtensionProtocolOptions: options } = only(service('NONE') + rule(`{ connectionPool: ${pool} }`));
+    const [packed] = Object.values(options);
+    const { commonHttpProtocolOptions: common } = packed
+      ? fromBinary(HttpProtocolOptionsSchema, packed.value)
+      : { commonHttpProtocolOptions: undefined };
+    const { idleTimeout, maxConnectionDuration } = common ?? {};
+    const found = { idleTimeout: idleTimeout?.seconds, maxConnectionDuration: maxConnectionDuration?.seconds };
+    expect(found).toEqual(expected);
   });
 
   it('never panics by itself once a rule ejects endpoints', () => {

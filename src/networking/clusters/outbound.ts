@@ -173,6 +173,7 @@ function protocolFields(
     protocol: port.protocol,
     client: shape.type,
     settings: policy.connectionPool?.http,
+    connections: policy.connectionPool?.tcp,
     meshUpgradePolicy: push.mesh.h2UpgradePolicy,
   };
   const hasCertificate = hasWorkloadCertificates(shape);

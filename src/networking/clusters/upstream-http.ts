@@ -4,7 +4,7 @@ import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import { isHttp, isHttp2, type Protocol } from '../../model/fields/protocol.ts';
-import type { H2UpgradePolicy, Http2KeepAlive, HttpSettings } from '../../model/kinds/traffic-policy.ts';
+import type { H2UpgradePolicy, Http2KeepAlive, HttpSettings, TcpSettings } from '../../model/kinds/traffic-policy.ts';
 import type { NodeType } from '../../model/node/proxy.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
@@ -18,6 +18,8 @@ export interface UpstreamHttp {
   readonly protocol: Protocol;
   readonly client: NodeType;
   readonly settings?: HttpSettings | undefined;
+  /** Of connections, whatever they carry. */
+  readonly connections?: TcpSettings | undefined;
   readonly meshUpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
   /** Verify the peer by the host that the request names: TLS without an SNI of its own. */
   readonly autoSni?: boolean;
@@ -34,15 +36,19 @@ export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamH
 
 /** Undefined when Envoy's defaults (HTTP/1.1, no limits) are what is wanted. */
 export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
-  const { settings } = upstream;
+  const { settings, connections } = upstream;
   const versions = versionOptions(upstream);
-  const limits = settings?.idleTimeoutMs !== undefined || (settings?.maxRequestsPerConnection ?? 0) > 0;
+  const idleTimeoutMs = settings?.idleTimeoutMs ?? connections?.idleTimeoutMs;
+  const maxConnectionDurationMs = connections?.maxConnectionDurationMs;
+  const maxRequestsPerConnection = settings?.maxRequestsPerConnection || undefined;
+  const limits = [idleTimeoutMs, maxConnectionDurationMs, maxRequestsPerConnection].some((one) => one !== undefined);
   if (versions === undefined && !limits && !upstream.autoSni && !upstream.autoSanValidation) return undefined;
   return pack(HttpProtocolOptionsSchema, {
     ...(limits && {
       commonHttpProtocolOptions: {
-        idleTimeout: optionalDuration(settings?.idleTimeoutMs),
-        maxRequestsPerConnection: settings?.maxRequestsPerConnection || undefined,
+        idleTimeout: optionalDuration(idleTimeoutMs),
+        maxConnectionDuration: optionalDuration(maxConnectionDurationMs),
+        maxRequestsPerConnection,
       },
     }),
     ...((upstream.autoSni || upstream.autoSanValidation) && {
