@@ -71,11 +71,13 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   const name = inboundClusterName(target.port);
   const port = target.servicePort ?? { name: '', number: target.port, protocol: target.protocol };
   const service = target.services[0] ?? { hostname: name, namespace: shape.configNamespace };
+  const { http, tcp } = target.connectionPool ?? {};
   const options = upstreamHttpOptions({
     protocol: target.protocol,
     client: 'sidecar',
-    settings: target.connectionPool?.http,
-    connections: target.connectionPool?.tcp,
+    // Between proxies requests come as HTTP/2: the application is asked in what it speaks.
+    settings: http && { ...http, h2UpgradePolicy: 'DO_NOT_UPGRADE' },
+    connections: tcp,
     meshUpgradePolicy: 'DO_NOT_UPGRADE',
   });
   return create(ClusterSchema, {

@@ -3,7 +3,7 @@
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
-import { isHttp, isHttp2, type Protocol } from '../../model/fields/protocol.ts';
+import { isHttp2, isTcp, isTls, type Protocol } from '../../model/fields/protocol.ts';
 import type { H2UpgradePolicy, Http2KeepAlive, HttpSettings, TcpSettings } from '../../model/kinds/traffic-policy.ts';
 import type { NodeType } from '../../model/node/proxy.ts';
 import { pack } from '../messages/any.ts';
@@ -26,12 +26,19 @@ export interface UpstreamHttp {
   readonly autoSanValidation?: boolean;
 }
 
-/** Whether the cluster speaks HTTP/2 whatever the client speaks. */
+/**
+ * Whether the cluster speaks HTTP/2 whatever the client speaks. A rule says it of any port that requests may go to, as of TLS
+ * that begins here; the mesh of those alone that are known to speak HTTP.
+ */
 export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamHttp): boolean {
   if (isHttp2(protocol)) return true;
-  if (protocol !== 'HTTP') return false;
+  if (settings?.useClientProtocol || !mayBeRequests(protocol)) return false;
   const own = settings?.h2UpgradePolicy ?? 'DEFAULT';
-  return (own === 'DEFAULT' ? meshUpgradePolicy : own) === 'UPGRADE';
+  return own === 'DEFAULT' ? protocol === 'HTTP' && meshUpgradePolicy === 'UPGRADE' : own === 'UPGRADE';
+}
+
+function mayBeRequests(protocol: Protocol): boolean {
+  return !isTcp(protocol) || isTls(protocol);
 }
 
 /** Undefined when Envoy's defaults (HTTP/1.1, no limits) are what is wanted. */
@@ -78,8 +85,8 @@ function versionOptions(upstream: UpstreamHttp): OptionsInit['upstreamProtocolOp
     maxConcurrentStreams: settings?.maxConcurrentStreams || undefined,
     ...(settings?.http2KeepAlive && { connectionKeepalive: keepAlive(settings.http2KeepAlive) }),
   };
-  const sniffed = protocol === 'unsupported' && client === 'sidecar';
-  if (sniffed || (settings?.useClientProtocol && isHttp(protocol))) {
+  const sniffed = protocol === 'unsupported' && client === 'sidecar' && !speaksHttp2(upstream);
+  if (sniffed || (settings?.useClientProtocol && mayBeRequests(protocol))) {
     return {
       case: 'useDownstreamProtocolConfig',
       value: { httpProtocolOptions: {}, http2ProtocolOptions: http2 },
