@@ -124,6 +124,18 @@ describe('a cluster', () => {
     expect(found).toEqual(expected);
   });
 
+  it('sends commands of Redis to the server of their key, where it reads them', () => {
+    const redis = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('protocol: HTTP', 'protocol: REDIS');
+    const yaml = redis + rule('{ loadBalancer: { simple: RANDOM } }');
+    const policy = (redisFilter: boolean): unknown => {
+      const { context } = givenMesh(yaml, { features: { redisFilter } });
+      const found = buildClusters(givenShape({}, context), context).find((one) => one.name === name);
+      return (found!.message as Cluster).lbPolicy;
+    };
+    expect(policy(true)).toBe(Policy.MAGLEV);
+    expect(policy(false)).toBe(Policy.RANDOM);
+  });
+
   it('never panics by itself once a rule ejects endpoints', () => {
     expect(only(service('NONE')).commonLbConfig?.healthyPanicThreshold).toBeUndefined();
     const cluster = only(service('NONE') + rule('{ outlierDetection: { interval: 1s } }'));

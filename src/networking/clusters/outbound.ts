@@ -71,7 +71,7 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
   const cluster = create(ClusterSchema, {
     name,
     altStatName: clusterStatName(name, push.mesh.outboundClusterStatName, target),
-    ...(discovery === 'ORIGINAL_DST' || discovery === 'DYNAMIC_DNS' ? {} : loadBalancing(policy.loadBalancer)),
+    ...(discovery === 'ORIGINAL_DST' || discovery === 'DYNAMIC_DNS' ? {} : chosenEndpoint(port, policy, push)),
     ...endpoints,
     ...connectionFields(policy, push),
     commonLbConfig: balancing(target, policy, discovery, push),
@@ -93,7 +93,7 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
   const cluster = create(ClusterSchema, {
     name,
     altStatName: clusterStatName(name, '', target),
-    ...loadBalancing(policy.loadBalancer),
+    ...chosenEndpoint(port, policy, push),
     ...edsFields(name),
     ...connectionFields(policy, push),
     commonLbConfig: balancing(target, policy, 'EDS', push),
@@ -101,6 +101,13 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
     metadata: clusterMetadata(target),
   });
   return withOrigins(cluster, originsOfTarget(target));
+}
+
+/** Where Redis' commands are sent on one by one, each goes to the server that its key belongs to. */
+function chosenEndpoint({ protocol }: Port, { loadBalancer }: EffectivePolicy, { features }: PushContext) {
+  return loadBalancing(
+    protocol === 'Redis' && features.redisFilter ? { consistentHash: { maglev: {} } } : loadBalancer,
+  );
 }
 
 function balancing({ service }: OutboundTarget, policy: EffectivePolicy, discovery: Discovery, push: PushContext) {
