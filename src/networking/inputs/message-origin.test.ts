@@ -137,8 +137,8 @@ describe('where things come from', () => {
   });
 
   it('a filter chain of connections: the route that it is for, else the service', () => {
-    const { filterChains } = named<Listener>(buildListeners(open, context), '10.2.0.1_5432');
-    expect(filterChains.map(text)).toEqual([
+    const { filterChains, defaultFilterChain } = named<Listener>(buildListeners(open, context), '10.2.0.1_5432');
+    expect([...filterChains, defaultFilterChain!].map(text)).toEqual([
       ['VirtualService/db-routes spec tcp 1', 'ServiceEntry/db-entry'],
       ['ServiceEntry/db-entry'],
     ]);

@@ -307,3 +307,20 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
     });
   });
 });
+
+it('takes by no route what a range of a route has in it and the rest of its match has not', () => {
+  const route = 'route: [{ destination: { host: to.test } }]';
+  const yaml = `${serviceEntry('{ number: 5432, name: tcp, protocol: TCP }')}
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: ranged, namespace: shop }
+spec: { hosts: [given.test], tcp: [{ match: [{ destinationSubnets: [10.0.0.0/8], sourceSubnet: 10.7.0.0/16 }], ${route} }] }
+`;
+  const [listener] = listeners(yaml);
+  expect(listener!.filterChains.map(({ filterChainMatch }) => filterChainMatch?.prefixRanges.length)).toEqual([1]);
+  expect(listener!.defaultFilterChain?.filters).toHaveLength(1);
+  // Alone it needs nothing to stand behind.
+  const [plain] = listeners(serviceEntry('{ number: 5432, name: tcp, protocol: TCP }'));
+  expect(plain!.filterChains).toHaveLength(1);
+  expect(plain!.defaultFilterChain).toBeUndefined();
+});

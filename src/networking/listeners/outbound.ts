@@ -82,7 +82,9 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
   const captured = !plan.bindToPort && isWildcardAddress(bind);
   // Several chains, or other people's traffic on the port: HTTP must be recognised before it is spoken.
   const sniffed = http !== undefined && (captured || tcp.length > 0);
-  const chains = tcp.map(({ chain }) => chain).filter((chain) => !sniffed || chain !== catchesAll);
+  // Among others Envoy would not come back to it, once their ranges were matched and the rest of them was not.
+  const standsBehind = sniffed || tcp.length > 1 ? catchesAll : undefined;
+  const chains = tcp.map(({ chain }) => chain).filter((chain) => chain !== standsBehind);
   if (http !== undefined) chains.unshift(httpChain(plan, http, context, sniffed));
   return makeListener({
     name,
@@ -91,7 +93,7 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
     port,
     bindToPort: plan.bindToPort,
     filterChains: chains,
-    defaultFilterChain: sniffed && catchesAll ? catchesAll : fallbackChain(captured && !catchesAll, context, scope),
+    defaultFilterChain: standsBehind ?? fallbackChain(captured && !catchesAll, context, scope),
     listenerFilters: [
       ...(tcp.some(({ bySni }) => bySni) || (sniffed && tcp.length > 0) ? [tlsInspector()] : []),
       ...(sniffed ? [httpInspector()] : []),
