@@ -252,6 +252,16 @@ test('§6.4: a limit that is none is told once, and the usual one holds', async 
   expect(log.filter((line) => line.includes('Scrape-Timeout'))).toHaveLength(1);
 });
 
+test('§6.4: a limit of a part of a millisecond is one', async () => {
+  const { ask } = await merging({ applications: [saying('application_a 1\n')] });
+  for (const seconds of ['1.111', '3.001', '7.123456']) {
+    const { status, body } = await ask({ 'x-prometheus-scrape-timeout-seconds': seconds });
+    expect(status, seconds).toBe(200);
+    expect(String(body), seconds).toContain('application_a 1\n');
+  }
+  expect((await ask({ 'x-prometheus-scrape-timeout-seconds': '0.000000001' })).status).toBe(200);
+});
+
 test('four scrape at once, 32 wait for their turn, others are refused; of an address two; whoever leaves gives up its turn', async () => {
   const scrapes: ServerResponse[] = [];
   const { ask, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });

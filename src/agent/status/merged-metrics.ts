@@ -107,8 +107,10 @@ export class MergedMetrics {
 
   async #answer(incoming: IncomingMessage, response: ServerResponse, limitMs: number, left: AbortSignal) {
     const { metrics, targets, adminPort } = this.#environment;
-    const signal = AbortSignal.any([left, AbortSignal.timeout(limitMs * shares.whole)]);
-    const firstWord = AbortSignal.any([signal, AbortSignal.timeout(limitMs * shares.firstWord)]);
+    // Node takes whole milliseconds alone.
+    const after = (share: number): AbortSignal => AbortSignal.timeout(Math.ceil(limitMs * share));
+    const signal = AbortSignal.any([left, after(shares.whole)]);
+    const firstWord = AbortSignal.any([signal, after(shares.firstWord)]);
     const port = adminPort();
     const [envoy, ...applications] = await Promise.all([
       port === undefined
