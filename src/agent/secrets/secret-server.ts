@@ -268,7 +268,7 @@ class SecretStream {
     }
     const answered = nonce === '' ? undefined : [...this.#deliveries].find(([, delivery]) => delivery.nonce === nonce);
     // An answer to what was replaced since: the next one says what counts.
-    if (nonce !== '' && answered === undefined) return;
+    if (answered === undefined && !this.#isOfNow(nonce)) return;
     if (answered !== undefined) this.#answered(...answered, error);
     // Of a request that is an answer only names that are new lead to a response: else each would bring the next (istio#20951).
     const wanted = new Set(names);
@@ -278,6 +278,11 @@ class SecretStream {
       this.#deliveries.set(name, { sent: undefined, nonce: '', taken: undefined, isRefused: false });
     }
     for (const name of added) this.#peer.wanted(name);
+  }
+
+  /** Who wants other secrets than a moment ago names the last response once more; before the first one there is none to name. */
+  #isOfNow(nonce: string): boolean {
+    return nonce === '' || this.#nonce === 0 || nonce === `${this.#nonce}`;
   }
 
   #answered(name: string, delivery: Delivery, error: string | undefined): void {

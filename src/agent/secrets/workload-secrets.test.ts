@@ -23,7 +23,7 @@ import {
   startSecrets,
   stopSecrets,
 } from '../../../test/harness/given-secrets.ts';
-import { SecretClient } from '../../../test/harness/secret-client.ts';
+import { type SecretAnswer, SecretClient } from '../../../test/harness/secret-client.ts';
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { frameOf } from '../grpc/grpc-frames.ts';
@@ -43,6 +43,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true });
 });
 
+const nothing: SecretAnswer = { version: '', nonce: '', name: '', chain: '', key: '', roots: '' };
 const socket = (): string => join(directory, 'uds/socket');
 const mounted = () => ({
   certificate: join(directory, 'certs/cert-chain.pem'),
@@ -199,6 +200,32 @@ test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__pr
     expect(with_.ended).toBeUndefined();
   },
 );
+
+test('who wants another secret after its acknowledgement names the response that it had last, and gets it', async () => {
+  issue();
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  const one = await client();
+  one.ask('default');
+  const answer = await one.next();
+  one.acknowledge(answer, 'default');
+  one.acknowledge(answer, 'default', 'ROOTCA');
+  expect((await one.next(2)).name).toBe('ROOTCA');
+  // Answered twice, and what it does not want any more is not sent.
+  one.acknowledge(one.answers[1]!, 'ROOTCA');
+  one.acknowledge(one.answers[1]!, 'ROOTCA');
+  await eventually('it has left', () => secrets.events('sds.left').length > 0);
+  expect(one.answers).toHaveLength(2);
+  expect(one.ended).toBeUndefined();
+});
+
+test('a nonce of another stream says nothing: what the first request names is sent', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  await start();
+  const one = await client();
+  one.acknowledge({ ...nothing, version: 'one', nonce: '7' }, 'ROOTCA');
+  expect((await one.next()).name).toBe('ROOTCA');
+});
 
 test('what Envoy refuses is told in its words, is not sent again, and the next version is', async () => {
   issue();
