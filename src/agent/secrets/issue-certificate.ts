@@ -49,7 +49,7 @@ export function issueCertificate(means: IssueMeans) {
       const response = await call(means, credentials, request, signal);
       const { pair, roots, ...checked } = await helper.check({ response, nowMs: means.now() }, signal);
       signal.throwIfAborted();
-      vault.keepSet(checked.authorities, roots);
+      vault.keepSet('authorities', checked.authorities, roots);
       return { version: vault.keepCertificate(identityName, pair), ...checked };
     } finally {
       await helper.end();

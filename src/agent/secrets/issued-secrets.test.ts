@@ -4,11 +4,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
 import { CertificateCaller } from '../../../test/harness/certificate-caller.ts';
 import { ControlPlane, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { givenSecrets, type StartedSecrets, secretsOf, stopSecrets } from '../../../test/harness/given-secrets.ts';
 import type { SecretAnswer } from '../../../test/harness/secret-client.ts';
+import { certificatesIn } from '../identity/root-set.ts';
 
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const tokenFile = 'var/run/secrets/tokens/istio-token';
@@ -101,6 +103,23 @@ test('it is renewed again and again, each time by the token of that time; files 
   expect(
     new Set(started.events('sds.serve').flatMap(({ name, version }) => (name === 'ROOTCA' ? [version] : []))).size,
   ).toBe(1);
+});
+
+test('however often other roots are told, those that the certificate in force leads to are trusted', async () => {
+  const plane = await authority();
+  await shows();
+  const started = await secrets(plane.port('ads.listening'));
+  const envoy = await started.client();
+  envoy.ask('ROOTCA');
+  const [own] = certificatesIn(Buffer.from((await envoy.next()).roots));
+  for (let round = 1; round <= 6; round++) {
+    const told = createAuthority(`another ${round}`).certificate;
+    started.tellRoots(`set ${round}`, [told]);
+    const { roots } = await envoy.next(1 + round);
+    expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toHaveLength(2);
+    expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toContain(own);
+    envoy.acknowledge(envoy.answers.at(-1)!, 'ROOTCA');
+  }
 });
 
 test('a token that is not believed any more is made up for by the certificate that is in force', async () => {

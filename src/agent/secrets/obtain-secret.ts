@@ -86,14 +86,16 @@ async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal)
   const { name, source, parts } = order;
   if (source === 'authority') return means.issue(order, signal);
   if (source === 'roots') {
-    return { version: vault.keepRoots(name, unionOf(vault.set(parts.authorities), vault.set(parts.bundle))) };
+    const { authorities, bundle } = parts;
+    const roots = unionOf(vault.set('authorities', authorities), vault.set('bundle', bundle));
+    return { version: vault.keepRoots(name, roots) };
   }
   const files = filesNamed(name, means.mounted);
   // What hangs is given up; nothing is kept of it, whenever it answers.
   if ('roots' in files) {
     const roots = await means.turns.ask(() => readRoots(files.roots), signal);
     signal.throwIfAborted();
-    return { version: vault.keepRoots(name, unionOf(roots, vault.set(parts.bundle))), authorities: '' };
+    return { version: vault.keepRoots(name, unionOf(roots, vault.set('bundle', parts.bundle))), authorities: '' };
   }
   const pair = await means.turns.ask(() => readPair(files), signal);
   signal.throwIfAborted();

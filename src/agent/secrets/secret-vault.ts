@@ -3,6 +3,7 @@
  * passes through no event and no trace.
  */
 import { createHash } from 'node:crypto';
+import type { RootParts } from '../../../machines/agent/secrets-protocol.ts';
 import type { KeyPair } from '../identity/control-plane-credentials.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
@@ -20,7 +21,8 @@ const mostVersions = 4;
 
 export class SecretVault {
   readonly #secrets = new Map<string, Map<string, KeptSecret>>();
-  readonly #sets = new Map<string, readonly string[]>();
+  /** Of each kind by itself: however many of one are told, those of the other stay. */
+  readonly #sets = { authorities: new Map<string, readonly string[]>(), bundle: new Map<string, readonly string[]>() };
 
   /** @returns its version */
   keepCertificate(name: string, pair: KeyPair): string {
@@ -59,12 +61,13 @@ export class SecretVault {
   }
 
   /** Roots that ROOTCA may be made of, in PEM, one each. */
-  keepSet(hash: string, roots: readonly string[]): void {
-    keepNewest(this.#sets, hash, roots);
+  keepSet(kind: keyof RootParts, hash: string, roots: readonly string[]): void {
+    keepNewest(this.#sets[kind], hash, roots);
   }
 
-  set(hash: string): readonly string[] {
-    return this.#sets.get(hash) ?? [];
+  /** None where the hash is empty. */
+  set(kind: keyof RootParts, hash: string): readonly string[] {
+    return this.#sets[kind].get(hash) ?? [];
   }
 
   #keep(name: string, version: string, secret: KeptSecret): void {

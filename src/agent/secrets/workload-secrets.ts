@@ -68,6 +68,6 @@ export function workloadSecrets({
         },
       }),
     },
-    actions: { keepBundle: (_, { hash, roots }) => vault.keepSet(hash, roots) },
+    actions: { keepBundle: (_, { hash, roots }) => vault.keepSet('bundle', hash, roots) },
   });
 }
