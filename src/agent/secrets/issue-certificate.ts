@@ -13,6 +13,7 @@ import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts
 import { type ConnectionCredentials, ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
 import type { IdentityOptions } from '../options/identity-options.ts';
+import { clusterHeader } from '../xds/xds-headers.ts';
 import type { CheckedCertificate, HelperAnswer, HelperOrder, HelperWork } from './certificate-work.ts';
 import { type Found, NotObtained } from './obtain-secret.ts';
 import type { SecretVault } from './secret-vault.ts';
@@ -100,11 +101,11 @@ async function call(
 ): Promise<Uint8Array> {
   const address = parseHostAndPort(authorityAddress);
   if (address === undefined) throw new NotObtained(`${authorityAddress} is not host:port`);
-  const cluster = env.ISTIO_META_CLUSTER_ID;
+  const cluster = clusterHeader(env);
   let connection: GrpcConnection | undefined;
   try {
     connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, stopped);
-    const all = { ...headers, ...(cluster && { clusterid: cluster }) };
+    const all = { ...headers, ...(cluster !== undefined && { clusterid: cluster }) };
     return await unary(connection, method, all, request, { ...callLimits, stopped });
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;

@@ -6,12 +6,18 @@ const prefix = 'XDS_HEADER_';
 export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: string[] } {
   const headers = new Map<string, string>();
   const warnings: string[] = [];
-  if (env.ISTIO_META_CLUSTER_ID) headers.set('clusterid', env.ISTIO_META_CLUSTER_ID);
-  for (const [variable, value = ''] of Object.entries(env)) {
+  const leaveOut = (variable: string): void => {
+    warnings.push(`${variable} is no header of a gRPC call, and is left out`);
+  };
+  const cluster = clusterHeader(env);
+  if (cluster !== undefined) headers.set('clusterid', cluster);
+  else if (env.ISTIO_META_CLUSTER_ID) leaveOut('ISTIO_META_CLUSTER_ID');
+  for (const [variable, said = ''] of Object.entries(env)) {
     if (!variable.startsWith(prefix)) continue;
     const name = variable.slice(prefix.length).toLowerCase();
-    if (isName(name) && isValue(value)) headers.set(name, value);
-    else warnings.push(`${variable} is no header of a gRPC call, and is left out`);
+    const value = valueOf(said);
+    if (isName(name) && value !== undefined) headers.set(name, value);
+    else leaveOut(variable);
   }
   return { headers: Object.fromEntries(headers), warnings };
 }
@@ -23,6 +29,13 @@ function isName(name: string): boolean {
   return /^[0-9a-z_.-]+$/.test(name) && !taken.has(name) && !name.startsWith('grpc-') && !name.endsWith('-bin');
 }
 
-function isValue(value: string): boolean {
-  return /^[\x20-\x7e]*$/.test(value);
+/** Of the cluster that this agent is in; undefined: nobody said, or it cannot be a header. */
+export function clusterHeader({ ISTIO_META_CLUSTER_ID: cluster = '' }: NodeJS.ProcessEnv): string | undefined {
+  return valueOf(cluster) || undefined;
+}
+
+/** Without the blanks around it, with which HTTP/2 refuses a call; undefined: it can be none. */
+function valueOf(text: string): string | undefined {
+  const value = text.trim();
+  return /^[\x20-\x7e]*$/.test(value) ? value : undefined;
 }

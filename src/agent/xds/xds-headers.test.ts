@@ -1,0 +1,46 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { xdsHeaders } from './xds-headers.ts';
+
+test('blanks around a value are stripped, as gRPC has it: HTTP/2 refuses calls with them', () => {
+  const { headers, warnings } = xdsHeaders({ ISTIO_META_CLUSTER_ID: 'east\n', XDS_HEADER_TENANT: ' a b ' });
+  expect(headers).toEqual({ clusterid: 'east', tenant: 'a b' });
+  expect(warnings).toEqual([]);
+});
+
+test.each(['Zürich', '東京', 'a\nb', 'a\u007f', ' \n'])(
+  'the cluster %j is no header: it is left out, and told',
+  (name) => {
+    const { headers, warnings } = xdsHeaders({ ISTIO_META_CLUSTER_ID: name });
+    expect(headers).toEqual({});
+    expect(warnings).toEqual(['ISTIO_META_CLUSTER_ID is no header of a gRPC call, and is left out']);
+  },
+);
+
+test('a call with whatever the environment says reaches a server', async () => {
+  const server = createServer();
+  server.on('stream', (stream, headers) => {
+    stream.respond({ ':status': 200 });
+    stream.end(JSON.stringify({ cluster: headers.clusterid ?? '', tenant: headers.tenant ?? '' }));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  onTestFinished(() => {
+    session.destroy();
+    server.close();
+  });
+  for (const value of ['a', ' a', 'a\t', 'a\nb', 'ä', '\u007f', '']) {
+    const { headers } = xdsHeaders({ ISTIO_META_CLUSTER_ID: value, XDS_HEADER_TENANT: value });
+    const stream = session.request({ ':path': '/', ...headers });
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
+    const said = /^[\x20-\x7e]*$/.test(value.trim()) ? value.trim() : '';
+    expect(JSON.parse(Buffer.concat(chunks).toString() || '"nothing"'), JSON.stringify(value)).toEqual({
+      cluster: said,
+      tenant: said,
+    });
+  }
+});
