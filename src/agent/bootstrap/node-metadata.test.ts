@@ -28,6 +28,15 @@ function facts(changes: Partial<NodeFacts> = {}): NodeFacts {
 const metadataOf = (changes: Partial<NodeFacts>): Record<string, unknown> => buildNode(facts(changes)).node.metadata;
 
 describe('node', () => {
+  test('a name of the workload or its namespace that is no text is none: Envoy would refuse the cluster', () => {
+    const env = { ISTIO_METAJSON_A: '{"WORKLOAD_NAME": 5, "NAMESPACE": {"a": 1}}' };
+    const { node } = buildNode(facts({ env }));
+    expect(node.cluster).toBe('istio-proxy');
+    expect(node.metadata).toMatchObject({ WORKLOAD_NAME: 5, NAMESPACE: { a: 1 } });
+    const config = { ...defaultProxyConfig, tracingServiceName: 'CANONICAL_NAME_ONLY' as const };
+    expect(buildNode(facts({ env, config })).node.cluster).toBe('istio-proxy');
+  });
+
   test('the id names role, first address, workload and domain', () => {
     expect(buildNode(facts()).node.id).toBe('sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local');
   });

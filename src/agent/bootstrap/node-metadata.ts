@@ -197,8 +197,8 @@ function serviceCluster(
   metadata: Readonly<Record<string, unknown>>,
   labels: Readonly<Record<string, string>>,
 ): string {
-  const namespace = metadata.NAMESPACE as string | undefined;
-  const workload = metadata.WORKLOAD_NAME as string | undefined;
+  const namespace = textOrNone(metadata.NAMESPACE);
+  const workload = textOrNone(metadata.WORKLOAD_NAME);
   const withNamespace = (name: string): string => (namespace === undefined ? name : `${name}.${namespace}`);
   const canonical = labels['service.istio.io/canonical-name'] ?? workload ?? 'istio-proxy';
   if (config.tracingServiceName === 'CANONICAL_NAME_ONLY') return canonical;
@@ -206,6 +206,10 @@ function serviceCluster(
   const explicit = config.serviceCluster;
   if (explicit !== '' && explicit !== 'istio-proxy') return explicit;
   return withNamespace(labels.app ?? workload ?? 'istio-proxy');
+}
+
+function textOrNone(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** `/` separates; a label cannot hold it, so a value without it uses dots. */

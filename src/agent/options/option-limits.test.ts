@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import type { ProxyOptions } from './options.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 import { resolveProxyOptions } from './proxy-options.ts';
 
@@ -33,6 +34,24 @@ describe('a duration that no timer can be set to', () => {
     const longest = '576h';
     const flags = { drainDuration: longest, parentShutdownDuration: longest, watchDelay: longest };
     expect(resolved({ ...flags, terminationDrainDuration: longest })).not.toThrow();
+  });
+});
+
+describe('what Envoy would refuse at every start', () => {
+  test.each(['0s', '999us', '1ns', '-0s'])('is refused: --connectTimeout %s', (connectTimeout) => {
+    expect(resolved({ connectTimeout })).toThrow('--connectTimeout must be at least 1ms');
+  });
+
+  test.each(['1ms', '1.5ms', '1s'])('is none: --connectTimeout %s', (connectTimeout) => {
+    expect(resolved({ connectTimeout })).not.toThrow();
+  });
+
+  test('is no number of threads: those of the machine are taken', () => {
+    const { concurrency: byDefault } = resolved({})() as ProxyOptions;
+    for (const ISTIO_CPU_LIMIT of ['1025', '1e9', '0', '-1', '2.5', 'all']) {
+      expect((resolved({}, { ISTIO_CPU_LIMIT })() as ProxyOptions).concurrency, ISTIO_CPU_LIMIT).toBe(byDefault);
+    }
+    expect((resolved({}, { ISTIO_CPU_LIMIT: '1024' })() as ProxyOptions).concurrency).toBe(1024);
   });
 });
 
@@ -74,6 +93,8 @@ describe('ISTIO_BOOTSTRAP_OVERRIDE', () => {
   test.each([
     ['broken YAML', 'admin: ['],
     ['no object', '- 1'],
+    ['more than the system takes as one argument', `admin: {}\n# ${'x'.repeat(131_072)}`],
+    ['a character that ends an argument', 'admin: "a\0b"'],
   ])('with %s is refused: Envoy would refuse it at every start', (_, content) => {
     const file = join(folder(), 'override.yaml');
     writeFileSync(file, content);

@@ -42,6 +42,7 @@ export interface OptionSources {
 }
 
 const podDirectory = './etc/istio/pod';
+const mostThreads = 1024;
 
 /**
  * @throws ChartpilotError FLAG_INVALID or CONFIG_INVALID with all mistakes, FILE_UNREADABLE
@@ -84,7 +85,7 @@ export function resolveProxyOptions({
     config,
     binaryPath: said.binaryPath,
     runsEnvoy,
-    concurrency: config.concurrency || positiveInteger(env.ISTIO_CPU_LIMIT) || availableParallelism(),
+    concurrency: config.concurrency || threadsIn(env.ISTIO_CPU_LIMIT) || availableParallelism(),
     addresses,
     workloadId,
     domain,
@@ -305,9 +306,10 @@ function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   return undefined;
 }
 
-function positiveInteger(text: string | undefined): number | undefined {
+/** As many as `concurrency` may say; anything else says nothing. */
+function threadsIn(text: string | undefined): number | undefined {
   const value = Number(text);
-  return Number.isInteger(value) && value > 0 ? value : undefined;
+  return Number.isInteger(value) && value > 0 && value <= mostThreads ? value : undefined;
 }
 
 /** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
@@ -321,9 +323,20 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: st
     warnings.push(`ISTIO_BOOTSTRAP_OVERRIDE: ${messageOf(error)}; Envoy is started without it`);
     return '';
   }
-  const problem = whyNoObject(content);
+  const override = env.HOST_IP ? withHostIp(content, env.HOST_IP) : content;
+  const problem = whyNoArgument(override) ?? whyNoObject(content);
   if (problem !== undefined) errors.config(`ISTIO_BOOTSTRAP_OVERRIDE: ${path}: ${problem}`);
-  return env.HOST_IP ? withHostIp(content, env.HOST_IP) : content;
+  return override;
+}
+
+/** What the kernel takes as one argument of a program, without its end. */
+const mostArgumentBytes = 128 * 1024 - 1;
+
+/** It is passed on as an argument of Envoy's. */
+function whyNoArgument(text: string): string | undefined {
+  if (text.includes('\0')) return 'holds a character with the number 0';
+  if (Buffer.byteLength(text) <= mostArgumentBytes) return undefined;
+  return `has more than ${mostArgumentBytes} bytes, the most that Envoy can be given as an argument`;
 }
 
 function whyNoObject(yaml: string): string | undefined {
