@@ -1,20 +1,30 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
+import { switchingProtocols } from '../../../test/fixtures/switching-protocols.ts';
 import { createAdminClient } from './admin-client.ts';
 
-let server: Server;
+let server: Server | undefined;
 
 afterEach(() => {
-  server.closeAllConnections();
-  server.close();
+  server?.closeAllConnections();
+  server?.close();
+  server = undefined;
 });
 
 async function listening(answer: Server): Promise<number> {
   server = answer;
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
+  await new Promise<void>((resolve) => answer.listen(0, '127.0.0.1', resolve));
+  return (answer.address() as AddressInfo).port;
 }
+
+test('an answer with another protocol is none', async () => {
+  const port = await switchingProtocols();
+  expect(await createAdminClient('127.0.0.1', port).state()).toMatchObject({
+    answered: false,
+    detail: expect.stringContaining('it answers with another protocol'),
+  });
+});
 
 test('an answer that does not end is cut off at its limit of bytes', async () => {
   const chunk = Buffer.alloc(1024 * 1024, 'x');

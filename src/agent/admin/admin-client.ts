@@ -1,6 +1,7 @@
 /** Envoy's admin interface, as far as the agent needs it (spec/agent.md §4.4). */
 import { request } from 'node:http';
 import { messageOf } from '../../runtime/errors.ts';
+import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 
 export interface AdminAnswer {
   readonly status: number;
@@ -78,6 +79,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
           resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }),
         );
       });
+      refuseOtherProtocol(outgoing, (error) => reject(failure(error)));
       outgoing.on('error', (error) => reject(failure(error)));
       outgoing.end();
     });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { switchingProtocols } from '../../../test/fixtures/switching-protocols.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { createAdminClient } from '../admin/admin-client.ts';
 import { askServingEnvoy, type ServingPorts } from './serving-envoy.ts';
@@ -62,6 +63,11 @@ test('any answer at the port will do, and none will not', async () => {
     detail: `port ${nobody}: connection refused`,
   });
   expect(await askServingEnvoy('port', admin, lives, ports(await silent()))).toMatchObject({ live: false });
+});
+
+test('a port that answers with another protocol says nothing of Envoy', async () => {
+  const word = await askServingEnvoy('port', adminAt(1), lives, ports(await switchingProtocols()));
+  expect(word).toMatchObject({ by: 'port', live: false });
 });
 
 test('where no port is known its process has to live; one whose process is gone is not ready, whoever answers', async () => {

@@ -1,6 +1,7 @@
 /** Asks the Envoy that serves whether it does: by its admin interface, or without one. */
 import { get } from 'node:http';
 import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/protocol.ts';
+import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { type AdminClient, connectionProblem } from '../admin/admin-client.ts';
 import { startTimeOf } from './base-ids/base-ids.ts';
 
@@ -70,8 +71,9 @@ function whyNoAnswer(host: string, port: number): Promise<string | undefined> {
       response.resume();
       resolve(undefined);
     });
-    outgoing.on('error', (error) =>
-      resolve(`port ${port}: ${signal.aborted ? `no answer in ${portLimitMs} ms` : connectionProblem(error)}`),
-    );
+    const fail = (error: Error): void =>
+      resolve(`port ${port}: ${signal.aborted ? `no answer in ${portLimitMs} ms` : connectionProblem(error)}`);
+    refuseOtherProtocol(outgoing, fail);
+    outgoing.on('error', fail);
   });
 }

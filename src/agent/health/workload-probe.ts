@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { askApplication } from '../status/application-prober.ts';
 import { type ApplicationProbe, applicationProbeOf } from '../status/application-probes.ts';
 import { type Fields, objectOf, textOf, VariableMistake } from '../status/json-variable.ts';
@@ -121,6 +122,7 @@ function isReady({ localhost, statusPort: port }: ProbedHost, stopped: AbortSign
       response.on('error', () => {}).resume();
       resolve(response.statusCode === 200);
     });
+    refuseOtherProtocol(outgoing, reject);
     outgoing.on('error', reject);
   });
 }

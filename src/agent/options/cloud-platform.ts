@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { ProxyOptions } from './options.ts';
 
@@ -150,6 +151,7 @@ export async function askMetadataServer(
 ): Promise<string> {
   const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
     const outgoing = request({ host, port, path, method: method ?? 'GET', headers, agent: false, signal }, resolve);
+    refuseOtherProtocol(outgoing, reject);
     outgoing.once('error', (error) => reject(signal.aborted ? new Error('no answer in time') : error));
     outgoing.end();
   });

@@ -8,6 +8,7 @@ import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { switchingProtocols } from '../../../test/fixtures/switching-protocols.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { createLogger } from '../../runtime/output/log.ts';
@@ -258,6 +259,12 @@ test('an endless answer is read no further than 64 KiB, headers without end are 
   expect(await (await prober({ httpGet: { port } })).ask()).toBe(200);
   await eventually('the application is let go', () => closed === 1);
   expect(await (await prober({ httpGet: { port, path: '/headers' } })).ask()).toBe(500);
+});
+
+test('an application that answers with another protocol fails the probe each time, and takes no turn for ever', async () => {
+  const { ask, log } = await prober({ httpGet: { port: await switchingProtocols() } });
+  for (let count = 1; count <= 20; count++) expect(await ask(), `probe ${count}`).toBe(500);
+  expect(log.join('')).toContain('it answers with another protocol');
 });
 
 test('a caller that leaves takes its probe along; more than 16 of an address at once are refused', async () => {

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
 import { servedHttp } from '../../../test/fixtures/served-http.ts';
+import { switchingProtocols } from '../../../test/fixtures/switching-protocols.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
@@ -260,6 +261,12 @@ test('§6.4: a limit of a part of a millisecond is one', async () => {
     expect(String(body), seconds).toContain('application_a 1\n');
   }
   expect((await ask({ 'x-prometheus-scrape-timeout-seconds': '0.000000001' })).status).toBe(200);
+});
+
+test('an application that answers with another protocol is left out, and takes no turn for ever', async () => {
+  const { others, failures } = await merging({ targets: [{ port: await switchingProtocols(), path: '/metrics' }] });
+  for (let count = 1; count <= 6; count++) expect(await others(), `scrape ${count}`).toBe('envoy_up 1\n');
+  expect(await failures('application')).toBe(6);
 });
 
 test('four scrape at once, 32 wait for their turn, others are refused; of an address two; whoever leaves gives up its turn', async () => {

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { createGzip, constants as zlib } from 'node:zlib';
 import { messageOf } from '../../runtime/errors.ts';
+import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { Turns } from '../../runtime/turns.ts';
 import { AddressCounts } from './address-counts.ts';
@@ -304,6 +305,7 @@ function open(
       response.on('error', () => {});
       resolve(response);
     });
+    refuseOtherProtocol(outgoing, reject);
     outgoing.on('error', reject);
     outgoing.end();
   });

@@ -3,6 +3,7 @@ import { type Agent, type IncomingMessage, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
 import { isIPv6, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import type { ApplicationProbe } from './application-probes.ts';
 
 export interface ProbeWay {
@@ -115,6 +116,7 @@ function getHttp1(
       resolve({ status: response.statusCode ?? 0, location: response.headers.location });
       readToTheEnd(response);
     });
+    refuseOtherProtocol(outgoing, reject);
     outgoing.on('error', (error) => {
       // A kept connection may have been closed at the moment in which it was used.
       if (!outgoing.reusedSocket || signal.aborted) reject(error);
