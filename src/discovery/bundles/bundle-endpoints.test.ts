@@ -124,6 +124,15 @@ describe('an endpoint', () => {
     ]);
   });
 
+  it('that answers with another protocol has failed, and is not waited for', async () => {
+    answer = ({ socket }) => {
+      socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
+    };
+    timeoutMs = 5_000;
+    const got = await fetched(endpointsOf(() => [own()]));
+    expect(got).toEqual({ outcome: 'failed', reason: 'it answers with another protocol' });
+  });
+
   it('has its roots trusted once they are adopted, and says when it would be asked again', async () => {
     const given = endpointsOf(() => [own()]);
     const [input] = given.endpoints.find();

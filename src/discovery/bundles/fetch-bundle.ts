@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { isIP } from 'node:net';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
+import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 
 export interface BundleFetch {
   /** For all of it: the connection, redirects, and the last byte. */
@@ -61,6 +62,7 @@ function askOnce(url: string, signal: AbortSignal, ca: string | undefined): Prom
     ...(isAddress(url) && { servername: '' }),
     ...(ca !== undefined && { ca }),
   });
+  refuseOtherProtocol(request, reject);
   request.on('error', reject);
   request.on('response', (response) => {
     readAnswer(response, url)
