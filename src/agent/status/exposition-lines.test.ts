@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { keptLines } from './exposition-lines.ts';
 
-const good = [
+const both = [
   '# HELP http_requests_total The total number of \\"requests\\".',
   '# TYPE http_requests_total counter',
   'http_requests_total 1027',
@@ -12,14 +12,27 @@ const good = [
   'metric_without_labels 12.47',
   'something_weird{problem="division by zero"} +Inf -3982045',
   'a{} NaN',
-  'a { b = "c" , d = "e" }  -.5e-3',
   '{"a.dotted.name",label="x"} 1',
-  'ns:rule 0x1F',
-  'foo_bucket{le="0.1"} 8 # {trace_id="abc"} 0.054 1520879607.7',
+  'a{"a.dotted.label"="x"} 1',
   '# UNIT foo_seconds seconds',
+  Buffer.from('name{l="Füße"} 1').toString('latin1'),
+];
+const inText = [
+  'a { b = "c" , d = "e" }  -.5e-3',
   '# a comment',
+  '#',
+  '#!/bin/sh',
+  '# TYPE a untyped',
+  '# HELP a',
+  '# UNIT foo seconds',
+  'a\t1',
+  'a 1 ',
+];
+const inOpenMetrics = [
+  'foo_bucket{le="0.1"} 8 # {trace_id="abc"} 0.054 1520879607.7',
+  'foo_total 1 1520879607.7',
   '# TYPE foo stateset',
-  'näme{l="Füße"} 1'.replace('näme', 'name'),
+  '# TYPE foo unknown',
 ];
 const bad = [
   '<html>',
@@ -31,26 +44,68 @@ const bad = [
   'a{b} 1',
   'a{b="c} 1',
   'a{b="c"d="e"} 1',
+  'a{b:c="d"} 1',
+  'a{"b"} 1',
+  '{a="b"} 1',
+  '{} 1',
+  'a 0x1F',
   'a 1 2 3',
   'a 1,5',
   '# TYPE a banana',
   '# TYPE a',
   '{"error": "not found"}',
+  'a{b="\xff"} 1',
+  '# HELP a \xc3',
 ];
+const formats = ['text', 'OpenMetrics'] as const;
+const goodIn = { text: [...both, ...inText], OpenMetrics: [...both, ...inOpenMetrics] };
 
 test('what a scraper takes is kept, line by line', () => {
-  for (const line of good)
-    expect(keptLines(`${line}\n`), line).toEqual({ text: `${line}\n`, dropped: 0, isOver: false });
+  for (const format of formats) {
+    for (const line of goodIn[format])
+      expect(keptLines(`${line}\n`, format), line).toEqual({ text: `${line}\n`, dropped: 0, isOver: false });
+  }
 });
 
 test('what it refuses is dropped, and the rest stays', () => {
-  for (const line of bad) {
-    expect(keptLines(`a 1\n${line}\nb 2\n`), line).toEqual({ text: 'a 1\nb 2\n', dropped: 1, isOver: false });
+  for (const format of formats) {
+    for (const line of bad) {
+      const kept = keptLines(`a 1\n${line}\nb 2\n`, format);
+      expect(kept, line).toEqual({ text: 'a 1\nb 2\n', dropped: 1, isOver: false });
+    }
   }
 });
 
 test('empty lines are left out, and what comes after the end of the body', () => {
-  expect(keptLines('a 1\n\n\r\nb 2\n# EOF\nc 3\n')).toEqual({ text: 'a 1\nb 2\n', dropped: 0, isOver: true });
+  const kept = { text: 'a 1\nb 2\n', dropped: 0, isOver: true };
+  expect(keptLines('a 1\n\n\r\nb 2\n# EOF\nc 3\n', 'text')).toEqual(kept);
+});
+
+test.each([
+  ['a{b="c"}\t 1  ', 'a{b="c"} 1\n'],
+  ['a { b = "c" , "d e" = " , " }  -.5e-3', 'a{b="c","d e"=" , "} -.5e-3\n'],
+  ['a 1 1520879607700', 'a 1 1520879607.7\n'],
+  ['a 1 # {t="x"} 2', 'a 1\n'],
+  ['a 1\r', 'a 1\n'],
+  ['# a comment', ''],
+  ['#', ''],
+  ['# HELP a', ''],
+  ['# UNIT foo seconds', ''],
+  ['# TYPE a untyped', ''],
+  ['#  TYPE\ta  counter ', '# TYPE a counter\n'],
+])('text becomes OpenMetrics: %j', (line, text) => {
+  expect(keptLines(`${line}\n`, 'OpenMetrics', 'text')).toEqual({ text, dropped: 0, isOver: false });
+});
+
+test.each([
+  ['text', 'a 1 # {t="x"} 2', 'a 1\n'],
+  ['text', 'a 1 7\r', 'a 1 7\n'],
+  ['text', '# TYPE a  gauge\r', '# TYPE a gauge\n'],
+  ['text', '# TYPE a info', ''],
+  ['text', '# HELP', ''],
+  ['OpenMetrics', 'a{ b="c" } 1 2 #  { t = " x " }  3\t4 ', 'a{b="c"} 1 2 # {t=" x "} 3 4\n'],
+] as const)('what can be said as %s is: %j', (format, line, text) => {
+  expect(keptLines(`${line}\n`, format)).toEqual({ text, dropped: 0, isOver: false });
 });
 
 test('no line of 64 KiB takes long, whatever is in it', () => {
@@ -66,15 +121,14 @@ test('no line of 64 KiB takes long, whatever is in it', () => {
   }
   for (const line of lines) {
     const { user } = process.cpuUsage();
-    keptLines(`${line}!\n`);
+    for (const to of formats) keptLines(`${line}!\n`, to, 'text');
     expect((process.cpuUsage().user - user) / 1_000, line.slice(0, 20)).toBeLessThan(50);
   }
 });
 
 test('§6.4 lines that a scraper takes are the very same text, not a copy line by line', () => {
-  const lines =
-    '# HELP a b\n# TYPE a counter\na{l="x\\"}\\n",m="y"} 1 1700000000\nb 0x1f\nc{} +Inf # {t="1"} 0.5 7\r\n';
-  expect(keptLines(lines)).toEqual({ text: lines, dropped: 0, isOver: false });
+  const lines = '# HELP a b\n# TYPE a counter\na{l="x\\"}\\n",m="y"} 1 1700000000\nb 31\nc{} +Inf\n';
+  expect(keptLines(lines, 'text')).toEqual({ text: lines, dropped: 0, isOver: false });
 });
 
 test('§6.4 a text is kept as its lines are, one by one', () => {
@@ -105,15 +159,22 @@ test('§6.4 a text is kept as its lines are, one by one', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
       const text = pieces.join('');
-      let kept = '';
-      let dropped = 0;
-      let isOver = false;
-      for (const line of text.split('\n')) {
-        const one = keptLines(line === '' ? '' : `${line}\n`);
-        if (!isOver) [kept, dropped] = [kept + one.text, dropped + one.dropped];
-        isOver ||= one.isOver;
+      for (const [to, from] of [
+        ['text', 'text'],
+        ['OpenMetrics', 'OpenMetrics'],
+        ['OpenMetrics', 'text'],
+      ] as const) {
+        let kept = '';
+        let dropped = 0;
+        let isOver = false;
+        for (const line of text.split('\n')) {
+          const one = keptLines(line === '' ? '' : `${line}\n`, to, from);
+          if (!isOver) [kept, dropped] = [kept + one.text, dropped + one.dropped];
+          isOver ||= one.isOver;
+        }
+        expect(keptLines(text, to, from)).toEqual({ text: kept, dropped, isOver });
+        expect(keptLines(kept, to)).toEqual({ text: kept, dropped: 0, isOver: false });
       }
-      expect(keptLines(text)).toEqual({ text: kept, dropped, isOver });
     }),
     { numRuns: 2_000 },
   );

@@ -102,6 +102,25 @@ test('§6.4: OpenMetrics of the application is the answer’s type, its end come
   expect(String(body)).not.toContain('\n\n');
 });
 
+test('§6.4: beside OpenMetrics text has no comment, no type and no blanks that would cost the whole scrape', async () => {
+  const { others, dropped } = await merging({
+    envoy: saying('# TYPE envoy_up gauge\nenvoy_up{a="b"} 1\n'),
+    applications: [
+      saying('# TYPE application_a info\napplication_a_info{v="1"} 1\n# EOF\n', openMetrics),
+      saying(
+        '# made by hand\n# TYPE application_b untyped\n# TYPE application_c  gauge\r\napplication_c{ x = "y" }\t2 1500\n',
+      ),
+    ],
+  });
+  expect(await others({ accept: openMetrics })).toBe(
+    [
+      'envoy_up gauge\nenvoy_up{a="b"} 1\n# TYPE application_a info\napplication_a_info{v="1"} 1\n',
+      '# TYPE application_c gauge\napplication_c{x="y"} 2 1.5\n# EOF\n',
+    ].join(''),
+  );
+  expect(await dropped()).toBe(0);
+});
+
 test('§6.4: who asks is passed on; Envoy is not asked for what it does not have', async () => {
   const seen: IncomingHttpHeaders[] = [];
   const note: RequestListener = ({ headers }, response) => {
@@ -378,7 +397,10 @@ test('whatever the application answers, the agent’s and Envoy’s metrics are 
       expect(answer.status).toBe(200);
       expect(text).toMatch(/scrapes_total \d+\n(.*\n)*envoy_up 1\n/);
       const [, others = ''] = text.split('envoy_up 1\n');
-      expect(keptLines(others)).toEqual({ text: others.replace(/# EOF\n$/, ''), dropped: 0, isOver: isOpen });
+      const kept = keptLines(Buffer.from(others).toString('latin1'), isOpen ? 'OpenMetrics' : 'text');
+      expect(kept.dropped).toBe(0);
+      expect(kept.isOver).toBe(isOpen);
+      expect(Buffer.from(kept.text, 'latin1').toString()).toBe(others.replace(/# EOF\n$/, ''));
     }),
     { numRuns: 150 },
   );

@@ -12,7 +12,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { Turns } from '../../runtime/turns.ts';
 import { AddressCounts } from './address-counts.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
-import { keptLines } from './exposition-lines.ts';
+import { type Exposition, keptLines } from './exposition-lines.ts';
 import { SaidLines } from './said-lines.ts';
 
 export interface MetricsTarget {
@@ -124,10 +124,12 @@ export class MergedMetrics {
     response.setHeader('content-type', openMetrics === undefined ? textFormat : openMetricsTypeOf(openMetrics));
     const output = outputFor(incoming, response);
     const isOpen = openMetrics !== undefined;
+    const to = isOpen ? 'OpenMetrics' : 'text';
     const own = await metrics.text();
-    await write(output, isOpen ? keptLines(own).text : own, left);
-    await this.#pass('envoy', envoy, output, signal, isOpen);
-    for (const body of applications) await this.#pass('application', body, output, signal, true);
+    await write(output, isOpen ? keptLines(own, to, 'text').text : own, left);
+    // Envoy's are text, and good.
+    await this.#pass('envoy', envoy, output, signal, isOpen ? to : undefined);
+    for (const body of applications) await this.#pass('application', body, output, signal, to);
     output.end(isOpen ? endOfBody : '');
   }
 
@@ -185,20 +187,21 @@ export class MergedMetrics {
     body: IncomingMessage | undefined,
     output: Output,
     signal: AbortSignal,
-    isFiltered: boolean,
+    to: Exposition | undefined,
   ): Promise<void> {
     if (body === undefined) return;
     // The system hands over 32 blocks of 64 KiB at once, and whoever supervises Envoy waits meanwhile.
     const turns = new Turns(turnMs);
+    const from = mediaTypeOf(body) === openMetricsType ? 'OpenMetrics' : 'text';
     try {
       for await (const lines of wholeLines(body, mostBytes[part], signal)) {
         await turns.rest();
-        if (!isFiltered) {
+        if (to === undefined) {
           await write(output, lines, signal);
           continue;
         }
         const all = lines.toString('latin1');
-        const { text, dropped, isOver } = keptLines(all);
+        const { text, dropped, isOver } = keptLines(all, to, from);
         if (dropped > 0) this.#dropped(part, dropped);
         await write(output, text === all ? lines : Buffer.from(text, 'latin1'), signal);
         if (isOver) break;
