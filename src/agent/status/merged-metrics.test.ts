@@ -264,6 +264,19 @@ test('§6.4: who says nothing, or does not end, is waited for within the scraper
   }
 });
 
+test('§6.4: a target that does not end has its share of the time, and those after it are there', async () => {
+  const endsNever: RequestListener = (_, response) => {
+    response.writeHead(200).write('application_a 1\n');
+  };
+  const { others, failures } = await merging({
+    applications: [endsNever, saying('application_b 1\n'), endsNever, saying('application_c 1\n')],
+  });
+  expect(await others({ 'x-prometheus-scrape-timeout-seconds': '2' })).toBe(
+    'envoy_up 1\napplication_a 1\napplication_b 1\napplication_a 1\napplication_c 1\n',
+  );
+  expect(await failures('application')).toBe(2);
+});
+
 test('§6.4: a limit that is none is told once, and the usual one holds', async () => {
   const { others, log } = await merging({});
   for (const limit of ['soon', '-1', '0', '1e9', '']) {

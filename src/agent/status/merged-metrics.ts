@@ -108,6 +108,7 @@ export class MergedMetrics {
 
   async #answer(incoming: IncomingMessage, response: ServerResponse, limitMs: number, left: AbortSignal) {
     const { metrics, targets, adminPort } = this.#environment;
+    const until = performance.now() + limitMs * shares.whole;
     // Node takes whole milliseconds alone.
     const after = (share: number): AbortSignal => AbortSignal.timeout(Math.ceil(limitMs * share));
     const signal = AbortSignal.any([left, after(shares.whole)]);
@@ -129,7 +130,13 @@ export class MergedMetrics {
     await write(output, isOpen ? keptLines(own, to, 'text').text : own, left);
     // Envoy's are text, and good.
     await this.#pass('envoy', envoy, output, signal, isOpen ? to : undefined);
-    for (const body of applications) await this.#pass('application', body, output, signal, to);
+    const bodies = applications.filter((body) => body !== undefined);
+    for (const [index, body] of bodies.entries()) {
+      // Of one that does not end the others are not to be the price.
+      const share = (until - performance.now()) / (bodies.length - index);
+      const turn = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(share)))]);
+      await this.#pass('application', body, output, turn, to);
+    }
     output.end(isOpen ? endOfBody : '');
   }
 
