@@ -153,6 +153,10 @@ test('files that the metadata names are shown where certificates are mounted', a
   write('k.pem', pair.key);
   const proxyMetadata = { ISTIO_META_TLS_CLIENT_CERT_CHAIN: 'c.pem', ISTIO_META_TLS_CLIENT_KEY: 'k.pem' };
   const mounted = { config: { ...config, proxyMetadata }, env: { FILE_MOUNTED_CERTS: 'true' } };
+  for (const FILE_MOUNTED_CERTS of ['1', 't', 'True', 'TRUE']) {
+    const { tls } = await credentials({ ...mounted, env: { FILE_MOUNTED_CERTS } }).read('xds', address);
+    expect(tls?.certificate, FILE_MOUNTED_CERTS).toEqual(pair);
+  }
   expect((await credentials(mounted).read('xds', address)).tls?.certificate).toEqual(pair);
   expect((await credentials({ ...mounted, env: {} }).read('xds', address)).tls?.certificate).toBeUndefined();
 });

@@ -5,6 +5,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { access, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isOn } from '../../model/fields/switches.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
@@ -116,7 +117,7 @@ export class ControlPlaneCredentials {
   #providedFiles(): { chain: string; key: string } | undefined {
     const { env, config } = this.#sources;
     if (env.PROV_CERT) return { chain: join(env.PROV_CERT, 'cert-chain.pem'), key: join(env.PROV_CERT, 'key.pem') };
-    if (env.FILE_MOUNTED_CERTS !== 'true') return undefined;
+    if (!isOn(env.FILE_MOUNTED_CERTS)) return undefined;
     const { ISTIO_META_TLS_CLIENT_CERT_CHAIN: chain, ISTIO_META_TLS_CLIENT_KEY: key } = config.proxyMetadata;
     return chain && key ? { chain, key } : undefined;
   }

@@ -145,7 +145,8 @@ function duration(variable: string, text: string, errors: OptionErrors): number 
 function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, errors: OptionErrors): number {
   const text = env[variable];
   if (!text) return otherwise;
-  const value = Number(text);
+  // Blanks alone are the number 0 to Node: a certificate would be renewed when it has ended.
+  const value = text.trim() === '' ? Number.NaN : Number(text);
   if (value >= 0 && value <= 1) return value;
   errors.flag(`${variable} must be a number from 0 to 1, not ${JSON.stringify(text)}`);
   return otherwise;

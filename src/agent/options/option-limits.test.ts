@@ -55,6 +55,16 @@ describe('what Envoy would refuse at every start', () => {
   });
 });
 
+describe('blanks, which are 0 to Node', () => {
+  test.each(['TERMINATION_DRAIN_DURATION_SECONDS', 'SECRET_GRACE_PERIOD_RATIO', 'SECRET_GRACE_PERIOD_RATIO_JITTER'])(
+    'are no %s',
+    (variable) => {
+      for (const blanks of [' ', '\n', '\t '])
+        expect(resolved({}, { [variable]: blanks })).toThrow(`${variable} must be`);
+    },
+  );
+});
+
 describe('two uses of one port', () => {
   test.each<[string, ProxyFlags, NodeJS.ProcessEnv?]>([
     ['--statusPort and --proxyAdminPort must differ, not be 15000 both', { statusPort: '15000' }],

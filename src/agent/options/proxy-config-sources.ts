@@ -168,7 +168,8 @@ const annotationOf: Readonly<Record<string, string>> = {
 function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial<ProxyConfig> {
   const text = env.TERMINATION_DRAIN_DURATION_SECONDS;
   if (text === undefined || text === '') return {};
-  const seconds = Number(text);
+  // Blanks alone are the number 0 to Node.
+  const seconds = text.trim() === '' ? Number.NaN : Number(text);
   if (Number.isFinite(seconds) && seconds >= 0) return { terminationDrainDurationMs: seconds * 1000 };
   errors.flag(`TERMINATION_DRAIN_DURATION_SECONDS must be a number of seconds, not ${JSON.stringify(text)}`);
   return {};
