@@ -53,6 +53,8 @@ interface Subject {
   version: string | undefined;
   /** What was told last that everybody has taken. */
   toldTaken: string | undefined;
+  /** It could not be had when somebody asked for it. */
+  isRefused: boolean;
 }
 
 export class SecretServer {
@@ -107,6 +109,7 @@ export class SecretServer {
 
   serve(name: string, version: string): void {
     const subject = this.#subject(name);
+    subject.isRefused = false;
     if (subject.version !== version) subject.toldTaken = undefined;
     subject.version = version;
     for (const stream of subject.streams) stream.send(name, version);
@@ -119,7 +122,9 @@ export class SecretServer {
 
   refuse(name: string, reason: string): void {
     const subject = this.#subjects.get(name);
-    for (const stream of [...(subject?.streams ?? [])]) stream.refuse(name, reason);
+    if (subject === undefined) return;
+    subject.isRefused = true;
+    for (const stream of [...subject.streams]) stream.refuse(name, reason);
   }
 
   #begin(call: ServerCall): void {
@@ -147,7 +152,7 @@ export class SecretServer {
   #subject(name: string): Subject {
     const known = this.#subjects.get(name);
     if (known !== undefined) return known;
-    const made: Subject = { streams: new Set(), version: undefined, toldTaken: undefined };
+    const made: Subject = { streams: new Set(), version: undefined, toldTaken: undefined, isRefused: false };
     this.#subjects.set(name, made);
     return made;
   }
@@ -157,7 +162,8 @@ export class SecretServer {
     const isFirst = subject.streams.size === 0;
     subject.streams.add(stream);
     if (subject.version !== undefined) stream.send(name, subject.version);
-    if (isFirst) this.#tell({ type: 'sds.asked', name });
+    // What could not be had a while ago may be there by now.
+    if (isFirst || subject.isRefused) this.#tell({ type: 'sds.asked', name });
   }
 
   #leave(name: string, stream: SecretStream): void {
@@ -310,6 +316,7 @@ class SecretStream {
       const secret = this.#peer.read(name, version);
       if (delivery === undefined || secret === undefined) continue;
       delivery.sent = version;
+      delivery.isRefused = false;
       // Of what was sent before: when it comes once more, it is taken once more.
       delivery.taken = undefined;
       delivery.nonce = `${++this.#nonce}`;

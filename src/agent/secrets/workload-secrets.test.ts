@@ -201,6 +201,30 @@ test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__pr
   },
 );
 
+test('who wants a name that somebody else was refused is told as well, and gets it when it can be had', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  const [others, more] = [await client(), await client()];
+  others.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${i}`));
+  more.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/else/${i}`));
+  await others.next();
+  await more.next();
+  const name = `file-root:${mounted().roots}`;
+  const first = await client();
+  first.ask('ROOTCA', name);
+  await eventually('it is refused', () => secrets.events('sds.refuse').length > 0);
+  const alone = await client();
+  alone.ask(name);
+  await eventually('the end', () => alone.ended);
+  expect(alone.ended).toContain('200 secrets are wanted already');
+  others.close();
+  await eventually('there is room', () => secrets.events('sds.left').length >= 99);
+  const late = await client();
+  late.ask(name);
+  expect((await late.next()).name).toBe(name);
+  expect((await first.next(2)).name).toBe(name);
+});
+
 test('who wants another secret after its acknowledgement names the response that it had last, and gets it', async () => {
   issue();
   write('certs/root-cert.pem', authority.certificate);
