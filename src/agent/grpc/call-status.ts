@@ -75,8 +75,8 @@ function statusOfHttp(headers: IncomingHttpHeaders): GrpcError {
   return new GrpcError(codes[status] ?? 'UNKNOWN', `HTTP status ${status}`, { retryAfterMs: retryAfter(headers) });
 }
 
-/** The longest pause that a server may ask for. */
-const longestPauseMs = 3_600_000;
+/** The longest pause that a server may ask for: whoever stands before it may say an hour, and it be back in a second. */
+const longestPauseMs = 600_000;
 
 function retryAfter(headers: IncomingHttpHeaders): number | undefined {
   const pushback = Number(headers['grpc-retry-pushback-ms'] ?? Number.NaN);
