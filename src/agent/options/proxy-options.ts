@@ -10,7 +10,7 @@ import { dirname, join, resolve } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { checkSwitches, isOn, switchOf } from '../../model/fields/switches.ts';
-import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { defaultProxyConfig, mergeProxyConfig, mostThreads, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
@@ -42,7 +42,6 @@ export interface OptionSources {
 }
 
 const podDirectory = './etc/istio/pod';
-const mostThreads = 1024;
 
 /**
  * @throws ChartpilotError FLAG_INVALID or CONFIG_INVALID with all mistakes, FILE_UNREADABLE

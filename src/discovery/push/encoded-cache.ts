@@ -322,7 +322,8 @@ export class EncodedCache {
     if (set.list !== undefined) return set.list;
     const made = new Map<string, EncodedResource>();
     for (const resource of generator.build(shape, context, this.#memory)) {
-      const encoded = this.#encode(resource, set.base?.get(resource.name));
+      const before = set.base?.get(resource.name);
+      const encoded = this.#encode(resource, before) ?? before;
       if (encoded !== undefined) made.set(resource.name, encoded);
     }
     set.list = sameMap(set.base, made) ? set.base! : made;
@@ -385,8 +386,7 @@ export class EncodedCache {
     const missing = [...without];
     for (const resource of own) {
       const { name } = resource;
-      const encodedNow = this.#encode(resource, base.get(name));
-      const made = this.#unencodable.has(resource) ? before?.get(name) : encodedNow;
+      const made = this.#encode(resource, base.get(name)) ?? before?.get(name);
       if (made === undefined) missing.push(name);
       // The same bytes may have been made for others meanwhile.
       else encoded.push([base.get(name), before?.get(name)].find((one) => one?.version === made.version) ?? made);
@@ -448,7 +448,7 @@ export class EncodedCache {
       base,
       known: base === undefined ? lists.get(ofShape) : undefined,
       build: (some) => generator.build(shape, context, some, this.#memory),
-      encode: (resource, before) => this.#encode(resource, before),
+      encode: (resource, before) => this.#encode(resource, before) ?? before,
       made: (list) => {
         set.list = list;
         projected?.set(list);
@@ -509,21 +509,21 @@ export class EncodedCache {
   }
 
   /**
-   * A resource that cannot be encoded costs itself, and nobody else: its name stands for what it stood for before, or for nothing.
+   * Undefined where it cannot be encoded: that costs the resource, and nobody else. Its name stands for what it stood for before, or for nothing.
    *
    * @param before what the name stood for: kept if nothing of it is another
    */
   #encode(resource: Resource, before: EncodedResource | undefined): EncodedResource | undefined {
     const known = this.#encoded.get(resource);
     if (known !== undefined) return known;
-    if (this.#unencodable.has(resource)) return before;
+    if (this.#unencodable.has(resource)) return undefined;
     let made: EncodedResource;
     try {
       made = this.#encodeMade(resource);
     } catch (error) {
       this.#unencodable.add(resource);
       this.#options.unencodable?.(resource, error);
-      return before;
+      return undefined;
     }
     const encoded = before?.version === made.version ? before : made;
     this.#encoded.set(resource, encoded);

@@ -120,6 +120,9 @@ const statsMatcherFields: Fields<StatsMatcher> = {
   inclusionRegexps: optional(list(text)),
 };
 
+/** Worker threads of an Envoy. */
+export const mostThreads = 1024;
+
 const fields: Fields<Partial<ProxyConfig>> = {
   configPath: optional(name),
   binaryPath: optional(name),
@@ -134,7 +137,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   controlPlaneAuthPolicy: optional(oneOf(['NONE', 'MUTUAL_TLS'])),
   proxyAdminPort: optional(port),
   statusPort: optional(portOrOff),
-  concurrency: optional(integer(0, 1024)),
+  concurrency: optional(integer(0, mostThreads)),
   statNameLength: optional(integer(1, 65535)),
   statsdUdpAddress: optional(hostAndPort),
   zipkinAddress: optional(text),

@@ -98,7 +98,7 @@ export class RequestReader {
         );
       else if (field === 5) {
         readKnown(reader.bytes(), known);
-        if (known.size > this.#maxNames) throw new TooManyNames(`more than ${this.#maxNames} names`);
+        if (known.size > this.#maxNames) throw new TooManyNames();
       } else if (field === 6) request.nonce = beginningOf(reader.bytes(), longest.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
@@ -151,8 +151,7 @@ class GatheredNames {
       return;
     }
     this.#others.push(reader.string());
-    if (this.run.names.length + this.#others.length > this.#most)
-      throw new TooManyNames(`more than ${this.#most} names`);
+    if (this.run.names.length + this.#others.length > this.#most) throw new TooManyNames();
   }
 
   all(): readonly string[] {

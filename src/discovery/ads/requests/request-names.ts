@@ -103,7 +103,7 @@ function digest(bytes: Uint8Array): string {
 }
 
 /** More names than are read. */
-export class TooManyNames extends RangeError {
+export class TooManyNames extends Error {
   override readonly name = 'TooManyNames';
 }
 
@@ -113,7 +113,7 @@ function endOfRun(bytes: Uint8Array, start: number, most: number): number {
   let at = start;
   let fields = 0;
   while (at < bytes.length && bytes[at] === tag) {
-    if (++fields > most) throw new TooManyNames(`more than ${most} names`);
+    if (++fields > most) throw new TooManyNames();
     at++;
     let length = 0;
     for (let shift = 0; ; shift += 7) {
