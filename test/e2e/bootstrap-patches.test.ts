@@ -60,14 +60,13 @@ test('an agent that comes after another one restarts Envoy with the same patches
   await other.startDiscovery();
   const sidecar = await other.startContainedSidecar({ LIVE_RESTORE: 'true' });
   const { container } = sidecar;
-  const agents = (): number[] =>
-    container
-      .children()
-      .flatMap(({ name, state, pid }) => (['node', 'MainThread'].includes(name) && state !== 'Z' ? [pid] : []));
   const followed = async (by: () => void): Promise<void> => {
-    const [before] = agents();
+    const [before] = container.agents();
     by();
-    await eventually('another agent is alone', () => agents().length === 1 && agents()[0] !== before);
+    await eventually(
+      'another agent is alone',
+      () => container.agents().length === 1 && container.agents()[0] !== before,
+    );
     await other.waitForAgent(sidecar);
   };
   await other.waitForAgent(sidecar, 60_000);
@@ -75,7 +74,7 @@ test('an agent that comes after another one restarts Envoy with the same patches
   const { program } = other.discovery!;
   process.kill(program.pid, 'SIGSTOP');
   await followed(() => container.signal('SIGUSR2'));
-  await followed(() => process.kill(agents()[0]!, 'SIGKILL'));
+  await followed(() => process.kill(container.agents()[0]!, 'SIGKILL'));
   expect(other.envoysOf(sidecar).map(({ pid }) => pid)).toEqual(envoys);
   process.kill(program.pid, 'SIGCONT');
   container.signal('SIGHUP');

@@ -48,10 +48,7 @@ afterAll(async () => {
   await conclude(mesh);
 });
 
-const nodes = (): number[] =>
-  sidecar.container
-    .children()
-    .flatMap(({ name, state, pid }) => (['node', 'MainThread'].includes(name) && state !== 'Z' ? [pid] : []));
+const nodes = (): number[] => sidecar.container.agents();
 const envoys = (): number[] => mesh!.envoysOf(sidecar).map(({ pid }) => pid);
 
 const isAnswered = async (): Promise<boolean> => {
@@ -184,7 +181,7 @@ test(`${times} newer agents take the place of a sidecar's, with hot restarts bet
   expect(longestMs).toBeLessThan(500);
   // None is answered by somebody who does not know the names.
   expect({ lost, empty }).toEqual({ lost: 0, empty: 0 });
-  expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
+  await sidecar.container.hasNoZombie();
 });
 
 test(`${kills} kills of either agent while one gives way to the other, and of one that is alone: no request fails`, async () => {
@@ -211,7 +208,7 @@ test(`${kills} kills of either agent while one gives way to the other, and of on
   console.log(`${kills} kills; the status port answered nobody for ${longestMs} ms; ${names}`);
   // What an agent had read and not answered yet is lost with it: some milliseconds of questions, where it was seconds of them.
   expect(lost).toBeLessThanOrEqual(3 * kills);
-  expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
+  await sidecar.container.hasNoZombie();
 });
 
 /** Each step of a replacement, as the trace of one of the two tells of it. */
@@ -278,7 +275,7 @@ test(`either agent killed at its step, ${killedAt.length} times: no request fail
   expect(longestMs).toBeLessThan(500);
   expect(lost).toBeLessThanOrEqual(3 * killedAt.length);
   expect(empty).toBe(0);
-  expect(sidecar.container.children().filter(({ state }) => state === 'Z')).toEqual([]);
+  await sidecar.container.hasNoZombie();
   const [newest] = envoys().slice(-1);
   sidecar.container.signal('SIGHUP');
   await eventually('Envoy is restarted hot', async () => !envoys().slice(-1).includes(newest!) && (await isReady()));

@@ -81,6 +81,20 @@ export class Container {
     });
   }
 
+  /** The agents in it: children that are a Node, and live. */
+  agents(): number[] {
+    return this.children()
+      .filter(({ name, state }) => ['node', 'MainThread'].includes(name) && state !== 'Z')
+      .map(({ pid }) => pid);
+  }
+
+  /** What has just ended is a zombie until the first process has looked: one that stays is a defect. */
+  async hasNoZombie(): Promise<void> {
+    await eventually('no zombie is left', () => this.children().every(({ state }) => state !== 'Z'), {
+      hopeless: () => this.program.hopeless(),
+    });
+  }
+
   /** Runs a command in its namespaces, as `kubectl exec` does. */
   exec(...command: string[]): Program {
     return Program.run('exec', 'nsenter', {
