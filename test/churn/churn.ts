@@ -7,6 +7,7 @@ import { exitWith, print, wholeNumber } from '../bench/bench-run.ts';
 import { cpuTimeMs } from '../bench/cpu-time.ts';
 import { memoryOf } from '../bench/memory-usage.ts';
 import { type Programs, runWithPrograms } from '../bench/programs.ts';
+import { collectedMemory } from '../bench/push/collected-memory.ts';
 import { type PilotServer, startPilot, waitForPort } from '../bench/push/servers.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -272,9 +273,8 @@ class ChurnRun {
 
   async #lookAtMemory(atMs: number): Promise<void> {
     const { rssMib } = memoryOf(this.#server.pid);
-    await this.#inspector.call('HeapProfiler.collectGarbage');
-    const { usedSize } = (await this.#inspector.call('Runtime.getHeapUsage')) as { usedSize: number };
-    this.#memory.push({ atMs, rssMib, heapMib: usedSize / 1024 ** 2 });
+    const { heapMib } = await collectedMemory(this.#server.pid, this.#inspector);
+    this.#memory.push({ atMs, rssMib, heapMib });
   }
 
   #figures(): string {

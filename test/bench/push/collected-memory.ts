@@ -10,7 +10,7 @@ export interface CollectedMemory {
 }
 
 export async function collectedMemory(pid: number, inspector: Inspector): Promise<CollectedMemory> {
-  // What a first collection finds dead holds buffers that the second one frees.
+  // What a first collection finds dead holds buffers, and lists that are kept as long as somebody wants them: the second one frees these.
   for (let i = 0; i < 2; i++) await inspector.call('HeapProfiler.collectGarbage');
   const { usedSize, backingStorageSize } = (await inspector.call('Runtime.getHeapUsage')) as {
     usedSize: number;
