@@ -1,11 +1,13 @@
-/** Documents name files; files move. */
+/** Documents name files and headings; both move. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
 const root = packageRoot();
-const documents = globSync(['*.md', 'docs/*.md', '{machines,src,test,visualize,examples}/**/README.md'], { cwd: root })
+const documents = globSync(['*.md', 'docs/*.md', '{deploy,examples,machines,src,test,visualize}/**/README.md'], {
+  cwd: root,
+})
   .filter((file) => !file.includes('node_modules'))
   .sort();
 
@@ -21,6 +23,35 @@ function filesNamedIn(document: string): string[] {
     .map((target) => join(dirname(document), target));
   const code = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span!).filter((span) => path.test(span));
   return [...new Set([...links, ...code.map((span) => span.replace(/\/$/, ''))])];
+}
+
+/** What a link's part behind `#` may be: the headings as GitHub writes them. */
+function anchorsOf(document: string): string[] {
+  const text = readFileSync(join(root, document), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .trim()
+      .replaceAll(' ', '-'),
+  );
+}
+
+/** Links to headings that are not there. */
+function lostAnchors(document: string): string[] {
+  const text = readFileSync(join(root, document), 'utf8');
+  return [...text.matchAll(/\]\(([^)\s#:]*)#([^)\s]+)\)/g)]
+    .filter(([, file, anchor]) => {
+      const target = file === '' ? document : join(dirname(document), file!);
+      return target.endsWith('.md') && !anchorsOf(target).includes(anchor!);
+    })
+    .map(([link]) => link);
+}
+
+/** Rows without a header above them: a blank line within a table makes text of the rest. */
+function strayRows(document: string): string[] {
+  const text = readFileSync(join(root, document), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
+  return [...text.matchAll(/(?<=^|\n)(?<!\|\n)\|.*(?!\n\|[ :|-]+(?:\n|$))(?=\n|$)/g)].map(([row]) => row);
 }
 
 /** The ends of paths, in code style: `status-server.ts`, `kinds/index.ts`. `x` stands for any name, as `*` does. */
@@ -46,6 +77,10 @@ describe('every file that is named is there', () => {
       .filter((file) => !made.test(file))
       .filter((file) => !existsSync(join(root, file)) && globSync(file, { cwd: root }).length === 0);
     expect([...missing, ...endsOfPathsIn(document).filter((end) => !isThere(end))]).toEqual([]);
+  });
+
+  test.each(documents)('headings that are linked are there, tables have headers: %s', (document) => {
+    expect([...lostAnchors(document), ...strayRows(document)]).toEqual([]);
   });
 
   test('and some files are named: this test sees them', () => {
