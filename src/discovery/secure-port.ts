@@ -3,7 +3,7 @@ import { ChartpilotError } from '../runtime/errors.ts';
 import { listOf } from './environment.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
 
-/** PEM files. All three are needed. */
+/** PEM files: all three, or none where an authority of the program's own signs what the port shows. */
 export interface ServerCertificateFiles {
   readonly caFile: string;
   readonly certificateFile: string;
@@ -93,7 +93,7 @@ export function securePortOf(
   }
   const closed = 'xDS over TLS is not served: it needs --caCertFile, --tlsCertFile and --tlsKeyFile';
   if (named > 0 || flags.secureGRPCAddr !== undefined) warn(`${closed}, all three`);
-  else note(closed);
+  else note(`${closed}, or an authority of its own (SELF_SIGNED_CA_DIR)`);
   return undefined;
 }
 

@@ -67,7 +67,7 @@ export function discoveryCommand(): Command {
     .option('--grpcAddr <address>', 'xDS in plaintext, default :15010; empty: on --httpAddr')
     .option('--httpAddr <address>', '/ready, /metrics, /debug, default :8080')
     .option('--monitoringAddr <address>', 'the same pages, default :15014')
-    .option('--secureGRPCAddr [address]', 'xDS over TLS, default :15012; needs these three:')
+    .option('--secureGRPCAddr [address]', 'xDS over TLS, default :15012; needs an authority, or these three:')
     .option('--caCertFile <file>', 'PEM: who signs the certificates of clients')
     .option('--tlsCertFile <file>', 'PEM: its own certificate, with those in between')
     .option('--tlsKeyFile <file>', 'PEM: the key of its certificate')

@@ -33,6 +33,13 @@ function told(type: string, fields: object): string[] {
 }
 
 describe('the log', () => {
+  it('names the addresses of HTTP, or says that there is none', () => {
+    expect(told('http.listening', { addresses: ['127.0.0.1:8080', ':15014'] })).toEqual([
+      expect.stringMatching(/HTTP on 127\.0\.0\.1:8080, :15014$/),
+    ]);
+    expect(told('http.listening', { addresses: [] })).toEqual([expect.stringMatching(/HTTP on no address$/)]);
+  });
+
   it('says once in a minute that a name of gateways does not resolve, and how often that was', () => {
     const lines: string[] = [];
     const log = createLogger({ write: (line) => lines.push(line) });

@@ -54,7 +54,7 @@ const logLines: Readonly<Record<string, Tell>> = {
   'leader.elected': ({ lease }, log) => log.info(`this replica leads, by the Lease ${lease}`),
   'leader.lost': ({ lease, reason }, log) =>
     log.warn(`this replica leads no more (${lease}), and stands again: ${reason}`),
-  'http.listening': ({ addresses }, log) => log.info(`HTTP on ${(addresses as string[]).join(', ')}`),
+  'http.listening': ({ addresses }, log) => log.info(`HTTP on ${(addresses as string[]).join(', ') || 'no address'}`),
   'ads.listening': ({ addresses }, log) => log.info(`xDS on ${(addresses as string[]).join(', ')}`),
   'clients.push': ({ version, forced, configs }, log) => {
     const what = forced ? 'everything' : summary(configs as string[]);
