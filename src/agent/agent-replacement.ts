@@ -34,7 +34,7 @@ export interface Inheritance {
   readonly log: Logger;
 }
 
-/** Less than the chart gives it. */
+/** How long taking back may take: less than the chart waits for it. */
 const takeBackLimitMs = 300;
 
 /** A bootstrap of the user's own is used as it is. */
@@ -124,7 +124,7 @@ export function succession(inheritance: Inheritance) {
         writeRecord: fromPromise<void, undefined>(async ({ signal }) => {
           record.require();
           await told.settled();
-          // It was too slow, or the newer agent has ended meanwhile: this one goes on.
+          // The hand-over was too slow, or the newer agent has ended meanwhile: this one goes on.
           signal.throwIfAborted();
           for (const name of needed)
             if (told.read(name) === undefined) throw new Error(`${name} could not be written: is the disk full?`);

@@ -276,7 +276,7 @@ async function agentWithEffects(
 
 function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationProber {
   const { probes, destination, source, http2Probes: http2, keepsProbeConnections } = status;
-  // Its own: what a probe leaves open must not keep others from a connection.
+  // Probes have a connection pool of their own: what one leaves open must not keep others from a connection.
   const kept = keepsProbeConnections ? { kept: new Agent({ keepAlive: true, maxFreeSockets: 1 }) } : {};
   return new ApplicationProber(probes, { destination, source, http2, ...kept }, log.scope('probe'));
 }
@@ -304,7 +304,7 @@ function dnsWithEffects(
 /** Names that an agent before this one was told: without them it would ask others for all, who do not know the mesh's. */
 async function beginWithNames(names: DnsTables | undefined, kept: ToldFiles | undefined): Promise<void> {
   const table = names && kept?.read('name-table');
-  // One that cannot be read is as none.
+  // A table that cannot be read counts as none.
   if (table !== undefined) await names?.take(table).catch(() => {});
 }
 

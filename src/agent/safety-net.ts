@@ -20,7 +20,7 @@ export class SafetyNet {
   readonly binaries: EnvoyBinaries;
   /** What the next agent is left, if this one is killed; undefined: nothing outlives it. */
   readonly record: AgentRecord | undefined;
-  /** Those that are open while no agent is there; undefined: none. */
+  /** Ports that stay open while no agent is there; undefined: none. */
   readonly ports: KeptPorts | undefined;
   /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
   readonly signals: SignalInbox;
@@ -33,7 +33,7 @@ export class SafetyNet {
   };
 
   constructor({ binary, options, succeeds }: AgentProgram) {
-    // Until it holds, an older agent goes on with what it adopts.
+    // Until this agent holds, an older one goes on with what this one adopts.
     if (succeeds) this.table.letGo();
     this.binaries = new EnvoyBinaries(binary);
     this.record = options.liveRestore ? new AgentRecord(chooseRunDir(options.runDir)) : undefined;
@@ -60,5 +60,5 @@ export class SafetyNet {
   }
 }
 
-/** For an Envoy that was left over to end of a SIGKILL. */
+/** How long an Envoy that was left over may take to end of a SIGKILL. */
 const lastLimitMs = 2_000;

@@ -1,6 +1,6 @@
 /**
  * The control plane alone with a real Envoy, started by hand: what the mesh's files say is what requests meet. (With
- * agents between the two: weights.test.ts.)
+ * agents between the two: weights.timed.test.ts.)
  */
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -46,7 +46,7 @@ const maxAnswerBytes = 64 * 1024 * 1024;
 /** Whose admin interface it is follows from its port, which comes with the order to ask it. */
 export type AdminConnector = (port: number) => AdminClient;
 
-/** Of this host's Envoys. */
+/** Admin interfaces of this host's Envoys, each by its port. */
 export const adminsAt =
   (host: string): AdminConnector =>
   (port) =>

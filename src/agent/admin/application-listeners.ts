@@ -7,7 +7,7 @@ import type { AdminClient } from './admin-client.ts';
 
 export interface ApplicationPorts {
   readonly ports: readonly number[];
-  /** Of this proxy: a listener elsewhere is for what the workload sends. */
+  /** The addresses of this proxy: a listener elsewhere is for what the workload sends. */
   readonly addresses: readonly string[];
 }
 

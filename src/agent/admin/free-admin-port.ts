@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-/** From the first to the one before `end`. */
+/** Ports from `first` to the one before `end`. */
 export interface PortRange {
   readonly first: number;
   readonly end: number;

@@ -35,7 +35,7 @@ export interface ProbeEnvironment {
 const eagerMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;
-/** So long without an answer, its shared memory is asked. Whoever has ordered a look waits for twice that (restart.machine.ts). */
+/** After so long without an answer Envoy's shared memory is looked at. Whoever has ordered a look waits twice as long (restart.machine.ts). */
 const silentMs = 500;
 /** A child with a configuration of its own has the mark for 40 ms (measured), between looks. */
 const markPauseMs = 10;
@@ -69,16 +69,16 @@ interface Finding {
   readonly detail: string;
 }
 
-/** Its main thread is busy with something else than questions. */
+/** Live by the mark in shared memory: Envoy's main thread is too busy to answer. */
 const byMark: Finding = { live: true, answered: false, detail: 'LIVE' };
 
 class Probe {
   readonly #environment: ProbeEnvironment;
   readonly #input: ProbeOrder;
   readonly #admin: AdminClient;
-  /** It is asked as soon as there is a process. */
+  /** When the probe began: as soon as there is a process. */
   readonly #startedAt = performance.now();
-  /** At this time, by the clock of the host, it was not live. */
+  /** When Envoy was last seen not to be live, by the clock of the host. */
   #notLiveAt: number;
   readonly #report: (event: Report) => void;
   /** What the mark in shared memory was seen to be: `own` is this child's. */
@@ -92,7 +92,7 @@ class Probe {
     this.#report = report;
   }
 
-  /** By an agent before this one. */
+  /** An agent before this one has seen the epoch live already. */
   wasSeen(): void {
     this.#passed();
   }

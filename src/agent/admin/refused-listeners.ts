@@ -5,7 +5,7 @@
 import type { RefusedListener } from '../../../machines/agent/protocol.ts';
 import type { AdminClient } from './admin-client.ts';
 
-/** Without the configurations themselves: a few bytes a listener. */
+/** What is asked for: a few bytes a listener, without the configurations themselves. */
 const fields = ['name', 'error_state.details', 'error_state.last_update_attempt', 'active_state.version_info'];
 const path = `/config_dump?resource=dynamic_listeners&mask=${[...fields, 'active_state.last_updated', 'warming_state.last_updated'].join(',')}`;
 const limitMs = 2_000;

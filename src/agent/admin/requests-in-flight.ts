@@ -50,7 +50,7 @@ export function requestsInFlight(stats: string, ownPorts: readonly number[]): nu
   return requests + Math.max(0, connections - httpConnections);
 }
 
-/** Also the parts of a listener's count, one a thread, and listeners inside Envoy, whose connections come from others. */
+/** Whether a counter is none of the application's: Envoy's own ports, the share of each thread in a listener's count, and internal listeners. */
 function isOwn(name: string, ownPorts: readonly number[]): boolean {
   if (ownHttpPrefixes.some((prefix) => name.startsWith(`http.${prefix}.`))) return true;
   if (/^listener\.(admin|envoy_internal_.*)\.|\.(worker_\d+|main_thread)\./.test(name)) return true;

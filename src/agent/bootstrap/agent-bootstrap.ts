@@ -16,7 +16,7 @@ import { buildNode } from './node-metadata.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
 
 export interface BootstrapOrder {
-  /** Of this Envoy: one beside another has a port of its own. */
+  /** Admin port of this Envoy: one that runs beside another has a port of its own. */
   readonly adminPort: number;
   readonly run: EnvoyRun;
   /** Tokens come from a server of this host. */

@@ -32,7 +32,7 @@ export function secret(name: string): Json {
   return { name, sds_config: { ...secretSource, initial_fetch_timeout: '0s' } };
 }
 
-/** It may never be there: Envoy waits its own 15 s. */
+/** A secret that may never be there: Envoy waits for it for 15 s, its own default. */
 export function secretInTime(name: string): Json {
   return { name, sds_config: secretSource };
 }

@@ -19,7 +19,7 @@ import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { methods, readInternal } from '../xds/discovery-wire.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
 
-/** Of what an agent keeps for the one after it. */
+/** What is needed of the files that an agent keeps for the one after it. */
 type Kept = Pick<ToldFiles, 'read' | 'keep' | 'settled'>;
 
 /** Held by what makes bootstraps. */
@@ -81,7 +81,7 @@ export interface PatchesEnvironment
 
 const keptName = 'bootstrap-patches';
 const none = new Uint8Array();
-/** More is no patch of a bootstrap. */
+/** The longest patch that is taken. */
 const mostBytes = 1024 * 1024;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
 
@@ -115,7 +115,7 @@ interface Question extends PatchesEnvironment {
   readonly asked: () => void;
 }
 
-/** Never fails. */
+/** One question and what came of it. Never throws: a failure is an answer, too. */
 async function answerTo(shows: Shown, question: Question): Promise<PatchesAnswer> {
   const { random = Math.random, log, signal } = question;
   let answer: Uint8Array | undefined;

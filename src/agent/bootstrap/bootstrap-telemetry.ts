@@ -66,7 +66,7 @@ const metricsSink: Json = {
 };
 
 interface RemoteService {
-  /** Its option, for messages. */
+  /** The option that names the service, for messages. */
   readonly option: string;
   readonly address: string;
   readonly tls: Json | undefined;
@@ -110,7 +110,7 @@ const tracers: Readonly<Record<string, Tracer>> = {
       shared_span_context: false,
     }),
   },
-  // Its own extension is gone: what takes its spans takes those of OpenTelemetry.
+  // Envoy has no extension for Lightstep any more; Lightstep's collector takes spans of OpenTelemetry.
   lightstep: {
     name: 'envoy.tracers.opentelemetry',
     cluster: 'lightstep',
@@ -156,7 +156,7 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
     const service = serviceOf(option, { tlsSettings: tracing.tlsSettings, ...said });
     if (service === undefined) continue;
     const token = said.accessToken;
-    // It becomes a header.
+    // The token is sent as a header.
     if (typeof token === 'string' && !/^[\x20-\x7e]*$/.test(token)) {
       errors.config(`${option}.accessToken must be characters of a header`);
     }

@@ -16,11 +16,11 @@ export interface BootstrapFacts {
   /** Incremental xDS. */
   readonly delta: boolean;
   readonly connectTimeoutMs: number;
-  /** At which Envoy asks for its certificates: the agent's, or one that somebody else serves. */
+  /** Path of the socket at which Envoy asks for its certificates: the agent's, or one that somebody else serves. */
   readonly secretSocket: string;
-  /** Somebody serves there. */
+  /** Somebody serves certificates at {@link secretSocket}. */
   readonly hasSecrets: boolean;
-  /** Both families are used. */
+  /** Addresses of IPv4 and of IPv6 are used. */
   readonly dualStack: boolean;
   /** The agent's xDS proxy: the path of its socket, as Envoy finds it. */
   readonly xdsSocket: string;
@@ -33,7 +33,7 @@ export interface BootstrapFacts {
   readonly envoySecureMetricsPort: number;
   readonly envoySecureMergedMetricsPort: number;
   readonly outlierLogPath?: string;
-  /** Of the machine that the pod runs on (HOST_IP); empty: nobody said. */
+  /** Address of the machine that the pod runs on (HOST_IP); empty: nobody said. */
   readonly hostIp: string;
   readonly exitOnZeroActiveConnections: boolean;
 }
@@ -161,7 +161,7 @@ function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { m
 }
 
 function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
-  // Without a limit on the first answer: an Envoy that gives up would be live without any listener.
+  // The first answer is waited for without a limit: an Envoy that gives up would be live without any listener.
   const fromStream = { ads: {}, initial_fetch_timeout: '0s', resource_api_version: v3 };
   return {
     lds_config: fromStream,

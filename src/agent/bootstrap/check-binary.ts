@@ -11,7 +11,7 @@ import type { Verdict } from '../envoy/envoy-validation.ts';
 
 export interface BinaryCheckEnvironment {
   readonly binaries: EnvoyBinaries;
-  /** In which the file is read. */
+  /** The turns in which the file is read. */
   readonly turns: FileTurns;
   /** What an Envoy is started with, but for its bootstrap: it has to take all of it. */
   readonly words: readonly string[];
@@ -35,7 +35,7 @@ async function check(environment: BinaryCheckEnvironment, path: string, signal: 
   const found = await turns.ask(async () => openedAt(path), signal);
   if ('refused' in found) return found;
   const held = binaries.nameOf(found.stats);
-  // It has been judged before, or runs.
+  // This binary has been judged before, or runs.
   if (held !== undefined) {
     closeSync(found.fd);
     return { binary: held, description: found.realPath };
@@ -89,7 +89,7 @@ async function judge(
   }
   if (hotRestart) {
     const running = await ask(binaries.newestPath, [...words, '--hot-restart-version'], signal);
-    // One that does not even say so serves nobody: there is nothing to take over.
+    // A running Envoy that does not even say its version serves nobody: there is nothing to take over.
     if (running.exitCode === 0 && running.said !== compatibility.said) {
       const differs = `its hot restart version is ${compatibility.said}, and an Envoy of version ${running.said} runs`;
       return { refused: `${who} could not take over: ${differs}` };
@@ -103,12 +103,12 @@ async function judge(
 
 interface Answer {
   readonly exitCode: number | undefined;
-  /** Both outputs: versions differ in which they use. */
+  /** What was written to standard output and standard error: versions of Envoy differ in which they use. */
   readonly said: string;
   readonly problem: string;
 }
 
-/** Its answers are a line; a program that is no Envoy may say anything. */
+/** Characters of an answer that are read: Envoy's answers are a line, a program that is no Envoy may say anything. */
 const mostWords = 10_000;
 
 async function ask(path: string, words: readonly string[], signal: AbortSignal): Promise<Answer> {

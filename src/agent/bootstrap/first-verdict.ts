@@ -25,7 +25,7 @@ export class FirstVerdict implements EarlierVerdict {
   constructor(environment: PrepareEnvironment) {
     this.#environment = environment;
     this.#isTaken = this.#ask();
-    // It is told to those who wait for it.
+    // Whoever waits for the verdict hears of a failure; without this line Node would end the process for it.
     this.#isTaken.catch(() => {});
   }
 

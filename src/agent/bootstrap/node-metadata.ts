@@ -13,7 +13,7 @@ export interface NodeFacts {
   readonly addresses: readonly string[];
   readonly config: ProxyConfig;
   readonly env: NodeJS.ProcessEnv;
-  /** Of the pod, from the files of the downward API. */
+  /** Labels of the pod, from the files of the downward API. */
   readonly podLabels: Readonly<Record<string, string>>;
   readonly podAnnotations: Readonly<Record<string, string>>;
   /** 0: no such listener. */

@@ -81,7 +81,7 @@ function bootstrapSource(
 ): PrepareEnvironment['source'] {
   const { customConfigFile, proxyAdminPort } = options.config;
   if (customConfigFile) return { customConfigFile };
-  // Without its root there is no way to the control plane.
+  // The root of the control plane must be there: without it there is no way to the control plane.
   controlPlaneTls(options.config, options.env);
   const make = (adminPort: number, run: EnvoyRun) => agentBootstrap(options, { adminPort, run, hasCredentialServer });
   for (const warning of make(proxyAdminPort, firstRun).warnings) log.warn(warning);

@@ -34,7 +34,7 @@ export interface PrepareEnvironment {
   readonly discoveryAddress: string | undefined;
   /** The watched directories. */
   readonly certificates: readonly string[];
-  /** In which their files are read. */
+  /** The turns in which the certificates' files are read. */
   readonly turns: FileTurns;
 }
 
@@ -46,7 +46,7 @@ export interface EarlierVerdict {
 
 export function prepareEpoch(environment: PrepareEnvironment, earlier?: EarlierVerdict) {
   return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
-    // It runs already.
+    // The epoch was adopted: its Envoy runs already.
     if (input.adopted !== undefined) return { configFile: input.adopted.configFile, adminPort: input.adminPort };
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };

@@ -19,7 +19,7 @@ export const kubernetesInternal = /^\.\./;
 
 /** What the directories hold, and why Envoy could not use it; no problems: it could. */
 export interface CertificateReading {
-  /** In hexadecimal. */
+  /** SHA-256 over what the files hold, in hexadecimal. */
   readonly digest: string;
   /** The files that went into it. */
   readonly files: string[];

@@ -26,7 +26,7 @@ interface ReadFile {
   readonly name: string;
   readonly certificates: readonly PemBlock[];
   readonly keys: readonly PemBlock[];
-  /** Of the first certificate; undefined when there is none that can be read. */
+  /** The first certificate; undefined when there is none that can be read. */
   readonly first: X509Certificate | undefined;
   /** The first private key. */
   readonly key: KeyObject | undefined;
@@ -79,7 +79,7 @@ function parse(name: string, block: PemBlock, problems: string[]): X509Certifica
     problems.push(`${where} is encrypted: Envoy has no passphrase for it`);
   } else {
     try {
-      // Of OpenSSL alone: Envoy takes it, Node does not.
+      // A block of OpenSSL's own: Envoy takes it, Node does not.
       if (block.label === 'TRUSTED CERTIFICATE') return undefined;
       return isCertificate(block) ? new X509Certificate(block.text) : createPrivateKey(block.text);
     } catch (error) {

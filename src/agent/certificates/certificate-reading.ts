@@ -18,7 +18,7 @@ export async function readSmallFile(path: string): Promise<Buffer | { readonly p
     if (!found.isFile) return { problem: `is ${found.kind}` };
     const content = Buffer.alloc(Math.min(size, largestFileBytes) + 1);
     let bytes = 0;
-    // It may have grown since: one byte more than its size tells.
+    // The file may have grown since its size was asked: one byte too many tells that.
     for (let read = 1; read > 0 && bytes < content.length; bytes += read) {
       ({ bytesRead: read } = await file.read(content, bytes, content.length - bytes));
     }

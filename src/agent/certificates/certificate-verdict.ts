@@ -8,7 +8,7 @@ import { envoyLogFormat } from '../envoy/envoy-args.ts';
 import { type ValidationEnvironment, type Verdict, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import type { CertificateSet } from './certificate-problems.ts';
 
-/** Paths, not names. */
+/** Shows sets of certificates to Envoy. The files are named by their paths. @returns the sets that are not taken */
 export type CertificateJudge = (sets: readonly CertificateSet[], signal: AbortSignal) => Promise<JudgedSet[]>;
 
 /** A set that Envoy does not take, or was not asked about in vain. */
@@ -17,9 +17,9 @@ export interface JudgedSet {
   readonly verdict: Exclude<Verdict, { is: 'taken' }>;
 }
 
-/** One argument may have 128 KiB. */
+/** Sets that are shown to one Envoy: its configuration is an argument, which may have 128 KiB. */
 const setsAtOnce = 200;
-/** Of a directory in which all is wrong, so many mistakes are told in one go. */
+/** So many mistakes are told in one go of a directory in which all is wrong. */
 const mostVerdicts = 16;
 
 /** All at once, which is the rule and costs one run; where some are refused, each by itself. */
@@ -35,7 +35,7 @@ export function certificateJudge(environment: ValidationEnvironment & { readonly
       const some = sets.slice(first, first + setsAtOnce);
       const verdict = await ask(some, signal);
       if (verdict.is === 'taken') continue;
-      // It would be no other for each of them, and takes its time.
+      // Where Envoy cannot be asked, asking for each set by itself would give no other verdict, and take its time.
       if (verdict.is === 'not known' || some.length === 1) return [...judged, { set: some[0]!, verdict }];
       for (const set of some) {
         const ofOne = await ask([set], signal);

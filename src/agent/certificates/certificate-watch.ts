@@ -207,7 +207,7 @@ class DirectoryWatch {
     const isItself = name === basename(this.#directory);
     if (name === null || isItself) this.#changed(this.#directory);
     else if (this.#means.concerns(name)) this.#changed(join(this.#directory, name));
-    // It is gone or has been moved, and the watch with it. Its successor may have the same inode.
+    // The directory is gone or has been moved, and the watch with it. The next one may have the same inode.
     if (!isItself || event !== 'rename') return;
     this.#unwatch();
     this.#there = undefined;

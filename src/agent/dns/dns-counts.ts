@@ -16,7 +16,7 @@ export class DnsCounts {
       this.#within[bucket < 0 ? buckets.length : bucket]!++;
     },
   };
-  /** Of each bucket alone; the last one has no limit. */
+  /** How many fell into each bucket alone; the last bucket has no limit. */
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #seconds = 0;
 

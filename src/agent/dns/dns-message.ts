@@ -9,15 +9,15 @@ export type ResponseCode = 'NOERROR' | 'FORMERR' | 'SERVFAIL' | 'NOTIMP';
 const responseCodes: Readonly<Record<ResponseCode, number>> = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NOTIMP: 4 };
 
 export interface Query {
-  /** As it came. */
+  /** The bytes as they came. */
   readonly message: Buffer;
-  /** In lower case, with a dot at the end. */
+  /** The name in lower case, with a dot at the end. */
   readonly name: string;
   /** The address type that the table is asked for; undefined: another one, or a name that no table has. */
   readonly asksFor: AddressType | undefined;
   /** Where the one question ends. */
   readonly questionEnd: number;
-  /** Of an answer over UDP. */
+  /** How long an answer over UDP may be. */
   readonly mostUdpBytes: number;
   readonly hasEdns: boolean;
 }
@@ -42,7 +42,7 @@ const mostUdpBytes = 65_000;
 /** What we take of others over UDP, without fragments on any usual network. */
 const ownUdpBytes = 1232;
 export const mostTcpBytes = 65_535;
-/** More records than this are no question. The library makes room for as many as the header says. */
+/** A message with more records than this is no question: the library makes room for as many as the header says. */
 const mostRecords = 32;
 const dot = 0x2e;
 /** A pointer to the name in the question, where the first name of a message always stands. */
@@ -101,7 +101,7 @@ function readName(message: Buffer): { name: string; end: number; hasDots: boolea
   }
 }
 
-/** Without a record, to whatever was asked: the question comes back where it can be read. */
+/** An answer without records, to whatever was asked: the question comes back where it can be read. */
 export function failure(message: Buffer, code: ResponseCode, questionEnd = headerBytes): Buffer {
   const response = Buffer.from(message.subarray(0, questionEnd));
   writeHeader(response, message, { flags: responseCodes[code], questions: questionEnd > headerBytes ? 1 : 0 });

@@ -6,7 +6,7 @@ import type { NameInfo, NameTable } from './name-table.ts';
 
 export type AddressType = 'A' | 'AAAA';
 
-/** Of each type, as they stand in a packet: two bytes of length and the address. */
+/** The addresses of each type, as they stand in a packet: two bytes of length and the address. */
 export type Addresses = Readonly<Record<AddressType, readonly Buffer[]>>;
 
 export interface FoundName {
@@ -40,7 +40,7 @@ export class DnsNames {
     this.#search = search === '' ? '' : `.${search.toLowerCase()}.`;
   }
 
-  /** Those of a table, which may be one of a hundred thousand hosts. */
+  /** Makes the names of a table, in steps: the table may have a hundred thousand hosts. */
   static *of(table: NameTable, { namespace, domain, search }: WorkloadNames): Steps<DnsNames> {
     const made = new DnsNames(search);
     const proxyDomain = withoutNamespace(domain.toLowerCase(), namespace);

@@ -31,7 +31,7 @@ export interface DnsSources {
 }
 
 const defaultAddress = { host: 'localhost', port: 15053 };
-/** Of the host, where this agent is its name server. */
+/** What the host's resolv.conf was before this agent became its name server. */
 const hostResolvConf = '/var/lib/istio/resolv.conf';
 
 /** Undefined: no server is wanted. Mistakes go to `errors`. */
@@ -85,7 +85,7 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
   return families.length === 0 ? ['127.0.0.1'] : families;
 }
 
-/** Without one, nobody else can be asked: names of the mesh are answered all the same. */
+/** The text of resolv.conf. Without one nobody else can be asked; names of the mesh are answered all the same. */
 function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): ResolvConf {
   const paths = isHostServer ? [hostResolvConf, '/etc/resolv.conf'] : ['/etc/resolv.conf'];
   let problem = '';

@@ -24,13 +24,13 @@ export interface DnsServerOptions {
   readonly failed: (error: Error) => void;
 }
 
-/** Of what waits to be read: a stretch of work elsewhere is not to lose questions. The kernel may give less. */
+/** The kernel's buffer of questions: a stretch of work elsewhere is not to lose any. The kernel may give less. */
 const receiveBytes = 4 * 1024 * 1024;
 const mostConnections = 256;
 const mostQuestionsOfConnection = 64;
 const idleMs = 10_000;
 const leavePollMs = 5;
-/** Whoever does not read its answers is left. */
+/** A connection with more answers that are not read than this is closed. */
 const mostUnreadBytes = 1024 * 1024;
 
 export class DnsServer implements Taker {
@@ -64,7 +64,7 @@ export class DnsServer implements Taker {
     return [...this.#udp.map(keptUdp), ...this.#tcp.map(keptTcp)];
   }
 
-  /** It came to an agent before this one, at the same address. */
+  /** A question that came to an agent before this one, at the same address. */
   takeQuestion(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void {
     const socket = this.#udp.find((one) => one.address().address === local);
     if (socket !== undefined) this.#takeDatagram(socket, question, peer);
@@ -101,7 +101,7 @@ export class DnsServer implements Taker {
     try {
       socket.setRecvBufferSize(receiveBytes);
     } catch {
-      // It stays as the kernel made it.
+      // The buffer stays as the kernel made it.
     }
     socket.on('error', (error) => this.#options.failed(error));
     socket.on('message', (message, peer) => this.#takeDatagram(socket, message, peer));

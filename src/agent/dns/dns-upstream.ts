@@ -9,13 +9,13 @@ export type Transport = 'udp' | 'tcp';
 export interface UpstreamOptions {
   /** `10.96.0.10`; in order. */
   readonly servers: readonly string[];
-  /** Of the servers; 53 but for tests. Not the port that this agent listens at. */
+  /** Port of the servers, 53 but for tests: not the one that this agent listens at. */
   readonly serverPort?: number;
-  /** For each server. */
+  /** How long each server has for its answer. */
   readonly timeoutMs: number;
   /** All at once: the first answer counts. */
   readonly parallel: boolean;
-  /** Of questions that wait. */
+  /** How many questions may wait for answers at once. */
   readonly mostInFlight?: number;
   readonly random?: () => number;
 }
@@ -71,7 +71,7 @@ export class DnsUpstream {
     }
   }
 
-  /** Whoever waits is answered with a failure. */
+  /** Ends it: whoever waits for an answer gets a failure. */
   close(): void {
     this.#stop.abort();
   }

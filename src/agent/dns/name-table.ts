@@ -5,7 +5,7 @@
 import type { Steps } from '../../runtime/turns.ts';
 import { fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
 
-/** Of one host. */
+/** What the table says of one host. */
 export interface NameInfo {
   /** Addresses that the name stands for. */
   readonly ips: readonly string[];
@@ -17,7 +17,7 @@ export interface NameInfo {
   readonly altHosts: readonly string[];
 }
 
-/** By host name. */
+/** The table, by host name. */
 export type NameTable = ReadonlyMap<string, NameInfo>;
 
 /** Throws when the bytes are no message. */
@@ -28,7 +28,7 @@ export function* readingNameTable(bytes: Uint8Array): Steps<NameTable> {
   return table;
 }
 
-/** Of an entry of the map: a value that comes in several pieces is all of them. */
+/** The value of an entry of the map: where it comes in several pieces, all of them together. */
 function* infoIn(entry: Uint8Array): Steps<NameInfo> {
   const ips: string[] = [];
   const altHosts: string[] = [];

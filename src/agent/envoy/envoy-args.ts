@@ -11,9 +11,9 @@ export interface EnvoyFlags {
   readonly concurrency: number;
   /** YAML or JSON that is merged over the bootstrap; empty when there is none. */
   readonly configOverride: string;
-  /** It shares nothing with another Envoy, and needs no shared memory. */
+  /** The Envoy shares nothing with another one, and needs no shared memory. */
   readonly disableHotRestart?: boolean;
-  /** Of fields that Envoy will do without one day: the bootstrap has some, as Istio's has. */
+  /** Envoy logs nothing of deprecated fields: the bootstrap has some, as Istio's has. */
   readonly skipDeprecatedLogs?: boolean;
   readonly enableCoreDump?: boolean;
   readonly fileFlushIntervalMs?: number;

@@ -17,7 +17,7 @@ import { open } from 'node:fs/promises';
 import { setImmediate as aMoment } from 'node:timers/promises';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** For whoever starts an Envoy. */
+/** Where the file of an Envoy lies, for whoever starts one. */
 export interface BinaryPaths {
   /**
    * Where the file of this name can be executed now.
@@ -72,7 +72,7 @@ export class EnvoyBinaries implements BinaryPaths {
     return isAt(binary.realPath, binary.stats) ? binary.realPath : heldPath(binary.fd);
   }
 
-  /** Of the file that an Envoy was started from last: for whoever asks an Envoy something that has no process of its own. */
+  /** Path of the file that an Envoy was started from last, for a run of it that answers a question (its version, a bootstrap). */
   get newestPath(): string {
     return this.pathOf(this.#newest);
   }
@@ -155,7 +155,7 @@ function findRunning(pid: number): FoundBinary {
   return { fd, realPath: realpathOf(fd), stats: fstatSync(fd, { bigint: true }) };
 }
 
-/** As the kernel calls it; with a word more where it is gone from there. */
+/** The path of an open file as the kernel has it; ` (deleted)` follows where it is gone from there. */
 const realpathOf = (fd: number): string => readlinkSync(heldPath(fd));
 
 const identityOf = ({ dev, ino, size, mtimeNs }: BigIntStats): string => `${dev}:${ino}:${size}:${mtimeNs}`;
@@ -168,7 +168,7 @@ function quietly<A>(find: () => A): A | undefined {
   }
 }
 
-/** By which a file that is held open can be executed, whatever has become of its path: by this process's children. */
+/** The path by which this process's children can execute a file that is held open, whatever has become of its own path. */
 export const heldPath = (fd: number): string => `/proc/${process.pid}/fd/${fd}`;
 
 const chunkBytes = 1 << 20;

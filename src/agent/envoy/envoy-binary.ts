@@ -13,7 +13,7 @@ export interface EnvoySearch {
   /** `--binaryPath`, or `binaryPath` of the mesh configuration. */
   readonly binaryPath?: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Of this user, as the system knows it; throws where it knows none. */
+  /** Home directory of this user, as the system knows it; throws where it knows none. */
   readonly home?: () => string;
 }
 
@@ -79,7 +79,7 @@ export interface InstallOptions {
   /** Gets each line of what the installer says. */
   readonly progress: (line: string) => void;
   readonly python?: string;
-  /** Another one than ours: for tests of a hot restart between two. */
+  /** Another version than ours, for tests of a hot restart between two. */
   readonly version?: string;
 }
 

@@ -31,15 +31,15 @@ export interface EnvoyProcessEnvironment {
   readonly binaries: BinaryPaths;
   readonly flags: EnvoyFlags;
   readonly log: Logger;
-  /** Where goes what Envoy writes to its standard output: ours, unless a test says otherwise. */
+  /** Where Envoy's standard output goes: to ours, unless a test says otherwise. */
   readonly accessLog?: Pick<LineSink, 'write' | 'relief'>;
   readonly table: ProcessTable;
   readonly adminAt: AdminConnector;
   /** Envoy's own lines go into the trace; what users let it write, access logs, does not. */
   readonly recorder?: Pick<Recorder, 'record'>;
-  /** From {@link parentDeathGuard}. */
+  /** The program and arguments that end an Envoy with its parent (parent-death.ts); empty: none. */
   readonly guard: readonly string[];
-  /** Of the control group that Envoys live in. */
+  /** Counts processes that the kernel killed for want of memory in the control group that Envoys live in. */
   readonly outOfMemoryKills: OutOfMemoryCounter;
   /** Where the pipes to an Envoy have names for a moment. */
   readonly scratch: readonly ScratchParent[];
@@ -194,7 +194,7 @@ function startAsChild([file, ...args]: readonly string[], channels: OutputChanne
   }
 }
 
-/** One that an agent before this one has started. */
+/** Goes on with an Envoy that an agent before this one has started. */
 function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): StartedEnvoy | { problem: string } {
   const folder = held?.folderOf(run);
   const child = folder === undefined ? undefined : HeldEnvoy.adopt(folder);

@@ -241,7 +241,7 @@ export function endHeld(folder: string): number[] {
   return living.map(({ pid }) => pid);
 }
 
-/** Of an Envoy; undefined: its shell has not said yet. */
+/** The process of an Envoy; undefined: its shell has not said it yet. */
 export const envoyIn = (folder: string): ProcessIdentity | undefined => identityIn(join(folder, 'envoy'));
 
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => startTimeOf(pid) === startTime;

@@ -41,7 +41,7 @@ interface Mount {
   readonly part: string;
   readonly at: string;
   readonly type: string;
-  /** Of the file system: the controllers, for version 1. */
+  /** Mount options of the file system: for version 1 of control groups its controllers. */
   readonly options: readonly string[];
 }
 

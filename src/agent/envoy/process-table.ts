@@ -16,7 +16,7 @@ interface Child {
   readonly pid?: number | undefined;
   kill(signal: NodeJS.Signals): boolean;
   once(event: 'exit' | 'spawn' | 'error', listener: () => void): unknown;
-  /** Nobody of this agent waits for it any more, and it runs on. Absent: it ends with this agent. */
+  /** This agent waits for the process no more, and lets it run on. Absent: the process ends with this agent. */
   letGo?(): void;
 }
 
@@ -50,7 +50,7 @@ export class ProcessTable {
   /** From the moment of its spawn until its exit event the process is in the table. */
   add(child: Child, { epoch, baseId }: Pick<RunningEnvoy, 'epoch' | 'baseId'>): void {
     if (child.pid === undefined) return;
-    // Of one that is not our own child it is known a moment later.
+    // The number of a process that is not our own child is known a moment later.
     const running = { epoch, baseId, pid: child.pid };
     this.#running.set(child, running);
     child.once('spawn', () => {

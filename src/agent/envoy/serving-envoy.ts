@@ -7,7 +7,7 @@ import { startTimeOf } from './base-ids/base-ids.ts';
 
 export interface ServingPorts {
   readonly host: string;
-  /** Of a listener of Envoy's that forwards one path only; undefined: none is known. */
+  /** Port of a listener of Envoy's that forwards one path only; undefined: none is known. */
   readonly port: number | undefined;
 }
 
@@ -39,7 +39,7 @@ const adminLimitMs = 3_000;
 const doubtfulAdminLimitMs = 1_000;
 const portLimitMs = 1_000;
 
-/** Never rejects. */
+/** Asks where `at` says: the admin interface, a worker at its port, or both, of which the former counts if it answers. Never rejects. */
 export async function askServingEnvoy(
   at: EnvoyAsk['at'],
   admin: AdminClient,

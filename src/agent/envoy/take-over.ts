@@ -8,7 +8,7 @@ import { isMarkedInitializing } from './base-ids/shared-memory.ts';
 export interface TakeOverEnvironment {
   readonly adminAt: AdminConnector;
   readonly sharedMemoryDir?: string;
-  /** Its parent answered before, as an agent knows that came later and cannot ask any more. */
+  /** The child had a parent that answered: known to an agent that came later, and can ask no more. */
   readonly hadParent?: boolean;
 }
 

@@ -29,7 +29,7 @@ const names = new Map(Object.entries(grpcCodes).map(([name, code]) => [code as n
 export class GrpcError extends Error {
   override readonly name = 'GrpcError';
   readonly code: GrpcCode;
-  /** As the server said it, or what happened; without the code. */
+  /** What the server said, or what happened; without the code. */
   readonly details: string;
   /** How long the server asks not to be called again (`grpc-retry-pushback-ms`, `retry-after`), where it says so. */
   readonly retryAfterMs: number | undefined;
@@ -42,7 +42,7 @@ export class GrpcError extends Error {
   }
 }
 
-/** Of words that a server sends for people. */
+/** Characters that are kept of what a server says to people. */
 const mostDetails = 1_000;
 
 /**

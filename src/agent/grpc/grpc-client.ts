@@ -32,7 +32,7 @@ export interface GrpcTarget {
 }
 
 export interface GrpcConnectionLimits {
-  /** For the connection, the handshake and the server's first word. */
+  /** Limit of the connection, the handshake and the server's first word together. */
   readonly dialMs: number;
   /** Between two looks whether the other end is there, and for its answer. */
   readonly keepAliveMs: number;
@@ -49,7 +49,7 @@ export const defaultGrpcLimits: GrpcConnectionLimits = {
   windowBytes: 1024 * 1024,
 };
 
-/** Of a call's headers and trailers. */
+/** Limit of a call's headers, and of its trailers. */
 const mostHeaderBytes = 64 * 1024;
 
 export class GrpcConnection {

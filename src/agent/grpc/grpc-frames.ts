@@ -38,9 +38,9 @@ export class FrameReader {
   readonly #maxBytes: number;
   #gathered: Buffer[] = [];
   #gatheredBytes = 0;
-  /** Of the message whose first pieces have been handed out; 0: of none. */
+  /** Bytes that are still to come of the message whose first pieces have been handed out; 0: there is none. */
   #restBytes = 0;
-  /** Of the message that is being gathered, with its head; undefined: its head has not come. */
+  /** Size of the message that is being gathered, or of its first piece, with its head; undefined: the head has not come. */
   #firstPieceBytes: number | undefined;
   #messageBytes = 0;
 

@@ -29,7 +29,7 @@ export interface GrpcServerLimits {
   readonly streams: number;
   /** What a client may send of a call before it was read. */
   readonly windowBytes: number;
-  /** For the last bytes of a call to be read, once it was ended. */
+  /** How long the last bytes of a call may take to be read, once it was ended. */
   readonly lingerMs: number;
 }
 
@@ -50,7 +50,7 @@ export interface GrpcServerOptions {
 
 /** What the kernel takes for the name of a socket, its end included (unix(7)). */
 const mostPathBytes = 108;
-/** For whoever has the socket to answer. */
+/** How long whoever has the socket has for an answer. */
 const neighbourLimitMs = 1_000;
 /** Frames that break the protocol, and streams beyond the limit, before a connection is ended. */
 const mostInvalid = 100;
@@ -86,7 +86,7 @@ export class ServerCall {
     if (this.#isEnded || this.stream.destroyed) return;
     this.#isEnded = true;
     if (this.stream.closed) {
-      // Its client has reset it: Node would wait until what was written is out, which never happens.
+      // The client has reset the call: Node would wait until what was written is out, which never happens.
       this.stream.destroy();
       return;
     }
@@ -199,7 +199,7 @@ function ownNameOf(path: string, ownership: Ownership | undefined): string {
   return ownership === undefined ? path : `${path}.${process.pid}`;
 }
 
-/** Another name of the same socket. A second time changes nothing, but `rename` then leaves the first of two names. */
+/** Gives the socket its path, as another name. Doing so twice changes nothing, but then `rename` leaves the first of the two names. */
 function putInPlace(own: string, path: string): void {
   const next = `${own}.next`;
   rmSync(next, { force: true });
@@ -217,7 +217,7 @@ function isSame(one: string, other: string): boolean {
   }
 }
 
-/** Of programs that were killed. */
+/** Removes the own names of sockets that killed programs have left. */
 async function removeOwnNames(path: string): Promise<void> {
   const [directory, name] = [dirname(path), basename(path)];
   const left = readdirSync(directory).filter(

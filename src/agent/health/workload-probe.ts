@@ -26,9 +26,9 @@ export interface ProbedHost {
   readonly destination: string;
   /** Where connections to it come from; undefined: from anywhere. */
   readonly source: string | undefined;
-  /** Of this agent's port that says whether Envoy is ready; 0: there is none, and it is not asked. */
+  /** This agent's port that says whether Envoy is ready; 0: there is none, and nobody is asked. */
   readonly statusPort: number;
-  /** As this host calls itself. */
+  /** Loopback address by which this host calls itself. */
   readonly localhost: string;
 }
 
@@ -139,7 +139,7 @@ async function answerOf(question: Question, host: ProbedHost, signal: AbortSigna
   return status >= 200 && status < 400 ? '' : `it answers with status ${status}`;
 }
 
-/** With all that it starts, which is ended when its time is over. */
+/** Runs a command. When its time is over, it is ended with all that it has started. */
 function run([program, ...args]: readonly [string, ...string[]], signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: 'ignore', detached: true });
@@ -149,7 +149,7 @@ function run([program, ...args]: readonly [string, ...string[]], signal: AbortSi
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch {
-        // It has ended by itself.
+        // The command has ended by itself.
       }
     };
     if (signal.aborted) end();

@@ -30,7 +30,7 @@ export interface ConnectionCredentials {
   };
   /** What a call begins with: `authorization` where there is a token. */
   readonly headers: Readonly<Record<string, string>>;
-  /** By what the control plane is to know this agent, for people: which file, and how old it is. No secret is in it. */
+  /** What this agent shows the control plane, said for people: which file, and how old it is. No secret is in it. */
   readonly shown: string;
 }
 
@@ -41,7 +41,7 @@ export interface CredentialSources {
   readonly own?: () => KeyPair | undefined;
   /** Trusted beside the file's roots, where they follow them. */
   readonly told?: ToldRoots;
-  /** Of the file systems that all of it lies on, which others that read such files share. */
+  /** Turns for the file systems that the credentials lie on, shared with others that read such files. */
   readonly turns?: FileTurns;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
@@ -50,7 +50,7 @@ export interface CredentialSources {
 /** `token`: the token or a provided certificate, else the workload's own; `certificate`: the workload's own before the token. */
 export type Preference = 'token' | 'certificate';
 
-/** Of a token or a file of certificates; more is none. */
+/** Limit of a file of certificates. */
 const mostBytes = 1024 * 1024;
 const mostTokenBytes = 64 * 1024;
 const never = new AbortController().signal;

@@ -12,7 +12,7 @@ export type ControlPlaneService = 'xds' | 'ca';
 
 export interface RootSources {
   readonly env: NodeJS.ProcessEnv;
-  /** Of the mesh's proxy configuration. */
+  /** `proxyMetadata` of the mesh's proxy configuration. */
   readonly proxyMetadata?: Readonly<Record<string, string>>;
 }
 
@@ -90,7 +90,7 @@ function unmountedRoot(
   return defaultRoot;
 }
 
-/** Of the authorities that the operating system trusts; where it has none, the usual place. */
+/** File of the authorities that the operating system trusts; where it has none, the usual place. */
 export function systemRootFile(exists: (path: string) => boolean = existsSync): string {
   return systemRoots.find(exists) ?? systemRoots[0]!;
 }

@@ -1,7 +1,7 @@
 /** The blocks of a PEM file (RFC 7468), also of one that is broken. */
 
 export interface PemBlock {
-  /** From 1, as people count. */
+  /** Place among the blocks of the file, counted from 1. */
   readonly number: number;
   /** `CERTIFICATE`, `EC PRIVATE KEY`, … */
   readonly label: string;

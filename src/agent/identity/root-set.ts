@@ -22,12 +22,12 @@ export function unionOf(...sets: readonly (readonly string[])[]): string {
     .join('');
 }
 
-/** Of the set, as the control plane has it of its bundle (src/identity/trust-bundle.ts). */
+/** Hash of the whole set, as the control plane has it of its bundle (src/identity/trust-bundle.ts). */
 export function hashOfRoots(roots: readonly string[]): string {
   return createHash('sha256').update(hashesOf(roots).join('\n')).digest('hex');
 }
 
-/** Of each, sorted. */
+/** Hash of each root, sorted. */
 export function hashesOf(roots: readonly string[]): string[] {
   return sorted(roots).map(([hash]) => hash);
 }

@@ -16,7 +16,7 @@ export class ToldRoots {
   /** Hashes of the roots of now, and of those that they have followed. */
   readonly #lineage = new LRUCache<string, true>({ max: mostAncestors });
 
-  /** These are trusted now, in PEM, one each. Whatever has no root in common with what was told before follows nothing. */
+  /** The control plane has told these roots, in PEM, one each. A set without a root of the one before is no successor of it. */
   tell(roots: readonly string[]): void {
     const hashes = roots.map(hashOfRoot);
     if (!this.#roots.some((root) => hashes.includes(hashOfRoot(root)))) this.#lineage.clear();

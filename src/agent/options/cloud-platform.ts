@@ -27,7 +27,7 @@ type Ask = (question: Question, signal: AbortSignal) => Promise<string>;
 
 export interface CloudSurroundings {
   readonly ask: Ask;
-  /** Of the machine's firmware; throws where there is none. */
+  /** Reads a text of the machine's firmware; throws where there is none. */
   readonly firmware: (name: string) => string;
 }
 
@@ -63,7 +63,7 @@ export async function withCloudMetadata(
   }
 }
 
-/** As the makers of these machines write themselves. */
+/** The cloud that the firmware names, by the words that its makers use. */
 function cloudOf(firmware: CloudSurroundings['firmware']): Cloud | undefined {
   const read = (name: string): string => {
     try {

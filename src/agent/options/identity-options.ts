@@ -10,7 +10,7 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { isPlaintext, tokenFile } from '../identity/control-plane-credentials.ts';
 
-/** Of the workload's own identity, where it is mounted. */
+/** Files of the workload's own identity, where it is mounted. */
 export interface MountedFiles {
   readonly certificate: string;
   readonly key: string;
@@ -25,7 +25,7 @@ export interface IdentityOptions {
   readonly outputDirectory: string;
   /** `host:port` of who signs. */
   readonly authorityAddress: string;
-  /** That is asked for. */
+  /** How long a certificate is asked for. */
   readonly lifetimeSeconds: number;
   readonly key: { readonly type: 'ec' } | { readonly type: 'rsa'; readonly bits: number };
   readonly trustDomain: string;

@@ -22,7 +22,7 @@ export interface ProxyOptions {
   readonly domain: string;
   /** What the control plane calls this proxy, where somebody says it as a whole. */
   readonly nodeId: string | undefined;
-  /** Of the local token exchange; 0: there is none. */
+  /** Port of the local token exchange; 0: there is none. */
   readonly stsPort: number;
   /** Names of the control plane, for the node's metadata; undefined: the one that its certificate must have. */
   readonly pilotSans: readonly string[] | undefined;
@@ -58,14 +58,14 @@ export interface ProxyOptions {
   /** An Envoy outlives an agent that is killed, and the next agent of the container takes it over (LIVE_RESTORE). */
   readonly liveRestore: boolean;
   readonly baseId: number | undefined;
-  /** Of an Envoy that comes up beside one that takes no child; 0: a free port. */
+  /** Admin port of an Envoy that comes up beside one that takes no child; 0: a free port. */
   readonly spareAdminPort: number;
   readonly exitOnZeroActiveConnections: boolean;
   readonly minimumDrainMs: number;
   readonly runDir: string | undefined;
   readonly identity: IdentityOptions;
   readonly env: NodeJS.ProcessEnv;
-  /** For the log: what was strange, but no mistake. */
+  /** What was strange, but no mistake: lines for the log. */
   readonly warnings: readonly string[];
 }
 

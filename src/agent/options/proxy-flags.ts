@@ -42,7 +42,7 @@ export interface ProxyFlags {
   readonly lightstepAccessToken?: string;
   readonly lightstepSecure?: string;
   readonly lightstepCacertPath?: string;
-  /** Of `bootstrap`, in the place of what the agent finds by itself. */
+  /** Flags of `bootstrap`, in the place of what the agent finds by itself. */
   readonly proxyConfig?: string;
   readonly podInfoDir?: string;
   readonly nodeId?: string;

@@ -138,7 +138,7 @@ export function resolveProxyOptions({
   return options;
 }
 
-/** Those that Envoy itself opens, beside the admin port. */
+/** Ports that Envoy itself opens, beside the admin port. */
 function envoyPorts(env: NodeJS.ProcessEnv, errors: OptionErrors) {
   return {
     envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env.ENVOY_STATUS_PORT, 15021, errors),
@@ -171,7 +171,7 @@ function restartOptions(
   };
 }
 
-/** Somebody has to start the next agent, and to be the parent of what the last one has left: bin/pilot-agent as the first process. */
+/** Whether Envoys outlive the agent: only where bin/pilot-agent, as the first process, starts the next agent and is their parent. */
 function liveRestore(env: NodeJS.ProcessEnv, runsEnvoy: boolean, errors: OptionErrors, warnings: string[]): boolean {
   const isAskedFor = switchOf('LIVE_RESTORE', env, errors);
   if (!isAskedFor || !runsEnvoy) return false;
@@ -267,7 +267,7 @@ function duration(flag: string, text: string, errors: OptionErrors): number {
   return 0;
 }
 
-/** One of some words; the first when nothing was said. */
+/** A flag whose value is one of some words; the first when nothing was said. */
 function choice<Word extends string>(
   flag: string,
   words: readonly [Word, ...Word[]],
@@ -305,7 +305,7 @@ function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   return undefined;
 }
 
-/** As many as `concurrency` may say; anything else says nothing. */
+/** A number of threads, as many as `concurrency` may say; any other text says nothing. */
 function threadsIn(text: string | undefined): number | undefined {
   const value = Number(text);
   return Number.isInteger(value) && value > 0 && value <= mostThreads ? value : undefined;
@@ -331,7 +331,7 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: st
 /** What the kernel takes as one argument of a program, without its end. */
 const mostArgumentBytes = 128 * 1024 - 1;
 
-/** It is passed on as an argument of Envoy's. */
+/** Why a text cannot be passed on as an argument of Envoy's; undefined: it can. */
 function whyNoArgument(text: string): string | undefined {
   if (text.includes('\0')) return 'holds a character with the number 0';
   if (Buffer.byteLength(text) <= mostArgumentBytes) return undefined;

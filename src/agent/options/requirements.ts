@@ -10,7 +10,7 @@ import { inScratchFolder, unwritable } from '../envoy/scratch-folder.ts';
 
 export interface Requirements {
   readonly runDir: string;
-  /** Of generated files; undefined where none is generated. */
+  /** Folder of generated files; undefined where none is generated. */
   readonly configPath: string | undefined;
   readonly hotRestart: boolean;
   readonly sharedMemoryDir?: string;
@@ -27,7 +27,7 @@ export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir
 
 function requireConfigPath(path: string): void {
   try {
-    // For this user only: a bootstrap may hold what others should not read.
+    // The folder is for this user only: a bootstrap may hold what others should not read.
     makeFolder(path, 0o700);
   } catch (error) {
     throw unwritable(path, error, '--configPath');

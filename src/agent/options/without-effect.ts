@@ -10,7 +10,7 @@ const variables: ReadonlySet<string> = new Set([
   ...['WASM_INSECURE_REGISTRIES', 'WASM_MODULE_EXPIRY', 'WASM_PURGE_INTERVAL'],
   ...['WASM_HTTP_REQUEST_TIMEOUT', 'WASM_HTTP_REQUEST_MAX_RETRIES'],
 ]);
-/** Of the proxy configuration. What the control plane or the injector reads of it is not among them. */
+/** Fields of the proxy configuration that have no effect here. What the control plane or the injector reads is not among them. */
 const fields: readonly (keyof ProxyConfig)[] = [
   ...(['statNameLength', 'availabilityZone', 'holdApplicationUntilProxyStarts'] as const),
   ...(['caCertificatesPem', 'sds', 'privateKeyProvider'] as const),

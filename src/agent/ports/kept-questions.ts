@@ -3,11 +3,11 @@
 const most = 4_096;
 const mostLength = 4 * 1024 * 1024;
 
-/** In the order in which they came. Of more than there is room for the newest stay: whoever asked first is the first to have given up. */
+/** Questions in the order in which they came. The newest stay where there is no room for all: whoever asked first has given up first. */
 export class KeptQuestions {
   /** A line each: who asks, and the question in base64. */
   readonly lines: string[] = [];
-  /** Of all that came. */
+  /** How many came in all, kept or not. */
   total = 0;
   #length = 0;
 

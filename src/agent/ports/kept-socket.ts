@@ -11,11 +11,11 @@ export interface KeptSocket {
   readonly transport: Transport;
   /** What it is bound to. */
   readonly address: string;
-  /** Its number in this process; undefined: it is closed, or cannot be told. */
+  /** File descriptor in this process; undefined: the socket is closed, or Node does not tell. */
   readonly fd: () => number | undefined;
 }
 
-/** Another format is not understood: then the stand-in waits for an agent that understands it, and gives up. */
+/** Version of the lines below. An agent of another one is passed over: the stand-in waits for one that understands it, then gives up. */
 export const passingFormat = 1;
 
 /** The path of the socket at which an agent hears what is passed on. */
@@ -26,13 +26,13 @@ export interface PassingHeader {
   readonly format: typeof passingFormat;
   readonly port: PassedPort;
   readonly transport: Transport;
-  /** Of the socket that questions or connections came to. */
+  /** Address of the socket that questions or connections came to. */
   readonly address: string;
   /** Who has connected, whose bytes follow. Absent: questions follow (UDP), or nothing (TCP): is anybody there? */
   readonly peer?: { readonly address: string; readonly port: number };
 }
 
-/** The answer to it, after which what follows may be sent. */
+/** The answer to the header, after which the rest may be sent. */
 export const passingAnswer = 'ready\n';
 /** Said when all questions have been read, and those of names of the table are answered. */
 export const takenAnswer = 'taken\n';
@@ -41,7 +41,7 @@ interface Handle {
   readonly _handle?: { readonly fd?: number } | null;
 }
 
-/** Node has no other name for it. */
+/** File descriptor of a socket, for which Node has no public name. */
 function fdOf(socket: unknown): number | undefined {
   const { noDeprecation } = process;
   process.noDeprecation = true;

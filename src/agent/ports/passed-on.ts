@@ -19,13 +19,13 @@ import {
 export interface Taker {
   /** @param local the address that it came to */
   takeQuestion?(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void;
-  /** Its addresses are those of whoever has connected. */
+  /** Takes a connection whose addresses are those of whoever has connected to the earlier agent. */
   takeConnection(connection: Socket): void;
 }
 
 const mostHeaderBytes = 512;
 const headerLimitMs = 2_000;
-/** Of a question of 64 KiB, in base64. */
+/** Longest line: a question of 64 KiB, in base64. */
 const mostLineBytes = 100_000;
 /** As many as questions of one agent that has ended may take, and more connections than its ports would have had. */
 const idleMs = 15_000;
@@ -52,7 +52,7 @@ export class PassedOn {
     this.#takers.delete(port);
   }
 
-  /** In the place of an agent before this one. Where there is no room for it, what has come to that one's ports is lost. */
+  /** Takes the place of an agent before this one. Where no socket can be made, what has come to that one's ports is lost. */
   async listen(): Promise<void> {
     this.close();
     const path = passedOnIn(this.#directory);
@@ -111,7 +111,7 @@ export class PassedOn {
     if (transport === 'tcp' && peer !== undefined) {
       this.#waiting.delete(socket);
       socket.removeAllListeners('error').off('end', endToo);
-      // Whoever restricts access to this host asks these.
+      // Checks that restrict access to this host ask for these addresses.
       Object.defineProperties(socket, {
         remoteAddress: { value: peer.address },
         remotePort: { value: peer.port },
@@ -135,7 +135,7 @@ function renameQuietly(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch {
-    // Nobody is heard.
+    // The socket cannot be made: nothing is passed on to this agent.
   }
 }
 

@@ -30,7 +30,7 @@ export class PortKeeper {
   /** These sockets are open from now on, and no others of this port. */
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
     this.#kept.set(port, sockets);
-    // At once: an agent may be killed in its next turn.
+    // The shell is started at once: an agent may be killed in its next turn.
     if (!this.#isOver) this.#start();
   }
 
@@ -56,7 +56,7 @@ export class PortKeeper {
     this.#shell = undefined;
   }
 
-  /** In a turn of its own: what is closed because this agent ends may be kept. */
+  /** Tells the shell, in a turn of its own: sockets that are closed because this agent ends may be kept. */
   #settle(): void {
     if (this.#isOver || this.#due !== undefined) return;
     this.#due = setImmediate(() => this.#start());

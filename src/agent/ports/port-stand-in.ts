@@ -29,13 +29,13 @@ interface Held {
 
 /** The next agent is there by then, or none comes. */
 const standLimitMs = 10_000;
-/** In whole, with connections that were handed over. */
+/** How long the stand-in lives in whole, with connections that were handed over. */
 const lastLimitMs = 30_000;
 const redialMs = 10;
 const dialLimitMs = 1_000;
-/** To so many agents one after the other. One of an older version says nothing, and answers each time. */
+/** How many agents, one after the other, questions are passed on to: one of an older version does not say that it has taken them. */
 const mostTimes = 3;
-/** As long as nobody has connected, all who waited have been taken. */
+/** When nobody has connected for so long, all who waited have been taken. */
 const quietMs = 20;
 const acceptLimitMs = 200;
 const mostConnections = 512;

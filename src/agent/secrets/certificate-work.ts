@@ -23,7 +23,7 @@ export interface CheckedCertificate {
   readonly authorities: string;
   /** Hash of the one that the certificate leads to. */
   readonly root: string;
-  /** As OpenSSL writes it. */
+  /** Serial number as OpenSSL writes it: hexadecimal, in capitals. */
   readonly serialNumber: string;
   readonly endsAtMs: number;
 }

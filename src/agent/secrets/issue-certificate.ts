@@ -29,12 +29,12 @@ const helperModule = new URL(`./certificate-helper${extname(import.meta.filename
 export interface IssueMeans {
   readonly vault: SecretVault;
   readonly told?: ToldRoots;
-  /** Of the file systems that what it shows lies on. */
+  /** Turns for the file systems that the agent's credentials lie on. */
   readonly credentialTurns?: FileTurns;
   readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
   readonly config: Pick<ProxyConfig, 'discoveryAddress' | 'proxyMetadata'>;
   readonly env: NodeJS.ProcessEnv;
-  /** As Envoy has it: the authority waits for its word in a rotation. */
+  /** The node's id as Envoy has it: in a rotation the authority waits for this node's word. */
   readonly nodeId: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -92,7 +92,7 @@ async function credentialsFor(
   }
 }
 
-/** By a connection of its own: one that failed would fail again (istio#60326). */
+/** One call, by a connection of its own: a connection that failed would fail again (istio#60326). */
 async function call(
   { identity: { authorityAddress }, env }: IssueMeans,
   { tls, headers, shown }: ConnectionCredentials,
@@ -124,7 +124,7 @@ class CertificateHelper {
 
   constructor(work: HelperWork) {
     this.#worker = new Worker(helperModule, { workerData: work });
-    // Whoever waits for its answer hears of it.
+    // Whoever waits for the thread's answer hears of its error.
     this.#worker.on('error', () => {});
   }
 

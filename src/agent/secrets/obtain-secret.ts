@@ -18,7 +18,7 @@ export interface Found {
   readonly authorities?: string;
   /** Hash of the root that it leads to. */
   readonly root?: string;
-  /** Of a certificate that an authority has signed. */
+  /** Serial number of a certificate that an authority has signed. */
   readonly serialNumber?: string;
   readonly endsAtMs?: number;
 }
@@ -45,7 +45,7 @@ export interface ObtainMeans {
   readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<Found>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** From 0 to 1. */
+  /** Draws a number from 0 to 1: randomness for the chart. */
   readonly draw: () => number;
   /** Absent: nobody counts. */
   readonly counts?: SecretCounts;

@@ -16,7 +16,7 @@ export interface OutputMeans {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** One set after the other; of several that wait only the last is written. */
+/** Writes files of OUTPUT_CERTS, one set after the other; of several that wait only the last is written. */
 export function writeOutput({ vault, directory, env }: OutputMeans) {
   return fromCallback<OutputWrite, undefined>(({ receive, sendBack }) => {
     let next: OutputWrite | undefined;

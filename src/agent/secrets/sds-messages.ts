@@ -53,7 +53,7 @@ function requestOf(bytes: Uint8Array): SecretRequest {
   return { names: [...names], typeUrl, nonce, error };
 }
 
-/** Of a google.rpc.Status. */
+/** The message of a google.rpc.Status. */
 function statusMessageOf(status: Uint8Array): string {
   return textIn(status, 2)?.slice(0, mostErrorCharacters) || 'it was refused without a word';
 }

@@ -14,7 +14,7 @@ export class SecretCounts {
   #retries = 0;
   #fileFailures = 0;
   #lastFailed = false;
-  /** Of each bucket alone; the last one has no limit. */
+  /** How many fell into each bucket alone; the last bucket has no limit. */
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
   readonly #vault: Pick<SecretVault, 'newestPairs'>;
@@ -77,7 +77,7 @@ export class SecretCounts {
   }
 }
 
-/** Of the first certificate; undefined where that is none. */
+/** When the first certificate of a chain ends; undefined where it is none. */
 function endOf(chain: string): number | undefined {
   try {
     const endsAtMs = Date.parse(new X509Certificate(chain).validTo);

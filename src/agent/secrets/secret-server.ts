@@ -53,7 +53,7 @@ interface Subject {
   version: string | undefined;
   /** What was told last that everybody has taken. */
   toldTaken: string | undefined;
-  /** It could not be had when somebody asked for it. */
+  /** The secret could not be had when somebody asked for it. */
   isRefused: boolean;
 }
 
@@ -207,10 +207,10 @@ interface StreamPeer {
 /** What a stream knows of one secret. */
 interface Delivery {
   sent: string | undefined;
-  /** Of the last response with it. */
+  /** Nonce of the last response with the secret. */
   nonce: string;
   taken: string | undefined;
-  /** There is none of this name. */
+  /** There is no secret of this name. */
   isRefused: boolean;
 }
 
@@ -243,7 +243,7 @@ class SecretStream {
     });
   }
 
-  /** It is closed. */
+  /** The stream is closed. */
   over(): void {
     for (const name of [...this.#deliveries.keys()]) this.#leave(name);
   }
@@ -276,7 +276,7 @@ class SecretStream {
     // An answer to what was replaced since: the next one says what counts.
     if (answered === undefined && !this.#isOfNow(nonce)) return;
     if (answered !== undefined) this.#answered(...answered, error);
-    // Of a request that is an answer only names that are new lead to a response: else each would bring the next (istio#20951).
+    // Where a request is an answer, only new names lead to a response: else each would bring the next (istio#20951).
     const wanted = new Set(names);
     for (const name of [...this.#deliveries.keys()]) if (!wanted.has(name)) this.#leave(name);
     const added = [...wanted].filter((name) => !this.#deliveries.has(name));
@@ -317,7 +317,7 @@ class SecretStream {
       if (delivery === undefined || secret === undefined) continue;
       delivery.sent = version;
       delivery.isRefused = false;
-      // Of what was sent before: when it comes once more, it is taken once more.
+      // What was taken was sent before: when it is sent once more, it is taken once more.
       delivery.taken = undefined;
       delivery.nonce = `${++this.#nonce}`;
       this.#isBlocked = !this.#call.write(frameOf(secretResponse(version, delivery.nonce, secret)));

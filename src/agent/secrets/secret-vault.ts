@@ -8,20 +8,20 @@ import type { KeyPair } from '../identity/control-plane-credentials.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
 export interface KeptSecret {
-  /** As Envoy gets it. */
+  /** The secret's resource, encoded as Envoy gets it. */
   readonly resource: Uint8Array;
-  /** Of a certificate. */
+  /** Key and chain, where the secret is a certificate. */
   readonly pair?: KeyPair;
-  /** Of roots, in PEM. */
+  /** The roots in PEM, where the secret is roots. */
   readonly roots?: string;
 }
 
-/** In force, waiting for its roots, and just obtained; and one that nobody has let go yet. */
+/** Versions of a secret: in force, waiting for its roots, just obtained, and one that nobody has let go yet. */
 const mostVersions = 4;
 
 export class SecretVault {
   readonly #secrets = new Map<string, Map<string, KeptSecret>>();
-  /** Of each kind by itself: however many of one are told, those of the other stay. */
+  /** Sets of roots, each kind by itself: however many of one are told, those of the other stay. */
   readonly #sets = { authorities: new Map<string, readonly string[]>(), bundle: new Map<string, readonly string[]>() };
 
   /** @returns its version */
@@ -47,7 +47,7 @@ export class SecretVault {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.pair;
   }
 
-  /** Of every name that has one. */
+  /** The newest certificate of every name that has one. */
   *newestPairs(): Generator<[name: string, pair: KeyPair]> {
     for (const name of this.#secrets.keys()) {
       const pair = this.newestPair(name);
@@ -55,7 +55,7 @@ export class SecretVault {
     }
   }
 
-  /** Nobody asks for it any more. */
+  /** Nobody asks for this secret any more. */
   forget(name: string): void {
     this.#secrets.delete(name);
   }
@@ -86,7 +86,7 @@ function keepNewest<Value>(values: Map<string, Value>, key: string, value: Value
   }
 }
 
-/** Of what others may see: a certificate's key is not in it. */
+/** Version of a secret, made of what others may see: no key is in it. */
 function versionOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

@@ -18,12 +18,12 @@ import { serveSecrets } from './secret-server.ts';
 import { SecretVault } from './secret-vault.ts';
 
 export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 'env' | 'config'> {
-  /** As Envoy has it. */
+  /** The node's id, as Envoy has it. */
   readonly nodeId: string;
   readonly log: Logger;
-  /** Of the file systems that certificates lie on. */
+  /** Turns for the file systems that certificates lie on. */
   readonly turns: FileTurns;
-  /** Of those that what is shown to the control plane lies on. */
+  /** Turns for the file systems that the agent's credentials lie on. */
   readonly credentialTurns?: FileTurns;
   readonly vault?: SecretVault;
   readonly counts?: SecretCounts;
@@ -33,7 +33,7 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   readonly ownership?: Ownership;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** From 0 to 1. */
+  /** Draws a number from 0 to 1: randomness for the charts. */
   readonly draw?: () => number;
 }
 

@@ -98,7 +98,7 @@ export class AgentMetrics {
     this.#scrapeFailures[part]++;
   }
 
-  /** Of somebody's metrics, that are none. */
+  /** Counts lines of the application's metrics that no scraper would take. */
   scrapeLinesDropped(count: number): void {
     this.#droppedLines += count;
   }

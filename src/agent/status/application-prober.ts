@@ -76,7 +76,7 @@ export class ApplicationProber {
   }
 }
 
-/** Whoever asks by this agent. */
+/** Who sent the probe to this agent. */
 export interface ProbeCaller {
   /** Name, value, name, value, … */
   readonly rawHeaders: readonly string[];

@@ -8,9 +8,9 @@ export type ApplicationProbe = (
       readonly kind: 'http';
       readonly scheme: 'http' | 'https';
       readonly port: number;
-      /** As it is sent: begins with `/`, nothing in it has to be escaped. */
+      /** The path as it is sent: begins with `/`, nothing in it has to be escaped. */
       readonly path: string;
-      /** In the place of the caller's of the same name; `:authority` is `host`. */
+      /** Headers that take the place of the caller's of the same name; `:authority` is `host`. */
       readonly headers: readonly { readonly name: string; readonly value: string }[];
     }
   | { readonly kind: 'tcp'; readonly port: number }

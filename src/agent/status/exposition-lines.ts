@@ -35,7 +35,7 @@ const textTypes = 'counter|gauge|histogram|summary|untyped';
 const openTypes = 'counter|gauge|histogram|summary|unknown|info|stateset|gaugehistogram';
 
 interface Grammar {
-  /** Without a time, which the two formats have in other units, and without an exemplar. */
+  /** A line without a time, which the two formats have in other units, and without an exemplar. */
   readonly bare: RegExp;
   readonly sample: RegExp;
   readonly type: RegExp;
@@ -66,7 +66,7 @@ const anySample = wholeLine(
 );
 const anyType = wholeLine(`#[ \\t]+TYPE[ \\t]+(${name}|${quoted})[ \\t]+(${textTypes}|${openTypes})${anyBlanks}\\r?`);
 const unit = wholeLine(`# UNIT (${name}) (${name})`);
-/** Of comments these alone say something that may be wrong. */
+/** The only comments that say something which may be wrong. */
 const metadata = /#[ \t]+(?:(TYPE)|(HELP)|UNIT)\b/y;
 /** The end of an OpenMetrics body. */
 const endOfBody = wholeLine(`# EOF${anyBlanks}\\r?`);
@@ -80,7 +80,7 @@ export interface KeptLines {
   readonly isOver: boolean;
 }
 
-/** Of a line: it is kept as it is, written anew, or left out; `undefined`: it is no exposition. */
+/** What becomes of a line: it stays as it is, is written anew (an empty text leaves it out), or is dropped as no exposition (`undefined`). */
 type Verdict = 'as it is' | { readonly text: string } | undefined;
 
 const nothing = { text: '' };

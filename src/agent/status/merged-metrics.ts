@@ -17,7 +17,7 @@ import { SaidLines } from './said-lines.ts';
 
 export interface MetricsTarget {
   readonly port: number;
-  /** As it is sent. */
+  /** The path as it is sent. */
   readonly path: string;
 }
 
@@ -25,9 +25,9 @@ export interface MergedMetricsEnvironment {
   readonly metrics: AgentMetrics;
   /** How this host calls itself: Envoy and the application are asked there. */
   readonly localhost: string;
-  /** Of the admin interface of the Envoy that counts; undefined: there is no Envoy. */
+  /** Admin port of the Envoy that counts; undefined: there is no Envoy. */
   readonly adminPort: () => number | undefined;
-  /** Of the application. */
+  /** Where the application has its metrics. */
   readonly targets: readonly MetricsTarget[];
   readonly log: Logger;
 }
@@ -46,7 +46,7 @@ const mostOfAddress = 2;
 const mostWaiting = 32;
 const defaultLimitMs = 10_000;
 const longestLimitMs = 60_000;
-/** Of the limit: for the application's first word, without which nothing can be sent, and for all of it. */
+/** Shares of the limit: until the application's first word, without which nothing can be sent, and until the end of all. */
 const shares = { firstWord: 0.5, whole: 0.9 } as const;
 
 const tooMany = 'too many ask for metrics at once\n';
@@ -98,7 +98,7 @@ export class MergedMetrics {
     try {
       await this.#answer(incoming, response, limitMs, left);
     } catch (error) {
-      // Nobody is there to hear of it.
+      // The scraper has gone: nobody is there to hear of the error.
       if (!left.aborted) throw error;
     } finally {
       this.#underWay--;
@@ -132,7 +132,7 @@ export class MergedMetrics {
     await this.#pass('envoy', envoy, output, signal, isOpen ? to : undefined);
     const bodies = applications.filter((body) => body !== undefined);
     for (const [index, body] of bodies.entries()) {
-      // Of one that does not end the others are not to be the price.
+      // Each target has its share of what is left: one that does not end must not cost the others their time.
       const share = (until - performance.now()) / (bodies.length - index);
       const turn = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(share)))]);
       await this.#pass('application', body, output, turn, to);
@@ -278,7 +278,7 @@ function mediaTypeOf({ headers }: IncomingMessage): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
 }
 
-/** As the application says it, where that is a type and nothing else. */
+/** The application's content type, where that is a type and nothing else. */
 function openMetricsTypeOf({ headers }: IncomingMessage): string {
   const said = headers['content-type'] ?? '';
   return /^[\w/.-]+(; ?[\w-]+=[\w.-]+){0,4}$/.test(said) ? said : openMetricsFormat;

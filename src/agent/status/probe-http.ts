@@ -9,7 +9,7 @@ import type { ApplicationProbe } from './application-probes.ts';
 export interface ProbeWay {
   /** An address of this pod. */
   readonly destination: string;
-  /** That connections come from, so that no rule takes them for traffic from outside; undefined: any. */
+  /** Address that connections come from, so that no rule takes them for traffic from outside; undefined: any. */
   readonly source: string | undefined;
   /** HTTP/2, where a server of HTTPS chooses it. */
   readonly http2: boolean;
@@ -25,7 +25,7 @@ const mostRedirects = 10;
 const mostBodyBytes = 64 * 1024;
 const mostHeaderBytes = 16 * 1024;
 
-/** Of one connection, not of the request. */
+/** Headers of one connection, which are not passed on. */
 const hopByHop: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'trailer'],
   ...['http2-settings', 'content-length', 'expect', 'proxy-authorization', 'proxy-authenticate'],

@@ -12,7 +12,7 @@ export interface StatusOptions {
   readonly probes: ApplicationProbes;
   /** An address of this pod, to which probes are put. */
   readonly destination: string;
-  /** As this host calls itself. */
+  /** Loopback address by which this host calls itself. */
   readonly localhost: string;
   /** Where their connections come from; undefined: from anywhere. */
   readonly source: string | undefined;
@@ -21,9 +21,9 @@ export interface StatusOptions {
   readonly applicationMetrics: readonly MetricsTarget[];
   /** Whether this host may ask for profiles of the agent. */
   readonly profiling: boolean;
-  /** Nobody else may ask for metrics. */
+  /** Nobody but this host may ask for metrics. */
   readonly metricsForThisHost: boolean;
-  /** One of which Envoy must serve before this proxy is ready; none: that is not asked. */
+  /** Ports of the application: before this proxy is ready, Envoy must serve one of them; none: that is not asked. */
   readonly applicationPorts: readonly number[];
 }
 
@@ -36,7 +36,7 @@ export interface StatusSources {
   readonly applicationPorts?: string | undefined;
   /** The pod's own one. */
   readonly address: string;
-  /** As this host calls itself. */
+  /** Loopback address by which this host calls itself. */
   readonly localhost: string;
   readonly statusPort: number;
   readonly errors: OptionErrors;

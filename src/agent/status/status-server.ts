@@ -112,11 +112,11 @@ class StatusEndpoint {
   #later: number | undefined;
   /** Readiness calls that wait for the status actor's word: who asks meanwhile waits for the same one. */
   #waiting: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
-  /** That this proxy is ready, as the status actor said, until it says otherwise; from `until` on Envoy is asked whether it still is. */
+  /** The answer "ready", as the status actor gave it, until it says otherwise; from `until` on Envoy is asked whether it still holds. */
   #held: Held | undefined;
   readonly #merged: MergedMetrics;
   readonly #profiler = new Profiler({});
-  /** That of the serving epoch. */
+  /** The admin interface of the serving epoch. */
   #admin: AdminClient;
   #serving: ServingProcess | undefined;
   /** The listeners that were told of last, as text; undefined before the first that the serving epoch has said. */
@@ -150,7 +150,7 @@ class StatusEndpoint {
     });
   }
 
-  /** Of a port that is shared: one that nobody else has is found free before, for sharing would not say so. */
+  /** Opens a port that is shared. Whether a stranger has it is tried before: opening it shared would not tell. */
   open(port: number): void {
     const { shares, host, kept } = this.#environment;
     if (shares === 'later') {
@@ -358,7 +358,7 @@ class StatusEndpoint {
   }
 
   async #metrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Both ends: what came from outside is passed on to the host's own address. Envoy's secure listener comes by loopback.
+    // Both ends must be loopback: what came from outside is passed on to the host's own address. Envoy's secure listener comes by loopback.
     const { localAddress, remoteAddress } = request.socket;
     const isOfThisHost = isLoopback(localAddress) && isLoopback(remoteAddress);
     if (this.#environment.metricsForThisHost && !isOfThisHost) {
@@ -388,7 +388,7 @@ class StatusEndpoint {
     }
   }
 
-  /** None names a file: what is run is for the agent's own flags to say. */
+  /** Passes an order on to the chart. No order names a file: the agent's own flags say what is run. */
   #ordered(
     request: IncomingMessage,
     response: ServerResponse,

@@ -21,7 +21,7 @@ const mostRefusal = 1_000;
 export interface RequestHead {
   /** Empty: it names none. */
   readonly typeUrl: string;
-  /** Of the response that it answers; empty: it answers none. */
+  /** Nonce of the response that the request answers; empty: it answers none. */
   readonly nonce: string;
   /** Why that is rejected; undefined: it is not. */
   readonly rejection: string | undefined;
@@ -95,7 +95,7 @@ function beginningOfField(bytes: Uint8Array, wanted: number): Uint8Array | undef
 export interface InternalResponse {
   readonly version: string;
   readonly nonce: string;
-  /** Of the first resource, without its envelope; undefined: there is none. */
+  /** The first resource, without its envelope; undefined: there is none. */
   readonly value: Uint8Array | undefined;
 }
 

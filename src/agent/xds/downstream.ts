@@ -20,7 +20,7 @@ export function downstream({ streams, activity }: DownstreamEnvironment) {
       if (!isOver) sendBack({ type: 'downstream.closed', reason } satisfies DownstreamClosed);
       isOver = true;
     };
-    // It closed before it had an actor.
+    // Envoy closed the stream before it had an actor.
     if (call === undefined) queueMicrotask(() => closed('Envoy closed it at once'));
     call?.stream.once('close', () => closed(isEnded ? 'ended by us' : 'Envoy closed it'));
     receive(({ code, reason }) => {

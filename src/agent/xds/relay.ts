@@ -81,14 +81,14 @@ export class Relay {
   readonly #requests = new FrameReader({ wholeBytes, peekBytes });
   readonly #responses = new FrameReader({ wholeBytes, peekBytes });
   readonly #sides: Readonly<Record<Side, CongestedSide>>;
-  /** Of the agent's own, which wait for the end of a message that is passed on in pieces. */
+  /** The agent's own messages, which wait for the end of a message that is passed on in pieces. */
   #own: Buffer[] = [];
   #isInRequest = false;
   /** A message to the agent that comes in pieces; undefined: there is none, or what comes is Envoy's. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
   /** Looks for what a response to Envoy is about; undefined: nobody asks. */
   #scanner: FieldScanner | undefined;
-  /** By type: what the last response was answered with; undefined: it waits for its answer. */
+  /** What the last response of each type was answered with; undefined: it waits for its answer. */
   readonly #answers = new Map<string, InternalRequest | undefined>();
   #hasSubscribed = false;
   #hasAnswered = false;
@@ -150,7 +150,7 @@ export class Relay {
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
   }
 
-  /** There is something else to be said of the node. Where a response waits for its answer, that says it. */
+  /** The node has something new to say: it is said by answering once more, or by the answer that a response waits for. */
   answerAgain(typeUrl: string): void {
     const answer = this.#answers.get(typeUrl);
     const nodeMetadata = this.#subscriptions.get(typeUrl)?.nodeMetadata?.();
@@ -233,7 +233,7 @@ export class Relay {
     }
     const { version, nonce, value } = readInternal(message, this.#options.protocol);
     this.#options.report.passed?.('downstream', typeUrl, nonce);
-    // Without a resource it is not acknowledged either (spec/agent.md §8.3).
+    // A response without a resource is not acknowledged either (spec/agent.md §8.3).
     if (value === undefined) return;
     this.#answers.set(typeUrl, undefined);
     subscription.take(value, (refusal) => {

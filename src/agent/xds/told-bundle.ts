@@ -10,7 +10,7 @@ export function bundleIn(value: Uint8Array): Omit<TrustBundleReceived, 'type'> |
   return { roots, hash: hashOfRoots(roots), members: hashesOf(roots), tainted: taintedIn(value) };
 }
 
-/** Of one that an agent before this one was told; undefined: there is none that can be read. */
+/** The bundle that an agent before this one was told; undefined: there is none that can be read. */
 export function keptBundle(value: Uint8Array | undefined): Omit<TrustBundleReceived, 'type'> | undefined {
   try {
     return value && bundleIn(value);

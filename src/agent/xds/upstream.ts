@@ -24,7 +24,7 @@ export interface UpstreamEnvironment {
   readonly discoveryAddress: string;
   /** Read for each connection anew, the one that is asked for first where it is there. */
   readonly credentials: (shows: Shown, stopped: AbortSignal) => Promise<ConnectionCredentials>;
-  /** Of each call: the cluster, and what XDS_HEADER_… says. */
+  /** Headers of each call: the cluster, and what XDS_HEADER_… says. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
   readonly log: Logger;
@@ -39,7 +39,7 @@ export interface UpstreamEnvironment {
   /** Whether each message that passes is told: somebody records them. */
   readonly tellsRoutine?: boolean;
   readonly limits?: GrpcConnectionLimits;
-  /** From 0 to 1. */
+  /** Draws a number from 0 to 1: randomness for the chart. */
   readonly random?: () => number;
 }
 
@@ -47,7 +47,7 @@ interface UpstreamInput {
   readonly stream: number;
   readonly protocol: Protocol;
   readonly shows: Shown;
-  /** Of which the control plane is to be told. */
+  /** Serial number of the certificate that the control plane is to be told of. */
   readonly certificate: string;
   /** How the workload is; null: nobody knows. */
   readonly health: WorkloadHealth | null;
@@ -138,7 +138,7 @@ class Joined {
   #join(headers: Readonly<Record<string, string>>, shown: string): void {
     const connection = this.#connection!;
     const call = this.#environment.streams.get(this.#stream);
-    // Its end is told by the other effect.
+    // The call is gone: the other effect tells of its end.
     if (call === undefined) return;
     const stream = connection.start(methods[this.#protocol], { ...this.#environment.headers, ...headers });
     whenEnded(stream, connection, (status) => {

@@ -22,19 +22,19 @@ export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, st
   return { headers: Object.fromEntries(headers), warnings };
 }
 
-/** Of gRPC's custom metadata. What HTTP/2, gRPC and the token use is not for the environment to say. */
+/** Names that the environment cannot set as custom metadata: HTTP/2, gRPC and the token use them. */
 const taken: ReadonlySet<string> = new Set(['te', 'content-type', 'authorization', 'host', 'connection', 'user-agent']);
 
 function isName(name: string): boolean {
   return /^[0-9a-z_.-]+$/.test(name) && !taken.has(name) && !name.startsWith('grpc-') && !name.endsWith('-bin');
 }
 
-/** Of the cluster that this agent is in; undefined: nobody said, or it cannot be a header. */
+/** The cluster that this agent is in, as a header's value; undefined: nobody said, or it cannot be one. */
 export function clusterHeader({ ISTIO_META_CLUSTER_ID: cluster = '' }: NodeJS.ProcessEnv): string | undefined {
   return valueOf(cluster) || undefined;
 }
 
-/** Without the blanks around it, with which HTTP/2 refuses a call; undefined: it can be none. */
+/** The value without the blanks around it, with which HTTP/2 refuses a call; undefined: it cannot be a header's. */
 function valueOf(text: string): string | undefined {
   const value = text.trim();
   return /^[\x20-\x7e]*$/.test(value) ? value : undefined;

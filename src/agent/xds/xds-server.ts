@@ -19,7 +19,7 @@ export interface XdsServerEnvironment {
   readonly ownership?: Ownership;
   /** Roots to trust that an agent before this one was told. */
   readonly keptBundle?: () => Uint8Array | undefined;
-  /** From 0 to 1. */
+  /** Draws a number from 0 to 1: randomness for the chart. */
   readonly random?: () => number;
 }
 

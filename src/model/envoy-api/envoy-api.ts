@@ -1,6 +1,6 @@
 /**
  * Every message of Envoy's v3 API, for what a person writes themselves: the values of EnvoyFilters may be of any type,
- * and what generators make is of a few (`networking/extension-types.ts`).
+ * and what generators make is of a few (`src/networking/messages/extension-types.ts`).
  *
  * The descriptors are read when first asked for: a mesh without EnvoyFilters never pays for them.
  */

@@ -77,7 +77,7 @@ export function descriptionOf(decoder: Describable): Description | undefined {
 
 /**
  * Says to schemas what a decoder refuses, beside what is known of it already. It must not refuse what the decoder takes:
- * `test/fixtures/schema-agreement.ts` holds that, and the real API server does (`test/cluster/definitions.test.ts`).
+ * `src/model/schemas/resource-definition.test.ts` holds that, and so does a real API server (`test/cluster/definitions.test.ts`).
  *
  * @returns a decoder that does the same
  */

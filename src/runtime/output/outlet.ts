@@ -43,7 +43,7 @@ export function openStandardStream(fd: 1 | 2): Outlet {
   const own = stats.isSocket() ? undefined : reopened(fd);
   if (own !== undefined) return new DescriptorOutlet(own, stats, () => closeSync(own));
   // Sockets cannot be opened by a name, nor can a pipe that another user made. Node's stream makes them non-blocking when it
-  // is made; no child inherits such an output (agent/output-channels.ts), so they stay that.
+  // is made; no child inherits such an output (src/agent/envoy/output/output-channels.ts), so they stay that.
   (fd === 1 ? process.stdout : process.stderr).on('error', () => {});
   return new DescriptorOutlet(fd, stats);
 }

@@ -45,7 +45,7 @@ function readObject(text: string): object | string {
   return isObject(value) ? value : 'is no object';
 }
 
-/** By the names that templates of Istio's bootstrap use; `bootstrap` is what would be written without a template. */
+/** Values by the names that templates of Istio's bootstrap use; `bootstrap` is what would be written without a template. */
 function valuesOf(facts: BootstrapFacts, builtIn: object): Record<string, unknown> {
   const { node, config, local } = facts;
   const { locality = {} } = node;

@@ -21,7 +21,7 @@ export type Part = { readonly line: number } & (
   | {
       readonly is: 'range';
       readonly value: Expression;
-      /** Of the index and the element, or of the element alone. */
+      /** Names of the variables for the index and the element, or for the element alone. */
       readonly names: readonly string[];
       readonly then: readonly Part[];
       readonly otherwise: readonly Part[];

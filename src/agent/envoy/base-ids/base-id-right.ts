@@ -13,7 +13,7 @@ import { areHeldBySibling, inContainer, isWantedBySibling, nameOfId } from './ba
 export type Right = Pick<Server, 'close'>;
 
 const pollMs = 25;
-/** Of an agent that was killed the kernel may have the name for a moment, when it is no process's any more. */
+/** How long a name that no process has is waited for: the kernel may keep that of a killed agent for a moment. */
 const strangerMs = 100;
 
 /** The right to the id for as long as this process lives and does not close it; undefined when another one has it. */

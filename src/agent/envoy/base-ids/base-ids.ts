@@ -22,7 +22,7 @@ import { holdName, holdOneWay, type Right } from './base-id-right.ts';
 export interface BaseIdOptions {
   /** Directory of the lock files. */
   readonly runDir: string;
-  /** This id and no other. */
+  /** The id that is wanted, and no other; absent: any. */
   readonly baseId?: number;
   /** How long to wait for the Envoys of a dead agent to end. */
   readonly sweepLimitMs?: number;
@@ -115,7 +115,7 @@ export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare
   };
 }
 
-/** For whoever is looking at the lock of a dead agent at this moment. */
+/** How long ids are waited for that somebody else holds who is looking at the lock of a dead agent. */
 const usualResumeLimitMs = 5_000;
 
 /**
@@ -194,7 +194,7 @@ async function tryClaim(
     release: () => {
       if (released) return;
       released = true;
-      // Of what cannot be removed now, the next agent finds that its owner is dead.
+      // The next agent finds that the owner of what cannot be removed now is dead.
       removeQuietly(memory);
       removeQuietly(lock);
       hold.close();
@@ -295,7 +295,7 @@ function writeLock(lock: string): boolean {
   }
 }
 
-/** From an owner that is dead. The socket is the right to the id: where the disk is full, what runs under it is taken over all the same. */
+/** Takes a dead owner's lock. The socket is the right to the id: what runs under it is taken over also where the disk is full. */
 function takeLock(lock: string): void {
   removeQuietly(lock);
   try {
@@ -323,7 +323,7 @@ function isAlive(owner: Owner | undefined): boolean {
 /** A flag of a process, field 9: it runs nothing of its own any more (PF_EXITING). */
 const exiting = 0x4;
 
-/** As the kernel has it, which no other process of that number shares; undefined when it has ended, whoever knows of that. */
+/** When a process began, by the kernel: no other process of that number shares it. Undefined: it has ended, be it a zombie still. */
 export function startTimeOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -17,7 +17,7 @@ const knownArch = 'x64';
 const knownBytes = 104;
 const flagsOffset = 96;
 const initializingBit = 0x01;
-/** It begins with its own size and the first part of the version. */
+/** Shared memory begins with its own size and the first part of the version. */
 const knownHeader = { sizeOffset: 0, versionOffset: 8, version: 11n };
 const sharedMemoryDirDefault = '/dev/shm';
 
@@ -51,7 +51,7 @@ export function repairSharedMemory(environment: RepairEnvironment) {
 }
 
 async function requireKnownLayout(binary: string): Promise<void> {
-  // It prints to stderr (spec/envoy-hot-restart.md §8).
+  // Envoy prints the version to stderr (spec/envoy-hot-restart.md §8).
   const { all } = await execa(binary, ['--hot-restart-version'], { reject: false, all: true, timeout: 5_000 });
   const version = (all ?? '').trim();
   if (version !== knownVersion || process.arch !== knownArch) {

@@ -10,7 +10,7 @@ export interface EnvoyLogLine {
   readonly text: string;
 }
 
-/** By Envoy's names. What stands there may come from a request, through an access log. */
+/** Our levels by Envoy's names: a Map, since what stands there may come from a request, through an access log. */
 const levels: ReadonlyMap<string, Level> = new Map([
   ['trace', 'debug'],
   ['debug', 'debug'],

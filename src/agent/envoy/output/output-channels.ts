@@ -15,7 +15,7 @@ import { inScratchFolder, type ScratchParent } from '../scratch-folder.ts';
 export type FileDescriptor = 3 | 4 | 5 | 6 | 7 | 8 | 9;
 
 export interface OutputChannel {
-  /** For the child's `stdout` or `stderr`. */
+  /** What `spawn` is given for the child's `stdout` or `stderr`. */
   readonly childEnd: FileDescriptor | 'pipe' | 'inherit';
   /** What the child writes; undefined with `pipe` (then it is the child's own stream) and with `inherit`. */
   readonly stream: Readable | undefined;
@@ -50,7 +50,7 @@ export function openOutputChannels(
   };
 }
 
-/** For the standard error of a child whose other outputs go nowhere; as {@link openOutputChannels}. */
+/** Opens the standard error of a child whose other outputs go nowhere; otherwise as {@link openOutputChannels}. */
 export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChannel & { release(): void } {
   const pipes = namedPipes(scratch, 1);
   return { ...(pipes[0] ?? plain), release: () => release(pipes) };

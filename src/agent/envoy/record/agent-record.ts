@@ -20,11 +20,11 @@ import type { EnvoyRun } from '../serving-envoy.ts';
 import { containerIdentity, Neighbours } from './record-neighbours.ts';
 import { openLiving } from './record-owner.ts';
 
-/** Another one is not read: the agent of another version starts anew. */
+/** The format of records. One of another format is not read: its Envoys are ended, and Envoy is started anew. */
 export const recordFormat = 3;
 const mostBytes = 64 * 1024;
 const mostEpochs = 8;
-/** For a shell that was just started to say so. */
+/** How long a shell that was just started has to say so. */
 const beginLimitMs = 500;
 const beginPollMs = 5;
 
@@ -33,11 +33,11 @@ export const recordIn = (directory: string): string => join(directory, 'record.j
 
 /** One Envoy that was, or was about to be, started. */
 interface KeptProcess extends EnvoyRun {
-  /** Its name in the directory of the record. */
+  /** Name of the Envoy's folder in the directory of the record. */
   readonly folder: string;
   readonly configFile: string;
   readonly adminPort: number;
-  /** By {@link hostMs}. */
+  /** When the process was started, by {@link hostMs}. */
   readonly startedAtMs: number;
 }
 
@@ -51,7 +51,7 @@ interface KeptRecord {
   readonly binaries: readonly DescribedBinary[];
 }
 
-/** Where what the record says comes from. */
+/** What the record is written from, beside what it is told. */
 export interface RecordSources {
   readonly binaries: Pick<EnvoyBinaries, 'describe'>;
 }
@@ -93,7 +93,7 @@ export class AgentRecord {
     return this.#neighbours.unknown;
   }
 
-  /** Where agents of this container meet. */
+  /** The directory in which agents of this container meet. */
   get directory(): string {
     return this.#directory;
   }
@@ -122,7 +122,7 @@ export class AgentRecord {
 
   /** What an agent that was killed has left; undefined: nothing that one could go on with, and then nothing of it runs any more. */
   async read(): Promise<FoundRecord | undefined> {
-    // This agent's own, where it has given up what no other agent has taken.
+    // Where this agent has given up what no other agent has taken, its own record counts, also if it could not be written.
     const kept = parseRecord(this.#text) ?? this.#newest;
     const adoption = kept && (await this.#adoptionOf(kept));
     if (kept === undefined || adoption === undefined) {
@@ -136,7 +136,7 @@ export class AgentRecord {
     return { baseIds, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
   }
 
-  /** From now on it is written whenever something changes. */
+  /** From now on the record is written whenever something changes. */
   keep(baseIds: readonly number[], sources: RecordSources): void {
     this.#baseIds = baseIds;
     this.#sources = sources;
@@ -237,7 +237,7 @@ export class AgentRecord {
     if (isStrange || epochs.length === 0) return undefined;
     for (const process of processes) {
       const isAdopted = epochs.some(({ epoch, baseId }) => epoch === process.epoch && baseId === process.baseId);
-      // Its epoch was over for the agent that was killed.
+      // For the agent that was killed this process's epoch was over.
       if (!isAdopted) endHeld(join(this.#directory, process.folder));
     }
     return { ...knowledge, epochs };
@@ -288,11 +288,11 @@ export class AgentRecord {
 
 export interface FoundRecord extends Pick<KeptRecord, 'baseIds' | 'binaries'> {
   readonly adoption: Adoption;
-  /** Of an Envoy. */
+  /** Number of an Envoy's process; undefined: the record has none. */
   pidOf(run: EnvoyRun): number | undefined;
 }
 
-/** The child of one that leaves was not live before it was started. */
+/** How long the child of an epoch that leaves may have been live unseen, in milliseconds: at most since it was started. */
 function unseenMsOf({ epoch, baseId, phase }: EpochRecord, processes: readonly KeptProcess[], begun: number): number {
   if (phase !== 'leaving') return 0;
   const child = processes.find((other) => other.epoch === epoch + 1 && other.baseId === baseId);
@@ -394,7 +394,7 @@ function isEpoch(value: unknown): value is EpochRecord {
   );
 }
 
-/** A folder is one of the directory's own. */
+/** Whether a value of the file describes a process, whose folder must be one of the record's directory. */
 function isProcess(value: unknown): value is KeptProcess {
   if (!isObject(value)) return false;
   const { epoch, baseId, folder, configFile, adminPort, startedAtMs } = value;

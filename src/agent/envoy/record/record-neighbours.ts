@@ -13,7 +13,7 @@ const secondLookMs = 10_000;
 const mostLooked = 256;
 const named = /^live-restore-(\d+)-(\d+)$/;
 
-/** Of the first process and its pid namespace: another container has another one, and no process of it can be found here. */
+/** Tells containers apart, by the first process and its pid namespace: no process of another one can be found here. */
 export const containerIdentity = (): string => `${pidNamespace()}-${startTimeOf(1) ?? '0'}`;
 
 function pidNamespace(): string {
@@ -50,7 +50,7 @@ export class Neighbours {
   }
 }
 
-/** Of a namespace that had the number of this one: the kernel gives that away again when the last process is gone. */
+/** Whether a directory is of a namespace that had this one's number before: the kernel gives the number away again when the last process is gone. */
 function isForerunner(directory: string): boolean {
   const [, namespace, start] = named.exec(directory.slice(directory.lastIndexOf('/') + 1)) ?? [];
   const ownStart = startTimeOf(1);

@@ -15,7 +15,7 @@ export type OwnerLife = 'lives' | 'gone' | 'unknown';
 const pipeIn = (directory: string): string => join(directory, 'living');
 const bootIn = (directory: string): string => join(directory, 'boot');
 
-/** Of this start of this kernel. */
+/** Id of this start of this kernel; empty where the kernel does not tell. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -24,7 +24,7 @@ function bootId(): string {
   }
 }
 
-/** Is of this kernel since it was started. */
+/** Whether a record's directory was made by this kernel since it was started. */
 export const isOfThisBoot = (directory: string): boolean => bootId() !== '' && textOf(bootIn(directory)) === bootId();
 
 /**

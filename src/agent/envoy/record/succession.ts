@@ -24,16 +24,16 @@ import { isAlive, type ProcessIdentity } from '../held-envoy.ts';
 import { recordFormat } from './agent-record.ts';
 
 const mostBytes = 512;
-/** Of whoever has connected, to say that it is ready. */
+/** How long whoever has connected has to say that it is ready. */
 const readyLimitMs = 2_000;
 const dialLimitMs = 1_000;
 const endPollMs = 5;
-/** A socket whose name is gone, as files are that somebody cleans up, reaches nobody. */
+/** How often the socket's name is looked for: once somebody has cleaned it up, nobody can connect. */
 const lookMs = 10_000;
 
 const socketIn = (directory: string): string => join(directory, 'succession');
 
-/** Told line by line; whoever says too much is left. */
+/** Hands on what is said at a socket, line by line; a socket that says too much is closed. */
 function readLines(socket: Socket, take: (line: string) => void): void {
   let text = '';
   socket.setEncoding('utf8');
@@ -46,7 +46,7 @@ function readLines(socket: Socket, take: (line: string) => void): void {
   });
 }
 
-/** Of a child of the launcher, which alone starts agents. Undefined: it is none, or reads other records. */
+/** Who says that it is ready: a child of the launcher, which alone starts agents, or why it is refused. */
 function newcomerOf(line: string): ProcessIdentity | { refused: string } {
   const said = line.startsWith('ready ') ? parsed(line.slice('ready '.length)) : undefined;
   if (!isObject(said) || typeof said.pid !== 'number' || typeof said.startTime !== 'string')
@@ -151,11 +151,11 @@ export class SuccessionServer {
     };
   });
 
-  /** In the place of an older agent's, which goes on with the connection that it has. */
+  /** Takes the place of an older agent's socket; the older agent goes on with the connection that it has. */
   async #listen(server: Server): Promise<void> {
     const path = socketIn(this.#directory);
     const own = `${path}.${process.pid}`;
-    // Of an earlier process of this number.
+    // An earlier process of this number may have left one.
     rmSync(own, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
