@@ -80,7 +80,7 @@ export interface Sharing {
   readonly differing: (shape: ProxyShape, common: ProxyShape, push: PushContext) => ReadonlySet<string> | undefined;
 }
 
-/** Of a list of everything; undefined where it cannot be told apart. */
+/** What of a list of everything is a shape's own; undefined where that cannot be told apart. */
 type OwnOfAll = (
   shape: ProxyShape,
   common: ProxyShape,

@@ -30,7 +30,7 @@ const longestMember = 8_192;
 /** All else, and what is no text, means nothing to Envoy, and would be sent to every proxy. A key with a longer member is none. */
 function keysOf(jwks: string | undefined): JsonWebKey[] {
   if (jwks === undefined) return [];
-  // It was read when it came: as an object of the mesh, or from its issuer.
+  // The text was read when it came: as an object of the mesh, or from its issuer.
   const { keys } = JSON.parse(jwks) as { keys: unknown[] };
   return keys.flatMap((key) => {
     if (typeof key !== 'object' || key === null) return [];

@@ -18,9 +18,9 @@ export interface CustomCheck {
   readonly provider: ExtAuthzProvider;
   readonly host: string;
   readonly cluster: string;
-  /** They refuse whatever must be asked about; used as shadow rules, which only note that in metadata. */
+  /** Rules that refuse whatever must be asked about; used as shadow rules, which only note that in metadata. */
   readonly rules: RbacRules;
-  /** Of what the shadow rules note. */
+  /** Prefix of what the shadow rules note in metadata. */
   readonly metadataPrefix: string;
   /** Matches the note of one of these rules. `filter` is the one that notes. */
   enabledBy(filter: string): Init<typeof MetadataMatcherSchema>;
@@ -28,7 +28,7 @@ export interface CustomCheck {
 
 /** What stands for the checks of a connection: some are asked for, others cannot be had. */
 export interface CustomChecks {
-  /** By provider, in the order of their oldest policies. */
+  /** What is asked of each provider, in the order of their oldest policies. */
   readonly checks: readonly CustomCheck[];
   /** Everything that nobody can be asked about is refused. */
   readonly refused?: RbacRules;

@@ -12,10 +12,10 @@ import { duration } from '../messages/protobuf-duration.ts';
 import type { CustomCheck } from './custom.ts';
 import { caselessMatcher } from './text-matcher.ts';
 
-/** As the reference has it: the service, not the proxy, decides how long it takes. */
+/** Default limit for an answer, as in the reference: the service, not the proxy, decides how long it takes. */
 const defaultTimeoutMs = 600_000;
 
-/** It is asked over gRPC. */
+/** The service that is asked, where its provider is one over gRPC. */
 export function authorizationService({ provider, cluster, host }: CustomCheck): Init<typeof GrpcServiceSchema> {
   return {
     targetSpecifier: { case: 'envoyGrpc', value: { clusterName: cluster, authority: host } },
@@ -23,7 +23,7 @@ export function authorizationService({ provider, cluster, host }: CustomCheck): 
   };
 }
 
-/** It is asked over the protocol of its provider. */
+/** The fields of the filter that name the service, by the protocol of its provider. */
 export function services(check: CustomCheck): Init<typeof ExtAuthzSchema> {
   const { provider } = check;
   if (provider.protocol === 'grpc') return { services: { case: 'grpcService', value: authorizationService(check) } };

@@ -1,16 +1,16 @@
 /** Fields of a rule that come in pairs: `paths` and `notPaths`. */
 
 export interface FieldPair<Of, Matcher> {
-  /** Of the values that are wanted. */
+  /** Name of the field with the values that are wanted. */
   readonly is: keyof Of;
-  /** Of those that are not. */
+  /** Name of the field with the values that are not wanted. */
   readonly isNot: keyof Of;
   readonly matcher: Matcher;
   /** Only requests have it, connections do not. */
   readonly ofRequests?: true;
 }
 
-/** Those that can be matched: on a connection without what only requests have. */
+/** The pairs that can be matched: on a connection those are left out that only requests have. */
 export function matchable<Pair extends FieldPair<never, unknown>>(
   pairs: readonly Pair[],
   http: boolean,

@@ -15,7 +15,7 @@ export type PermissionOf = (value: string) => Permission;
 export const anyPermission: Permission = { rule: { case: 'any', value: true } };
 export const noPermission: Permission = { rule: { case: 'notRule', value: anyPermission } };
 
-/** At least one must match. */
+/** At least one of the permissions must match. */
 export function anyOfPermissions(rules: readonly Permission[]): Permission {
   return rules.length === 1 ? rules[0]! : { rule: { case: 'orRules', value: { rules: [...rules] } } };
 }
@@ -29,7 +29,7 @@ export function allOfPermissions(rules: readonly Permission[]): Permission {
 const host: PermissionOf = (value) => header(':authority', caselessMatcher(value));
 const method: PermissionOf = (value) => header(':method', textMatcher(value));
 
-/** Without the query. `{*}` is one segment, `{**}` any number of them. */
+/** A path without its query. `{*}` is one segment, `{**}` any number of them. */
 const path: PermissionOf = (value) => {
   if (!value.includes('{')) {
     return { rule: { case: 'urlPath', value: { rule: { case: 'path', value: textMatcher(value) } } } };
@@ -74,7 +74,7 @@ export function isAboutRequests(operation: AuthorizationOperation): boolean {
   return asksForRequests(operation, fields);
 }
 
-/** One of the values, and none of those that are not wanted. */
+/** Matches one of the values, and none of those that are not wanted. */
 export function wantedAndNotPermissions(
   values: readonly string[] | undefined,
   notValues: readonly string[] | undefined,

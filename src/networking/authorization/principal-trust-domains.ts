@@ -1,6 +1,6 @@
 /** Trust domains of the mesh in the principals of policies (spec/discovery.md §8.10). */
 
-/** In policies it means the mesh's own trust domain, whatever that is called. */
+/** The name by which policies mean the mesh's own trust domain, whatever that is called. */
 const anyMesh = 'cluster.local';
 
 /**

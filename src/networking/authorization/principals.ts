@@ -12,7 +12,7 @@ export type Principal = Init<typeof PrincipalSchema>;
 
 /** What the texts of a rule mean depends on. */
 export interface RuleContext {
-  /** Of the policy. */
+  /** Namespace of the policy. */
   readonly namespace: string;
   /** The mesh's own, then its aliases. */
   readonly trustDomains: readonly string[];
@@ -25,7 +25,7 @@ const scheme = 'spiffe://';
 export const anyPrincipal: Principal = { identifier: { case: 'any', value: true } };
 export const noPrincipal: Principal = { identifier: { case: 'notId', value: anyPrincipal } };
 
-/** At least one must match. */
+/** At least one of the principals must match. */
 export function anyOfPrincipals(ids: readonly Principal[]): Principal {
   if (ids.length === 0) return noPrincipal;
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'orIds', value: { ids: [...ids] } } };
@@ -46,7 +46,7 @@ export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
     ),
   );
 
-/** Of the client's service account. */
+/** Namespace of the client's service account. */
 export const certifiedNamespace: PrincipalOf = (value) =>
   authenticated(regexMatcher(`.*/ns/${regexOf(value, '.*')}/.*`));
 
@@ -65,12 +65,12 @@ export const certifiedDomain: PrincipalOf = (value, { trustDomains }) =>
     ),
   );
 
-/** Of the connection's peer. */
+/** Address of the connection's peer. */
 export const peerAddress: PrincipalOf = (value) => ({
   identifier: { case: 'directRemoteIp', value: cidrRange(value)! },
 });
 
-/** Of the client, as trusted headers say it. */
+/** Address of the client, as trusted headers say it. */
 export const clientAddress: PrincipalOf = (value) => ({ identifier: { case: 'remoteIp', value: cidrRange(value)! } });
 
 export const tokenPrincipal: PrincipalOf = (value) =>
@@ -105,7 +105,7 @@ export function comesByRequests(source: AuthorizationSource): boolean {
   return asksForRequests(source, fields);
 }
 
-/** One of the values, and none of those that are not wanted. */
+/** Matches one of the values, and none of those that are not wanted. */
 export function wantedAndNot(
   values: readonly string[] | undefined,
   notValues: readonly string[] | undefined,

@@ -19,9 +19,9 @@ export type Carried = 'requests' | 'bytes';
 /** The rules of one action, of which one filter is made. */
 export interface ActionRules {
   readonly enforced?: RbacRules;
-  /** Of policies that are tried only: what they would do is counted, and nothing comes of it. */
+  /** Rules of policies that are only tried: what they would do is counted, and nothing comes of it. */
   readonly dryRun?: RbacRules;
-  /** Of the dry run's statistics and metadata. */
+  /** Prefix of the dry run's statistics and metadata. */
   readonly dryRunPrefix?: string;
 }
 
@@ -65,7 +65,7 @@ export interface RulesContext {
   readonly prefix?: string;
 }
 
-/** By the names under which Envoy tells which of them it was. */
+/** Policies by the names under which Envoy tells which of them it was. */
 export function envoyPolicies(
   policies: readonly Config<AuthorizationPolicy>[],
   context: RulesContext,
@@ -75,7 +75,7 @@ export function envoyPolicies(
   return Object.fromEntries(
     policies.flatMap(({ namespace, name, spec }) => {
       const nameOf = (index: number): string => `${prefix}ns[${namespace}]-policy[${name}]-rule[${index}]`;
-      // It matches nobody, and is there to say so.
+      // A policy without rules matches nobody, and is there to say so.
       if (spec.rules.length === 0) return [[nameOf(0), nobody]];
       return spec.rules.map((rule, index) => [nameOf(index), envoyPolicy(rule, { namespace, trustDomains }, context)]);
     }),

@@ -17,7 +17,7 @@ import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
 
-/** In the order in which Envoy is told of them; names are unique, of two clusters of one name the first stays. */
+/** Clusters in the order in which Envoy is told of them. Names are unique: of two clusters of one name the first stays. */
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
@@ -34,7 +34,7 @@ export function buildSidecarClusters(
 ): Resource[] {
   const reach = reachOf(shape, push);
   const byHost = servicesByHost(reach.services);
-  // In an order of their own: that of a set tells which of them came to it first, and a list would differ from one that is made anew.
+  // Hosts are sorted: the order of a set tells which of them came first, so that a list would differ from one that is made anew.
   const services = [...hosts].sort().flatMap((host) => byHost(host));
   return withoutRepetitions([
     ...clustersOf(services, reach, shape, push, memory),
@@ -62,7 +62,7 @@ function withoutRepetitions(clusters: readonly Resource[]): Resource[] {
   return [...byName.values()];
 }
 
-/** Of a name that a destination rule is for: the service's, under that name. */
+/** Clusters of a name that a destination rule is for: those of the service, under that name. */
 function aliasClusters(
   alias: Service,
   reach: Reach,

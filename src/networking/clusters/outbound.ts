@@ -38,7 +38,7 @@ export interface OutboundTarget {
   /** Empty: all endpoints. */
   readonly subset: string;
   readonly rule: MergedDestinationRule | undefined;
-  /** Another name for the service, which the rule is for: the cluster is called by it. */
+  /** Another name for the service, which the rule is for: the cluster is called by that name. */
   readonly alias?: Service | undefined;
 }
 

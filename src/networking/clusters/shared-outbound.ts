@@ -26,7 +26,7 @@ export function sharedOutboundClusters(
   const secured = automaticMutualTlsText(service, push);
   const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${secured} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
-  // Of endpoints that are not in the cluster, their identities are: mutual TLS expects them.
+  // Identities of endpoints are in the cluster even where the endpoints are not: mutual TLS expects them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const inputs = [service, alias, rule, push.mesh, ofEndpoints];
   return memory.recall('CDS', key, inputs, (): ClustersOfService => {

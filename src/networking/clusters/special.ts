@@ -51,7 +51,7 @@ export function passthrough(mesh: MeshConfig): Cluster {
   });
 }
 
-/** For requests to hosts that nobody described: connects to what DNS says of the host. */
+/** Cluster for requests to hosts that nobody described: it connects to what DNS says of the host. */
 export function dynamicDns(shape: Pick<ProxyShape, 'ipFamily'>, mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: dynamicDnsCluster,

@@ -18,7 +18,7 @@ export interface UpstreamHttp {
   readonly protocol: Protocol;
   readonly client: NodeType;
   readonly settings?: HttpSettings | undefined;
-  /** Of connections, whatever they carry. */
+  /** Settings of connections, whatever they carry. */
   readonly connections?: TcpSettings | undefined;
   readonly meshUpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
   /** Verify the peer by the host that the request names: TLS without an SNI of its own. */

@@ -46,7 +46,7 @@ function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   });
 }
 
-/** Those that terminate are not told of: nobody would ask. */
+/** What Envoy is told of each endpoint's health. Endpoints that terminate are left out. */
 const healthStatus: Readonly<Record<Endpoint['health'], HealthStatus>> = {
   healthy: HealthStatus.HEALTHY,
   unhealthy: HealthStatus.UNHEALTHY,

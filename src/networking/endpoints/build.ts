@@ -86,7 +86,7 @@ function endpointsOfCluster(
   });
 }
 
-/** Of a host that several objects of a namespace define, each with ports of its own, the service that has the port. */
+/** The service that has the port, of a host that several objects of a namespace define, each with ports of its own. */
 function withPort(service: Service, number: number, { services }: Reach): Service {
   const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
   if (hasPort(service)) return service;
@@ -94,7 +94,7 @@ function withPort(service: Service, number: number, { services }: Reach): Servic
   return others.find((one) => one.namespace === service.namespace && hasPort(one)) ?? service;
 }
 
-/** Of a name that means nothing. Not remembered: there is no end of such names, and whoever asks for them chose them. */
+/** Assignment for a name that means nothing. It is not remembered: there is no end of such names, and whoever asks chose them. */
 function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): Resource {
   return new Resource(clusterName, ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName }), [
     ...dependsOn,

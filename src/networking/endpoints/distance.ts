@@ -10,7 +10,7 @@ export interface Place {
   readonly node: string;
 }
 
-/** From what counts most to what counts least. */
+/** What near means for each setting, from what counts most to what counts least. */
 const levels: Readonly<Record<TrafficDistribution, readonly ((place: Place) => string)[]>> = {
   PreferSameZone: [({ network }) => network, part(0), part(1)],
   PreferSameNode: [({ network }) => network, part(0), part(1), part(2), ({ node }) => node],

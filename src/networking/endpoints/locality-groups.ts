@@ -46,7 +46,7 @@ export function weightOf(endpoint: Endpoint): number {
 /** Envoy counts the weights of a cluster together in 32 bits. */
 const mostWeight = 2 ** 31;
 
-/** In proportion, as near as whole numbers from 1 on come to it. The very list where the sum is one that Envoy can count. */
+/** Scales weights down where Envoy cannot count their sum, as near in proportion as whole numbers from 1 on come. Else the very list. */
 function withCountableWeights(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   const total = endpoints.reduce((sum, endpoint) => sum + weightOf(endpoint), 0);
   if (total <= mostWeight) return endpoints;

@@ -32,7 +32,7 @@ export interface ProxyConfiguration {
   readonly listeners: readonly Listener[];
   readonly routes: ReadonlyMap<string, RouteConfiguration>;
   readonly clusters: ReadonlyMap<string, Cluster>;
-  /** By the name that the cluster asks for. */
+  /** Assignments by the name that the cluster asks for. */
   readonly endpoints: ReadonlyMap<string, ClusterLoadAssignment>;
 }
 
@@ -150,7 +150,7 @@ function throughHttp(
 
 const mostNamed = 5;
 
-/** With names that there are: it may be a slip of the pen. */
+/** The sentence for a host that no virtual host has. Hosts that there are stand in it, since the one in the question may be misspelt. */
 function withoutHost(authority: string, { name, virtualHosts }: RouteConfiguration): string {
   const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
   const more = known.length > mostNamed ? ` and ${known.length - mostNamed} more` : '';

@@ -42,7 +42,7 @@ function takesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean
   return useOriginalDst === true || listenerFilters.some(({ name }) => name === 'envoy.filters.listener.original_dst');
 }
 
-/** At the address itself, else at all addresses. */
+/** The listener at the address itself, else the one at all addresses. */
 function atDestination(
   listeners: readonly Listener[],
   { address, port }: Question['destination'],
@@ -52,7 +52,7 @@ function atDestination(
   return (
     at((place) => place.address === address) ??
     at((place) => isWildcard(place.address)) ??
-    // Nobody said which address: the proxy binds services at loopback.
+    // The question names no address: the proxy binds services at loopback.
     (address === undefined ? at((place) => isLoopback(place.address)) : undefined)
   );
 }

@@ -20,7 +20,7 @@ export type Outcome =
 
 export interface Target {
   readonly name: string;
-  /** Of all weights together. */
+  /** The cluster's share of all weights together. */
   readonly weight: number;
   /** Absent: the proxy has no such cluster, and answers 503. */
   readonly cluster?: Cluster;

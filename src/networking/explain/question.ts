@@ -25,10 +25,10 @@ export interface HttpQuestion {
   readonly version: 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2';
   /** `Host`, with its port if the client sends one. */
   readonly authority: string;
-  /** With its query. */
+  /** The path with its query. */
   readonly path: string;
   readonly method: string;
-  /** By lower-case name. */
+  /** Headers by name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** What filters find out about a request before it is routed, by their names: claims of a token. */
   readonly metadata?: Readonly<Record<string, unknown>>;

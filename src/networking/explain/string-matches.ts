@@ -32,7 +32,7 @@ export function matchesHeader(matcher: HeaderMatcher, value: string | undefined)
   if (specifier.case === undefined) return (value !== undefined) !== invertMatch;
   if (specifier.case === 'presentMatch') return ((value !== undefined) === specifier.value) !== invertMatch;
   const text = value ?? (treatMissingHeaderAsEmpty ? '' : undefined);
-  // Of a header that is not there a value is neither matched nor excluded.
+  // A header that is not there neither matches nor fails a condition on its value.
   if (text === undefined) return false;
   return valueHolds(specifier, text) !== invertMatch;
 }

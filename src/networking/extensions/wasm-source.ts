@@ -20,7 +20,7 @@ const fetchRetries = 5;
 export interface WasmSource {
   /** Undefined: Envoy cannot get it. */
   readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
-  /** Whom it is fetched from. */
+  /** The cluster that code is fetched from. */
   readonly cluster?: string;
   /** What the answer depends on besides the plugin. */
   readonly dependsOn: readonly ConfigKey[];

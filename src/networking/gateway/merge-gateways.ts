@@ -21,11 +21,11 @@ import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
 export interface GatewayServer {
   readonly gateway: Config<Gateway>;
   readonly server: Server;
-  /** Its place in the object. */
+  /** The server's place in the object. */
   readonly index: number;
   /** The port that the proxy listens on. */
   readonly port: number;
-  /** As written (`namespace/host`), without those that an older TLS server of the port has. */
+  /** Hosts as written (`namespace/host`), without those that an older TLS server of the port has. */
   readonly hosts: readonly string[];
   /** Set for servers whose requests are routed: HTTP, and HTTPS that ends here. */
   readonly routeName?: string;
@@ -194,7 +194,7 @@ export function dnsName(serverHost: string): string {
   return serverHost.slice(serverHost.indexOf('/') + 1);
 }
 
-/** Of a service whose ports are not those of the gateways behind it. */
+/** Label of a service whose ports are not to be translated to those of the gateways behind it. */
 const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
 
 /**

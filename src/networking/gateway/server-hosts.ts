@@ -8,7 +8,7 @@ import { dnsName, type GatewayServer } from './merge-gateways.ts';
 /** A virtual service that a server takes hosts of. */
 export interface TakenService {
   readonly service: ResolvedVirtualService;
-  /** At least one. */
+  /** The hosts, at least one. */
   readonly hosts: ReadonlySet<string>;
 }
 

@@ -21,5 +21,5 @@ export interface Memory {
   ): T;
 }
 
-/** For one who asks once. */
+/** A memory that remembers nothing, for whoever asks once. */
 export const noMemory: Memory = { recall: (_type, _key, _inputs, make) => make(undefined) };

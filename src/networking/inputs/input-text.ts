@@ -3,7 +3,7 @@ import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 
-/** Of two services that a mesh has at the same time no text is the same; of one that changed it may stay. */
+/** A text that tells a service apart from all others that a mesh has at the same time; when the service changes, it may stay the same. */
 export const serviceText = onceFor(({ namespace, hostname, defaultAddress, ports }: Service) => {
   return `${namespace}/${hostname}/${defaultAddress}/${ports.map(({ number }) => number).join()}`;
 });
@@ -12,7 +12,7 @@ const originsText = onceFor(({ origins }: { readonly origins: readonly ConfigKey
   origins.map(({ namespace, name }) => `${namespace}/${name}`).join(),
 );
 
-/** Of a destination rule or a virtual service; `-` for none. */
+/** A text that tells apart destination rules, or virtual services, of one moment; `-` for none. */
 export function ruleText(rule: { readonly origins: readonly ConfigKey[] } | undefined): string {
   return rule === undefined ? '-' : originsText(rule);
 }

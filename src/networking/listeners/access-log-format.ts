@@ -7,7 +7,7 @@ import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { type TypedExtension, typedExtension } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
 
-/** Without the newline at its end. */
+/** The default text format, without the newline at its end. */
 export const textFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% \
 %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" \
 %BYTES_RECEIVED% %BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" \
@@ -43,14 +43,14 @@ const jsonFormat: JsonObject = {
 
 type FormatInit = Init<typeof SubstitutionFormatStringSchema>;
 
-/** As `accessLogFormat` and `accessLogEncoding` say. */
+/** The mesh's format, by `accessLogFormat` and `accessLogEncoding`. */
 export function formatOfMesh({ accessLogEncoding, accessLogFormat }: MeshConfig): FormatInit {
   return accessLogEncoding === 'JSON'
     ? inJson(customJson(accessLogFormat) ?? jsonFormat)
     : inText(accessLogFormat || textFormat);
 }
 
-/** As a provider says; one that says nothing writes the default text. */
+/** A provider's format; a provider that names none writes the default text. */
 export function formatOfProvider(format: LogFormat | undefined): FormatInit {
   return format?.labels === undefined ? inText(format?.text || textFormat) : inJson(format.labels as JsonObject);
 }

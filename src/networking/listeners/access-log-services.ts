@@ -71,7 +71,7 @@ function commonConfig(settings: Settings, logName: string, cluster: string) {
   };
 }
 
-/** By the cluster of a service; the service is asked for by its host. */
+/** A gRPC service by its cluster; calls name the service's host. */
 export function grpcService(clusterName: string): Init<typeof GrpcServiceSchema> {
   const authority = parseOutboundClusterName(clusterName)?.host;
   return { targetSpecifier: { case: 'envoyGrpc', value: { clusterName, ...(authority && { authority }) } } };

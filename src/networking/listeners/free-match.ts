@@ -77,7 +77,7 @@ function v6Bits(address: string): string {
   return before + '0'.repeat(128 - before.length - after.length) + after;
 }
 
-/** Of groups between colons, the last of which may be an IPv4 address. */
+/** Bits of the groups between colons, the last of which may be an IPv4 address. */
 function groupBits(groups: string): string {
   if (groups === '') return '';
   return groups

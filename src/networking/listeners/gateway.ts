@@ -187,7 +187,7 @@ const passedThroughByHost = onceFor(
   (services: readonly Service[]) => new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]),
 );
 
-/** Those that may be passed through and have a name of these hosts, in their order. */
+/** The services that may be passed through and have a name of these hosts, in their order. */
 function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
   const index = passedThroughByHost(services);
   // A name is no wildcard: what it shares with a host, it is within.

@@ -37,7 +37,7 @@ function maxTagLength(provider: TelemetryProvider | undefined): number | undefin
   return provider !== undefined && 'maxTagLength' in provider.settings ? provider.settings.maxTagLength : undefined;
 }
 
-/** By name. A tag that a person gives takes the place of the mesh's own of that name. */
+/** Tags by name. One that a person gives takes the place of the mesh's own of that name. */
 function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): TagInit[] {
   const own = istioTags ? Object.entries(workload.tags).map(([tag, value]) => literal(tag, value)) : [];
   const given = Object.entries(customTags).flatMap(([tag, settings]) => tagOf(tag, settings));

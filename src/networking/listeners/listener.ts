@@ -23,7 +23,7 @@ export interface ListenerParts {
   readonly defaultFilterChain?: FilterChain | undefined;
   readonly listenerFilters?: ListenerFilter[];
   readonly mesh: MeshConfig;
-  /** Of connections that no filter chain takes. */
+  /** Access log of connections that no filter chain takes. */
   readonly accessLog: AccessLog[];
   readonly more?: Init<typeof ListenerSchema>;
 }

@@ -18,7 +18,7 @@ export interface ListenerPlan {
   readonly bind: string;
   readonly port: number;
   readonly bindToPort: boolean;
-  /** Of an egress listener with a port: nothing of the catch-all listener is merged into it. */
+  /** The listener is of an egress listener with a port: nothing of the catch-all listener is merged into it. */
   readonly locked: boolean;
   /** Set when it speaks HTTP. */
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
@@ -28,7 +28,7 @@ export interface ListenerPlan {
   /** Protocols of the TCP services on it. */
   readonly protocols: Set<Protocol>;
   readonly dependsOn: ConfigKey[];
-  /** Of the HTTP chain: the services whose requests it takes. */
+  /** The services whose requests the HTTP chain takes. */
   readonly httpOrigins: Origin[];
 }
 
@@ -37,7 +37,7 @@ export type ListenerPlace = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 
 export class OutboundPlan {
   readonly #listeners = new Map<string, ListenerPlan>();
 
-  /** In the order in which they were first asked for. */
+  /** The listeners in the order in which they were first asked for. */
   get listeners(): readonly ListenerPlan[] {
     return [...this.#listeners.values()];
   }
@@ -53,7 +53,7 @@ export class OutboundPlan {
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
-    // Of all services of a port there may be more than a call takes arguments.
+    // A port may have more services than a call takes arguments.
     for (const key of dependsOn) plan.dependsOn.push(key);
     for (const origin of origins) plan.httpOrigins.push(origin);
   }

@@ -187,7 +187,7 @@ function tcpChains(
   const reach = reachOf(shape, push);
   const context = { shape, reach, gateways: mesh, port: port.number };
   const tls = isTls(protocol);
-  // By their SNI connections tell by which name they were asked for; by their address they do not.
+  // The SNI of a connection tells by which name a service was asked for; its address does not.
   const own = (tls ? servicesWithNamesOf : servicesOver)(l4Services, service.hostname);
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const ofNames = names.flatMap(({ hostname }) =>
@@ -204,7 +204,7 @@ function tcpChains(
   const others = bySni
     .filter(({ clustered }) => clustered.hostname === service.hostname)
     .map(({ hostname }) => hostname);
-  // At an address that others have as well a name alone says that a connection is for the service.
+  // Where others have the address as well, only a name says that a connection is for the service.
   const isShared = tls && (bound || isWildcardAddress(bind)) && service.hostname !== '*';
   const ownNames = isShared ? [service.hostname, ...others] : [];
   const chains: TcpChainPlan[] = routes.map((route) => ({

@@ -137,7 +137,7 @@ function fallbackChain(wanted: boolean, context: ConnectionContext, scope: Sidec
   return passthroughChain(cluster, context, sidecarOrigin(scope, 'outboundTrafficPolicy'));
 }
 
-/** For applications that are told to use an HTTP proxy. */
+/** The listener for applications that are told to use an HTTP proxy. */
 function httpProxyListener(client: ProxyContext): Listener | undefined {
   const { shape, push } = client;
   const port = Number(shape.metadata.HTTP_PROXY_PORT) || push.mesh.proxyHttpPort;

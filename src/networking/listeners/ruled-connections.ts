@@ -41,7 +41,7 @@ export const connectionServices = onceFor(
     services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
 );
 
-/** Those of a list that have a name among their hosts, in their order. */
+/** The services of a list that have a name among their hosts, in their order. */
 export function servicesOver(
   services: readonly ResolvedVirtualService[],
   name: string,
@@ -51,7 +51,7 @@ export function servicesOver(
   return [...new Set(places)].sort((a, b) => a - b).map((place) => services[place]!);
 }
 
-/** Those of a list that share a name with a host, in their order: of a wildcard those of names within it as well. */
+/** The services of a list that share a name with a host, in their order; with a wildcard also those whose names are within it. */
 export function servicesWithNamesOf(
   services: readonly ResolvedVirtualService[],
   host: string,

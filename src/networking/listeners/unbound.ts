@@ -9,7 +9,7 @@ import { type SocketOption, SocketOptionSchema } from '../../gen/envoy/config/co
 
 const description = 'unbound';
 
-/** Of every listener that is not bound. There is no socket that it could be set on; TCP_NODELAY would do no harm. */
+/** The socket option of every listener that is not bound: there is no socket that it could be set on, and TCP_NODELAY would do no harm. */
 export const unboundOption: SocketOption = create(SocketOptionSchema, {
   description,
   level: 6n,

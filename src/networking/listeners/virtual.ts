@@ -66,7 +66,7 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     ...(looksUpHosts
       ? {
           filterChains: [blackHole, withOrigins(unknownHostsChain(context, scope), origins)],
-          // Beside a chain for plain requests one without conditions would be looked at by nobody.
+          // The chain without conditions is the default one: beside a chain for plain requests it would never be reached.
           defaultFilterChain: catchAll,
           listenerFilters: [httpInspector({ except: describedPorts(proxy) })],
         }

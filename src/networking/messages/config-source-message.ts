@@ -38,10 +38,10 @@ const agentServer: Init<typeof ConfigSourceSchema> = {
   resourceApiVersion: ApiVersion.V3,
 };
 
-/** For what the agent always has, sooner or later: Envoy waits for it without limit. */
+/** Source of secrets that the agent always has, sooner or later: Envoy waits for them without limit. */
 const agentSecretSource = create(ConfigSourceSchema, { ...agentServer, initialFetchTimeout: duration(0) });
 
-/** For what may not be there: Envoy waits its default of 15 s. */
+/** Source of secrets that may not be there: Envoy waits its default of 15 s. */
 const agentFileSource = create(ConfigSourceSchema, agentServer);
 
 /**

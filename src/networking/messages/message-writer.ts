@@ -35,29 +35,29 @@ const kinds: Readonly<Partial<Record<ScalarType, number>>> = {
   [ScalarType.BYTES]: bytes,
 };
 
-/** By kind. */
+/** Default values, by kind of field. */
 const zeros: readonly unknown[] = ['', false, 0, 0, 0n];
 
 /** How a field is written. */
 interface Field {
   readonly name: string;
-  /** Of the oneof that it is in. */
+  /** Name of the oneof that the field is in. */
   readonly oneof: string | undefined;
   readonly shape: 'one' | 'list' | 'packed' | 'map';
-  /** Of the value, or of each. */
+  /** Kind of the value, or of each value of a list. */
   readonly kind: number;
   readonly tag: number;
   /** What is not written; undefined where absence is something else than this. */
   readonly zero: unknown;
   /** Whether the value can come from the prototype, where it does not count. */
   readonly hasPresence: boolean;
-  /** Of a message, or of a wrapper. */
+  /** Schema of the value, where that is a message or a wrapper. */
   readonly schema: DescMessage | undefined;
 }
 
 interface Table {
   readonly typeName: string;
-  /** By falling number. */
+  /** Fields by falling number. */
   readonly fields: readonly Field[];
 }
 
@@ -154,7 +154,7 @@ class BackwardWriter {
 
   message({ typeName, fields }: Table, whole: Message): void {
     if (whole.$typeName !== typeName) throw unusual;
-    // Of protobuf-es alone they are known.
+    // Unknown fields are left to protobuf-es, which knows how they were written.
     if (whole.$unknown !== undefined) throw unusual;
     const values = whole as unknown as Values;
     for (let i = 0; i < fields.length; i++) {
@@ -384,11 +384,11 @@ function isZero({ zero, kind }: Field, value: unknown): boolean {
   return kind === double || kind === other ? Object.is(value, 0) : value === zero;
 }
 
-/** As an object has them to which they were added in order: whole numbers come first. */
+/** Keys in the order of an object to which they were added sorted: whole numbers come first. */
 function orderedKeys(map: Values): readonly string[] {
   const keys = Object.keys(map);
   if (keys.length < 2) return keys;
-  // There is none where the first key is none.
+  // There is no whole number where the first key is none.
   if (!/^\d/.test(keys[0]!)) return keys.sort();
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
 }

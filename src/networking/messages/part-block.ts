@@ -14,7 +14,7 @@ let lastNumber = 0;
 
 /** Items of one repeated field, one after the other: encoded once, whatever resources they are in. */
 export class PartBlock<P extends Part = Part> {
-  /** Of no other block in the program. */
+  /** A number that no other block of the program has. */
   readonly number = ++lastNumber;
   readonly fieldNumber: number;
   readonly parts: readonly P[];
@@ -59,7 +59,7 @@ export function inBlocks<P extends NamedPart>(fieldNumber: number, parts: readon
 const blocksOfParts = new WeakValues<PartBlock<never>>();
 const lists = new WeakValues<readonly PartBlock<never>[]>();
 
-/** Of equal blocks there is one, as long as somebody holds it. */
+/** Equal blocks are one object, as long as somebody holds it. */
 export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: readonly P[]): PartBlock<P> {
   const key = `${fieldNumber} ${numbersText(parts)}`;
   const known = blocksOfParts.get(key) as PartBlock<P> | undefined;
@@ -69,7 +69,7 @@ export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: rea
   return block;
 }
 
-/** Of equal lists of blocks there is one, as long as somebody holds it. */
+/** Equal lists of blocks are one object, as long as somebody holds it. */
 export function sharedList<P extends Part>(blocks: readonly PartBlock<P>[]): readonly PartBlock<P>[] {
   const key = numbersText(blocks);
   const known = lists.get(key) as readonly PartBlock<P>[] | undefined;

@@ -19,7 +19,7 @@ export class Encodable implements Part {
     this.#message = message;
   }
 
-  /** For those who look into it: made of the bytes again when they are all that is left. */
+  /** The message, for whoever looks into it: made of the bytes again when they are all that is left. */
   get message(): Message {
     return this.#message ?? fromBinary(this.schema, this.#bytes!);
   }
@@ -100,7 +100,7 @@ export class ResourceOfParts extends Resource {
     return this.blocks.flatMap(({ parts }) => parts);
   }
 
-  /** Of all but the parts. */
+  /** The message without its parts. */
   get rest(): Message {
     return super.message;
   }
@@ -122,7 +122,7 @@ export class ResourceOfParts extends Resource {
     return [super.bytes, ...this.blocks.map(({ bytes }) => bytes)];
   }
 
-  /** In one piece, made for who asks: they are kept in blocks. */
+  /** The bytes in one piece, made for whoever asks: they are kept in blocks. */
   override get bytes(): Uint8Array {
     return Buffer.concat(this.chunks);
   }

@@ -27,7 +27,7 @@ const workloadCipherSuites: readonly string[] = [
   'AES128-GCM-SHA256',
 ];
 
-/** Of TLS to and for clients outside of the mesh: at least 1.2, at most 1.3, unless something says otherwise. */
+/** Parameters of TLS with peers outside of the mesh: at least 1.2, at most 1.3, unless something says otherwise. */
 export function tlsParameters(
   mesh: TlsDefaults | undefined,
   own: OwnTlsParameters = {},
@@ -36,7 +36,7 @@ export function tlsParameters(
   const least = version(mesh?.minProtocolVersion) ?? TlsVersion.TLSv1_2;
   const cipherSuites = own.cipherSuites?.length ? own.cipherSuites : (mesh?.cipherSuites ?? []);
   return {
-    // One that takes no more than an old version takes that one, whatever the mesh asks of the others.
+    // A server whose newest version is an old one takes that one, whatever the mesh asks of others.
     tlsMinimumProtocolVersion:
       version(own.minProtocolVersion) ?? (least > tlsMaximumProtocolVersion ? tlsMaximumProtocolVersion : least),
     tlsMaximumProtocolVersion,
@@ -45,7 +45,7 @@ export function tlsParameters(
   };
 }
 
-/** Of mutual TLS that a workload takes from others. The mesh has no say in its curves (MeshConfig, `meshMTLS`). */
+/** Parameters of mutual TLS that a workload takes from others. The mesh has no say in its curves (MeshConfig, `meshMTLS`). */
 export function workloadServerParameters(
   mesh: TlsDefaults | undefined,
   own: OwnTlsParameters = {},
@@ -54,7 +54,7 @@ export function workloadServerParameters(
   return tlsParameters({ ...mesh, cipherSuites, ecdhCurves: [] }, own);
 }
 
-/** Of mutual TLS that a workload starts: what it offers is for the other side to choose from. */
+/** Parameters of mutual TLS that a workload starts: what it offers, the other side chooses from. */
 export function workloadClientParameters(mesh: TlsDefaults | undefined): Init<typeof TlsParametersSchema> {
   return {
     tlsMinimumProtocolVersion: version(mesh?.minProtocolVersion) ?? TlsVersion.TLSv1_2,

@@ -84,7 +84,7 @@ function readyPods(service: Service, shape: ProxyShape, push: PushContext): read
   );
 }
 
-/** Of the first port: every port has the same pods. */
+/** Pods of a headless service, by its first port: every port has the same pods. */
 function podsOf(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
   const first = service.ports[0]?.name;
   return push.endpointsOf(service.hostname, service.namespace).filter(({ servicePortName, address, network }) => {

@@ -9,7 +9,7 @@ import { attempt } from './status.ts';
 
 export interface AddedKind<Desc extends DescMessage> {
   readonly schema: Desc;
-  /** With its article, for whoever wrote a second one: `a cluster`. */
+  /** What the addition is, with its article, to name it in messages: `a cluster`. */
   readonly what: string;
   /** Whether one of this name is wanted; absent: all are. */
   readonly isWanted?: (name: string) => boolean;
@@ -17,7 +17,7 @@ export interface AddedKind<Desc extends DescMessage> {
   readonly completed?: (message: MessageShape<Desc>) => MessageShape<Desc>;
 }
 
-/** Of one patch there is one, for all who have it. */
+/** What each patch adds: one object, for all who have the patch. */
 const added = new WeakMap<HeldPatch['patch'], Resource>();
 
 /** Envoy refuses two resources of one name: the first stays. */

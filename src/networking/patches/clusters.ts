@@ -25,7 +25,7 @@ export function patchedClusters(
   });
 }
 
-/** Without those that patches add: they are none of the clusters'. */
+/** The clusters after patches, without those that patches add. */
 export function changedClusters(
   clusters: Resource[],
   patches: PatchSet | undefined,

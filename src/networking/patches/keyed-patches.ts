@@ -26,7 +26,7 @@ export class KeyedPatches {
     return this.#byKey.size > 0;
   }
 
-  /** Those that may be for a thing with these keys, in their order. */
+  /** The patches that may be for a thing with these keys, in their order. */
   for(keys: Iterable<string>): readonly HeldPatch[] {
     if (!this.hasKeys) return this.#unkeyed;
     const named = [...new Set(keys)].flatMap((key) => this.#byKey.get(key) ?? []);

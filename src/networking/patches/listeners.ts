@@ -105,7 +105,7 @@ function withPatches(listener: Listener, met: readonly HeldPatch[], facts: Liste
 
 const routeTargets: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE']);
 
-/** Its name stays. */
+/** The listener with a patch merged into it as a whole; its name stays. */
 function changedWhole(listener: Listener, held: HeldPatch): Listener | undefined {
   if (!isMerge(held)) return undefined;
   const result = mergedWith(ListenerSchema, listener, held);
@@ -119,7 +119,7 @@ interface ListenerFacts {
   readonly name: string;
   /** Undefined for a unix socket. */
   readonly port: number | undefined;
-  /** It takes connections to all ports, and its chains say which. */
+  /** The listener takes connections to all ports, and its chains say which. */
   readonly isVirtualInbound: boolean;
 }
 

@@ -27,7 +27,7 @@ export interface HeldPatch {
   readonly patch: EnvoyPatch;
   readonly filter: Config<EnvoyFilter>;
   readonly origin: Origin;
-  /** Its place in the set. */
+  /** The patch's place in the set. */
   readonly index: number;
 }
 
@@ -93,7 +93,7 @@ function isForProxy(patch: EnvoyPatch, { type, askedMetadata }: ProxyShape): boo
   return Object.entries(metadata).every(([key, value]) => askedMetadata[key] === value);
 }
 
-/** Of a patch's version, in which it may be found anywhere. */
+/** The expression for the proxy's version that a patch asks for, which may match anywhere in it. */
 const expressionOf = onceFor(({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''));
 
 /** Whether a patch is for a place: of those for anywhere all are. */
@@ -116,7 +116,7 @@ export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: HeldP
   return value;
 }
 
-/** Those of route configurations, and of what is in them. */
+/** Patches of route configurations, and of what is in them. */
 export function routePatches(patches: PatchSet): readonly HeldPatch[] {
   return [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
 }

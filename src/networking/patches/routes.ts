@@ -183,7 +183,7 @@ function patchedPart(part: VirtualHostPart, held: readonly HeldPatch[], patches:
   });
 }
 
-/** Without the changes that would give two hosts one name or one domain. */
+/** The blocks without those changes that would give two hosts one name or one domain. */
 function fittingBlocks(
   patched: readonly PatchedBlock[],
   all: readonly VirtualHostPart[],
@@ -259,7 +259,7 @@ interface RouteFacts {
   readonly portNames?: ReadonlySet<string>;
   /** `namespace/name`. */
   readonly gateways?: ReadonlySet<string>;
-  /** Absent where patches are not found by them. */
+  /** The virtual hosts that patches are found by; absent where they are found otherwise. */
   readonly hosts?: () => readonly VirtualHost[];
 }
 

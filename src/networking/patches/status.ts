@@ -16,7 +16,7 @@ export interface PatchStatus {
 const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
 const untried: PatchStatus = { applied: false };
 
-/** Of a patch that met nothing yet: not applied, and no problem. */
+/** Status of a patch; one that met nothing yet is not applied, and has no problem. */
 export function patchStatus(patch: EnvoyPatch): PatchStatus {
   return statuses.get(patch) ?? untried;
 }

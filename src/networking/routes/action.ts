@@ -94,7 +94,7 @@ function clusterOf(destination: Destination, { reach, listenerPort }: ActionCont
 function hashPolicies(destinations: readonly HttpRouteDestination[], context: ActionContext): RouteAction_HashPolicy[] {
   const policies = destinations.map(({ destination }) => hashOf(destination, context));
   const [first] = policies;
-  // One request, one hash: the destinations of a route that disagree are settled by the first.
+  // A request has one hash: where destinations of a route disagree, the first decides.
   return first ? [first] : [];
 }
 

@@ -34,7 +34,7 @@ export function domainsOf(service: NamedService, options: DomainOptions): readon
   return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);
 }
 
-/** With the trailing dot of an absolute name too. */
+/** The forms of a host's name, also with the trailing dot of an absolute one. */
 function hostForms(hostname: string, absoluteNames: boolean): string[] {
   return isWildcard(hostname) || !absoluteNames ? [hostname] : [hostname, `${hostname}.`];
 }
@@ -61,7 +61,7 @@ export function shortNames(hostname: string, proxyDomain: string): readonly stri
 export function sharedLabels(hostname: string, proxyDomain: string): number {
   if (isWildcard(hostname)) return 0;
   let shared = 0;
-  // One label of the name is left: a search domain completes something.
+  // One label of the name must be left for a search domain to complete.
   let [inName, inDomain] = [hostname.length, proxyDomain.length];
   while (inName > 0 && inDomain > 0) {
     const [dotInName, dotInDomain] = [

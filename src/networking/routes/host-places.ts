@@ -13,7 +13,7 @@ type Places = ReadonlyMap<string, readonly number[]>;
 
 interface UsePlaces {
   readonly leadingTo: Places;
-  /** Of those who are asked about every client. */
+  /** Places of groups that are looked at for every client. */
   readonly always: readonly number[];
 }
 

@@ -62,7 +62,7 @@ export function isCatchAll(match: RouteMatch): boolean {
   return anyPath && Object.values<unknown>(conditions).every(isNoCondition);
 }
 
-/** Of any field, also of one that is not read here yet: a condition overlooked would cut off the routes behind it. */
+/** Whether a field says nothing. All fields are asked, also those that are not read here yet: a condition overlooked would cut off later routes. */
 function isNoCondition(value: unknown): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0);
 }

@@ -38,11 +38,11 @@ import type { VirtualHostPart } from './virtual-host-part.ts';
 import { type ByHost, oldestByHost, virtualServicesOver } from './virtual-services-by-host.ts';
 
 export interface RoutePlan {
-  /** Of virtual hosts sorted by name. The very same list for the same virtual hosts. */
+  /** Blocks of virtual hosts sorted by name: the very same list for the same virtual hosts. */
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
   /** What all parts are made from. */
   readonly routesDependOn: () => readonly ConfigKey[];
-  /** One of them takes whatever no other does. */
+  /** One of the virtual hosts takes whatever no other does. */
   readonly takesAll: boolean;
   /** Nothing: whoever looks it up brings all that it depends on, and a new one comes in its place. */
   readonly dependsOn: readonly ConfigKey[];
@@ -53,9 +53,9 @@ export interface RoutePlan {
 /** What was made, and from what. */
 interface Made {
   readonly groups: readonly ServiceGroup[];
-  /** For each group; several where names of it have routes of their own. */
+  /** Virtual hosts of each group; several where names of it have routes of their own. */
   readonly ofGroups: readonly (MadeVirtualHost | readonly MadeVirtualHost[])[];
-  /** Of names that no service has. */
+  /** Virtual hosts of names that no service has. */
   readonly ofUnknown: ReadonlyMap<string, MadeVirtualHost>;
   /** All of them, in the order in which they claim domains: the first to want one has it. */
   readonly hosts: readonly MadeVirtualHost[];
@@ -70,9 +70,9 @@ interface Made {
 
 /** Which virtual host has which domains. */
 interface Claimed {
-  /** With the domains that were left; absent for those that got none. */
+  /** Virtual hosts with the domains that were left for them; undefined for those that got none. */
   readonly parts: readonly (VirtualHostPart | undefined)[];
-  /** For each of the parts its place when they are sorted by name. */
+  /** Place of each part when all are sorted by name. */
   readonly sorted: Int32Array;
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
   readonly takesAll: boolean;
@@ -89,7 +89,7 @@ const portOfUnknownHosts = 80;
 /** @param key what of the client the plan is for, and for which configuration */
 export function routePlan(key: string, around: Surroundings): RoutePlan {
   const make = (before: RoutePlan | undefined): RoutePlan => nextPlan(before, around);
-  // There is no end of names that somebody may ask for.
+  // A plan of one host is not remembered: there is no end of names that somebody may ask for.
   return around.selection.host === undefined ? recalled(key, around, make) : make(undefined);
 }
 

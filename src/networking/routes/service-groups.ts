@@ -24,9 +24,9 @@ export interface ServiceGroup {
   /** All services of the host and port: a ServiceEntry makes one for each of its addresses. */
   readonly services: readonly Service[];
   readonly port: Port;
-  /** Of all those services. */
+  /** Addresses of all services of the group. */
   readonly addresses: readonly string[];
-  /** Of two groups that a mesh has at the same time no text is the same, but for other ports of the same services. */
+  /** A text that no other group of a mesh has at the same time, but for other ports of the same services. */
   readonly text: string;
   /** What {@link domainsOfGroup} found for some clients. */
   readonly domains: Map<string, Domains>;
@@ -58,7 +58,7 @@ export function serviceGroups(
   push: Pick<PushContext, 'features'>,
 ): readonly ServiceGroup[] {
   const client = `${addressingKey(shape)} ${push.features.autoAllocate}`;
-  // There is no end of names that somebody may ask for.
+  // Groups of one host are not remembered: there is no end of names that somebody may ask for.
   if (selection.host !== undefined) return makeGroups(services, selection, client, shape, push);
   const key = `${selection.port} ${client}`;
   const known = ofServices.get(services) ?? new Map<string, readonly ServiceGroup[]>();

@@ -43,7 +43,7 @@ export interface Surroundings {
 /** What one virtual host is made for. */
 export interface Wanted {
   readonly hostname: string;
-  /** Absent for a name that only a virtual service knows. */
+  /** The services behind the host; absent for a name that only a virtual service knows. */
   readonly group?: ServiceGroup;
   readonly port: number;
   readonly listenerPort: number;
@@ -56,13 +56,13 @@ export interface Wanted {
   readonly servicePort?: Port;
 }
 
-/** With all domains that it wants. The same object for all clients who get the same. */
+/** A virtual host with all domains that it wants: the same object for all clients that get the same. */
 export interface MadeVirtualHost {
   readonly name: string;
   readonly domains: Domains;
   readonly over: ResolvedVirtualService | undefined;
   readonly routes: MadeRoutes;
-  /** Absent when no route of it holds for the proxy: an empty list would answer 404 to what another host could serve. */
+  /** Undefined when no route of the host holds for the proxy: an empty list would answer 404 to what another host could serve. */
   readonly part: VirtualHostPart | undefined;
 }
 
@@ -72,7 +72,7 @@ export interface MadeRoutes {
   readonly dependsOn: readonly ConfigKey[];
   /** The hosts that the routes lead to: what those mean, and their destination rules, are in them. */
   readonly leadsTo: readonly string[];
-  /** By the text of their domains. */
+  /** Virtual hosts by the text of their domains. */
   readonly hosts: Map<string, MadeVirtualHost>;
   /** What of the client they depend on besides what hosts mean to it. */
   readonly client: string;

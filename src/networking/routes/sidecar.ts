@@ -97,7 +97,7 @@ function configurationOf(
 
 const withFallbacks = onceFor((_: RoutePlan['blocks']) => new Map<Block, readonly Block[]>());
 
-/** With one that takes what no other does, unless one does. */
+/** The virtual hosts, with one that takes what no other does, unless one of them does already. */
 function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory: Memory): readonly Block[] {
   const { blocks, takesAll } = plan;
   if (takesAll) return blocks;

@@ -21,7 +21,7 @@ let lastNumber = 0;
 
 /** Name and domains are the fields 1 and 2: their bytes, and then those of the rest, are the bytes of the whole. */
 export class VirtualHostPart implements NamedPart {
-  /** Of no other part in the program. */
+  /** A number that no other part of the program has. */
   readonly number = ++lastNumber;
   readonly name: string;
   readonly domains: readonly string[];

@@ -6,7 +6,7 @@ import type { ServiceGroup } from './service-groups.ts';
 
 export type ByHost = ReadonlyMap<string, ResolvedVirtualService>;
 
-/** Of several virtual services of one host the oldest holds; the others are ignored (§8.5). */
+/** Virtual services by host: of several of one host the oldest holds, the others are ignored (§8.5). */
 export const oldestByHost = onceFor((services: readonly ResolvedVirtualService[]): ByHost => {
   const byHost = new Map<string, ResolvedVirtualService>();
   for (const service of services) {

@@ -34,7 +34,7 @@ export function buildSecrets(
     if (asked === undefined || asked.namespace !== shape.configNamespace) return [];
     const found = objectOf(asked, push);
     if (found === undefined) return [];
-    // Of one name the proxies of another namespace get another secret.
+    // The namespace is in the key: the same name is another secret in another namespace.
     return memory.recall('SDS', `${asked.namespace} ${name}`, [found.config], () => made(name, found)).resources;
   });
 }

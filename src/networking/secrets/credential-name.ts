@@ -7,7 +7,7 @@ import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
 export interface CredentialName {
   readonly kind: 'Secret' | 'ConfigMap';
   readonly namespace: string;
-  /** Without `-cacert`. */
+  /** Name of the Secret, without `-cacert`. */
   readonly name: string;
   /** The certificates of authorities, to check clients with; else the server's own certificate and key. */
   readonly roots: boolean;

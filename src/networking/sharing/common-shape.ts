@@ -13,7 +13,7 @@ import { labelsText } from '../inputs/input-text.ts';
 type Standing = 'everybody' | 'namespace';
 
 const standings = new WeakMap<ProxyShape, Standing>();
-/** Of equal ones there is one. */
+/** Common shapes: equal ones are one object. */
 const shapes = new WeakValues<ProxyShape>();
 /** Held by the shapes that they stand for. Labels count where endpoints are ordered by them, and nowhere else. */
 const byLabels = onceFor((shape: ProxyShape) => made(shape, shape.labels));

@@ -4,7 +4,7 @@ import { typedExtension } from '../../messages/any.ts';
 import { dnsCache, resolvesDynamically } from '../../messages/dynamic-dns.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
-/** It looks at the route's cluster, and lets requests to other clusters pass. */
+/** Resolves the request's host, where the route's cluster is a dynamic one; requests to other clusters pass. */
 export const dynamicForwardProxy: HttpFilterContributor = ({ direction, shape, push }) => {
   if (direction === 'inbound' || !resolvesDynamically(shape, push)) return [];
   const value = dnsCache(shape, push.mesh);

@@ -10,7 +10,7 @@ import { type TypedExtension, typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 import { rbacFilter } from './rbac.ts';
 
-/** For each service a filter that notes what it must be asked about, and the one that asks. */
+/** Two filters for each service: one notes what must be asked about, the other asks. */
 export const extAuthz: HttpFilterContributor = (context) => {
   const { checks, refused } = customChecks(context, 'requests');
   return [

@@ -6,7 +6,7 @@ import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.router', RouterSchema);
 
-/** Without the headers `x-envoy-…` by which Envoy says how it went (`proxyHeaders.envoyDebugHeaders`). */
+/** A router that adds no headers `x-envoy-…`, by which Envoy says how it went (`proxyHeaders.envoyDebugHeaders`). */
 const quiet = typedExtension('envoy.filters.http.router', RouterSchema, { suppressEnvoyHeaders: true });
 
 export const router: HttpFilterContributor = ({ shape, push }) => {

@@ -19,7 +19,7 @@ export type NetworkFilterInit = Init<typeof FilterSchema>;
 export type NetworkFilterContributor = (context: ConnectionContext, use: ConnectionUse) => readonly NetworkFilterInit[];
 
 export interface TcpProxyOptions {
-  /** At least one. */
+  /** Where the connection may go: at least one cluster. */
   readonly destinations: readonly WeightedCluster[];
   readonly protocol?: Protocol;
   readonly idleTimeoutMs?: number | undefined;

@@ -34,12 +34,12 @@ const contributors: readonly NetworkFilterContributor[] = [
   requests,
 ];
 
-/** Of a connection whose bytes are carried on. */
+/** Filters of a connection whose bytes are carried on. */
 export function tcpFilters(context: ConnectionContext, options: TcpProxyOptions): Filter[] {
   return networkFilters(context, { ...options, kind: 'tcp' });
 }
 
-/** Of a connection that carries requests. */
+/** Filters of a connection that carries requests. */
 export function requestFilters(context: ConnectionContext, options: HttpConnectionManagerOptions): Filter[] {
   return networkFilters(context, { ...options, kind: 'http' });
 }
