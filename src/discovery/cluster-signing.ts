@@ -14,9 +14,9 @@ export interface ClusterSigningOptions {
   readonly settings: AuthoritySettings | undefined;
   /** Absent: none is followed. */
   readonly cluster: FollowedCluster | undefined;
-  /** Of the mesh, now. */
+  /** Trust domain of the mesh, now. */
   readonly trustDomain: () => string;
-  /** Of the mesh, now: what a signer of the cluster signs must lead to one of. */
+  /** Roots of the mesh, now: what a signer of the cluster signs must lead to one of them. */
   readonly roots: () => readonly Certificate[];
   readonly recorder: Recorder;
   readonly warn: (message: string) => void;

@@ -28,7 +28,7 @@ export interface ClusterWritesOptions extends Pick<ObjectDistributionOptions, 'c
   readonly mesh: () => MeshConfig;
   /** @param changed the mesh configuration may be another */
   readonly onMesh: (changed: () => void) => void;
-  /** Of what is written into statuses. */
+  /** Warns of what is written into statuses. */
   readonly warn: (message: string) => void;
 }
 
@@ -37,7 +37,7 @@ export class ClusterWrites {
   readonly distribution: ObjectDistribution;
   /** What replicas that have died have left. */
   readonly orphans: OrphanedEntries;
-  /** One for each duty. */
+  /** Elections, one for each duty. */
   readonly elections: Elections;
   readonly #writes: ClusterWritesOptions;
   readonly #words: ReplicaWords;

@@ -80,7 +80,7 @@ export interface DiscoveryProgram {
   readonly options: DiscoveryOptions;
   readonly log: Logger;
   readonly recorder: Recorder;
-  /** One line, for `/version`. */
+  /** Version in one line, for `/version`. */
   readonly version: string;
   /** Offered at every HTTP port; absent: not at all. The caller that made it ends it. */
   readonly trace?: TraceEndpoint;
@@ -97,7 +97,7 @@ export interface DiscoveryProgram {
 /** Where xDS is served when its only way in is the HTTP port. */
 const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
 
-/** Of what a stranger asked for, this much is told in the log. */
+/** Characters of what a stranger asked for that are told in the log. */
 const longestTarget = 200;
 
 /** What the statecharts' effects work on. */
@@ -453,7 +453,7 @@ export class ControlPlane {
     };
   }
 
-  /** Of clusters, for people. */
+  /** Which clusters are waited for, in words for people. */
   get #awaited(): string {
     return [this.cluster?.awaited ?? '', this.#remotes.awaited, this.#clusterSigning.shared?.awaited ?? '']
       .filter((text) => text !== '')

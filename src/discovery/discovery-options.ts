@@ -94,7 +94,7 @@ export interface DiscoveryOptions {
   readonly securePort: SecurePort | undefined;
   /** Undefined: nothing is signed here. */
   readonly authority: AuthoritySettings | undefined;
-  /** Of hosts, by which agents know this control plane. */
+  /** Names of hosts by which agents know this control plane. */
   readonly ownNames: readonly string[];
   readonly shutdownMs: number;
   readonly keepaliveIntervalMs: number;
@@ -130,7 +130,7 @@ export interface DiscoveryOptions {
   readonly unsafeAdminEndpoints: boolean;
   /** Callers from other hosts see debug pages of their own namespace only. */
   readonly debugNamespaceAuth: boolean;
-  /** These namespaces' callers see them all. */
+  /** Namespaces whose callers see debug pages of all namespaces. */
   readonly debugNamespaces: readonly string[];
   /** What a proxy says of its namespace and service account must agree with who it was found to be. */
   readonly checksIdentity: boolean;
@@ -148,9 +148,9 @@ export interface DiscoveryOptions {
   readonly jwtRule: string;
   /** Networks whose proxies may say who their clients are. */
   readonly trustedGateways: readonly string[];
-  /** For the log: what is as it should be, and worth knowing. */
+  /** What is as it should be, and worth knowing: lines for the log. */
   readonly notes: readonly string[];
-  /** For the log: what was strange, but no mistake. */
+  /** What was strange, but no mistake: lines for the log. */
   readonly warnings: readonly string[];
 }
 
@@ -250,7 +250,7 @@ export function resolveDiscoveryOptions(
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
     clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),
-    // Of what xDS leaves the two ports may take half.
+    // The two ports may take half of what xDS leaves.
     httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
     configLimits: configLimitsOf(from),
     ...cacheOptionsOf(from),
@@ -346,7 +346,7 @@ function connectionsWithin(openFiles: number): number {
   return Math.max(1, openFiles - filesBeside(openFiles));
 }
 
-/** Those that xDS leaves to everything else. */
+/** Open files that xDS leaves to everything else. */
 function filesBeside(openFiles: number): number {
   return Math.min(otherFiles, Math.ceil(openFiles / 2));
 }
@@ -387,7 +387,7 @@ function addressesOf(flags: DiscoveryFlags): Pick<DiscoveryOptions, 'httpAddress
   return { httpAddresses: [http, monitoring].flatMap((address) => address ?? []), grpcAddress };
 }
 
-/** Of what the machine has, or lets this process have. */
+/** A quarter of the memory, in bytes, that the machine has or lets this process have. */
 function quarterOfMemory(): number {
   const allowed = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   return Math.floor(Math.min(allowed, totalmem()) / 4);

@@ -37,7 +37,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
     });
     const broken = lastFence(log, plane, () => actor.getSnapshot().hasTag('serving'));
     stops.push(broken.stop);
-    // Of a control plane that cannot even start, its streams are no concern yet.
+    // A control plane that cannot even start has no streams to care for.
     const output = await Promise.race([whenDone(actor), broken.atStart]).finally(() => actor.stop());
     if (output === undefined) throw new Error('the control plane ended without saying how');
     return output;

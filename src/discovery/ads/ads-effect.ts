@@ -11,7 +11,7 @@ import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-se
 import { ProxyTurns } from './turns/proxy-turns.ts';
 
 export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left'> {
-  /** Of the port without TLS. */
+  /** Address of the port without TLS. */
   readonly address: ListenAddress;
   /** The port with TLS. Its credentials are asked for when it is opened. */
   readonly securePort?: { readonly address: ListenAddress; readonly credentials: () => ServerCredentials };

@@ -10,7 +10,7 @@ export type ResponseCause = 'request' | 'push';
 export interface AdsObserver {
   /** A stream of a method, `/package.Service/Method`, was let in; refused ones are none (`grpc_server_started_total`). */
   streamOpened?(method: string): void;
-  /** It is over, with this gRPC code's name (`grpc_server_handled_total`). */
+  /** A stream is over, with this gRPC code's name (`grpc_server_handled_total`). */
   streamClosed?(method: string, code: string): void;
   /** A message came (`grpc_server_msg_received_total`, `pilot_xds_recv_max`). */
   requestReceived?(method: string, bytes: number): void;
@@ -54,7 +54,7 @@ export interface WatchView {
   readonly names: readonly string[];
   readonly nonceSent: string;
   readonly nonceAcked: string;
-  /** Of the last response that the client rejected; empty when it has rejected none. */
+  /** Nonce of the last response that the client rejected; empty when it has rejected none. */
   readonly nonceRejected?: string;
   readonly versionSent: string;
   readonly versionAcked: string;

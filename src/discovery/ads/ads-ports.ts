@@ -39,7 +39,7 @@ export interface RefusalListener {
 /** Where connections are handed over. */
 interface Injectors {
   readonly ordinary: Injector;
-  /** For those of an address that is held off. */
+  /** Takes connections of an address that is held off. */
   readonly suspect: Injector;
 }
 
@@ -47,7 +47,7 @@ interface Injectors {
 interface Ports {
   readonly server: Server;
   readonly strangers: Strangers;
-  /** Of the first port. */
+  /** Injectors of the first port. */
   injectors: Injectors | undefined;
 }
 
@@ -146,7 +146,7 @@ export class AdsPorts {
     this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.introduced(peer);
   }
 
-  /** Such a stream is gone. */
+  /** A stream that had said who is there is gone. */
   left({ isSecure }: StreamSecurity, peer: string): void {
     this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.left(peer);
   }

@@ -16,7 +16,7 @@ export interface AdsServerOptions {
   readonly observer?: AdsObserver;
   /** False: new streams are answered UNAVAILABLE. */
   readonly isReady?: () => boolean;
-  /** In whose name pushes and drains are recorded in the trace. */
+  /** The actor in whose name pushes and drains are recorded in the trace. */
   readonly sender?: AnyActorRef;
   /** Who is asked, in this order, who a client of a port with TLS is. None: nobody needs an identity. */
   readonly authenticators?: readonly Authenticator[];

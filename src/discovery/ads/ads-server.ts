@@ -52,7 +52,7 @@ export interface AdsServer {
    * @returns how many of them the change concerns
    */
   serve(connections: readonly number[], change: ResourceChange): number;
-  /** As `serve` for all that are connected, in slices of the event loop. For servers without a push queue. */
+  /** Does what `serve` does for every connection, in slices of the event loop. For servers without a push queue. */
   push(change: ResourceChange): void;
   /** The accepted clients, in the order in which they came. */
   connections(): ConnectionView[];
@@ -83,7 +83,7 @@ export function createAdsServer(options: AdsServerOptions): AdsServer {
 class GrpcAdsServer implements AdsServer {
   readonly #options: AdsServerOptions;
   readonly #around: StreamSurroundings;
-  /** Of all ports together. */
+  /** Nodes that were served, at all ports together. */
   readonly #known = new KnownNodes(() => performance.now());
   readonly #admission: Admission;
   readonly #recorder: Recorder | undefined;
@@ -280,7 +280,7 @@ class GrpcAdsServer implements AdsServer {
     });
     this.#opening.delete(number);
     this.#connections.set(number, { stream, actor, security });
-    // Of a failure `onError` hears; an observer without a word on errors would have it thrown where nobody catches it.
+    // `onError` hears of a failure. Without `error` here XState would throw it where nobody catches it.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
     return true;
@@ -314,7 +314,7 @@ class GrpcAdsServer implements AdsServer {
     this.#options.joined?.(connection);
   }
 
-  /** That nodes live at an address is known when one of them has taken what it was sent. */
+  /** A node that has taken what it was sent shows that nodes live at its address. */
   #noteAcknowledged(number: number): void {
     const connection = this.#connections.get(number);
     if (connection === undefined || !this.#unproven.delete(number)) return;

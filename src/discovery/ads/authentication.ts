@@ -7,21 +7,21 @@ export interface Peer {
   readonly address: string;
   /** The stream's request headers: names in lower case, a header's values in order. */
   readonly metadata: (name: string) => readonly string[];
-  /** Its certificate, if it showed one that is good. */
+  /** The client's certificate, if it showed one that is good. */
   readonly certificate: PeerCertificate | undefined;
 }
 
 export interface PeerCertificate {
-  /** As node writes it: `URI:spiffe://td/ns/a/sa/b, DNS:c`. */
+  /** Alternative names as Node writes them: `URI:spiffe://td/ns/a/sa/b, DNS:c`. */
   readonly subjectaltname?: string | undefined;
-  /** In hexadecimal. */
+  /** Serial number in hexadecimal. */
   readonly serialNumber?: string | undefined;
   /** `Nov 23 02:05:07 2026 GMT`. */
   readonly valid_to?: string | undefined;
 }
 
 export type Authentication =
-  /** It is all of these; SPIFFE ids where they are the mesh's own. */
+  /** The client is all of these; ids of the mesh are SPIFFE ids. */
   | { readonly identities: readonly string[] }
   /**
    * Why it is nobody that this authenticator knows.
@@ -32,7 +32,7 @@ export type Authentication =
 
 /** One way to tell who a client is: its certificate, a token, a header. */
 export interface Authenticator {
-  /** For logs. */
+  /** Name of the way, for logs. */
   readonly name: string;
   /** A rejection is a failure. */
   authenticate(peer: Peer): Authentication | Promise<Authentication>;

@@ -46,7 +46,7 @@ export interface NodeIdentity {
   readonly verifiedIdentity?: string;
   /** Everything that its client has shown to be; absent where it was not asked, or is nobody. */
   readonly identities?: readonly string[];
-  /** Its port gives secrets to whoever asks for those of the node's namespace (PILOT_SECRETS_ON_PLAINTEXT). */
+  /** The client's port gives secrets to whoever asks for those of the node's namespace (PILOT_SECRETS_ON_PLAINTEXT). */
   readonly secretsUnverified?: true;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
 }
@@ -103,7 +103,7 @@ export interface NodeResources {
 /** Why a node is served no more. */
 export interface Refused {
   readonly code: EndCode;
-  /** For the client. */
+  /** Why, in words for the client. */
   readonly reason: string;
 }
 

@@ -10,7 +10,7 @@ export class FileTooLarge extends Error {
   }
 }
 
-/** By the magic numbers of statfs(2): proc, cgroup, cgroup2, debugfs, tracefs, securityfs, sysfs, bpf. */
+/** File systems of the kernel, by the magic numbers of statfs(2): proc, cgroup, cgroup2, debugfs, tracefs, securityfs, sysfs, bpf. */
 const filesystemsOfTheKernel: ReadonlySet<number> = new Set([
   ...[0x9fa0, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0x62656572, 0xcafe4a11],
 ]);
@@ -30,7 +30,7 @@ export function readBoundedText(path: string, maxBytes: number): string {
     if (other !== undefined) throw new Error(`is ${other}, no file: it is not read`);
     if (stats.size > maxBytes) throw new FileTooLarge(stats.size, maxBytes);
     if (stats.size === 0) {
-      // They say that they have nothing, and some of them have no end.
+      // The kernel's files say that they are empty, and some of them have no end.
       if (isOfTheKernel(path)) throw new Error("is the kernel's, no file: it is not read");
       return '';
     }
@@ -46,10 +46,10 @@ function readText(file: number, expected: number, maxBytes: number): string {
   for (;;) {
     const read = readSync(file, buffer, length, buffer.length - length, null);
     length += read;
-    // As long as it is said to be, with room for more: to ask once more would cost as much again.
+    // The file is as long as it is said to be, and there was room for more: asking once more would cost as much again.
     if (read === 0 || length === expected) return buffer.toString('utf8', 0, length);
     if (length > maxBytes) throw new FileTooLarge(length, maxBytes);
-    // It grew since it was looked at.
+    // The file grew since its size was asked.
     if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(length * 2, maxBytes + 1));
   }
 }

@@ -13,7 +13,7 @@ import { compareWalked, walkKeyOf } from './directory-walk.ts';
 export interface FileContent {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
-  /** For objects that were refused. */
+  /** What is in force in the place of objects that were refused. */
   readonly standIns?: readonly Config[];
 }
 
@@ -34,7 +34,7 @@ export class ConfigDefinitions {
   #touched = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
-  /** By those problems. */
+  /** What of the last good objects is kept, by those problems. */
   #lastGood: LastGood = { isKept: () => false, isOfUnread: () => false };
   #problemsAreStale = false;
 
@@ -73,7 +73,7 @@ export class ConfigDefinitions {
         this.#byKey.get(key)!.filter((other) => other !== config),
       );
     }
-    // Of one file the order may be another although the objects are the same: only a key that it repeats has an order.
+    // A file may have the same objects in another order: that matters only for a key which it repeats.
     for (const config of now) {
       const key = configKeyText(configKeyOf(config));
       const others = this.#byKey.get(key) ?? [];
@@ -255,7 +255,7 @@ function isOfKey(config: Config, key: string): boolean {
   return configKeyText(configKeyOf(config)) === key;
 }
 
-/** Of one file the order is kept as it is: sorting is stable. */
+/** Order by source. Objects of one file keep their order: sorting is stable. */
 function bySource(a: Config, b: Config): number {
   return compareWalked(a.source?.file ?? '', b.source?.file ?? '');
 }

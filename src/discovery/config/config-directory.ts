@@ -39,10 +39,10 @@ interface KnownFile {
   readonly content: ConfigFile;
 }
 
-/** In place of the fingerprint of what may be a directory: it is looked at again when everything is. */
+/** Stands for the fingerprint of what may be a directory, which is looked at again when everything is. */
 const foundByWalking = '';
 
-/** More of them are looked at again when all files are. */
+/** Files that are tried again by themselves; beyond that they are looked at when all files are. */
 const mostTriedAgain = 16;
 
 /**
@@ -63,13 +63,13 @@ export class ConfigDirectory implements ConfigSource {
   readonly path: string;
   readonly #limits: ConfigLimits;
   readonly #files = new Map<string, KnownFile>();
-  /** Of all files that were read. */
+  /** Bytes of all files that were read. */
   #bytes = 0;
   readonly #definitions = new ConfigDefinitions();
   #directories: ReadonlySet<string> = new Set();
   /** Files and directories that could not be read. With a fingerprint: a file that cannot be as long as it is that one. */
   readonly #unreadable = new Map<string, string | undefined>();
-  /** They are looked at again when everything is inspected. */
+  /** Directories that were refused: they are looked at again when everything is inspected. */
   readonly #refused = new RefusedTrees();
   #hasLinks = false;
   /** What is known of the files is complete: no reading broke off. */
@@ -159,7 +159,7 @@ export class ConfigDirectory implements ConfigSource {
     try {
       found = await walk(this.path, this.#limits, turns, this.#refused);
     } catch (error) {
-      // There is more than anybody can look at: it is tried again.
+      // The directory has more than anybody can look at: the reading fails as a whole, and is tried again.
       if (error instanceof TooManyEntries) throw error;
       const message = isGone(error) ? 'the configuration directory does not exist' : messageOf(error);
       const problem = toConfigProblem({ severity: 'error', file: this.path, line: 0, message });

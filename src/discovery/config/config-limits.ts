@@ -2,9 +2,9 @@
 import type { Environment } from '../environment.ts';
 
 export interface ConfigLimits {
-  /** Of one file (PILOT_CONFIG_MAX_FILE_BYTES). */
+  /** Bytes of one file (PILOT_CONFIG_MAX_FILE_BYTES). */
   readonly maxFileBytes: number;
-  /** Of all files (PILOT_CONFIG_MAX_BYTES). */
+  /** Bytes of all files (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;
   /** Names that are looked at in all directories, whatever they are (PILOT_CONFIG_MAX_ENTRIES). */
   readonly maxEntries: number;
@@ -22,7 +22,7 @@ export const defaultConfigLimits: ConfigLimits = {
 /** Directories in one another. */
 export const deepestDirectory = 32;
 
-/** As the environment says. A limit of none would be no configuration. */
+/** Limits as the environment has them, 1 at least: a limit of 0 would leave no configuration. */
 export function configLimitsOf(from: Environment): ConfigLimits {
   const { maxFileBytes, maxBytes, maxEntries } = defaultConfigLimits;
   return {

@@ -22,7 +22,7 @@ export class ConfigSnapshot {
   static readonly empty = new ConfigSnapshot([]);
   readonly byKey: ReadonlyMap<string, Config>;
   readonly #objects: PersistentMap<Config>;
-  /** Of the kinds that something is made of. */
+  /** Lists of the kinds that something is made of. */
   readonly #lists: Lists;
   /** Sum of the hashes of what is in it, so that one object more or less costs one hash. */
   readonly #sum: bigint;

@@ -12,7 +12,7 @@ export type SourceReading =
       readonly outcome: 'read';
       /** Keys (`Kind/namespace/name`) of all objects that may be others than before. */
       readonly touched: ReadonlySet<string>;
-      /** Those that were not there at the last reading. */
+      /** Problems that were not there at the last reading. */
       readonly problems: readonly ConfigProblem[];
       /** Places, or objects, whose problems are gone, as people know them. */
       readonly recovered: readonly string[];

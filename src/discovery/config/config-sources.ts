@@ -21,7 +21,7 @@ export interface AskedSources {
 
 /** The address of a cluster's configuration, in `configSources` of the mesh as well. */
 export const clusterConfig = 'k8s://';
-/** That of the objects of its registry, whatever configuration is read. */
+/** Address of the source of a cluster's registry, which is read whatever configuration is. */
 export const clusterServices = 'k8s://services';
 
 /** Sources of the reference that cannot be read here. */

@@ -7,9 +7,9 @@ import { isSystemError } from '../../runtime/errors.ts';
 const inspectionMs = 60_000;
 
 export interface ComingHandlers {
-  /** It is there: at once where it is there already. Called once. */
+  /** The directory is there; called once, and at once where it is there already. */
   readonly come: () => void;
-  /** It cannot be watched for; it is looked for all the same, each minute. */
+  /** The directory cannot be watched for; it is looked for all the same, each minute. */
   readonly failed: (error: unknown) => void;
 }
 
@@ -67,7 +67,7 @@ class Coming {
       watcher.on('error', (error) => this.#fail(error));
       this.#above = { watcher, path };
     } catch (error) {
-      // It is gone again: what is above is looked at next.
+      // The directory is gone again: the one above is looked at next.
       if (!isSystemError(error, 'ENOENT')) this.#fail(error);
     }
   }

@@ -9,14 +9,14 @@ import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
 
 export interface FoundFile {
   readonly path: string;
-  /** Another one: another content, as far as can be told without reading. */
+  /** Tells contents apart, as far as that can be done without reading. */
   readonly fingerprint: string;
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number;
 }
 
 export interface Walk {
-  /** By directory, names in order; those that links lead to last. */
+  /** Files by directory, names in order; those that links lead to come last. */
   readonly files: readonly FoundFile[];
   /** All that were walked through. */
   readonly directories: ReadonlySet<string>;
@@ -40,7 +40,7 @@ export function isGone(error: unknown): boolean {
   return isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
 }
 
-/** Another file, another size or another time of any change. */
+/** A text that differs for another file, another size or another time of any change. */
 export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
   return `${dev}:${ino}:${size}:${mtimeMs}:${ctimeMs}`;
 }
@@ -99,7 +99,7 @@ export class RefusedTrees {
   }
 }
 
-/** Of the link, if it is one, and of the directory itself; of nothing when there is none. */
+/** Fingerprint of the link, if the path is one, and of the directory itself; empty when there is none. */
 function treeFingerprintOf(path: string): string {
   try {
     return `${fingerprintOf(lstatSync(path))} ${fingerprintOf(statSync(path))}`;
@@ -133,11 +133,11 @@ class Walker implements Walk {
   readonly #maxEntries: number;
   readonly #turns: Turns;
   readonly #refused: RefusedTrees;
-  /** Of what was found. */
+  /** How many names were found. */
   #entries = 0;
-  /** With those of what was given up: one that leads nowhere costs the walk of one, a thousand of them of two. */
+  /** How many names were looked at, those of what was given up among them: a thousand links to too much cost no more than two walks. */
   #looked = 0;
-  /** They come last: what they lead to must not keep what is here from being found. */
+  /** Links, which come last: what they lead to must not keep what is here from being found. */
   #links: Place[] = [];
 
   constructor(maxEntries: number, turns: Turns, refused: RefusedTrees) {
@@ -238,7 +238,7 @@ class Walker implements Walk {
     }
   }
 
-  /** Those that are to be looked at, in order. */
+  /** Names of a directory that are to be looked at, in order. */
   async #entriesOf(path: string): Promise<readonly Dirent[]> {
     const entries: Dirent[] = [];
     const directory = opendirSync(path, { bufferSize: entriesAtOnce });

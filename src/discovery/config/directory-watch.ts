@@ -23,7 +23,7 @@ const entriesAtOnce = 256;
 /** After so long others have their turn. */
 const turnMs = 10;
 
-/** Of more places in one turn the directory is told: all of it is looked at. */
+/** Places that are told by themselves in one turn; beyond that the directory is told, and all of it is looked at. */
 const mostPlaces = 256;
 
 /**
@@ -49,7 +49,7 @@ interface Watched {
   readonly watcher: FSWatcher;
   /** Which directory or file it is, whatever its name is now. */
   readonly identity: string;
-  /** So many were seen in it. */
+  /** How many names were seen in the directory. */
   names: number;
 }
 
@@ -70,11 +70,11 @@ class TreeWatch {
   /** Names in all directories that are watched. */
   #names = 0;
   #warnedOfTooMuch = false;
-  /** To be watched; what links lead to comes last. */
+  /** Directories that are to be watched; what links lead to comes last. */
   #due: Place[] = [];
   #dueLinks: Place[] = [];
   #underWay: Steps<void> | undefined;
-  /** Of the turn in which watching goes on. */
+  /** The turn in which watching goes on. */
   #next: NodeJS.Immediate | undefined;
   /** Others have had their turn since what is due was asked for. */
   #isResumed = false;
@@ -321,7 +321,7 @@ class TreeWatch {
   }
 }
 
-/** Of what a path leads to; undefined when it leads to nothing that can be seen. */
+/** What a path leads to; undefined when that is nothing which can be seen. */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

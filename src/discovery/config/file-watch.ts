@@ -27,7 +27,7 @@ class WatchedFile {
   readonly #path: string;
   readonly #directory: string;
   readonly #handlers: WatchHandlers;
-  /** Of what is going on: waiting for the directory, or watching it. */
+  /** Ends what is going on: waiting for the directory, or watching it. */
   #stop: StopWatching = () => {};
   #isStopped = false;
 

@@ -40,9 +40,9 @@ export interface MeshConfigsOptions {
   readonly mesh: () => MeshSettings;
   /** `--domain`. */
   readonly domain: string;
-  /** Of sources beside directories. */
+  /** Makers of sources beside directories. */
   readonly adapters?: SourceAdapters;
-  /** Of what a directory may hold. */
+  /** Limits of what a directory may hold. */
   readonly limits?: ConfigLimits;
 }
 
@@ -57,7 +57,7 @@ export class MeshConfigs {
   readonly #adapters: SourceAdapters;
   /** Every source that somebody reads or watches, by its address. */
   readonly #opened = new Map<string, ConfigSource>();
-  /** Those that were put together, in the order in which they count. */
+  /** The sources that were put together, in the order in which they count. */
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
   /** What was read since all were put together. */
   #readings: Reading[] = [];
@@ -65,11 +65,11 @@ export class MeshConfigs {
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
   /** Sources that were read once. */
   readonly #read = new WeakSet<ConfigSource>();
-  /** Of all sources. */
+  /** Objects of all sources. */
   #written = ConfigSnapshot.empty;
-  /** With what is made of others. */
+  /** The same with objects that are made of others. */
   #snapshot = ConfigSnapshot.empty;
-  /** Of Ingresses. */
+  /** Objects that are made of Ingresses. */
   #made: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   #settings: IngressSettings | undefined;

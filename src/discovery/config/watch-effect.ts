@@ -4,7 +4,7 @@ import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
-/** Of the events that tell where something happened. */
+/** Types of the events that tell where something happened. */
 type Moved = 'files.changed' | 'source.moved';
 
 /** Passes on what a watch sees. That it cannot watch is told in the log: what was read stays good. */

@@ -35,7 +35,7 @@ function kindOf<Desc extends DescMessage>(
   };
 }
 
-/** By type URL. */
+/** Kinds of resources by type URL. */
 export const conformanceKinds: ReadonlyMap<string, ConformanceKind> = new Map([
   [
     listenerType,

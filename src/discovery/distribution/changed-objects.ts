@@ -4,7 +4,7 @@ import { numberOfVersion } from './proxy-progress.ts';
 
 interface Step {
   readonly number: number;
-  /** As pushes name objects. */
+  /** Objects that changed, by the names that pushes have for them. */
   readonly changed: ReadonlySet<string>;
   /** What was not named may have changed as well. */
   readonly forced: boolean;

@@ -11,14 +11,14 @@ import { hasStatus, type StatusObjects, type ToldStatus } from './status-objects
 
 export interface ClusterObjectsOptions {
   readonly source: Pick<ClusterSource, 'onRefused'>;
-  /** As it is known, which may be older than it is. */
+  /** The object as it is known, which may be older than the server's. */
   readonly objectOf: (kind: KindName, key: string) => KubernetesObject | undefined;
 }
 
-/** Of what is wrong with one object. */
+/** Mistakes of one object that are kept. */
 const mostErrors = 5;
 const longestMistake = 1_024;
-/** Of what a stranger has put there. */
+/** Conditions that are read: a stranger may have put any number there. */
 const mostConditions = 100;
 
 export class ClusterObjects implements StatusObjects {

@@ -49,13 +49,13 @@ export interface ObjectDistributionOptions {
 interface Followed {
   readonly config: Config;
   generation: number;
-  /** Of the first context that it is in. */
+  /** Number of the first context that the object is in. */
   readonly number: number;
-  /** It is told whatever it is. */
+  /** The status is told whatever it is. */
   mustTell: boolean;
   /** When it was told last, or came. */
   toldAt: number;
-  /** As it was looked at last, and as it was told last. */
+  /** What was found at the last look, and what was told last. */
   distribution: Distribution | undefined;
   told: Distribution | undefined;
 }
@@ -81,7 +81,7 @@ export class ObjectDistribution {
   /** Objects that are others than in the context that was published last, with when that was heard. */
   readonly #coming = new Map<string, number>();
   readonly #followed = new Map<string, Followed>();
-  /** Those that all have, lately. */
+  /** Objects that all proxies have, lately. */
   readonly #complete = new Map<string, Distribution>();
   readonly #mistakes = new Map<string, Mistake>();
   readonly #watchers = new Set<() => void>();
@@ -241,7 +241,7 @@ export class ObjectDistribution {
     for (const key of this.#mistakes.keys()) this.#due.note(key, false, this.#options.now());
   }
 
-  /** Its status says of this very version that all have it, and nothing else. */
+  /** Whether the object's status says of this very version that all have it, and nothing else. */
   #saysAll(key: string, config: Config): boolean {
     const conditions = this.#options.objects.toldOf(key)?.conditions;
     if (conditions === undefined) return true;
@@ -296,7 +296,7 @@ export class ObjectDistribution {
     });
   }
 
-  /** It was in all proxies, and in one that came it is not. */
+  /** The object was in all proxies, and a proxy that came rejects it. */
   #followRejected(key: string): void {
     if (this.#followed.has(key)) return;
     const config = this.#options.configs().byKey.get(key);

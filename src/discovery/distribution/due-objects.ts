@@ -33,7 +33,7 @@ export class DueObjects {
     this.#due.set(key, isEdge && edges.count <= mostEdges);
   }
 
-  /** It is another version of it: somebody waits to hear. */
+  /** The object has another version: somebody waits to hear of it. */
   begin(key: string): void {
     this.#edges.delete(key);
   }

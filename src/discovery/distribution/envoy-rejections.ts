@@ -5,7 +5,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { FollowedProxy } from './proxy-progress.ts';
 import { type Blame, isTraced } from './rejection-origin.ts';
 
-/** Of a stream: what it rejects of a type. */
+/** What a stream rejects of a type. */
 interface Rejected {
   /** Undefined: not found out yet, or nobody can tell. */
   blame: Blame | undefined;
@@ -90,7 +90,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
     return true;
   }
 
-  /** By key of object. */
+  /** Rejections by the object's key. */
   byObject(): ReadonlyMap<string, RejectionsOfObject> {
     const found = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<Blame, number> }>();
     for (const [proxy, types] of this.#byProxy) {
@@ -118,7 +118,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   }
 }
 
-/** Of those that are equally frequent the first. */
+/** The most frequent one; the first of those that are equally frequent. */
 function mostFrequent(counts: ReadonlyMap<Blame, number>): Blame {
   let best: [Blame, number] | undefined;
   for (const entry of counts) if (best === undefined || entry[1] > best[1]) best = entry;

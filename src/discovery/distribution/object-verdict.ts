@@ -1,6 +1,6 @@
 /** What is known of an object of the cluster: how many proxies have it, what Envoy says to it, what is wrong with it. */
 
-/** Of an object that Envoy rejects something of. */
+/** What Envoy rejects of an object. */
 export interface Rejection {
   /** Proxies that reject what it led to. */
   readonly proxies: number;
@@ -11,7 +11,7 @@ export interface Rejection {
 }
 
 export interface Distribution {
-  /** Of the object that is meant. */
+  /** Generation of the object that is meant. */
   readonly generation: number;
   /** Proxies that have acknowledged it, of those that it concerns. */
   readonly upToDate: number;
@@ -21,7 +21,7 @@ export interface Distribution {
 }
 
 export interface Mistake {
-  /** Of the object that is refused. */
+  /** Generation of the object that is refused. */
   readonly generation: number;
   /** What is wrong with which field, in a line. */
   readonly text: string;
@@ -50,7 +50,7 @@ export interface WantedCondition {
 /** Conditions of which there is one only while it is so. */
 export const rejectedCondition = 'Rejected';
 export const invalidCondition = 'Invalid';
-/** As Istio calls it. */
+/** Name of the condition, as Istio calls it. */
 export const reconciledCondition = 'Reconciled';
 
 export const ownConditions: readonly string[] = [reconciledCondition, rejectedCondition, invalidCondition];
@@ -72,7 +72,7 @@ export function conditionsOf(
       { type: invalidCondition, status: 'True', reason: 'InvalidObject', message: text, observedGeneration },
     );
   } else if (distribution !== undefined) conditions.push(reconciled(distribution, isRejectedElsewhere));
-  // Of the version that is in force, whatever came after it.
+  // The rejection is one of the version in force, whatever came after it.
   const rejection = isRejectedElsewhere ? undefined : rejectedOf(distribution);
   return rejection === undefined ? conditions : [...conditions, rejection];
 }

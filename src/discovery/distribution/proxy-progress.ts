@@ -17,7 +17,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 /** A connected proxy, as far as it matters here. */
 export interface FollowedProxy {
   readonly shape: ProxyShape;
-  /** That it is served from. */
+  /** The context that the proxy is served from. */
   readonly context: PushContext;
   readonly watches: Watches;
 }

@@ -1,13 +1,13 @@
 /** What of a proxy's text may reach an object, where other people and their terminals read it. */
 import { copiedText } from '../../runtime/copied-text.ts';
 
-/** In characters; of a message of Envoy's this is about what says what is wrong. */
+/** Characters of a proxy's text that are kept: about the part of Envoy's message that says what is wrong. */
 export const longestProxyText = 512;
 
-/** Of control, of format (which turn the direction of a text, or are not seen), halves of characters, ends of lines. */
+/** Characters of control and of format (which turn the direction of a text, or are not seen), halves of characters, ends of lines. */
 const unprintable = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
-/** One line of bounded length, without anything that moves a cursor or turns the direction of the text. */
+/** The text as one line of bounded length, without anything that moves a cursor or turns the direction of the text. */
 export function plainText(text: string, longest = longestProxyText): string {
   // What is cut off need not be looked at, however long it is.
   const plain = text

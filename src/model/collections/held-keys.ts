@@ -17,7 +17,7 @@ export class HeldKeys {
   });
   readonly #holders = new FinalizationRegistry<Keys>((keys) => {
     for (const [key, all] of keys) {
-      // With other holders it may have come again.
+      // The key may have come again, with other holders.
       for (const one of all) if (one.get(key) === all) one.delete(key);
       this.#gone(key);
     }

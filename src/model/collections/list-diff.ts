@@ -28,7 +28,7 @@ export function changedList<T extends object>(
 ): readonly T[] {
   const kept = removed.size === 0 ? [...list] : list.filter((item) => !removed.has(item));
   if (kept.length === list.length && added.length === 0) return list;
-  // One place in the list for each: a list of which everything changed is sorted as a whole.
+  // A few are put in their places one by one; with more the list is sorted as a whole.
   if (added.length > 32) return [...kept, ...added].sort(compare);
   for (const item of added) kept.splice(placeOf(kept, item, compare), 0, item);
   return kept;

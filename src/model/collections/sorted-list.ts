@@ -88,10 +88,10 @@ export class SortedList<T> {
   }
 }
 
-/** Of a block: as many as are copied for one edit. */
+/** Items of a block: as many as are copied for one edit. */
 const mostItems = 512;
 
-/** Of more edits at once the list is made anew. */
+/** Edits that are made one by one; with more at once the list is made anew. */
 const mostSingleEdits = 64;
 
 /** Index of the first that is not before the item. */

@@ -3,11 +3,11 @@
 export class WeakValues<Value extends object> {
   readonly #values = new Map<string, WeakRef<Value>>();
   readonly #gone = new FinalizationRegistry<string>((key) => {
-    // Another may have come in its place.
+    // Another value may have come in the place of the one that is gone.
     if (this.#values.get(key)?.deref() === undefined) this.#values.delete(key);
   });
 
-  /** Those that are held, and some that were until lately. */
+  /** How many values are held, those included that were until lately. */
   get size(): number {
     return this.#values.size;
   }

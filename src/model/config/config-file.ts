@@ -41,7 +41,7 @@ interface DocumentResult {
 }
 
 export interface ReadOptions {
-  /** Of objects that do not say their own; milliseconds since the epoch. Give the same number again for the same object. */
+  /** Creation time of objects that do not say their own, in milliseconds since the epoch. Give the same number again for the same object. */
   readonly creationTimestamp: number;
   /** What the file's previous text gave. */
   readonly previous?: ConfigFile;

@@ -14,7 +14,7 @@ export interface Config<Spec = unknown> {
   /** Counts the changes of the spec, as the API server of a cluster does; absent for objects of elsewhere. */
   readonly generation?: number;
   readonly spec: Spec;
-  /** As written; only a WorkloadEntry's health is read from it. */
+  /** The status as written; only a WorkloadEntry's health is read from it. */
   readonly status?: unknown;
   /** Where a person finds it. Absent for objects that did not come from a file. */
   readonly source?: SourcePosition;
@@ -23,13 +23,13 @@ export interface Config<Spec = unknown> {
    * (`http[2]`). Absent for objects as people wrote them.
    */
   readonly madeOf?: Readonly<Record<string, readonly Origin[]>>;
-  /** Of what stands in force for an object that is refused and has no earlier version (refused.ts). */
+  /** Set where this object stands in force for one that is refused and has no earlier version (refused.ts). */
   readonly standsFor?: StandsFor;
 }
 
 /** What a stand-in says of itself (refused.ts). */
 export interface StandsFor {
-  /** Of the object; its stand-in may be of another. */
+  /** Kind of the refused object; its stand-in may be of another kind. */
   readonly kind: string;
   /** `AuthorizationPolicy shop/web`, as far as its name could be read. */
   readonly object: string;

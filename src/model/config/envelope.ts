@@ -28,7 +28,7 @@ export interface BadEnvelope {
   readonly _tag: 'bad';
   /** When it could be told. */
   readonly key?: ConfigKey;
-  /** Of a kind that is read: what is to be decoded, where it is there. */
+  /** What is to be decoded, where the object is of a kind that is read and has it. */
   readonly body?: { readonly kind: KindName; readonly spec: unknown };
   readonly errors: readonly FieldError[];
 }
@@ -49,7 +49,7 @@ const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.
 /** An object of these kinds may do so: it may limit what is reached, or ask for TLS. */
 const mayRestrict = [...restrictions, 'Sidecar', 'DestinationRule'] as const;
 
-/** Of Kubernetes' ObjectMeta. */
+/** Fields of Kubernetes' ObjectMeta. */
 const metadataFields = [
   ...(['name', 'namespace', 'labels', 'annotations', 'creationTimestamp'] as const),
   ...['generateName', 'uid', 'resourceVersion', 'generation', 'selfLink', 'deletionTimestamp', 'finalizers'],
@@ -286,7 +286,7 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
   return undefined;
 }
 
-/** Of an object that is not of the kind that it is meant to be of. */
+/** Key of an object under the kind that it is meant to be of. */
 function keyMeant(value: Readonly<Record<string, unknown>>, written: string): ConfigKey | undefined {
   const kind = kindMeant(value.apiVersion, written);
   if (kind === undefined || !isObject(value.metadata)) return undefined;

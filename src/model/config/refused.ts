@@ -45,7 +45,7 @@ export function standInFor(
   if (closed === undefined) return undefined;
   const content = contentHash([value, closed.spec]);
   const written = typeof metadata.name === 'string' ? metadata.name : `(without a name, ${content.slice(0, 8)})`;
-  // One of no namespace that could be read is told from others of its name by what it says.
+  // An object whose namespace cannot be read is told from others of its name by what it says.
   const name = key?.name ?? (namespace === undefined ? `${written} ${content.slice(0, 8)}` : written);
   const standsFor: StandsFor = {
     kind,
@@ -60,7 +60,7 @@ export function standInFor(
     kind: closed.kind,
     apiVersion: closed.apiVersion,
     name: closed.kind === kind ? name : `${kind} ${name}`,
-    // Without one it holds for the mesh (policy-index.ts).
+    // An object without a namespace holds for the mesh (policy-index.ts).
     namespace: namespace ?? '',
     labels: {},
     annotations: {},
@@ -111,7 +111,7 @@ export function effectIn({ namespace, standsFor }: Config, rootNamespace: string
   return namespace === rootNamespace ? standsFor?.effectInRoot : standsFor?.effect;
 }
 
-/** For those who list what is closed: `AuthorizationPolicy shop/web`, and why it is. */
+/** What is closed, in words for lists of that: `AuthorizationPolicy shop/web`, and why. */
 export function standInText(config: Config, rootNamespace?: string): string {
   const { source, standsFor } = config;
   const at = source === undefined ? '' : ` (${source.file}:${source.line})`;

@@ -20,7 +20,7 @@ export interface FieldError {
    * forgiven ({@link forgivingUnknown}).
    */
   readonly unknown?: UnknownField;
-  /** It is not why the decoding failed. */
+  /** The mistake is not why the decoding failed. */
   readonly forgiven?: true;
 }
 
@@ -248,7 +248,7 @@ export function required<A>(decoder: Decoder<A>, from?: string): RequiredField<A
   return { decoder, absent: 'error', ...(from === undefined ? {} : { from }) };
 }
 
-/** Absent from the result when not said. */
+/** A field that may be missing; then the result has no such field either. */
 export function optional<A>(decoder: Decoder<A>, from?: string): OptionalField<A> {
   return { decoder, absent: 'left out', ...(from === undefined ? {} : { from }) };
 }
@@ -425,6 +425,6 @@ function unknownFields(value: object, known: ReadonlySet<string>, path: string):
 function taken<A>(decoded: Decoded<A>, errors: FieldError[]): A {
   if (E.isRight(decoded)) return decoded.right;
   errors.push(...decoded.left);
-  // Nobody but a check looks at a part, and no check sees what could not be read.
+  // Only checks look at a part of an object, and no check looks at what could not be read.
   return partOf(decoded.left) as A;
 }

@@ -17,13 +17,13 @@ export type Description =
   | { readonly type: 'narrowed'; readonly of: Describable; readonly by: Validation };
 
 export interface FieldDescription {
-  /** As it is written. */
+  /** Name of the field, as it is written. */
   readonly name: string;
   readonly decoder: Describable;
   readonly isRequired: boolean;
   /** `null` is a mistake, and not the same as nothing. */
   readonly refusesNull: boolean;
-  /** Another name of a field, of which a required one is there as well if this is. */
+  /** The field that this is another name of; where that one is required, this one will do. */
   readonly aliasOf?: string;
 }
 
@@ -58,7 +58,7 @@ export interface Validation extends ValueValidation {
 export interface Rule {
   readonly rule: string;
   readonly message: string;
-  /** Of the field that is wrong, from where the rule stands: `.provider`. */
+  /** Path to the field that is wrong, from where the rule stands: `.provider`. */
   readonly fieldPath?: string;
 }
 
@@ -87,18 +87,18 @@ export function inSchema<D extends Describable>(decoder: D, by: Validation): D {
   return describedAs(narrowed, { type: 'narrowed', of: decoder, by });
 }
 
-/** That fields exclude each other. */
+/** The rule that fields exclude each other. */
 export function atMostOneOf(fields: readonly string[]): Validation {
   const pairs = fields.flatMap((one, index) => fields.slice(index + 1).map((other) => ({ required: [one, other] })));
   return { not: pairs.length === 1 ? pairs[0]! : { anyOf: pairs } };
 }
 
-/** That one of several fields is there, and no more. */
+/** The rule that one of several fields is there, and no more. */
 export function exactlyOneOf(fields: readonly string[]): Validation {
   return { oneOf: fields.map((field) => ({ required: [field] })) };
 }
 
-/** That one of several fields is there at least. */
+/** The rule that at least one of several fields is there. */
 export function someOf(fields: readonly string[]): Validation {
   return { anyOf: fields.map((field) => ({ required: [field] })) };
 }

@@ -19,7 +19,7 @@ export const longestTimerMs = 576 * 3_600_000;
 /** The same for schemas: RE2, of the whole text. */
 export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`;
 
-/** Of durations those that are not below zero: `-0s` is none. */
+/** Expression for the durations that are not below zero; `-0s` is not below it. */
 export const notBelowZero = '^(?:[^-].*|-[^1-9]*)$';
 export const aboveZero = '[1-9]';
 

@@ -5,7 +5,7 @@ import { isWildcard } from './hostname.ts';
 export interface HostEntry<T> {
   readonly item: T;
   readonly host: string;
-  /** Its place among the hosts of all things, which are in their order. */
+  /** The host's place among the hosts of all things, which are in their order. */
   readonly place: number;
 }
 
@@ -14,7 +14,7 @@ export interface HostEntry<T> {
  * Immutable.
  */
 export class HostIndex<T> {
-  /** By the host itself, wildcards too. */
+  /** Entries by the host itself, wildcards too. */
   readonly #byHost = new Map<string, HostEntry<T>[]>();
   /** How long the ends are that wildcards stand for: `*.test` has one of five. */
   readonly #wildcardLengths: readonly number[];
@@ -35,7 +35,7 @@ export class HostIndex<T> {
     this.#wildcardLengths = [...new Set(wildcards.map((host) => host.length - 1))];
   }
 
-  /** Those that share a name with a host, in their order. */
+  /** Entries that share a name with a host, in their order. */
   overlapping(host: string): readonly HostEntry<T>[] {
     const found = [this.#wider(host), isWildcard(host) ? this.#narrower(host) : (this.#byHost.get(host) ?? [])];
     const [wider, others] = found as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
@@ -43,7 +43,7 @@ export class HostIndex<T> {
     return [...wider, ...others].sort((a, b) => a.place - b.place);
   }
 
-  /** Those whose hosts are wildcards that the host lies within, and not that very host. */
+  /** Entries whose hosts are wildcards that the host lies within, but not that very host. */
   #wider(host: string): readonly HostEntry<T>[] {
     return this.#wildcardLengths.flatMap((length) => {
       if (length >= host.length) return [];
@@ -52,7 +52,7 @@ export class HostIndex<T> {
     });
   }
 
-  /** Those whose hosts lie within a wildcard, itself among them. */
+  /** Entries whose hosts lie within a wildcard, the wildcard itself among them. */
   #narrower(wildcard: string): readonly HostEntry<T>[] {
     this.#backwards ??= [...this.#byHost.keys()]
       .map((host) => ({ text: backwards(host), host }))

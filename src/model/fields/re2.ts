@@ -106,7 +106,7 @@ function library(): typeof import('re2js') {
 }
 
 interface Instruction {
-  /** One and two: there are two ways to go on. */
+  /** Kind of the instruction: 1 and 2 have two ways to go on. */
   readonly op: number;
   /** Ranges of characters, lowest and highest by turns; a single character; none. */
   readonly runes?: ArrayLike<number>;

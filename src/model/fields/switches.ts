@@ -13,7 +13,7 @@ const switches = [
   'PROXY_CONFIG_XDS_AGENT',
 ];
 
-/** Of those that nothing else checks: a word that means neither must not mean "off" without anybody being told. */
+/** Checks the switches that nothing else checks: a word that means neither on nor off must not mean "off" untold. */
 export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): void {
   for (const variable of switches) switchOf(variable, env, errors);
 }

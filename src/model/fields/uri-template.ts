@@ -5,7 +5,7 @@
  * to be read is a mistake here; odd ones that Envoy would take (`/***`, `/a*`) are, too.
  */
 
-/** Of the field, in bytes. */
+/** Bytes of the whole field. */
 const maxLength = 256;
 const maxNames = 5;
 

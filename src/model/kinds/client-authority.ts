@@ -2,7 +2,7 @@
 import type { ServerTlsSettings } from './gateway.ts';
 
 export type ClientAuthority =
-  /** In a Secret or a ConfigMap that is named; of a server's own credential, beside its certificate. */
+  /** Where the authority is: in a Secret or a ConfigMap that is named, or beside the certificate of the server's own credential. */
   { readonly kind: 'credential'; readonly name: string } | { readonly kind: 'file'; readonly path: string };
 
 /** Undefined when nothing is said: a server that asks for certificates could check none, and must let nobody in. */

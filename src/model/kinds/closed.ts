@@ -23,7 +23,7 @@ import type { ClientTlsSettings, PortTrafficPolicy, TrafficPolicy } from './traf
 /** What of a refused object there is to read. */
 export interface Refused {
   readonly spec: unknown;
-  /** It is no YAML: what was read of it may be a part of what was written. */
+  /** The text is no YAML: what was read may be a part of what was written. */
   readonly isBroken: boolean;
   readonly annotations: Readonly<Record<string, unknown>>;
   /** Undefined: it cannot be read. */
@@ -35,13 +35,13 @@ export interface Closed {
   readonly apiVersion: string;
   readonly spec: AuthorizationPolicy | PeerAuthentication | RequestAuthentication | DestinationRule;
   readonly isScopeKnown: boolean;
-  /** As the end of a sentence, with the place that the object is for: `namespace shop`. */
+  /** What is closed, as the end of a sentence; `where` is what the object is for: `namespace shop`. */
   readonly effect: (where: string) => string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** By kind. Of the others an object that is not there lets nobody in, or restricts nothing. */
+/** What stands in for a refused object, by kind. An object of another kind lets nobody in when it is missing, or restricts nothing. */
 export const closings: ReadonlyMap<string, (refused: Refused) => Closed | undefined> = new Map<
   string,
   (refused: Refused) => Closed | undefined
@@ -267,7 +267,7 @@ interface ReadScope {
   readonly scope: PolicyScope;
 }
 
-/** For whom the object is, if that can be read; else its whole namespace. */
+/** Whom the object is for, if that can be read; else its whole namespace. */
 function scopeOf({ spec, isBroken, namespace }: Refused): ReadScope {
   const { selector, targetRef, targetRefs } = fieldsOf(spec);
   const given = [selector, targetRef, targetRefs].filter((one) => one !== undefined);

@@ -123,7 +123,7 @@ export function isUnixAddress(address: string): boolean {
   return /^unix:\/\/(?:\/.*[^/]|@.+)$/.test(address);
 }
 
-/** One is meant: that it is none is told where it is written, and changes nothing for the fields beside it. */
+/** Whether a Unix address is meant. A wrong one is told where it is written, and changes nothing for the fields beside it. */
 export function meansUnixAddress(address: string | undefined): boolean {
   return address?.startsWith('unix:') === true;
 }

@@ -69,5 +69,5 @@ export interface TlsCertificate {
 /** Names the services, by host names with commas between them, whose workloads carry out a Gateway object. */
 export const gatewayServiceAnnotation = 'internal.istio.io/gateway-service';
 
-/** Of an object that only workloads of its own namespace carry out, whatever is said of others. */
+/** Annotation of an object that only workloads of its own namespace carry out, whatever is said of others. */
 export const ownNamespaceAnnotation = 'internal.istio.io/own-namespace';

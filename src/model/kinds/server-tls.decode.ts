@@ -70,7 +70,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
     versionErrors,
   ),
   {
-    // Without a mode it is PASSTHROUGH.
+    // A server without a mode is PASSTHROUGH.
     anyOf: [
       { properties: { mode: { enum: ['PASSTHROUGH', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL'] } } },
       { required: ['credentialName'] },

@@ -42,7 +42,7 @@ export interface SidecarPort {
 
 export type CaptureMode = 'DEFAULT' | 'IPTABLES' | 'NONE';
 
-/** Of traffic to hosts that no registry knows. ALLOW_ANY_DYNAMIC_DNS: plain requests go where DNS says that their host is. */
+/** What becomes of traffic to hosts that no registry knows. ALLOW_ANY_DYNAMIC_DNS: plain requests go where DNS says that their host is. */
 export type OutboundTrafficMode = 'REGISTRY_ONLY' | 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS';
 
 export interface OutboundTrafficPolicy {

@@ -63,7 +63,7 @@ export interface ZoneAwareLoadBalancerSetting {
   readonly enabled?: boolean;
   readonly failover?: readonly { readonly from: string; readonly to: string }[];
   readonly failoverPriority?: readonly string[];
-  /** Of a region; with fewer endpoints zones do not count. Absent: 6. */
+  /** Endpoints of a region, with fewer than which zones do not count. Absent: 6. */
   readonly minClusterSize?: number;
 }
 

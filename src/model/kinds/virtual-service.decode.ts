@@ -179,7 +179,7 @@ const rewrite: Decoder<V.HttpRewrite> = inSchema(
   { minProperties: 1, ...atMostOneOf(['uri', 'uriRegexRewrite']) },
 );
 
-/** Also the mesh's `defaultHttpRetryPolicy`. */
+/** Retries of a route, and the mesh's `defaultHttpRetryPolicy`. */
 export const httpRetry: Decoder<V.HttpRetry> = refine(
   struct<V.HttpRetry>({
     attempts: optional(count),

@@ -50,7 +50,7 @@ export function headerNameMistake(header: string): string | undefined {
   return token.test(header.replace(/^:/, '')) ? undefined : `${JSON.stringify(header)} is not a header name`;
 }
 
-/** Of HTTP/2's pseudo-headers, and of the one that HTTP/1.1 has in place of `:authority`. */
+/** Whether a header is one of HTTP/2's pseudo-headers, or the one that HTTP/1.1 has in place of `:authority`. */
 function isPseudoHeader(header: string): boolean {
   return header.startsWith(':') || header.toLowerCase() === 'host';
 }
@@ -156,7 +156,7 @@ function headerMatchMistake(key: string): string | undefined {
   return claimPath(key) === undefined ? `must name a claim: ${example}` : undefined;
 }
 
-/** Of 3xx those that Envoy can answer with. */
+/** Codes of 3xx that Envoy can answer with. */
 export const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export function redirectCodeMistake(code: number): string | undefined {

@@ -54,7 +54,7 @@ export interface HttpMatchRequest {
   readonly never?: Never;
 }
 
-/** One of the conditions is not known: nothing fulfils it, so that a route takes no more than it was meant to. */
+/** Set where a condition is not known: nothing fulfils it, so that a route takes no more than it was meant to. */
 export type Never = true;
 
 export interface HttpRouteDestination {

@@ -2,7 +2,7 @@
 import type { PolicyScope } from './policies/policy-target.ts';
 
 export interface WasmPlugin extends PolicyScope {
-  /** With its scheme: `oci://`, `file://`, `http://`, `https://`. */
+  /** Where the code is, with the scheme: `oci://`, `file://`, `http://`, `https://`. */
   readonly url: string;
   /** 64 hexadecimal digits. */
   readonly sha256?: string;

@@ -12,7 +12,7 @@ export class ClusterLocalHosts {
       [`*.kube-system.svc.${domain}`, true],
       [`kubernetes.default.svc.${domain}`, true],
       [discovery, true],
-      // Its short form, as the agents' default has it.
+      // The short form of the control plane's host, as the agents' default has it.
       [`${discovery}.${domain}`, true],
     ]);
     for (const { hosts = [], settings: said } of mesh.serviceSettings) {

@@ -31,7 +31,7 @@ import type { ExtensionProvider } from './mesh-config.ts';
 /** How much of a request's body the service is shown. */
 export interface ShownBody {
   readonly maxRequestBytes: number;
-  /** Of a longer body its beginning is shown; else the request is refused with 413. */
+  /** The beginning of a body that is too long is shown; else its request is refused with 413. */
   readonly allowPartialMessage?: boolean;
   /** gRPC: as bytes, which need not be UTF-8. */
   readonly packAsBytes?: boolean;

@@ -47,7 +47,7 @@ const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(any
   labelErrors(given, path),
 );
 
-/** Of a format in JSON. */
+/** What is wrong with the labels of a format in JSON. */
 export function labelErrors(value: unknown, path: string): FieldError[] {
   if (typeof value === 'string') return mistakeAt(path, logFormatMistake(value));
   if (typeof value !== 'object' || value === null) return [];
@@ -137,7 +137,7 @@ const openTelemetry = refine(
 
 type Settings = (value: unknown) => Decoded<{ readonly value: object }>;
 
-/** By the key of the provider's type. */
+/** Decoders by the key of the provider's type. */
 export const decodersOfProviders = {
   envoyFileAccessLog: forgivingUnknown(file),
   envoyHttpAls: forgivingUnknown(grpc),

@@ -39,7 +39,7 @@ export interface Features {
   readonly traceSampling: number;
 }
 
-/** As without any variable. */
+/** The features as they are without any variable. */
 export const defaultFeatures: Features = {
   sendUnhealthy: false,
   autoSendUnhealthy: true,

@@ -71,7 +71,7 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-/** One of the two says which roots they are. */
+/** Roots of the mesh: `pem` or `spiffeBundleUrl` says which. */
 const meshRoots = refine(
   struct<MeshRoots>({
     pem: optional(certificates),

@@ -15,7 +15,7 @@ export interface DnsCertificate {
 
 /** Roots that workloads trust beside those of the authority. */
 export interface MeshRoots {
-  /** One certificate, or several. */
+  /** Certificates in PEM, one or several. */
   readonly pem?: string;
   readonly spiffeBundleUrl?: string;
   /** Whose workloads they sign for; empty: the mesh's own. */
@@ -141,7 +141,7 @@ export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshCon
     defaultConfig:
       defaultConfig === undefined ? base.defaultConfig : mergeProxyConfig(base.defaultConfig, defaultConfig),
     defaultProviders: { ...base.defaultProviders, ...defaultProviders },
-    // By name.
+    // Providers are told apart by name.
     extensionProviders: [...kept, ...[...given.values()].filter((provider) => !keptNames.has(provider.name))],
     // Sorted union.
     trustDomainAliases: [...new Set([...base.trustDomainAliases, ...(trustDomainAliases ?? [])])].sort(compareText),

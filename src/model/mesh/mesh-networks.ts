@@ -30,7 +30,7 @@ export interface Network {
   readonly gateways: readonly NetworkGateway[];
 }
 
-/** One of the two. */
+/** Where endpoints of the network are found: one of the two is given. */
 export interface NetworkEndpoints {
   readonly fromCidr?: string;
   /** A cluster's id. */

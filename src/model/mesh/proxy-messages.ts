@@ -26,7 +26,7 @@ import {
 } from '../fields/decode.ts';
 import type { ProxyConfig } from './proxy-config.ts';
 
-/** Of services that Envoy reports to. */
+/** TLS to services that Envoy reports to. */
 export interface TlsSettings {
   readonly mode?: 'DISABLE' | 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL';
   readonly clientCertificate?: string;

@@ -122,7 +122,7 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
 /** What tells proxies apart only where something in force looks at it. */
 export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'askedMetadata'>;
 
-/** Of almost everybody. */
+/** The facts of almost every proxy: there are none. */
 export const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
 
 export function ownFacts(
@@ -156,7 +156,7 @@ export function saysAll(shape: ProxyShape, context: Pick<PushContext, 'sidecarSc
   return askedBy(context.policiesFor(shape).envoyFilters).length === 0;
 }
 
-/** As the agent says, else as the registry knows of the workload's pod. */
+/** Name of the proxy's machine, as the agent says, else as the registry knows of the workload's pod. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
   const said = metadata.NODE_NAME;
   return typeof said === 'string' && said !== '' ? said : (labels['kubernetes.io/hostname'] ?? '');
@@ -243,7 +243,7 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
   } = metadata;
   return {
     ...chosen(asSent, shapeMetadata),
-    // In one form, so that ways of saying the same make no difference.
+    // What was said in one of several ways is written in one form.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
     ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),

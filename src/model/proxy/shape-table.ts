@@ -46,7 +46,7 @@ export class ShapeTable {
     return shape;
   }
 
-  /** Of equal shapes there is one. */
+  /** The one object that stands for all equal shapes. */
   #theOne(proxy: Proxy, targets: readonly ServiceTarget[], own: OwnFacts, ownKey: string): ProxyShape {
     const key = `${this.#fixedKey(proxy)}${ownKey} ${this.#targetsKey(targets)}`;
     const known = this.#shapes.get(key);
@@ -84,7 +84,7 @@ export class ShapeTable {
       .join();
   }
 
-  /** Of a service that changed there is another object, and what is made for its workload changes with it. */
+  /** Number of a service object. A service that changed is another object, and what is made for its workload changes with it. */
   #serviceId(service: Service): number {
     let id = this.#serviceIds.get(service);
     if (id === undefined) {

@@ -30,7 +30,7 @@ const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS
 /** What a change of everything concerns. */
 export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
 
-/** By type URL, which a client may have chosen. */
+/** Types by URL: a Map, since a client may have chosen the URL. */
 const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [clusterType, 'CDS'],
   [endpointType, 'EDS'],

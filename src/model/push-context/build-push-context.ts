@@ -45,7 +45,7 @@ export interface PushContextInput {
   /** Services are those of a Kubernetes: short names are completed as it does. True when absent. */
   readonly kubernetes?: boolean;
   readonly configs: ConfigSet;
-  /** Of all registries, oldest first. */
+  /** Services of all registries, oldest first. */
   readonly services: readonly Service[];
   readonly endpoints: EndpointIndex;
   /** What registries know of proxies' workloads; absent: nothing. */

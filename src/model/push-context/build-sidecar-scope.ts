@@ -156,7 +156,7 @@ function onePerHost(services: readonly Service[], namespace: string): readonly S
   return services.filter((service) => chosen.get(service.hostname)!.namespace === service.namespace);
 }
 
-/** With what the aliases among them stand for: an imported name is good for nothing without it. */
+/** The services with those that aliases among them stand for: an imported alias is good for nothing without its target. */
 function withTargets(services: readonly Service[], { services: index }: ScopeSources, namespace: string) {
   const aliases = services.filter(isAlias);
   if (aliases.length === 0) return services;
@@ -175,7 +175,7 @@ function withTargets(services: readonly Service[], { services: index }: ScopeSou
 
 interface SeenService {
   readonly original: Service;
-  /** As the listener shows it. */
+  /** The service as the listener shows it. */
   readonly service: Service;
 }
 
@@ -294,7 +294,7 @@ class BuiltScope implements SidecarScope {
         return this.reaches(key.name) || originsOf(this.services).has(`${key.namespace}/${key.name}`);
       case 'Endpoints':
       case 'DNSName':
-        // They are named after the service, and a host is of one namespace here.
+        // Endpoints are named after their service, and a host is of one namespace here.
         return this.serviceByHostname(key.name)?.namespace === key.namespace;
       case 'Sidecar':
         return this.sidecar !== undefined && isSame(configKeyOf(this.sidecar), key);
@@ -308,14 +308,14 @@ class BuiltScope implements SidecarScope {
   }
 }
 
-/** Of a list of services, which many scopes share: what a host name means. */
+/** What a host name means, in a list of services, which many scopes share. */
 const byHostnameOf = onceFor(
   (services: readonly Service[]): ReadonlyMap<string, Service> =>
     // Backwards, so that of several services of a host the oldest stays.
     new Map(services.toReversed().map((service) => [service.hostname, service])),
 );
 
-/** Of a list of services, which many scopes share: their names, and the objects that they were made from. */
+/** Names of the services of a list, which many scopes share, and the objects that they were made from. */
 const originsOf = onceFor((services: readonly Service[]): ReadonlySet<string> => {
   const texts = new Set<string>();
   for (const { hostname, namespace, origin } of services) {

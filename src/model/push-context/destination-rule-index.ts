@@ -24,7 +24,7 @@ interface Exported {
 
 /** Rules of one namespace by host, oldest first. */
 type RulesByHost = ReadonlyMap<string, readonly Exported[]>;
-/** By namespace. */
+/** Rules by namespace, then by host. */
 type Rules = ReadonlyMap<string, RulesByHost>;
 
 interface About {
@@ -223,7 +223,7 @@ export class DestinationRuleIndex {
 
 const noLabels: Labels = {};
 
-/** Of the rules for chosen workloads those that choose one. */
+/** The rules for chosen workloads that choose a workload. */
 interface ChosenRules {
   readonly byHost: RulesByHost;
   readonly names: string;

@@ -22,14 +22,14 @@ export interface GatewaySelection {
 export class GatewayIndex {
   private readonly places: ReadonlyMap<Config<Gateway>, number>;
   private readonly bySelector: SelectingList<Config<Gateway>>;
-  /** Those that name services instead, by each of them. */
+  /** Gateways that name services instead of labels, by each service. */
   private readonly byService = new Map<string, Config<Gateway>[]>();
   private readonly ownNamespaceOnly: boolean;
   private readonly looksAtServices: boolean;
   private readonly looksAtNamespace: boolean;
-  /** Of those who are there: labels are what a client says, and may be anything. */
+  /** Answers for proxies that are there, and no longer: labels are what a client says, and may be anything. */
   private readonly answers = onceFor((_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>());
-  /** By the places of what is in them. */
+  /** Lists by the places of the objects in them. */
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
   /** @param gateways oldest first */
@@ -50,7 +50,7 @@ export class GatewayIndex {
     this.looksAtNamespace = ownNamespaceOnly || gateways.some(isForOwnNamespace);
   }
 
-  /** Of any namespace unless it was said otherwise, oldest first. Proxies that the same objects select share the list. */
+  /** Gateways for a proxy, of any namespace unless it was said otherwise, oldest first. Proxies that the same objects select share the list. */
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);
@@ -77,7 +77,7 @@ export class GatewayIndex {
     return JSON.stringify([namespace, [...new Set(services)].sort()]);
   }
 
-  /** By their services, those that name some; else by labels: an object without a selector selects every router. */
+  /** Gateways that select a router: by services where they name some, else by labels. One without a selector selects every router. */
   private selecting({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
     const named = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
     const selecting = this.bySelector.selecting(labels);

@@ -4,7 +4,7 @@ import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
 export class HostImports {
   private readonly byNamespace = new Map<string, Set<string>>();
 
-  /** By namespace; `*` for any. */
+  /** Hosts by namespace; `*` is any namespace. */
   get hosts(): ReadonlyMap<string, ReadonlySet<string>> {
     return this.byNamespace;
   }

@@ -5,7 +5,7 @@ import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service.ts';
 
 export interface MergedRoute {
   readonly route: HttpRoute;
-  /** Of the delegate's route among its routes. */
+  /** Place of the delegate's route among its routes. */
   readonly index: number;
 }
 
@@ -86,7 +86,7 @@ const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNulla
   },
   ignoreUriCase: single((root = false, leaf = false) => root !== leaf),
   statPrefix: restrictsNothing,
-  // Of what is made of other objects, and such objects delegate nothing.
+  // Only objects that are made of others have this condition, and those delegate nothing.
   bySegments: restrictsNothing,
   // Takes nothing, whatever the other says.
   never: restrictsNothing,
@@ -108,7 +108,7 @@ function conflicts(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
   return fields.some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
 }
 
-/** For both matches' values of that very field. */
+/** What joins both matches' values of a field. */
 function conditionOf(field: keyof HttpMatchRequest): Condition<unknown> {
   return conditions[field] as Condition<unknown>;
 }

@@ -9,7 +9,7 @@ export type PeerMode = Exclude<MutualTlsMode, 'UNSET'>;
 
 export interface PeerModes {
   readonly mode: PeerMode;
-  /** By port of the workload; ports that no object names have {@link mode}. */
+  /** Modes by port of the workload; ports that no object names have {@link mode}. */
   readonly ports: ReadonlyMap<number, PeerMode>;
 }
 

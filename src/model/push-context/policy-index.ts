@@ -46,7 +46,7 @@ export class PolicyIndex<Spec extends object> {
   private readonly byNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
-  /** Those that somebody holds: labels are what a client says, and may be anything. */
+  /** Answers that somebody holds, and no others: labels are what a client says, and may be anything. */
   private readonly answers = new WeakValues<Answer<Spec>>();
   /** The last answer for labels that are asked for again: endpoints and proxies keep theirs. */
   private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; answer: Answer<Spec> }>();
@@ -144,7 +144,7 @@ export class PolicyIndex<Spec extends object> {
 /** Policies of one namespace: neither labels nor objects are compared with those of each of them. */
 class PoliciesOfNamespace<Spec extends object> {
   private readonly bySelector: SelectingList<Config<Spec>>;
-  /** By each object that they name. */
+  /** Policies by each object that they name. */
   private readonly byReference = new Map<string, Config<Spec>[]>();
   private readonly places = new Map<Config<Spec>, number>();
 
@@ -156,7 +156,7 @@ class PoliciesOfNamespace<Spec extends object> {
       this.places.set(policy, place);
       const { namespace } = policy;
       for (const reference of selectorOf(policy.spec).targetRefs ?? []) {
-        // Nobody reaches into another namespace by naming its objects.
+        // A policy does not reach into another namespace by naming its objects.
         if ((reference.namespace ?? namespace) !== namespace) continue;
         const text = textOf({ ...reference, namespace });
         const named = this.byReference.get(text);

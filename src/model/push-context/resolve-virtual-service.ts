@@ -18,7 +18,7 @@ export function resolveVirtualService(config: Config<VirtualService>, hostNames:
     ...config,
     spec: {
       ...spec,
-      // In objects that are made of others nothing is short that was not meant so.
+      // Objects that are made of others have full names: a short one is meant as it is.
       hosts: config.madeOf ? spec.hosts : spec.hosts.map((host) => hostNames.qualified(host, namespace)),
       gateways: spec.gateways?.length ? names.gateways(spec.gateways) : ['mesh'],
       ...(spec.http && { http: spec.http.map((route) => names.http(route)) }),

@@ -7,15 +7,15 @@ import { SelectingList } from '../services/label-match.ts';
 import { buildSidecarScope, type ScopeSources } from './build-sidecar-scope.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 
-/** Those of a namespace. */
+/** Sidecar objects of a namespace. */
 interface OfNamespace {
-  /** For chosen workloads, oldest first. */
+  /** Objects for chosen workloads, oldest first. */
   readonly chosen: SelectingList<Config<Sidecar>>;
   readonly forAll: Config<Sidecar> | undefined;
 }
 
 export class SidecarIndex {
-  /** Of any namespace. */
+  /** Objects of all namespaces. */
   readonly all: readonly Config<Sidecar>[];
   private readonly byNamespace: ReadonlyMap<string, OfNamespace>;
   private readonly rootNamespace: string;
@@ -53,7 +53,7 @@ export class SidecarScopes {
   private readonly sources: ScopeSources;
   private readonly sidecars: SidecarIndex;
   private readonly scopes = new Map<string, SidecarScope>();
-  /** Those of the moment before. */
+  /** Scopes of the moment before. */
   private readonly before: ReadonlyMap<string, SidecarScope>;
   private readonly sameServices: boolean;
 

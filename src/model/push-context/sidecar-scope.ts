@@ -10,7 +10,7 @@ export interface SidecarScope {
   readonly namespace: string;
   /** The Sidecar object that it follows; absent: the default, everything that is exported to the namespace. */
   readonly sidecar?: Config<Sidecar>;
-  /** In the order of the object. The one without a port is last; there is at most one. */
+  /** Egress listeners in the order of the object. The one without a port is last; there is at most one. */
   readonly egressListeners: readonly EgressListenerScope[];
   /** Absent: inbound listeners follow the services of the workload. */
   readonly ingressListeners?: readonly IngressListener[];

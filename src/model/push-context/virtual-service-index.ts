@@ -19,21 +19,21 @@ type Source = Config<VirtualService>;
 
 /** One object as it takes effect. */
 interface Exported {
-  /** As resolved, delegates not merged. */
+  /** The object as resolved, delegates not merged. */
   readonly config: Source;
   readonly exportTo: ReadonlySet<string>;
-  /** Absent for a delegate: it has no hosts. */
+  /** What takes effect; absent for a delegate, which has no hosts. */
   readonly virtualService?: ResolvedVirtualService;
 }
 
 /** What is bound to one gateway, oldest first. */
 interface Bucket {
   readonly items: readonly Exported[];
-  /** Of the items that everybody sees. */
+  /** Virtual services that everybody sees. */
   readonly publicServices: readonly ResolvedVirtualService[];
   /** Namespaces that see others besides. */
   readonly named: ReadonlySet<string>;
-  /** By such a namespace, made when asked for. */
+  /** What each namespace sees that sees more than everybody, made when asked for. */
   readonly visible: Map<string, readonly ResolvedVirtualService[]>;
   /** The lists of the bucket before. */
   readonly visibleBefore: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
@@ -50,7 +50,7 @@ export class VirtualServiceIndex {
   private readonly roots: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
   private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
-  /** Of sources with short names whose meaning services decide: what they mean. */
+  /** What short names of sources mean, where services decide that. */
   private readonly shortNames: ReadonlyMap<Source, string>;
   /** Objects as they were in the index before, whose short names mean something else now. */
   readonly renamed: readonly ConfigKey[];
@@ -296,7 +296,7 @@ function withDelegates(config: Source, delegates: ReadonlyMap<string, Exported>)
     }
     const { name, namespace = config.namespace } = root.delegate;
     const key = { kind: 'VirtualService', namespace, name };
-    // Also when it is not there yet: its coming changes this object.
+    // The delegate counts also when it is not there yet: its coming changes this object.
     origins.push(key);
     const delegate = delegates.get(`${namespace}/${name}`);
     if (delegate === undefined || !isExportedTo(delegate.exportTo, namespace, config.namespace)) continue;

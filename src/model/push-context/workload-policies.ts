@@ -28,7 +28,7 @@ export interface WorkloadPolicies {
   /** The mesh's, the namespace's, the workload's: at most one each. */
   readonly telemetries: readonly Config<Telemetry>[];
   readonly wasmPlugins: readonly Config<WasmPlugin>[];
-  /** In the order in which their patches are applied. */
+  /** EnvoyFilters in the order in which their patches are applied. */
   readonly envoyFilters: readonly Config<EnvoyFilter>[];
 }
 
@@ -155,7 +155,7 @@ function mayHold(
   own: Config<Sidecar> | undefined,
 ): boolean {
   if (type !== 'sidecar') return false;
-  // Nobody knows which namespace it is of.
+  // The namespace of the object could not be read.
   if (namespace === '') return true;
   const isKnown = standsFor?.isScopeKnown !== false;
   const selects = isKnown && spec.selector !== undefined;

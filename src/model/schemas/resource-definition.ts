@@ -34,14 +34,14 @@ export interface ResourceDefinition {
 interface ServedVersion {
   readonly name: string;
   readonly served: true;
-  /** One of them: objects are kept as it. All mean the same, so nothing is converted. */
+  /** Objects are kept in this version, which one has. All versions mean the same, so nothing is converted. */
   readonly storage: boolean;
   readonly schema: { readonly openAPIV3Schema: StructuralSchema };
   readonly subresources: { readonly status: Readonly<Record<string, never>> };
   readonly additionalPrinterColumns: readonly PrinterColumn[];
 }
 
-/** Of all kinds, by name. */
+/** Definitions of all kinds, by name. */
 export function resourceDefinitions(): readonly ResourceDefinition[] {
   const names = Object.keys(kinds).sort() as KindName[];
   return names.flatMap((name) => definitionOf(name) ?? []);
@@ -98,7 +98,7 @@ const status: StructuralSchema = {
   properties: {
     conditions: {
       type: 'array',
-      // So that each writer has conditions of its own.
+      // A map by type lets each writer have conditions of its own.
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['type'],
       items: {

@@ -6,9 +6,9 @@
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 
 export interface AllocatedAddresses {
-  /** Of 240.240.0.0/16. */
+  /** An address of 240.240.0.0/16. */
   readonly ipv4: string;
-  /** Of 2001:2::/48. */
+  /** An address of 2001:2::/48. */
   readonly ipv6: string;
 }
 

@@ -18,7 +18,7 @@ export interface ShardKey {
 export type PushType = 'none' | 'incremental' | 'full';
 
 export interface ServiceShards {
-  /** By `provider/cluster`, in the order in which endpoints are listed. */
+  /** Endpoints by `provider/cluster`, in the order in which they are listed. */
   readonly shards: ReadonlyMap<string, readonly Endpoint[]>;
   readonly serviceAccounts: ReadonlySet<string>;
 }
@@ -39,7 +39,7 @@ interface Entry extends ServiceShards {
   readonly joined: readonly Endpoint[];
   /** What clusters, and not assignments, say of the endpoints: equal texts for equal clusters. */
   readonly security: string;
-  /** Of a service without endpoints: what clusters say that were sent before the last one went. */
+  /** What clusters say that were sent before the last endpoint went, where there are no endpoints. */
   readonly securityBefore?: string;
 }
 

@@ -35,7 +35,7 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     }
   }
 
-  /** In no particular order. */
+  /** Items that a selector selects, in no particular order. */
   selectedBy(selector: Labels): readonly T[] {
     let candidates = this.all;
     for (const text of labelTexts(selector)) {
@@ -58,7 +58,7 @@ export class SelectingList<T> {
   readonly #forAll: readonly Placed<T>[];
   /** What almost everybody gets is one list. */
   readonly #forAllItems: readonly T[];
-  /** By the label of the selector that the fewest others have: one that all have tells nothing apart. */
+  /** Items by the label of their selector that the fewest others have: one that all have tells nothing apart. */
   readonly #byLabel: ReadonlyMap<string, readonly Placed<T>[]>;
   readonly #found = onceFor((labels: Labels) => this.#find(labels));
 
@@ -81,7 +81,7 @@ export class SelectingList<T> {
     this.#byLabel = groups as ReadonlyMap<string, readonly Placed<T>[]>;
   }
 
-  /** In their order; the same list for the same labels. */
+  /** Items that select these labels, in their order; the same list for the same labels. */
   selecting(labels: Labels): readonly T[] {
     return this.#found(labels);
   }
@@ -96,9 +96,9 @@ export class SelectingList<T> {
 
 /** Selectors of things by namespace, found by the labels that they select. Immutable: each change makes another. */
 export class SelectorIndex<T> {
-  /** By namespace and one label of the selector: whatever the selector selects has that one. */
+  /** Items by namespace and one label of the selector: whatever the selector selects has that one. */
   private readonly buckets: PersistentMap<readonly Selecting<T>[]>;
-  /** By namespace: a proxy comes with the same labels in each context, and its namespace is one. */
+  /** What was found for labels, by namespace: a proxy comes with the same labels in each context. */
   private readonly found = onceFor((_: Labels) => new Map<string, readonly Selecting<T>[]>());
 
   constructor(buckets: PersistentMap<readonly Selecting<T>[]> = PersistentMap.empty()) {
@@ -117,7 +117,7 @@ export class SelectorIndex<T> {
     return new SelectorIndex(left.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, left));
   }
 
-  /** Those of a namespace that select these labels, in no particular order: found once for a workload's labels, and kept. */
+  /** Items of a namespace that select these labels, in no particular order: found once for a workload's labels, and kept. */
   selecting(namespace: string, labels: Labels): readonly Selecting<T>[] {
     const known = this.found(labels);
     let selecting = known.get(namespace);

@@ -6,7 +6,7 @@ import type { Service } from './service.ts';
 
 export interface NetworkGateway {
   readonly network: string;
-  /** Of the cluster that it belongs to; empty when nobody says: then it is for all of the network. */
+  /** The cluster that the gateway belongs to; empty when nobody says: then it is for all of the network. */
   readonly cluster: string;
   /** An IP; a host name until it is resolved. */
   readonly address: string;

@@ -13,7 +13,7 @@ export interface ObjectChange<C> {
 
 /** What became of one host in one namespace. */
 export interface ServiceDelta extends ServiceName {
-  /** More than one when a ServiceEntry has several addresses, or several have the host; empty: none. */
+  /** Services of the host before: several when a ServiceEntry has several addresses, or several objects have the host. */
   readonly previous: readonly Service[];
   /** The very same list when nothing differs. */
   readonly current: readonly Service[];
@@ -24,7 +24,7 @@ export interface ServiceDelta extends ServiceName {
 
 export interface RegistryDelta {
   readonly services: readonly ServiceDelta[];
-  /** For the other registries: what they may select. */
+  /** Workloads that other registries may select. */
   readonly workloads: readonly WorkloadEvent[];
   /** Hosts whose selector is another: proxies may serve them now, or not any more. */
   readonly selectors?: readonly ServiceName[];

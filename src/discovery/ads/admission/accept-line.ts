@@ -12,14 +12,14 @@ import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptLineLimits {
-  /** From one to the next of an address. Default 5 ms. */
+  /** Time from one connection of an address to its next. Default 5 ms. */
   readonly spacingMs: number;
-  /** Of one address: who is in the line has its turn within a second. Default 192. */
+  /** Connections of one address that wait: each in the line has its turn within a second. Default 192. */
   readonly mostWaiting: number;
   /** How many times as slow an address is that {@link AcceptLine.slowDown} was called for, and for how long. Default 4, 5 s. */
   readonly slowFactor: number;
   readonly slowMs: number;
-  /** Of all addresses. Default 1024. */
+  /** Connections of all addresses that wait. Default 1024. */
   readonly mostInWhole: number;
 }
 
@@ -86,7 +86,7 @@ export class AcceptLine<C extends WaitingConnection> {
     return unlucky !== connection;
   }
 
-  /** One of this address that was let in was too busy. */
+  /** A connection of this address that was let in was too busy. */
   slowDown(group: string): void {
     setNewest(this.#slow, group, performance.now() + this.#limits.slowMs, mostSlow);
   }
@@ -104,7 +104,7 @@ export class AcceptLine<C extends WaitingConnection> {
     this.#timer ??= setTimeout(() => this.#turn(), this.#limits.spacingMs);
   }
 
-  /** One of each address. */
+  /** Lets in one connection of each address. */
   #turn(): void {
     this.#timer = undefined;
     const isTurnOfSlow = ++this.#turns % this.#limits.slowFactor === 0;

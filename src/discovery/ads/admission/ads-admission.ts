@@ -21,7 +21,7 @@ import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
 
 const longestWaitMs = 1_000;
-/** From one turn that an id has as a node that was served before to the next: Envoy tries again after half a second. */
+/** Time between two turns that an id has as a node that was served before: Envoy tries again after half a second. */
 const placeMs = 250;
 /** One turn in so many is for those that come last otherwise. */
 const turnOfLast = 4;
@@ -54,7 +54,7 @@ export interface Admission {
   introduced(peer: string): void;
   /** A stream that was begun, and has not said who it is, is gone. */
   left(peer: string): void;
-  /** Nobody has a turn any more. */
+  /** Ends the turns: nobody has one any more. */
   stop(): void;
 }
 
@@ -75,7 +75,7 @@ interface Asking {
   isOver: boolean;
 }
 
-/** By address, in the order in which they have their turns. */
+/** Streams that wait, by address, in the order in which they have their turns. */
 type Line = Map<string, Asking[]>;
 
 /**
@@ -296,7 +296,7 @@ class FairAdmission implements Admission {
   }
 }
 
-/** Of the same address: those that have said who they are come before those that have not. */
+/** Whether a stream comes before another one of its address: those that have said who they are come first. */
 function isBefore(one: Asking, other: Asking): boolean {
   if ((one.node === undefined) !== (other.node === undefined)) return one.node !== undefined;
   return one.round < other.round || (one.round === other.round && one.since < other.since);

@@ -30,7 +30,7 @@ export interface SessionLimits {
 
 /** Frames that break the protocol, and streams beyond the limit, before a session is ended. */
 const mostInvalid = 100;
-/** Of a request's headers. */
+/** Limit of a request's headers. */
 const maxHeaderBytes = 16 * 1024;
 
 /** Makes an HTTP/2 server of a gRPC server that connections are handed over to. */

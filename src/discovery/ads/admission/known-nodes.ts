@@ -10,12 +10,12 @@
 import { hash } from 'node:crypto';
 
 export interface KnownNodesLimits {
-  /** Of one address, that came once; and that have proven themselves. Default 1024 of each. */
+  /** Nodes of one address that came once; and those that have proven themselves. Default 1024 of each. */
   readonly mostNew: number;
   readonly mostProven: number;
   /** Default 20 000. */
   readonly mostAddresses: number;
-  /** Of all addresses together. Default 100 000. */
+  /** Nodes of all addresses together. Default 100 000. */
   readonly mostInWhole: number;
 }
 
@@ -86,7 +86,7 @@ export class KnownNodes {
     if (this.#count > this.#limits.mostInWhole) this.#shrinkLargest();
   }
 
-  /** Such a stream is gone. */
+  /** A stream of this node is gone. */
   gone(group: string, node: string): void {
     const own = this.#addresses.get(group);
     const key = keyOf(node);
@@ -158,7 +158,7 @@ export class KnownNodes {
   }
 }
 
-/** As long as a client likes no longer. */
+/** A key of bounded length: a client chooses how long its id is. */
 function keyOf(node: string): string {
   return hash('sha1', node, 'base64');
 }

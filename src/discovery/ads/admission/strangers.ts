@@ -16,14 +16,14 @@ import type { KnownNodes } from './known-nodes.ts';
 import { endBusy, keepPace, type PacedSession, StreamAllowance } from './session-pace.ts';
 
 export interface StrangerLimits {
-  /** Until a stream has said who is there; and after the last such stream is gone. Default 30 s. */
+  /** How long a connection may live until a stream has said who is there, and after the last such stream is gone. Default 30 s. */
   readonly silentMs: number;
   /** What may be sent meanwhile. Default 16 MiB. */
   readonly maxSilentBytes: number;
   /** Default 512 and 4096. */
   readonly maxIdlePerAddress: number;
   readonly maxIdleInWhole: number;
-  /** With those of clients that are being served. Default 10 000 and 60 000. */
+  /** Connections of an address, and of all, those of clients that are served among them. Default 10 000 and 60 000. */
   readonly maxPerAddress: number;
   readonly maxInWhole: number;
 }
@@ -56,7 +56,7 @@ export type Refusal = 'address held off' | 'too many connections' | 'too busy';
 
 export interface StrangersOptions {
   readonly limits: StrangerLimits;
-  /** Of the connections of all ports. */
+  /** Bounds of the connections of all ports. */
   readonly bounds: ConnectionBounds<Socket>;
   readonly pace: AddressPace;
   readonly known: KnownNodes;
@@ -78,7 +78,7 @@ interface Held {
   /** When it was one of a stranger last, and what it had sent then. */
   since: number;
   bytes: number;
-  /** Its streams that are kept waiting here, and since when there has been one. */
+  /** Streams of the connection that are kept waiting here, and since when there has been one. */
   kept: number;
   keptSince: number;
   /** What it cost its address until it was introduced, and the bytes that this is for. */
@@ -93,7 +93,7 @@ interface Held {
 export class Strangers {
   readonly #options: StrangersOptions;
   readonly #line = new AcceptLine<Socket>(acceptLineLimits, Math.random);
-  /** By `host:port`, as a stream tells its peer. */
+  /** Connections by `host:port`, as a stream tells its peer. */
   readonly #held = new Map<string, Held>();
   #timer: NodeJS.Timeout | undefined;
   #emptied: PromiseWithResolvers<void> | undefined;
@@ -185,7 +185,7 @@ export class Strangers {
     this.#options.bounds.busy(held.socket);
   }
 
-  /** Such a stream is gone. */
+  /** A stream that had said who is there is gone. */
   left(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined || --held.streams > 0) return;
@@ -239,7 +239,7 @@ export class Strangers {
     this.#spend(held.group, units);
   }
 
-  /** For what a stranger sent since it paid last. */
+  /** Charges a stranger's address for what it has sent since the last time. */
   #payForBytes(held: Held): void {
     const units = Math.floor((held.socket.bytesRead - held.paidBytes) / bytesPerUnit);
     if (held.streams > 0 || units <= 0) return;

@@ -17,7 +17,7 @@ export interface ReadRequest {
   readonly request: AdsRequest;
   /** The encoded Node, where the request has one. */
   readonly node: Uint8Array | undefined;
-  /** It names more than is read: what came after that is not in it. */
+  /** The request names more than is read: what came after that is left out. */
   readonly exceedsNames: boolean;
 }
 
@@ -131,7 +131,7 @@ class GatheredNames {
   readonly #most: number;
   /** The first ones, up to what is no name. */
   run: WireNames | undefined;
-  /** One by one: who alternates them with other fields would have lists made, and kept, for each. */
+  /** Names that came one by one: a client that alternates them with other fields would have a list made, and kept, for each. */
   readonly #others: string[] = [];
 
   constructor(lists: NameLists, most: number) {

@@ -12,7 +12,7 @@ export interface MessageDecoder {
 
 /** Tag of a DiscoveryRequest's `resource_names`. */
 const namesTag = 0x1a;
-/** Of a field with a length before its content; the lowest three bits. */
+/** Wire type, the lowest three bits of a field's key, of a field with a length before its content. */
 const lengthDelimited = 2;
 const prefixBytes = 5;
 /** Lists that are shorter come in one piece, mostly. */
@@ -86,7 +86,7 @@ export class KnownRuns implements MessageDecoder {
     return more.length === 0 ? [message] : [message, ...this.write(more)];
   }
 
-  /** It is not the same after all, which is seen before anything has come after the names. */
+  /** The run turned out to be another one, which is seen before anything has come after the names. */
   #giveBack({ head, names, at }: Run, more: Buffer): Buffer[] {
     this.#run = undefined;
     const known = names.bytes.subarray(0, at);

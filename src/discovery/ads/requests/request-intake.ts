@@ -27,7 +27,7 @@ export class RequestIntake {
     const call = this.#call;
     this.#pace();
     this.#look = () => {
-      // Its end is left for whoever takes the requests.
+      // The end of the call is left for whoever takes the requests.
       if (call.readableLength === 0) return;
       this.#isBusy = true;
       const bytes: Buffer = call.read();
@@ -54,7 +54,7 @@ export class RequestIntake {
       };
       this.#turns.run(() => take(bytes), bytes.length, next);
     });
-    // One that was looked at is not flowing.
+    // A call whose first request was looked at is not flowing.
     if (this.#look !== undefined) call.resume();
   }
 

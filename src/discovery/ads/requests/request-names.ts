@@ -36,9 +36,9 @@ export class NameLists {
   );
   /** Newest first. */
   #latest: readonly WireNames[] = [];
-  /** Those that somebody holds. */
+  /** Lists of names that somebody holds. */
   readonly #byNames = new WeakValues<readonly string[]>();
-  /** Of equal names one, for thousands of lists have the same ones. */
+  /** Equal names are one text: thousands of lists have the same ones. */
   readonly #names = new Map<string, string>();
 
   /**
@@ -102,7 +102,7 @@ function digest(bytes: Uint8Array): string {
   return hash('sha1', bytes, 'base64');
 }
 
-/** More names than are read. */
+/** A request has more names than are read. */
 export class TooManyNames extends Error {
   override readonly name = 'TooManyNames';
 }

@@ -28,7 +28,7 @@ export interface Turns {
 /** One line for all streams of a server: first come, first served, and back to its end with what is not done yet. */
 export class RequestTurns implements Turns {
   #waiting: Piecework[] = [];
-  /** Those that have had their piece, and come up next. */
+  /** Work that has had its piece, and comes up next. */
   #next: Piecework[] = [];
   readonly #slices = new Slices(() => this.#piece());
   /** When the first request of this turn of the event loop came. */
@@ -47,7 +47,7 @@ export class RequestTurns implements Turns {
   }
 
   begin(work: Piecework): void {
-    // In the name of whom it is for, not of whoever happened to begin the turns: what escapes costs its owner.
+    // Work runs in the name of its owner, not of whoever happened to begin the turns: what escapes costs the owner.
     const inOwnName = AsyncLocalStorage.snapshot();
     this.#next.push(() => inOwnName(fenced, work));
     this.#slices.begin();

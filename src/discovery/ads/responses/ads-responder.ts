@@ -240,7 +240,7 @@ export class AdsResponder {
   ): void {
     const { number, method, delta, tell } = this.#options;
     const { typeUrl } = order;
-    // Of no other response of this process, so that it tells which one is meant wherever it turns up.
+    // No other response of this process has the nonce, so that it tells which one is meant wherever it turns up.
     const nonce = `${version}/${number}-${++this.#responses}`;
     const count = countOf(resources);
     const controlPlane =

@@ -67,7 +67,7 @@ const maxKeptBytes = 32 * 1024 * 1024;
 
 /** What was sent so often in pieces is sent in one from then on: each piece costs every stream a write of its own. */
 const sendingsInPieces = 16;
-/** Of what is in one piece, beside its pieces: what all sidecars of a few shapes and namespaces are sent. */
+/** Limit of responses that are kept in one piece, beside their pieces: those that all sidecars of a few shapes and namespaces are sent. */
 const maxWholeBytes = 16 * 1024 * 1024;
 
 /** What has a body: several resources, or one. */

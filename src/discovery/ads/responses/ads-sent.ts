@@ -49,9 +49,9 @@ interface WorkedOut extends Outcome {
 }
 
 interface Difference {
-  /** In the new map, and not or not so in the old one. */
+  /** Names that are in the new map, and not, or with other content, in the old one. */
   readonly changed: readonly string[];
-  /** In the old map only. */
+  /** Names that are in the old map only. */
   readonly removed: readonly string[];
 }
 
@@ -127,7 +127,7 @@ function resumed({ forgotten }: Sent, order: ResponseOrder, has: KnownResources,
 
 const partsOf = onceFor((_: ResourceMap) => new WeakValues<readonly EncodedResource[]>());
 
-/** Of equal parts of a map there is one, as long as somebody holds it. */
+/** Equal parts of a map are one object, as long as somebody holds it. */
 function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): readonly EncodedResource[] {
   if (part.length <= 1) return part;
   const parts = partsOf(whole);

@@ -6,7 +6,7 @@ import type { EncodedResource } from '../resource-source.ts';
 import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
 
 const typeUrlPrefix = 'type.googleapis.com/';
-/** In characters: two contents of a name never meet. */
+/** Characters of a version: enough for two contents of a name never to have the same one. */
 const versionLength = 16;
 
 /**

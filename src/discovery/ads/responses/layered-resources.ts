@@ -9,7 +9,7 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 /** Immutable. In the order of the other, then what is beside it. */
 export class LayeredResources implements ResourceMap {
   readonly base: ResourceMap;
-  /** Beside those of the base, or instead of them. */
+  /** Resources beside those of the base, or instead of them. */
   readonly own: ResourceMap;
   /** Names in the base that are not in this. */
   readonly without: ReadonlySet<string>;

@@ -14,7 +14,7 @@ import { OneAtATime } from '../../../runtime/one-at-a-time.ts';
 
 export interface AdsExchangeOptions {
   readonly rules: ExchangeRules;
-  /** For the chart: what matters to the stream's life. */
+  /** Tells the chart what matters to the stream's life. */
   readonly tell: (report: StreamReport) => void;
   /** Has these made and sent; what becomes of each is to be told to the exchange. */
   readonly send: (orders: readonly ResponseOrder[]) => void;

@@ -47,16 +47,16 @@ export interface StreamKind {
 
 export interface IncomingStream {
   readonly call: AdsCall;
-  /** Of its requests, of which the first may have been looked at. */
+  /** Takes the stream's requests, of which the first may have been looked at. */
   readonly intake: RequestIntake;
   readonly kind: StreamKind;
 }
 
 /** Whom a stream tells what. */
 export interface StreamListener {
-  /** For its chart. */
+  /** A report for the stream's chart. */
   report(report: StreamReport): void;
-  /** For its chart as well, in the server's name: what it is told of a push where people want to see all. */
+  /** An order for the stream's chart, in the server's name: what it is told of a push where people want to see all. */
   pushed(order: PushToClient): void;
   /** The client has answered, and has acknowledged something by now. */
   acknowledged(): void;
@@ -77,12 +77,12 @@ interface Served {
 type Life =
   /** Nobody knows yet who the client is. */
   | { readonly is: 'arriving' }
-  /** It may speak, and has not said yet which node it is. */
+  /** The client may speak, and has not said yet which node it is. */
   | { readonly is: 'admitted'; readonly identities: readonly string[] }
   | { readonly is: 'serving'; readonly client: Served }
   /** Ended by the server; the client may not have heard of it. */
   | { readonly is: 'ending'; readonly client: Served | undefined; readonly code: string }
-  /** There is nobody any more; the connection will hear of it in its turn. */
+  /** The client is gone; the connection will hear of it in its turn. */
   | { readonly is: 'gone'; readonly client: Served | undefined; readonly code: string | undefined }
   /** The connection was told that it is over. */
   | { readonly is: 'over'; readonly client: Served | undefined; readonly code: string | undefined }

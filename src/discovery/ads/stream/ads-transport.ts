@@ -88,7 +88,7 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   };
 }
 
-/** In one go: corked writes leave together. */
+/** Writes all parts in one go: corked writes leave together. */
 function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
   stream.cork();
   parts.forEach((part, i) => {

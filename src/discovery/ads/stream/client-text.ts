@@ -1,7 +1,7 @@
 /** Texts that a client chose, before they go where people read: no line of a log and no status is as long as it likes. */
 import { copiedText } from '../../../runtime/copied-text.ts';
 
-/** Of what goes into a line of the log or into a stream's status, in characters. */
+/** Characters of a client's text that go into a line of the log or into a stream's status. */
 export const longestClientText = 512;
 
 /** The text, or its beginning and how long it is. */

@@ -15,7 +15,7 @@ interface Kind {
   leftOut: number;
 }
 
-/** Of each kind the first is written, then at most one in {@link repeatAfterMs}, which says how many there were meanwhile. */
+/** Lines that repeat: of each kind the first is written, then at most one in {@link repeatAfterMs}, which says how many there were meanwhile. */
 export class RepeatedLines {
   readonly #logger: Logger;
   readonly #now: () => number;

@@ -7,7 +7,7 @@ import { Slices } from './slices.ts';
 export interface ProxyTurnsOptions {
   /** Brings a connection up to date, at once. */
   serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
-  /** That failed, which is a bug: whoever comes next has its turn all the same. */
+  /** A turn failed, which is a bug: whoever comes next has its turn all the same. */
   failed?(connection: number, error: unknown): void;
   /** Every connection of an order was served. Another order may come of it. */
   served(order: ProxiesServe): void;

@@ -9,7 +9,7 @@ export const sliceMs = 5;
  */
 const turnBytes = 2 * 1024 * 1024;
 
-/** Of all sockets, for there is one event loop. */
+/** Bytes handed over to all sockets: there is one event loop. */
 let handedOver = 0;
 
 /** Counts what a socket is handed in this turn. */
@@ -58,7 +58,7 @@ export class Slices {
       do more = this.#piece();
       while (more && this.#scheduled === scheduled && performance.now() < until && !isTurnFull());
     } catch (error) {
-      // There may be more. It waits for a later turn: what throws every time keeps nobody else from theirs.
+      // There may be more work. It waits for a later turn: what throws every time keeps nobody else from theirs.
       letEscape(error);
     }
     // A piece may have brought the end of the work.

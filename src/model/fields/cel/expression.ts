@@ -62,7 +62,7 @@ export function celMistake(text: string): string | undefined {
 /** What an expression is, as far as its surroundings ask. */
 type Shape = 'field' | 'other';
 
-/** By recursive descent, one method a rule of the language's grammar. */
+/** Reads by recursive descent: each rule of the language's grammar has its method. */
 class Reader {
   readonly #tokens: readonly Token[];
   #at = 0;

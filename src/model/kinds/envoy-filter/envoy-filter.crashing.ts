@@ -14,9 +14,9 @@ import { uriRewriteMistake, uriTemplateMistake } from '../../fields/uri-template
 type Fields = any;
 
 interface Rule {
-  /** Of the message that it is about. */
+  /** Type of the message that the rule is about. */
   readonly type: string;
-  /** As in the .proto file. */
+  /** Name of the field, as in the .proto file. */
   readonly field: string;
   /** What is wrong with it; undefined when nothing is. */
   readonly mistake: (message: Fields) => string | undefined;
@@ -88,7 +88,7 @@ export function crashingValues(
   );
 }
 
-/** Of one that is written inline. */
+/** What is wrong with a dictionary that is written inline. */
 function dictionaryMistake(source: Fields): string | undefined {
   const { case: kind, value } = source?.specifier ?? {};
   if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;

@@ -174,7 +174,7 @@ const filter: Decoder<HttpRouteFilter> = refine(
     }),
 );
 
-/** Of these there is one in a list at most. */
+/** Filters of which a list has one at most. */
 const once: readonly HttpRouteFilterType[] = [
   ...(['RequestHeaderModifier', 'ResponseHeaderModifier', 'RequestRedirect', 'URLRewrite', 'CORS'] as const),
 ];

@@ -32,7 +32,7 @@ export const headerName: Decoder<string> = refine(name, (value, path) =>
 /** What a path must not have, for it would never be one that is asked for. */
 const impossible = ['//', '/./', '/../', '%2f', '%2F', '#'];
 
-/** Of paths that are matched as they are. */
+/** What is wrong with a path that is matched as it is. */
 export function pathMistake(value: string): string | undefined {
   if (value.length > 1024) return `must have at most 1024 characters, not ${value.length}`;
   if (!value.startsWith('/')) return `must start with "/", not be ${JSON.stringify(value)}`;

@@ -18,7 +18,7 @@ export interface ParentReference {
   /** Absent: the route's own. */
   readonly namespace?: string;
   readonly name: string;
-  /** One listener; absent: all. */
+  /** The one listener that is meant; absent: all. */
   readonly sectionName?: string;
   readonly port?: number;
 }
@@ -120,7 +120,7 @@ export interface UrlRewrite {
 
 export interface RequestMirror {
   readonly backendRef: BackendRef;
-  /** Of 100; absent: all. */
+  /** Requests of 100 that are mirrored; absent: all. */
   readonly percent?: number;
   readonly fraction?: { readonly numerator: number; readonly denominator: number };
 }

@@ -14,7 +14,7 @@ import { type ReferenceGrant, referenceGrant } from './reference-grant.ts';
 
 export interface SpecOfGatewayApiKind {
   readonly GatewayClass: GatewayClass;
-  /** As the HTTPRoute that it is to Envoy. */
+  /** Decoded to the HTTPRoute that a GRPCRoute is to Envoy. */
   readonly GRPCRoute: RouteObject;
   readonly HTTPRoute: RouteObject;
   readonly KubernetesGateway: KubernetesGateway;

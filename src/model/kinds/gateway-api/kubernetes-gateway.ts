@@ -55,7 +55,7 @@ export type NamespaceSelector = LabelSelector;
 export interface AllowedRoutes {
   readonly namespaces: {
     readonly from: 'All' | 'Selector' | 'Same' | 'None';
-    /** With `Selector`. */
+    /** The selector, where `from` is `Selector`. */
     readonly selector?: NamespaceSelector;
   };
   /** Absent: those that the protocol is for. */

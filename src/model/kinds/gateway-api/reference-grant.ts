@@ -4,7 +4,7 @@ import { group, kindName, listOf, namespace, objectName } from './fields.ts';
 
 export interface ReferenceGrant {
   readonly from: readonly { readonly group: string; readonly kind: string; readonly namespace: string }[];
-  /** Without a name: all of the kind. */
+  /** What may be referred to; without a name all objects of the kind. */
   readonly to: readonly { readonly group: string; readonly kind: string; readonly name?: string }[];
 }
 

@@ -29,7 +29,7 @@ export interface SliceEndpoint {
 }
 
 export interface SliceConditions {
-  /** Absent counts as true. */
+  /** The endpoint is ready; absent counts as true. */
   readonly ready?: boolean;
   readonly serving?: boolean;
   readonly terminating?: boolean;

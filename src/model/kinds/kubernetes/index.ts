@@ -12,7 +12,7 @@ import { type Pod, pod } from './pod.ts';
 import { type Secret, secret } from './secret.ts';
 import { type KubernetesService, kubernetesService } from './service.ts';
 
-/** Its labels are all that is read of a namespace. */
+/** A namespace: only its labels are read, which are not in its body. */
 export type Namespace = Record<never, never>;
 
 /** The decoded bodies by kind. */

@@ -24,7 +24,7 @@ export interface ServiceSpec {
   readonly clusterIP: string;
   readonly clusterIPs: readonly string[];
   readonly ports: readonly KubernetesServicePort[];
-  /** Absent or empty: endpoints are somebody else's. */
+  /** Selects the pods; absent or empty: somebody else keeps the endpoints. */
   readonly selector?: Readonly<Record<string, string>>;
   readonly externalName: string;
   readonly externalIPs: readonly string[];

@@ -31,10 +31,10 @@ export interface AuthorizationSource {
   readonly notServiceAccounts?: Texts;
   readonly trustDomains?: Texts;
   readonly notTrustDomains?: Texts;
-  /** Of the peer of the connection. */
+  /** Addresses of the connection's peer. */
   readonly ipBlocks?: Texts;
   readonly notIpBlocks?: Texts;
-  /** Of the client, as trusted headers say it. */
+  /** Addresses of the client, as trusted headers say it. */
   readonly remoteIpBlocks?: Texts;
   readonly notRemoteIpBlocks?: Texts;
 }
@@ -46,7 +46,7 @@ export interface AuthorizationOperation {
   readonly notPorts?: Texts;
   readonly methods?: Texts;
   readonly notMethods?: Texts;
-  /** With `{*}` for a segment and `{**}` for several, or with `*` at one end. */
+  /** Paths, with `{*}` for a segment and `{**}` for several, or with `*` at one end. */
   readonly paths?: Texts;
   readonly notPaths?: Texts;
 }

@@ -7,7 +7,7 @@ export const dryRunAnnotation = 'istio.io/dry-run';
 
 export function isDryRun({ annotations }: { readonly annotations: Readonly<Record<string, string>> }): boolean {
   const said = annotations[dryRunAnnotation];
-  // One that cannot be read is refused with its object; should it come all the same, the policy is in force.
+  // A value that cannot be read is refused with its object; should it come all the same, the policy is in force.
   return said !== undefined && booleanOf(said) === true;
 }
 

@@ -6,6 +6,6 @@ export type MutualTlsMode = 'UNSET' | 'DISABLE' | 'PERMISSIVE' | 'STRICT';
 
 export interface PeerAuthentication extends Pick<PolicyScope, 'selector'> {
   readonly mtls?: MutualTlsMode;
-  /** By port of the workload. */
+  /** Modes by port of the workload. */
   readonly portLevelMtls?: Readonly<Record<string, MutualTlsMode>>;
 }

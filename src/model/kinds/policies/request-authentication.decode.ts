@@ -60,7 +60,7 @@ const jwtRule: Decoder<JwtRule> = inSchema(
   refine(
     struct<JwtRule>(
       jwtRuleFields,
-      // Both spellings of the API.
+      // The API has both spellings.
       { jwks_uri: ['jwksUri', refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))] },
     ),
     ({ issuer, jwksUri, jwks }, path) => [

@@ -18,7 +18,7 @@ export interface KubernetesFacts {
   readonly pods: ReadonlyMap<string, Workload>;
   readonly podsByAddress: ReadonlyMap<string, readonly Workload[]>;
   readonly selectors: SelectorIndex<SelectingService>;
-  /** Of endpoints that are no pods. */
+  /** Addresses of endpoints that are no pods. */
   readonly addresses: AddressBook;
 }
 
@@ -35,7 +35,7 @@ export class KubernetesLookup implements ProxyLookup {
     const pod = this.podOf(proxy);
     if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod.ports)];
     if (byAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return byAddress;
-    // Its pod is not known yet: it says itself what it is.
+    // The proxy's pod is not known yet: the proxy says itself what it is.
     if (Object.keys(proxy.labels).length === 0) return [];
     return this.#selected(proxy.configNamespace, proxy.labels, podPorts(proxy.metadata.POD_PORTS));
   }
@@ -45,7 +45,7 @@ export class KubernetesLookup implements ProxyLookup {
     return pod && { labels: pod.labels, locality: pod.template.locality };
   }
 
-  /** By its name, `web-0.shop`, as the node's id has it, else by its address. */
+  /** The pod of a proxy, by its name, `web-0.shop`, as the node's id has it, else by its address. */
   podOf(proxy: Pick<LookedUp, 'name' | 'ipAddresses'>): Workload | undefined {
     const dot = proxy.name.lastIndexOf('.');
     const named = this.#facts.pods.get(`${proxy.name.slice(dot + 1)}/${proxy.name.slice(0, dot)}`);

@@ -39,7 +39,7 @@ import { Users } from './users.ts';
 interface Made {
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
-  /** Those that are no pods of this cluster: proxies are found among them by address. */
+  /** Endpoints that are no pods of this cluster: proxies are found among them by address. */
   readonly foreign: readonly Endpoint[];
   /** Pods, addresses and nodes that were looked for. */
   readonly uses: ReadonlySet<string>;

@@ -7,7 +7,7 @@ import { type EndpointTemplate, endpointOf, type Workload } from '../workload.ts
 /** What a service's endpoints are made of beside the slices. */
 export interface SliceSurroundings {
   readonly namespace: string;
-  /** Without a selector endpoints are used as given: somebody else keeps them. */
+  /** The service has a selector. Without one endpoints are used as given: somebody else keeps them. */
   readonly hasSelector: boolean;
   /** Unready endpoints count as ready. */
   readonly publishNotReady: boolean;
