@@ -45,13 +45,13 @@ export class Environment {
     return this.#orDefault(name, Number.isSafeInteger(value) && value >= least ? value : undefined, byDefault);
   }
 
-  /** From 0 to 100. */
+  /** A number from 0 to 100. */
   percent(name: string, byDefault: number): number {
     const value = Number(this.#env[name]);
     return this.#orDefault(name, value >= 0 && value <= 100 ? value : undefined, byDefault);
   }
 
-  /** As Go reads it: `1`, `t`, `true` and `0`, `f`, `false`. */
+  /** A boolean as Go reads it: `1`, `t`, `true` and `0`, `f`, `false`. */
   boolean(name: string, byDefault: boolean): boolean {
     return this.#orDefault(name, booleanOf(this.#env[name] ?? ''), byDefault);
   }

@@ -91,28 +91,28 @@ const configKinds = (Object.keys(kinds) as KindName[]).filter(
   (kind) => kind !== 'Endpoints' && !registryKinds.includes(kind),
 );
 
-/** So many kinds are named of those that are missing. */
+/** How many of the missing kinds are named. */
 const mostNamed = 4;
 
 export class FollowedCluster {
   /** What is asked of it beside what is followed has connections of its own. */
   readonly server: Http2ApiServer;
-  /** By address. */
+  /** Sources by their address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
   readonly settings: ClusterSettings;
   readonly secretAccess: SecretAccess;
   readonly registrations: WorkloadRegistrations;
-  /** Those that name other clusters; absent: services of clusters are not asked for. */
+  /** Secrets that name other clusters; absent: services of clusters are not asked for. */
   readonly remoteSecrets?: RemoteSecrets;
-  /** Of the authority that replicas share; absent: they share none. */
+  /** Secrets of the authority that replicas share; absent: they share none. */
   readonly authoritySecrets?: AuthoritySecrets;
-  /** With certificates that the mesh configuration names; absent: none is signed here. */
+  /** Secrets with certificates that the mesh configuration names; absent: none is signed here. */
   readonly dnsSecrets?: DnsSecrets;
   /** What is known of it. Readers are added before the chart is started. */
   readonly informers: InformerEffects;
   /** Who writes there: the pod, and a part by chance, so that a container that is started again is another one. */
   readonly identity: string;
-  /** Of Leases alone: no other request holds up a renewal. */
+  /** A connection for Leases alone: no other request holds up a renewal. */
   readonly leaseServer: Http2ApiServer;
   readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
@@ -181,7 +181,7 @@ export class FollowedCluster {
     ]);
   }
 
-  /** Of {@link sources}. */
+  /** Opens one of {@link sources}. */
   readonly open = (address: string): ConfigSource => {
     const source = this.sources.get(address);
     if (source === undefined) throw new Error(`nothing of the cluster is ${address}`);
@@ -194,7 +194,7 @@ export class FollowedCluster {
     return () => void this.#settingsChanged.delete(changed);
   }
 
-  /** For the chart `api-server`. */
+  /** Input of the chart `api-server`. */
   get input(): ApiServerInput {
     return { server: this.url, resources: this.informers.resources, firstInformer: 1 };
   }

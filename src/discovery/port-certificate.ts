@@ -10,11 +10,11 @@ import { readServerCertificate, SecurePortCredentials, type ServerCertificate } 
 
 export interface PortCertificateOptions {
   readonly port: SecurePort;
-  /** In a certificate that the authority signs. */
+  /** Names in a certificate that the authority signs. */
   readonly names: readonly string[];
   /** Undefined: there is no authority. */
   readonly inForce: () => AuthorityInForce | undefined;
-  /** By which clients are judged; undefined where there is no authority. */
+  /** Roots by which clients are judged; undefined where there is no authority. */
   readonly trusted: () => TrustPools | undefined;
   readonly now?: () => Date;
 }
@@ -36,7 +36,7 @@ export class PortCertificate {
     this.#now = options.now ?? (() => new Date());
   }
 
-  /** Of the port, once there is a certificate. They stay, whatever becomes of that. */
+  /** Credentials of the port, once there is a certificate. They are the same object, whatever becomes of the certificate. */
   get credentials(): SecurePortCredentials {
     return this.#credentials!;
   }

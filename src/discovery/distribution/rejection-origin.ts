@@ -22,11 +22,11 @@ export interface MadeResource {
 /** Why a proxy rejects something, and by whose doing. The same for all who reject the same. */
 export interface Blame {
   readonly typeUrl: string;
-  /** In words: `listener 0.0.0.0_80`. */
+  /** The resource in words: `listener 0.0.0.0_80`. */
   readonly resource: string;
   /** Envoy's, made plain. */
   readonly reason: string;
-  /** Of objects. */
+  /** Keys of the objects that are blamed. */
   readonly keys: readonly string[];
 }
 
@@ -43,9 +43,9 @@ export interface RejectedResponse {
   isSuspect(key: string): boolean;
 }
 
-/** Of one rejection: what is told of many is told of none. */
+/** Objects that one rejection is told of: what is told of many is told of none. */
 export const mostBlamed = 16;
-/** Of which all are made where the message names none. */
+/** Where the message names no resource, all are made anew to find the objects, if there are no more than this. */
 const mostUnnamed = 64;
 
 const words: ReadonlyMap<string, string> = new Map([

@@ -5,7 +5,7 @@ import type { Mistake } from './object-verdict.ts';
 
 /** What an object's status says of us, as far as it is known here. */
 export interface ToldStatus {
-  /** By type of condition, of ours alone. */
+  /** Our own conditions, by type. */
   readonly conditions: ReadonlyMap<string, { readonly status: string; readonly observedGeneration: number }>;
 }
 
@@ -31,7 +31,7 @@ export function hasStatus(kind: string): boolean {
   return known.has(kind);
 }
 
-/** Of an object of the cluster that is in force; undefined: it is of elsewhere, was made of others, or is one of which nothing is told. */
+/** Generation of an object of the cluster that is in force; undefined: it is of elsewhere, was made of others, or has no status of ours. */
 export function generationOf({ kind, generation, standsFor, madeOf }: Config): number | undefined {
   return hasStatus(kind) && standsFor === undefined && madeOf === undefined ? generation : undefined;
 }

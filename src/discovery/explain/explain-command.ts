@@ -25,7 +25,7 @@ export interface ExplainAsked extends Partial<AskedFor> {
   readonly files?: MeshFiles;
   /** Absent: the Envoy at `from` is asked itself. */
   readonly node?: NodeAsked;
-  /** Of a control plane, or of an Envoy's admin interface. */
+  /** Address of a control plane, or of an Envoy's admin interface. */
   readonly from?: string;
   readonly format: 'text' | 'json';
 }

@@ -43,7 +43,7 @@ export class Sources {
     const part = splitDocuments(this.#textOf(file)).findLast((candidate) => candidate.line <= line);
     if (part === undefined) return { line, column: 1 };
     const document = parseYamlDocument(part);
-    // In a List the object is one of its items.
+    // An object in a List is one of its items.
     const { items } = (document.value ?? {}) as { items?: readonly unknown[] };
     const index = items?.findIndex((_, item) => document.positionOf(`items[${item}]`).line === line) ?? -1;
     const prefix = index === -1 ? '' : `items[${index}]`;
@@ -64,7 +64,7 @@ export class Sources {
   }
 }
 
-/** As a person at this place would name the file. */
+/** The file's name as a person in this directory would write it. */
 function shown(file: string): string {
   const fromHere = relative(process.cwd(), file);
   return fromHere.startsWith('..') ? file : fromHere;

@@ -14,7 +14,7 @@ export interface KeyAddress {
 export type Fetch = (url: string, init: { signal: AbortSignal; headers: Record<string, string> }) => Promise<Response>;
 
 export interface FetchOptions {
-  /** For all of it. */
+  /** Limit of the whole request. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   readonly fetch?: Fetch;
@@ -35,7 +35,7 @@ export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptio
     const answer = await ask(kind === 'keys' ? url : keysOfIssuer(await ask(discoveryUrl(url)), url));
     if (!isObject(answer) || !Array.isArray(answer.keys)) throw new Error('the answer is no JSON Web Key Set');
     const keys = answer.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
-    // As it stands Envoy would refuse every token: what there was before is better.
+    // With no key Envoy would refuse every token: the keys from before are better.
     if (keys.length === 0) throw new Error('the answer has no key in it');
     if (keys.length > mostKeys)
       throw new Error(`the answer has ${keys.length} keys, of which no issuer needs more than ${mostKeys}`);

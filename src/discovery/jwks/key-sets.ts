@@ -75,7 +75,7 @@ export class KeySets {
     }
   }
 
-  /** As {@link KeySets.fetch}; what it throws is an answer. */
+  /** Does what {@link KeySets.fetch} does; what that throws is an answer here. */
   async ask(source: string, timeoutMs: number, signal: AbortSignal): Promise<IssuerAnswer> {
     try {
       return { outcome: 'fetched', ...(await this.fetch(source, timeoutMs, signal)) };

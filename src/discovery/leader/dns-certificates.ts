@@ -28,12 +28,12 @@ export interface DnsCertificatesOptions {
   /** Each revision has a mesh configuration of its own. */
   readonly lease: string;
   readonly secrets: DnsSecrets;
-  /** Of the mesh, now. */
+  /** Certificates that the mesh configuration names, now. */
   readonly certificates: () => readonly DnsCertificate[];
   readonly inForce: () => AuthorityInForce | undefined;
   /** Signs instead of the authority. */
   readonly registrar?: Registrar;
-  /** Those that count: a certificate of another is made anew. */
+  /** Roots that count: a certificate of another one is made anew. */
   readonly roots: () => readonly Certificate[];
   readonly now: () => Date;
 }
@@ -41,10 +41,10 @@ export interface DnsCertificatesOptions {
 export const dnsSecretType = 'istio.io/dns-key-and-cert';
 const keys = { chain: 'cert-chain.pem', key: 'key.pem', root: 'root-cert.pem' } as const;
 const lifetimeMs = 90 * 24 * 3_600_000;
-/** Of a certificate's life, so much is left when it is renewed. */
+/** Share of a certificate's life that is left when it is renewed. */
 const graceRatio = 0.5;
 const leastGraceMs = 10 * 60_000;
-/** Nobody tells when a certificate grows old. */
+/** How often all certificates are looked at: nobody tells when one grows old. */
 const lookMs = 60_000;
 /**
  * So often in so much time a Secret is written. What is made may be at its end as soon as it is there (of an authority that ends, of a signer
@@ -57,7 +57,7 @@ export class DnsCertificates implements Duty {
   readonly lease: string;
   readonly #options: DnsCertificatesOptions;
   readonly #due = new DueKeys();
-  /** By name of the Secret, of those that were written. */
+  /** Writes by name of the Secret. */
   readonly #writes = new Map<string, { readonly since: number; count: number }>();
   /** What there is. */
   #isKnown = false;
@@ -124,7 +124,7 @@ export class DnsCertificates implements Duty {
     return true;
   }
 
-  /** It was written too often lately: the next look finds what is still wrong. */
+  /** Whether a Secret was written too often lately: the next look finds what is still wrong. */
   #rests({ secretName }: DnsCertificate): boolean {
     const { since, count } = this.#writes.get(secretName) ?? { since: 0, count: 0 };
     const passedMs = this.#options.now().getTime() - since;

@@ -55,7 +55,7 @@ export class DueKeys {
       }
     };
     await Promise.all(Array.from({ length: writesAtOnce }, lane));
-    // Nobody got to these: the term is over.
+    // The term is over before these had their turn.
     for (const key of left) this.#failed.add(key);
     return { written, failed, reason };
   }

@@ -37,9 +37,9 @@ export interface DutySources {
   readonly presence: string;
   /** What replicas that have died have left. */
   readonly orphans: Duty;
-  /** This replica may write for a duty now. */
+  /** Whether this replica may write for a duty now. */
   readonly leads: (lease: string) => boolean;
-  /** Of ConfigMaps with the root of the mesh. */
+  /** Name of the ConfigMaps with the root of the mesh. */
   readonly rootConfigMap: string;
   /** What becomes of objects. */
   readonly status: Omit<StatusSources, 'informers' | 'revision'>;

@@ -18,7 +18,7 @@ export interface DutyReport {
 }
 
 export interface Duty {
-  /** Of its Lease: as Istio calls what does the same, where it does. */
+  /** Name of the duty's Lease: Istio's, where Istio has one for the same. */
   readonly lease: string;
   /** Tells whenever something becomes due; also while a run is under way. @returns ends it */
   watch(due: () => void): () => void;

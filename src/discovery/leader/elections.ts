@@ -25,18 +25,18 @@ import { mistakeIn, writeLimitMs } from './lease-times.ts';
 import { WriteGate } from './write-gate.ts';
 
 export interface ElectionsOptions {
-  /** Of Leases alone: what is written otherwise must not hold up a renewal. */
+  /** A connection for Leases alone: what is written otherwise must not hold up a renewal. */
   readonly leaseServer: Pick<ApiServer, 'request'>;
-  /** Of what duties write. */
+  /** The connection for what duties write. */
   readonly server: Pick<ApiServer, 'request'>;
-  /** Of the Leases. */
+  /** Namespace of the Leases. */
   readonly namespace: string;
-  /** Of this process, and of no other one ever. */
+  /** Name of this process, which no other one ever has. */
   readonly identity: string;
   readonly duties: readonly Duty[];
   readonly times: LeaseTimes;
   readonly now: () => Moment;
-  /** At random, from 0 to 1. */
+  /** Draws a number from 0 to 1: randomness for the charts. */
   readonly draw: () => number;
 }
 
@@ -48,11 +48,11 @@ export interface ElectionCharts {
 
 interface Election {
   readonly duty: Duty;
-  /** As it was read or written last. */
+  /** The Lease as it was read or written last. */
   lease: KubernetesObject | undefined;
   /** What its holder wrote, and when that was seen first. */
   seen: { readonly record: string; readonly at: Moment } | undefined;
-  /** Of the last term. Each has its own: what a run of an earlier one still asks for is refused. */
+  /** Gate of the last term. Each term has its own: what a run of an earlier one still asks for is refused. */
   gate: WriteGate;
   /** Ends with the last run: two of one duty would write the same objects. */
   running: Promise<unknown>;
@@ -81,14 +81,14 @@ export class Elections {
     if (this.#elections.size < options.duties.length) throw new Error('two duties have one Lease');
   }
 
-  /** Of the chart; null: there is no duty. */
+  /** Input of the chart; null: there is no duty. */
   get input(): ElectionsInput | null {
     const { times } = this.#options;
     const leaders = [...this.#elections.keys()].map((lease) => ({ lease, times }));
     return leaders.length === 0 ? null : { leaders };
   }
 
-  /** This replica may write for the duty now, by its own word. */
+  /** Whether this replica may write for the duty now, by its own word. */
   leads(lease: LeaseName): boolean {
     return this.#of(lease).gate.isOpen;
   }
@@ -161,7 +161,7 @@ export class Elections {
     const before = version === '' ? undefined : election.lease;
     const leftMs = deed === 'claim' && before !== undefined ? this.#leftMs(election, before) : 0;
     if (leftMs > 0) return { outcome: 'early', leftMs, draw: draw() };
-    // Another one than the chart speaks of: it was read since by a request that nobody waited for.
+    // The Lease is another one than the chart speaks of: a request that nobody waited for has read it since.
     if (before?.metadata.resourceVersion !== (version === '' ? undefined : version)) {
       return { outcome: 'conflict', draw: draw() };
     }

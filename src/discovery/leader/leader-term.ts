@@ -14,7 +14,7 @@ export function elapsedMs(since: Moment, now: Moment): number {
   return Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs);
 }
 
-/** Of this process. */
+/** This moment, by both clocks of this process. */
 export function processMoment(): Moment {
   return { monotonicMs: performance.now(), wallMs: Date.now() };
 }

@@ -1,7 +1,7 @@
 /** How long a Lease is held without a word, and what follows from that (spec/kubernetes.md §2). */
 import type { LeaseTimes } from '../../../machines/discovery/kubernetes/leader.machine.ts';
 
-/** As client-go: 15 s, of which the holder uses 10, with a word every 2. */
+/** How long a Lease is held, as in client-go: 15 s, of which the holder uses 10, with a renewal every 2. */
 export const usualLeaseMs = 15_000;
 /** A Lease says whole seconds. In fewer, an answer that takes a second would cost the term. */
 export const shortestLeaseMs = 3_000;
@@ -18,7 +18,7 @@ export function leaseTimesOf(leaseMs: number): LeaseTimes {
   };
 }
 
-/** Of a write: what is begun in the last moment of a term is over before anybody else may lead. */
+/** Limit of a write: what is begun in the last moment of a term is over before anybody else may lead. */
 export function writeLimitMs({ leaseMs, termMs }: LeaseTimes): number {
   return Math.floor((leaseMs - termMs) * 0.8);
 }

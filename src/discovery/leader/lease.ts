@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 type Fields = Readonly<Record<string, unknown>>;
 type Seen = Omit<Extract<LeaseSighting, { outcome: 'seen' }>, 'draw'>;
 
-/** Whoever says more is not believed: nobody would lead for so long after the end of that one, and a timer has an end. */
+/** The longest duration of a Lease that is believed: nobody would lead for so long after the end of that one, and a timer has an end. */
 const longestLeaseMs = 3_600_000;
 
 /** The API's type has no greater number (int32): a Lease that says it could be claimed by nobody any more. */

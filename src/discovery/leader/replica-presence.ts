@@ -4,7 +4,7 @@
  * writes what its own proxies reject (status/distribution-status.ts).
  */
 const prefix = 'istiod-replica-';
-/** Of an identity, behind the name of its pod: the part by chance. */
+/** The part by chance of an identity, behind the name of its pod. */
 const ownPart = /_([0-9a-f][0-9a-f-]{6,34}[0-9a-f])$/;
 
 /** The name of a replica's Lease; undefined: this is no replica of ours, as one of Istio's own. */

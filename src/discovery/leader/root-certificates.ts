@@ -12,7 +12,7 @@ import type { Duty, DutyReport, DutyRun } from './duty.ts';
 import type { WriteGate } from './write-gate.ts';
 
 export interface RootCertificatesOptions {
-  /** Of the cluster, not started yet. */
+  /** Informers of the cluster, not started yet. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
   /** PILOT_CA_CERT_CONFIGMAP */
   readonly configMap: string;

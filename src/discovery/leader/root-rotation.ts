@@ -23,9 +23,9 @@ import type { WriteGate } from './write-gate.ts';
 export interface RootRotationOptions {
   readonly authority: Pick<SharedAuthority, 'read' | 'watchDue' | 'makeRoot'>;
   readonly namespace: string;
-  /** Of the Secret. */
+  /** Name of the Secret. */
   readonly name: string;
-  /** Of a root's life, so many hundredths before its end the next one is begun. */
+  /** Hundredths of a root's life that are left when the next root is begun. */
   readonly gracePercent: number;
   /** What this replica may sign at most. */
   readonly longestLeafMs: number;
@@ -77,7 +77,7 @@ export class RootRotation implements Duty {
     }
   }
 
-  /** Of the newest that was read: what is made from anything older is refused by the API server. */
+  /** What is due, by the newest version that was read: the API server refuses what is made from an older one. */
   #due(): Due | undefined {
     const read = this.#options.authority.read;
     if (read === undefined || read.last.isPluggedIn || read.inForce.isPluggedIn) return undefined;
@@ -137,7 +137,7 @@ export class RootRotation implements Duty {
   }
 }
 
-/** As a merge patch says that a key goes. */
+/** The data with null for keys that are to go, as a merge patch says it. */
 function withoutAbsent(data: Readonly<Record<string, string | undefined>>): Record<string, string | null> {
   return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, value ?? null]));
 }

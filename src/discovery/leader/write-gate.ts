@@ -10,14 +10,14 @@ import { elapsedMs, type Moment } from './leader-term.ts';
 
 interface WrittenObject {
   readonly resource: Resource;
-  /** Absent for what is in no namespace. */
+  /** Namespace of the object; absent for one that is in none. */
   readonly namespace?: string;
   readonly name: string;
 }
 
 /** What is to be written. None of them can be sent without what it was made from. */
 export type WriteOrder =
-  /** There was none: `AlreadyExists` (409) where somebody has made one since. */
+  /** The object is made: `AlreadyExists` (409) where somebody has made one since. */
   | (WrittenObject & { readonly verb: 'create'; readonly object: Readonly<Record<string, unknown>> })
   /** `version`: of the object as it was read; `Conflict` (409) where it is another one since. `object`: the whole of it. */
   | (WrittenObject & {
@@ -26,7 +26,7 @@ export type WriteOrder =
       readonly object: Readonly<Record<string, unknown>>;
       readonly subresource?: 'status';
     })
-  /** As `update`; `fields`: a merge patch (RFC 7386). */
+  /** The object is changed as by `update`; `fields` is a merge patch (RFC 7386). */
   | (WrittenObject & {
       readonly verb: 'patch';
       readonly version: string;
@@ -95,7 +95,7 @@ export class WriteGate {
     if (term === undefined || !this.#isWithin(term)) throw this.#refuse();
     this.#underWay++;
     try {
-      // Of this term: one that waited for a connection until the next one began was made of what was known before.
+      // A write must be of this term: one that waited for a connection until the next term was made of what was known before.
       const permit = (): boolean => this.#term === term && this.#isWithin(term);
       const request = { ...requestOf(order), permit, timeoutMs: this.#options.writeMs };
       return await this.#options.server.request(request, term.ended.signal);
@@ -161,7 +161,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
   }
 }
 
-/** Without a version a write is for whatever is there. */
+/** The version, which must be known: a write without one would be for whatever is there. */
 function known(version: string): string {
   if (version === '') throw new ApiError({ kind: 'invalid', message: 'a write must name the version that was read' });
   return version;

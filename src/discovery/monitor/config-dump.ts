@@ -165,7 +165,7 @@ export function configDumpParts(connection: ConnectionView, node: MeshNode, quer
   return [bootstrap, ...order.flatMap((typeUrl) => parts.get(typeUrl) ?? [])];
 }
 
-/** One type alone. */
+/** The dump of one type alone. */
 export function dumpOfType(typeUrl: string, connection: ConnectionView, node: MeshNode): object {
   const [, section] = sections.find(([type]) => type === typeUrl)!;
   return asJson([sectionOf(typeUrl, section, connection, node)]);

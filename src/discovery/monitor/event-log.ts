@@ -9,7 +9,7 @@ import { describeProblems, whereabouts } from '../config/config-problem.ts';
 
 type Tell = (event: TracedEvent, log: Logger) => void;
 
-/** By the event's type, as it comes to its receiver. */
+/** Lines of the log by type of event, told when the event comes to its receiver. */
 const logLines: Readonly<Record<string, Tell>> = {
   'settings.loaded': ({ what, origin, version }, log) => log.info(`${nameOf(what)} from ${origin}`, { version }),
   'settings.changed': ({ what, version }, log) => log.info(`${nameOf(what)} changed`, { version }),
@@ -118,14 +118,14 @@ function tellUnresolved({ hostname, addresses, reason }: TracedEvent, failures: 
   failures.warn(String(hostname), `the name of gateways ${hostname} does not resolve (${meanwhile})`, { reason });
 }
 
-/** Of requests to a cluster that fail people are told by {@link tellRefused}: each is made again, and there are many kinds. */
+/** Failed requests to a cluster, which {@link tellRefused} tells people of: each is made again, and there are many kinds. */
 const ofInformers = ['request.failed', 'kind.failed'];
 /** And of a Lease or a write by {@link tellLeaseless} and {@link tellUnwritten}. */
 const toldOnce = [...ofInformers, 'leader.failed', 'duty.written'];
 
 const rejections = ['configs.rejected', 'settings.rejected'];
 
-/** That something was found wrong, for the log of what the charts do: how much of it was refused, and how much is in force. */
+/** The line of a record that says what was found wrong: how much was refused, and how much is in force. */
 export function rejectionLine(record: TraceRecord): LogLine | undefined {
   if (record.kind === 'event' && toldOnce.includes(record.event.type)) {
     return { level: 'debug', line: `${record.from}: ${record.event.type}`, fields: {} };

@@ -35,7 +35,7 @@ export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, 
   }
 };
 
-/** Of gateways that nothing tells apart one: the others are told the same. */
+/** One router of each shape: what nothing tells apart is told the same. */
 function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
   const seen = new Set<ProxyShape>();
   for (const served of proxies) {

@@ -13,7 +13,7 @@ import type { DiscoveryMetrics } from './metrics.ts';
 
 export interface HttpEffectOptions extends HttpServersOptions {
   readonly addresses: readonly ListenAddress[];
-  /** One line, for `/version`. */
+  /** Version in one line, for `/version`. */
   readonly version: string;
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
   /** Absent: no debug pages. */
@@ -112,7 +112,7 @@ async function answer(
   return { status: 404, body: `no page ${path}; /debug lists what there is\n` };
 }
 
-/** Of so many files a probe's answer tells; the log and `/debug/push_status` have all. */
+/** Files that a probe's answer names; the log and `/debug/push_status` have all. */
 const mostListed = 5;
 
 function textOf(unreadable: ReadonlyMap<string, string>): string {

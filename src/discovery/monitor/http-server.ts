@@ -24,7 +24,7 @@ export interface HttpAnswer {
   readonly status: number;
   /** An object goes out as JSON. */
   readonly body: string | object;
-  /** Of a text; `text/plain` unless given. */
+  /** Content type of a text; `text/plain` unless given. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -33,7 +33,7 @@ export interface HttpAnswer {
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | StreamAnswer | Promise<HttpAnswer | StreamAnswer>;
 
 export interface HttpServersOptions extends Pick<HttpFenceOptions, 'failed'> {
-  /** Of each port; absent: as many as go with the files that may be open. */
+  /** Connections of each port; absent: as many as go with the files that may be open. */
   readonly connections?: number;
   /** Takes gRPC connections, or says that it cannot yet; without it there is only HTTP. */
   readonly grpc?: (socket: Socket) => boolean;

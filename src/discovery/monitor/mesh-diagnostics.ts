@@ -56,7 +56,7 @@ export class MeshDiagnostics {
   /** What the last one took of the program's time. */
   #spentMs = 0;
   #mayBeginAt = 0;
-  /** Of the mesh that was looked at last. */
+  /** The mesh that was looked at last. */
   #seen: { readonly context: unknown; readonly configs: unknown } | undefined;
   #look: Iterator<void, MeshFindings> | undefined;
   readonly #slices = new Slices(() => this.#piece());
@@ -104,7 +104,7 @@ export class MeshDiagnostics {
     this.#phase = { at: 'due', timer };
   }
 
-  /** Somebody waits for the look that is due. */
+  /** Brings the look that is due nearer: somebody waits for it. */
   #hasten(timer: NodeJS.Timeout): void {
     clearTimeout(timer);
     this.#makeDue(0);

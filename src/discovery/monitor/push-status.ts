@@ -18,7 +18,7 @@ import { findRejectedServers, findUnservedCredentials } from './gateway-diagnost
 import { patchReports } from './patch-status.ts';
 import { findUnheldPolicies } from './unheld-policies.ts';
 
-/** By the name of the metric that counts it and by what it is about. */
+/** What was found, by the name of the metric that counts it and by what it is about. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Diagnostic>>>>;
 
 interface Diagnostic {

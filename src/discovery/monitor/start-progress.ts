@@ -8,7 +8,7 @@ export class StartProgress {
   /** What the state waits for, by name. */
   #awaited = '';
 
-  /** One line; empty when nothing is known. */
+  /** What the start waits for, in one line; empty when nothing is known. */
   get text(): string {
     if (this.#state === '') return '';
     return `not ready: ${this.#state}${this.#awaited}\n`;

@@ -38,14 +38,14 @@ type DebugAnswer =
 export interface XdsDebugOptions {
   readonly sources: DebugSources;
   readonly access: DebugAccess;
-  /** One line, as `/version` says it. */
+  /** Version in one line, as `/version` says it. */
   readonly version: string;
   /** The pod's name, or the host's. */
   readonly instance: string;
 }
 
 const clientConfigType = 'type.googleapis.com/envoy.service.status.v3.ClientConfig';
-/** In the order in which tools list them. */
+/** Types in the order in which tools list them. */
 const reportedTypes = [listenerType, routeType, endpointType, clusterType, extensionType];
 
 const statusOf: Readonly<Record<SyncState, ConfigStatus>> = {

@@ -53,11 +53,11 @@ export function changesReach(
   return left.length !== right.length || left.some((service, index) => service !== right[index]);
 }
 
-/** For whom the names are, and what is known of the changes. */
+/** Whom the names are for, and what is known of the changes. */
 export interface AffectedBy {
   readonly typeUrl: string;
   readonly nodeType: NodeType;
-  /** Of contexts since the one that the names are known of, one has changed the reach: see {@link changesReach}. */
+  /** A context since the one that the names are known of has changed the reach: see {@link changesReach}. */
   readonly reachChanged: boolean;
 }
 
@@ -86,7 +86,7 @@ export function affectedNames(
   if (!keys.every(isNarrow)) return wanted.names;
   const subjects = new Set(keys.map(subjectOfKey));
   const names = [...subjects].flatMap((subject) => wanted.namesOf(subject, subjectOfName));
-  // Another name of a service comes, goes and has its rule by itself.
+  // An alias of a service comes, goes and has its rule by itself.
   const byOtherNames = sharing?.alsoAbout(subjects, wanted.names) ?? [];
   return byOtherNames.length === 0 ? names : [...new Set([...names, ...byOtherNames])];
 }

@@ -42,7 +42,7 @@ export class ContextHistory {
     return this.since(this.#numbers.get(before), now);
   }
 
-  /** As {@link between}, for whoever keeps the number of the context before and not the context. */
+  /** Does what {@link between} does, for whoever keeps the number of the context before and not the context. */
   since(from: number | undefined, now: PushContext): ChangesBetween | undefined {
     const to = this.#numbers.get(now);
     const oldest = this.#newest - this.#steps.length;

@@ -81,9 +81,9 @@ interface Layer {
 
 interface ResourceSets {
   readonly byKey: Map<string, ResourceSet>;
-  /** With as many, those are swept out whose proxies are gone or want something else. */
+  /** Number of sets at which those are swept out whose proxies are gone or want something else. */
   sweepAt: number;
-  /** By type and shape, the list that was made last: a client that asks for a name more has the others. */
+  /** The list that was made last, by type and shape: a client that asks for a name more has the others. */
   readonly lists: WeakValues<ResourceMap>;
   /** Nothing of the context before was taken over. */
   readonly isFresh: boolean;
@@ -127,7 +127,7 @@ export class EncodedCache {
   readonly #holders = new HeldKeys((key) => {
     const byKey = this.#latest?.deref()?.byKey;
     const set = byKey?.get(key);
-    // Another may have come in its place.
+    // Another set may have come in the place of this one.
     if (set !== undefined && !isInUse(set)) byKey?.delete(key);
   });
 
@@ -556,7 +556,7 @@ function withGateways({ context, previous, changed }: PublishedContext): Readonl
 
 const nothing: ResourceMap = new Map();
 
-/** Somebody may still want what it has. */
+/** Whether somebody may still want what the set has. */
 function isInUse({ shape, names }: ResourceSet): boolean {
   return shape.deref() !== undefined && (names === undefined || names.deref() !== undefined);
 }

@@ -5,7 +5,7 @@ import type { EncodedResource } from '../ads/resource-source.ts';
 /** How many at a time: a few milliseconds of work, also by code that runs for the first time. */
 const namesAtATime = 16;
 
-/** So many are made at once. */
+/** Resources that are made at once, without a rest. */
 const shortList = 64;
 
 export interface ListMakingOptions {
@@ -13,7 +13,7 @@ export interface ListMakingOptions {
   readonly names: readonly string[];
   /** What the list was before; absent: there was none. */
   readonly base: ResourceMap | undefined;
-  /** Another list of the same moment, for the same shape: what is in it need not be made again. */
+  /** Another list of the same moment, for the same shape, whose resources need not be made again. */
   readonly known: ResourceMap | undefined;
   readonly build: (names: readonly string[]) => readonly Resource[];
   /** Undefined: there is nothing to stand for its name. */

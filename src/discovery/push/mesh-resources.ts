@@ -42,7 +42,7 @@ export interface MeshResourcesOptions {
 export interface RejectionListener {
   /** A client rejects what it was sent of a type. */
   rejected(node: MeshNode, typeUrl: string): void;
-  /** It has taken what it was sent of that type later. */
+  /** The node has taken what it was sent of that type later. */
   accepted(node: MeshNode, typeUrl: string): void;
   left(node: MeshNode): void;
 }
@@ -206,7 +206,7 @@ export class MeshNode implements NodeResources {
     return names === '*' ? names : this.permitted(typeUrl, names);
   }
 
-  /** Those of the names that the client may ask for: the same list for the same list. */
+  /** The names that the client may ask for: the same list for the same list. */
   permitted(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
     const { secretNamespace, account } = this.#about;

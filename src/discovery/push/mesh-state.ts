@@ -29,7 +29,7 @@ export interface MeshStateOptions {
   readonly domain: string;
   /** `--clusterID`. */
   readonly clusterId: string;
-  /** Of `--registries`: `Mock` and `Memory` make registries of their own. */
+  /** Words of `--registries`: `Mock` and `Memory` make registries of their own. */
   readonly registries?: readonly string[];
   /** What the environment says of registries; the rest is as without a flag. */
   readonly registryOptions?: Partial<RegistryOptions>;

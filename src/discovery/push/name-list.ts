@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 
-/** In alphabetical order; of equal lists there is one. */
+/** Names in alphabetical order; equal lists are one object. */
 export class NameList {
   readonly key: string;
   readonly names: readonly string[];
@@ -66,7 +66,7 @@ export class NameLists {
 
 /** Lists that a new one is compared with. */
 const maxModels = 8;
-/** So few names may differ however short the lists are; of longer ones a sixteenth. */
+/** Names that may differ however short the lists are; in longer ones a sixteenth of the names may. */
 const fewNames = 4;
 
 /** A list as another one with a few differences. */

@@ -7,7 +7,7 @@ import { setBounded } from '../../model/collections/set-bounded.ts';
 import { parseCredentialName } from '../../networking/secrets/credential-name.ts';
 
 const none: readonly string[] = [];
-/** By list and namespace: the same list for the same list, since whoever is asked knows lists by identity. */
+/** Permitted names by list and namespace: the same list for the same list, since whoever is asked knows lists by identity. */
 const permitted = onceFor((_: readonly string[]) => new Map<string, readonly string[]>());
 /** Namespaces that are told apart for a list: beyond, what was found for it is forgotten. */
 const maxNamespaces = 64;
@@ -40,5 +40,5 @@ const others = onceFor((names: readonly string[]) => {
   return chosen.length === names.length ? names : chosen;
 });
 
-/** Those of the names that are about no Secret: the same list for the same list. */
+/** The names that are about no Secret: the same list for the same list. */
 export const withoutSecrets = (names: readonly string[]): readonly string[] => others(names);

@@ -70,7 +70,7 @@ export class ResourceMemory implements Memory {
   readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, remade: 0 };
   readonly #options: ResourceMemoryOptions;
   readonly #entries = new Map<string, Entry>();
-  /** In the order in which they come up for eviction. */
+  /** Entries in the order in which they come up for eviction. */
   readonly #queue = new LinkedQueue<Entry>();
   /** Keys of entries by the object that they depend on. */
   readonly #dependants = new Map<string, Set<string>>();
@@ -207,7 +207,7 @@ export class ResourceMemory implements Memory {
       if (ids === undefined) this.#dependants.set(key, new Set([id]));
       else ids.add(id);
     }
-    // From here on it may go again.
+    // From here on the entry may be evicted again.
     if (this.#unmeasured.length >= maxUnmeasured) this.#measure();
     while (this.#entries.size > this.#options.maxEntries) this.#evict();
   }
@@ -229,7 +229,7 @@ export class ResourceMemory implements Memory {
     this.#dropped = new Set();
   }
 
-  /** It is there again now. */
+  /** Whether what is there again now was dropped before. */
   #wasDropped(id: string): boolean {
     if (this.#dropped.size === 0 && this.#droppedBefore.size === 0) return false;
     const hash = hashOf(id);
@@ -252,7 +252,7 @@ export class ResourceMemory implements Memory {
   }
 }
 
-/** Of what is encoded the bytes, without blocks; of lists what it takes to have them. */
+/** Bytes of a value: of an encoded one without its blocks, of a list what it takes to have it. */
 function bytesIn(value: unknown): number {
   if (value instanceof Encodable) return value.bytesKept;
   let sum = 0;

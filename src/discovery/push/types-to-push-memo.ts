@@ -11,7 +11,7 @@ interface Asked {
   readonly before: PushContext;
   readonly changes: ChangesBetween;
   readonly keys: readonly ConfigKey[];
-  /** By the shape now and before. */
+  /** Answers by the shape now and the shape before. */
   readonly answers: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;
 }
 

@@ -16,7 +16,7 @@ import type { WorkloadClaim } from './workload-claim.ts';
 
 export interface EntryWriterOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** Of this replica, and of no other one, nor of one before it. */
+  /** Name of this replica, which no other one has, nor one before it. */
   readonly controller: string;
   /** Undefined: there is none. */
   readonly groupOf: (claim: WorkloadClaim) => ReadGroup | undefined;
@@ -24,10 +24,10 @@ export interface EntryWriterOptions {
   readonly now: () => number;
 }
 
-/** Of an answer of the API server; a write has two. */
+/** Limit of an answer of the API server; a write needs two. */
 const answerMs = 5_000;
 const entries = resourceOf('WorkloadEntry');
-/** As long as a condition's message may be. */
+/** Characters that a condition's message may have. */
 const maxMessage = 32_768;
 
 type Where = { readonly resource: typeof entries; readonly namespace: string; readonly name: string };
@@ -87,7 +87,7 @@ export class EntryWriter {
           },
         };
       case 'delete':
-        // Somebody has brought it back.
+        // Somebody has taken the entry into use again.
         if (annotationsOf(entry)[annotations.disconnectedAt] === undefined) return { outcome: 'not ours' };
         return { ...named, verb: 'delete' };
     }

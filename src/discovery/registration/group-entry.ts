@@ -13,7 +13,7 @@ export const annotations = {
   /** The replica that the workload is connected to, or was last. */
   controller: 'istio.io/workloadController',
   connectedAt: 'istio.io/connectedAt',
-  /** Absent while it is connected. */
+  /** When the workload went; absent while it is connected. */
   disconnectedAt: 'istio.io/disconnectedAt',
   /** Without the condition `Healthy` the workload is unhealthy. */
   healthChecks: 'proxy.istio.io/health-checks-enabled',
@@ -69,7 +69,7 @@ export function entryOf(claim: WorkloadClaim, group: GroupInForce, connected: Co
         [annotations.controller]: connected.controller,
         [annotations.connectedAt]: connected.connectedAt,
       },
-      // It goes with its group.
+      // The entry is deleted with its group.
       ...(group.uid !== undefined && {
         ownerReferences: [
           { apiVersion: group.apiVersion, kind: 'WorkloadGroup', name: group.name, uid: group.uid, controller: true },

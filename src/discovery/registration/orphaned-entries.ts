@@ -14,7 +14,7 @@ import { annotations } from './group-entry.ts';
 
 /** What replicas say in places from which it does not go with them. */
 export interface WordsOfReplicas {
-  /** Of the presence of those that say anything. */
+  /** Leases of the presence of replicas whose word stands. */
   readonly leases: ReadonlySet<string>;
   /** The replica of a Lease is no more. */
   ended(lease: string): void;
@@ -26,9 +26,9 @@ export interface OrphanedEntriesOptions {
   readonly entries: () => Iterable<KubernetesObject>;
   /** What else replicas leave behind; absent: nothing. */
   readonly words?: WordsOfReplicas;
-  /** Of the Leases. */
+  /** Namespace of the Leases. */
   readonly namespace: string;
-  /** Of this replica: its own entries its charts see to. */
+  /** Name of this replica, whose own entries its charts see to. */
   readonly identity: string;
   /** How long a Lease that does not change is waited for. */
   readonly leaseMs: number;
@@ -51,7 +51,7 @@ const mostReplicas = 500;
 /** Leases of a page, and pages: other programs may have theirs in the same namespace. */
 const pageLeases = 500;
 const mostPages = 20;
-/** In one run; more are left for the next. */
+/** Deletions in one run; more are left for the next. */
 const mostDeletions = 200;
 const listMs = 5_000;
 /** Where no other replica has entries, Leases of dead ones are looked for that rarely. */
@@ -60,7 +60,7 @@ const looksUntilLeases = 12;
 export class OrphanedEntries implements Duty {
   readonly lease = 'istio-workload-entry-cleanup';
   readonly #options: OrphanedEntriesOptions;
-  /** By the name of a replica's Lease. */
+  /** What was seen of each replica's Lease, by its name. */
   #sightings = new Map<string, Sighting>();
   readonly #watchers = new Set<() => void>();
   #isDue = false;
@@ -163,7 +163,7 @@ export class OrphanedEntries implements Duty {
     return now() - sighting.since >= leaseMs + graceMs;
   }
 
-  /** Of replicas that are dead and have left nothing. */
+  /** Deletes Leases of replicas that are dead and have left nothing. */
   async #deleteLeases(gate: WriteGate, report: MutableReport): Promise<void> {
     const { namespace } = this.#options;
     const needed = new Set([...this.#othersEntries()].map(([, lease]) => lease));

@@ -21,7 +21,7 @@ export interface WorkloadClaim {
   readonly network: string;
   readonly locality: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** It says how it is: until then it counts as unhealthy. */
+  /** The workload says how it is; until then it counts as unhealthy. */
   readonly isProbed: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface Rejection {
   readonly reason: string;
 }
 
-/** As long as an object's name may be. */
+/** Characters that an object's name may have. */
 const maxName = 253;
 /** What it says of labels goes into an object of the API server. */
 const maxLabelCharacters = 16_384;
@@ -112,7 +112,7 @@ function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespa
 
 function isNobodys(address: string): boolean {
   if (isIPv4(address)) return nobodys.check(address, 'ipv4');
-  // With a zone it is an address of one machine's interface.
+  // An address with a zone is one of a machine's interface.
   return !isIPv6(address) || address.includes('%') || nobodys.check(address, 'ipv6');
 }
 

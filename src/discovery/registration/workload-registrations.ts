@@ -19,7 +19,7 @@ export interface WorkloadRegistrationsOptions {
   readonly groupOf: (namespace: string, name: string) => ReadGroup | undefined;
   /** Tells what becomes of WorkloadEntries. */
   readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
-  /** Of this replica, and of no other one, nor of one before it. */
+  /** Name of this replica, which no other one has, nor one before it. */
   readonly controller: string;
   readonly limits?: Partial<RegistrationLimits>;
   /** Unix time in milliseconds. */
@@ -29,7 +29,7 @@ export interface WorkloadRegistrationsOptions {
 export interface RegistrationLimits {
   /** Workloads that are connected, or were and still have an entry to be deleted. */
   readonly mostWorkloads: number;
-  /** Of one service account: who has its token can say any address. */
+  /** Workloads of one service account: who has its token can say any address. */
   readonly mostOfAccount: number;
 }
 
@@ -46,7 +46,7 @@ const maxHealthMessage = 1_000;
 export interface RegisteredConnection {
   /** What the workload says of itself; undefined `failure`: it is healthy. */
   reportHealth(failure: string | undefined): void;
-  /** It is gone. */
+  /** The connection is gone. */
   leave(): void;
 }
 
@@ -182,7 +182,7 @@ export class WorkloadRegistrations {
   /** Somebody has deleted the entry of a workload, or written that it is not connected; it may have been the workload's own chart. */
   #entriesChanged(changes: readonly ObjectChange[]): void {
     for (const change of changes) {
-      // Also of one that is away for a moment: when it is back, it must not be taken for registered.
+      // A workload that is away for a moment counts as well: when it is back, it must not be taken for registered.
       if (!this.#workloads.has(change.key)) continue;
       const said = change.event === 'delete' ? undefined : change.object.metadata.annotations;
       if (said?.[annotations.connectedAt] === undefined) this.#tell({ type: 'entry.lost', entry: change.key });

@@ -22,7 +22,7 @@ export class AggregateRegistry extends AnyRegistry {
     this.#updater = updater;
   }
 
-  /** In the order in which they are asked. */
+  /** Registries in the order in which they are asked. */
   get registries(): readonly Registry[] {
     return this.#registries;
   }

@@ -17,7 +17,7 @@ export interface AddressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
   /** Tells whenever they may be others. @returns ends it */
   readonly onChanged: (changed: () => void) => () => void;
-  /** It is an object of the cluster. */
+  /** Whether the object is one of the cluster. */
   readonly isWritten: (object: Config) => boolean;
 }
 

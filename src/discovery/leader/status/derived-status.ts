@@ -31,7 +31,7 @@ export interface DerivedStatusOptions extends Omit<StatusDutyOptions, 'source'> 
   readonly derivation: StatusDerivation;
 }
 
-/** It takes at most a tenth of the time: after each, so many times as long as it took. */
+/** How long is rested after each derivation, in times that it took: derivations take a tenth of the time at most. */
 const restFactor = 9;
 /** Counts of one object. */
 const countsRestMs = 1_000;

@@ -21,7 +21,7 @@ import { type ReplicaWord, type ReplicaWords, signed, wordIn } from './replica-w
 import { withConditions } from './status-conditions.ts';
 import { StatusDuty, type StatusFields, type StatusRef, type StatusSource, type WantedStatus } from './status-duty.ts';
 
-/** As Istio calls the one of those who write the same; of all revisions one, for their proxies may have the same objects. */
+/** The Lease, as Istio calls the one for the same duty; all revisions share it, for their proxies may have the same objects. */
 export const statusLease = 'istio-status-leader';
 
 type Known = Pick<ObjectDistribution, 'verdictOf' | 'unfinished' | 'lookAtAll'>;
@@ -53,7 +53,7 @@ abstract class WordStatus implements StatusSource {
   }
 }
 
-/** Of the replica that leads. */
+/** What the replica that leads writes. */
 export class DistributionStatus extends WordStatus {
   /** What the leader before has told nobody knows: all of it is looked at. */
   override all(): Iterable<StatusRef> {
@@ -84,7 +84,7 @@ export class DistributionStatus extends WordStatus {
   }
 }
 
-/** Of a replica that does not lead: what its own proxies reject, and nothing else. */
+/** What a replica that does not lead writes: what its own proxies reject, and nothing else. */
 export class RejectionStatus extends WordStatus {
   wanted(of: StatusRef): WantedStatus | undefined {
     const key = configKeyText(of);
@@ -119,17 +119,17 @@ export interface StatusDutySources {
   readonly distribution: ObjectDistribution;
   /** What replicas say that is rejected, of this one as of others. */
   readonly words: ReplicaWords;
-  /** Of which the server says in which version it has a kind. */
+  /** Informers: they know in which version the server has a kind. */
   readonly informers: Pick<InformerEffects, 'served'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly warn: (message: string) => void;
-  /** Of the presence of this replica. */
+  /** Lease of this replica's presence. */
   readonly presence: string;
-  /** This replica may write for a duty now. */
+  /** Whether this replica may write for a duty now. */
   readonly leads: (lease: string) => boolean;
 }
 
-/** Of one object, between what nobody waits for. */
+/** Rest of one object between writes that nobody waits for. */
 const restMs = 10_000;
 
 /** The duties that write it: of the one that leads, and of this replica as long as it does not lead. */

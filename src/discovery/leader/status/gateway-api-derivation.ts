@@ -22,9 +22,9 @@ export interface GatewayApiDerivationOptions {
   readonly onChanged: (changed: () => void) => () => void;
   /** `cluster.local`. */
   readonly domain: string;
-  /** Of this control plane; empty: `default`. */
+  /** Revision of this control plane; empty: `default`. */
   readonly revision: string;
-  /** It is an object of the cluster. Files may have some as well, which nobody writes to. */
+  /** Whether the object is one of the cluster. Files may have some as well, which nobody writes to. */
   readonly isWritten: (object: Config) => boolean;
 }
 

@@ -15,9 +15,9 @@ export interface IngressDerivationOptions {
   readonly settings: () => Pick<IngressSettings, 'ingressClass' | 'ingressControllerMode'> & AddressSettings;
   /** Tells whenever either may be another. @returns ends it */
   readonly onChanged: (changed: () => void) => () => void;
-  /** Of the control plane: where the gateway is. */
+  /** Namespace of the control plane, where the gateway is. */
   readonly namespace: string;
-  /** It is an object of the cluster. */
+  /** Whether the object is one of the cluster. */
   readonly isWritten: (object: Config) => boolean;
 }
 

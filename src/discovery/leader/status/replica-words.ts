@@ -8,7 +8,7 @@ import type { ObjectChange } from '../../kubernetes/object-store.ts';
 import { presenceLeaseOf } from '../replica-presence.ts';
 
 export interface ReplicaWord {
-  /** Of the replica. */
+  /** Identity of the replica. */
   readonly identity: string;
   readonly generation: number;
   readonly message: string;
@@ -39,9 +39,9 @@ const mostKnown = 4_096;
 
 export class ReplicaWords {
   readonly #words = new Map<string, ReplicaWord>();
-  /** Of replicas that are no more. One that is said anew is of one that lives, whatever was seen of its Lease. */
+  /** Words of replicas that are no more. A word that is said anew is of one that lives, whatever was seen of its Lease. */
   readonly #ended = new WeakSet<ReplicaWord>();
-  /** Of this replica. */
+  /** Identity of this replica. */
   readonly identity: string;
   #changed: (key: string, before: ReplicaWord | undefined) => void = () => {};
 
@@ -62,7 +62,7 @@ export class ReplicaWords {
     }
   }
 
-  /** As it is known, which may be older than it is. */
+  /** The word in an object as it is known, which may be older than the server's. */
   wordOn(key: string): ReplicaWord | undefined {
     return this.#words.get(key);
   }
@@ -71,13 +71,13 @@ export class ReplicaWords {
     return identity === this.identity;
   }
 
-  /** Its replica is no more, and has not said it anew. */
+  /** Whether the replica of a word is no more, and has not said it anew. */
   isEnded(key: string, word: ReplicaWord): boolean {
     const known = this.#words.get(key);
     return known !== undefined && isSame(known, word) && known.message === word.message && this.#ended.has(known);
   }
 
-  /** Of the presence of other replicas whose word stands. */
+  /** Leases of the presence of other replicas whose word stands. */
   get leases(): ReadonlySet<string> {
     const others = [...this.#words.values()].filter((word) => !this.isOwn(word) && !this.#ended.has(word));
     return new Set(others.map(({ identity }) => presenceLeaseOf(identity)!));

@@ -8,13 +8,13 @@ export interface WantedCondition {
   readonly status: 'True' | 'False' | 'Unknown';
   /** `BackendNotFound`; what may not be in one is left out. */
   readonly reason: string;
-  /** For people; cut where it is too long. */
+  /** Words for people, cut where they are too long. */
   readonly message: string;
 }
 
-/** Of what the conditions are said, and when. */
+/** What the conditions are said of, and when. */
 export interface ConditionMoment {
-  /** Of the object that they were made of; absent where the kind has none. */
+  /** Generation of the object that they were made of; absent where the kind has none. */
   readonly generation?: number;
   /** RFC 3339, whole seconds. */
   readonly time: string;
@@ -60,7 +60,7 @@ export function withConditions(
   return Array.isArray(present) && isDeepStrictEqual(present, after) ? present : after;
 }
 
-/** Somebody has said it of a newer generation than the one that is known. */
+/** Whether somebody has said a condition of a newer generation than the one that is known. */
 export function isObservedLater(value: unknown, generation: number | undefined): boolean {
   if (generation === undefined || !isObject(value)) return false;
   const observed = observedGenerationOf(value);

@@ -13,12 +13,12 @@ import type { StatusInputs } from './status-inputs.ts';
 
 export interface StatusSources {
   readonly informers: InformerEffects;
-  /** That of the gates. */
+  /** The connection that the gates write by. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly inputs: StatusInputs;
   /** `cluster.local`. */
   readonly domain: string;
-  /** Of the control plane. */
+  /** Namespace of the control plane. */
   readonly namespace: string;
   readonly revision: string;
   /** PILOT_ENABLE_GATEWAY_API_STATUS. */

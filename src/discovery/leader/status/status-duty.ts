@@ -25,7 +25,7 @@ export type StatusFields = Readonly<Record<string, unknown>>;
 
 /** What the status of one object is to be. */
 export interface WantedStatus {
-  /** Of the object that it was made of: a status of another generation is not written. Absent where the kind has none. */
+  /** Generation of the object that the status was made of: one of another is not written. Absent where the kind has none. */
   readonly generation?: number;
   /**
    * Pure.
@@ -74,7 +74,7 @@ export interface StatusDutyOptions {
 export const mostAtOnce = 8;
 
 const readMs = 5_000;
-/** Nobody tells when a duty is held no more. */
+/** How often it is looked whether a duty is still held: nobody tells. */
 const heldMs = 2_000;
 const never = new AbortController().signal;
 
@@ -88,7 +88,7 @@ export class StatusDuty implements Duty {
   readonly #watchers = new Set<() => void>();
   #endTimer: (() => void) | undefined;
   #toldDropped = false;
-  /** By what became of them, since the start. */
+  /** How many objects came to what end, since the start. */
   readonly counts = { written: 0, same: 0, gone: 0, superseded: 0, refused: 0, conflicts: 0 };
 
   constructor(options: StatusDutyOptions) {
@@ -138,7 +138,7 @@ export class StatusDuty implements Duty {
     }
     const run: Run = { tried: new Set(), written: 0, reason: '', stopped: false };
     if (!isHeld()) await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, gate)));
-    // Of a server that does not answer, or takes no more, nobody asks for the rest.
+    // A server that does not answer, or takes no more, is not asked for the rest.
     if (run.stopped) this.#queue.failDue(now());
     this.#tell();
     return { written: run.written, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : run.reason };
@@ -186,7 +186,7 @@ export class StatusDuty implements Duty {
     const where = { resource, ...(resource.namespaced && { namespace: ref.namespace }), name: ref.name };
     const read = { method: 'GET', ...where, subresource: 'status', timeoutMs: readMs } as const;
     const object = await server.request(read, never);
-    // It may be another one since.
+    // What is wanted may be another one since.
     const wanted = source.wanted(ref);
     const status = wanted && isAbout(object, wanted) ? nextOf(object, wanted, time()) : 'superseded';
     if (typeof status === 'string') {

@@ -3,7 +3,7 @@
  * asks, in milliseconds.
  */
 
-/** So many objects: a cluster that has more is not written for whole, and is told of. */
+/** Objects that may be queued: where a cluster has more, some statuses are not written, which is told. */
 const mostQueued = 100_000;
 
 export interface StatusQueueOptions {
@@ -94,7 +94,7 @@ export class StatusQueue<Item> {
     return this.#resting.size === 0 ? undefined : this.#nextUntil;
   }
 
-  /** It is in force. */
+  /** The status is in force. */
   written(key: string, now: number): void {
     this.#written.delete(key);
     this.#written.set(key, now);
@@ -104,7 +104,7 @@ export class StatusQueue<Item> {
     }
   }
 
-  /** It was tried in vain: due again when somebody asks for that, or when it is another one. */
+  /** A status was tried in vain: it is due again when somebody asks for that, or when it is another one. */
   fail(key: string, item: Item): void {
     if (!this.#urgent.has(key) && !this.#due.has(key) && !this.#resting.has(key)) this.#failed.set(key, item);
   }

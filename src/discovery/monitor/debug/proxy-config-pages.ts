@@ -119,7 +119,7 @@ function nameOf({ namespace, hostname }: { readonly namespace: string; readonly 
   return `${namespace}/${hostname}`;
 }
 
-/** Those that hold for the proxy, in the order of their rules. */
+/** The policies that hold for the proxy, in the order of their rules. */
 function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpAnswer {
   const inForce = context.policiesFor(shape);
   const found = lists.flatMap((list): readonly Config[] => inForce[list]);

@@ -31,7 +31,7 @@ export interface ProxyDescription {
   readonly address: string;
   readonly protocol: 'sotw' | 'delta';
   readonly connectedAt: string;
-  /** Of its connection's statechart. */
+  /** State of the connection's statechart. */
   readonly state: string;
   /** Version of the push context that it is served from. */
   readonly context: string;

@@ -110,7 +110,7 @@ function time(iso: string): string {
   return `<time>${escaped(iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC'))}</time>`;
 }
 
-/** As Envoy takes them: clusters, endpoints, listeners, routes, then the others. */
+/** Types in the order in which Envoy takes them: clusters, endpoints, listeners, routes, then the others. */
 const order = ['Cluster', 'ClusterLoadAssignment', 'Listener', 'RouteConfiguration'];
 const shortNames: Readonly<Record<string, string>> = {
   Cluster: 'clusters',

@@ -137,7 +137,7 @@ function percentOf(watch: WatchView | undefined): number {
   return syncStateOf(watch) === 'SYNCED' ? 100 : 0;
 }
 
-/** For pages about all proxies: looking each up among all would cost the square of their number. */
+/** Nodes by id, for pages about all proxies: looking each up among all would cost the square of their number. */
 function nodesById(nodes: Iterable<MeshNode>): Map<string, MeshNode> {
   return new Map([...nodes].map((node) => [node.proxy.id, node]));
 }

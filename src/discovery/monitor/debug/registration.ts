@@ -8,7 +8,7 @@ interface Host {
   readonly port: number;
 }
 
-/** By key; services outside of the mesh are left out. 503 until there are services. */
+/** Services by key; those outside of the mesh are left out. 503 until there are services. */
 export function registration({ context }: Pick<MeshState, 'context'>): HttpAnswer {
   if (context === undefined) return { status: 503, body: 'services are not known yet\n' };
   const hosts = new Map<string, Host[]>();

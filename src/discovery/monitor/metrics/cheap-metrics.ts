@@ -52,7 +52,7 @@ export class Tally {
 /** A histogram for each key. */
 export class Distribution {
   readonly #bounds: readonly number[];
-  /** By key: how many in each bucket, the last one above all bounds; then the sum. */
+  /** Cells by key: how many fell into each bucket, the last one above all bounds; then the sum. */
   readonly #cells = new Map<string, Float64Array>();
 
   /** @param bounds ascending */

@@ -14,7 +14,7 @@ const waitBounds = [0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sizeBounds = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
 /** Most label pairs of rejections that are kept: a thousand proxies may reject a thousand different things. */
 const maxRejections = 10_000;
-/** Of a label: Envoy's reasons can be pages long. */
+/** Characters of a label: Envoy's reasons can be pages long. */
 const longestReason = 200;
 
 interface Rejection {
@@ -41,7 +41,7 @@ export class XdsMetrics implements AdsObserver {
   readonly #refused: Tally;
   readonly #heldOff: Tally;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
-  /** By node and gauge: a proxy is counted with its last rejection of a type. */
+  /** Rejections by node and gauge: a proxy is counted with its last rejection of a type. */
   readonly #rejections = new Map<string, Map<string, Rejection>>();
   #rejectionCount = 0;
   #largestRequest = 0;
