@@ -71,5 +71,3 @@ export type MarkKind = (typeof markKinds)[number];
 
 /** Tags of states that are phases of a life, whatever the states are called; the first that a state has is shown. */
 export const lifePhases = ['starting', 'live', 'draining', 'retiring', 'ending', 'gone'] as const;
-
-export type LifePhase = (typeof lifePhases)[number];

@@ -6,7 +6,7 @@ import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts'
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { countAt, type Lane, Lanes } from './lanes.ts';
+import { type Lane, Lanes } from './lanes.ts';
 
 const header = headerWith({ program: 'pilot-agent', machines: machinesOf(agentMachine).map(statechartOf) });
 const controlPlane: TraceHeader = {
@@ -148,7 +148,7 @@ test('of a control plane sources, pushes and the number of connections are shown
   expect(named(lanes, 'pushes').marks.map(({ kind }) => kind)).toEqual(['request', 'push']);
   expect(spansOf(named(lanes, 'pushes'))).toEqual([['building', 70, 80]]);
   const connections = named(lanes, 'connections');
-  expect([30, 40, 95, 100].map((t) => countAt(connections, t))).toEqual([1, 2, 2, 1]);
+  expect([30, 40, 95, 100].map((t) => connections.counts.findLast((count) => count.t <= t)?.n)).toEqual([1, 2, 2, 1]);
 });
 
 test('whatever is drawn changes the version, and nothing else does', () => {

@@ -4,7 +4,6 @@ import type { Departure } from '../../src/debugger/check/check.ts';
 import { fieldAt, filled, isMeant } from '../../src/debugger/trace/mark-text.ts';
 import { StateTags } from '../../src/debugger/trace/state-tags.ts';
 import type { ContextChange, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { firstAfter } from './sorted.ts';
 import { departureInOneLine, happeningInWords, stateInWords } from './words.ts';
 
 export type { MarkKind };
@@ -348,11 +347,6 @@ function hasLanes({ timeline }: Shown): boolean {
 /** A rule of a newer program may be for a mark that nobody here can draw. */
 function isKnown({ kind }: MarkRule): boolean {
   return (markKinds as readonly string[]).includes(kind);
-}
-
-/** How many there were at a time. */
-export function countAt({ counts }: Lane, t: number): number {
-  return counts[firstAfter(counts, (count) => count.t > t) - 1]?.n ?? 0;
 }
 
 function lane(name: string, title: string): Lane {

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { certificateProblems, describeCertificates, inspectCertificates } from './certificate-problems.ts';
+import { describeCertificates, inspectCertificates } from './certificate-problems.ts';
 
 const authority = createAuthority();
 const one = authority.issue(['one.example']);
@@ -18,7 +18,7 @@ const broken = (pem: string): string => {
 };
 
 const problemsOf = (files: Record<string, string>): string[] =>
-  certificateProblems(new Map(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)])));
+  inspectCertificates(new Map(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)]))).problems;
 
 test('a certificate, its key and a root are fine, under either pair of names', () => {
   expect(

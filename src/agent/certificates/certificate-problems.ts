@@ -33,18 +33,17 @@ interface ReadFile {
   readonly problems: string[];
 }
 
-/** @param contents by name; every name is one of a certificate or a key. */
+/**
+ * What the files of one directory hold, and why they would not do, as far as that can be told without Envoy.
+ *
+ * @param contents by name; every name is one of a certificate or a key
+ */
 export function inspectCertificates(contents: ReadonlyMap<string, Buffer>): CertificateFindings {
   const files = new Map([...contents].map(([name, content]) => [name, read(name, content)] as const));
   const broken = [...files.values()].flatMap(({ problems }) => problems);
   if (broken.length > 0) return { problems: broken, sets: [] };
   const problems = pairs.flatMap(([certificate, key]) => pairProblem(files, certificate, key));
   return { problems, sets: problems.length > 0 ? [] : setsOf([...files.values()]) };
-}
-
-/** Why the files of one directory would not do, as far as one can tell without Envoy. */
-export function certificateProblems(contents: ReadonlyMap<string, Buffer>): string[] {
-  return inspectCertificates(contents).problems;
 }
 
 function read(name: string, content: Buffer): ReadFile {

@@ -3,11 +3,7 @@ import { expect, test } from 'vitest';
 import { type FrameLimits, type FramePiece, FrameReader, frameOf } from './grpc-frames.ts';
 
 /** What a reader makes of bytes that come in chunks of these lengths. */
-function read(
-  bytes: Buffer,
-  lengths: readonly number[],
-  limits: FrameLimits,
-): { pieces: FramePiece[]; reader: FrameReader } {
+function read(bytes: Buffer, lengths: readonly number[], limits: FrameLimits): FramePiece[] {
   const reader = new FrameReader(limits);
   const pieces: FramePiece[] = [];
   let at = 0;
@@ -16,7 +12,7 @@ function read(
     at += chunk.length;
     reader.push(chunk, (piece) => pieces.push({ ...piece, bytes: Buffer.from(piece.bytes) }));
   }
-  return { pieces, reader };
+  return pieces;
 }
 
 test('messages come whole up to a limit, and longer ones in pieces of the same bytes, however they are cut', () => {
@@ -29,11 +25,10 @@ test('messages come whole up to a limit, and longer ones in pieces of the same b
       (messages, lengths, wholeBytes, peek) => {
         const frames = Buffer.concat(messages.map(frameOf));
         const peekBytes = Math.min(peek, wholeBytes);
-        const { pieces, reader } = read(frames, lengths, { wholeBytes, peekBytes });
+        const pieces = read(frames, lengths, { wholeBytes, peekBytes });
         expect(Buffer.concat(pieces.map(({ bytes }) => bytes))).toEqual(frames);
         expect(pieces.filter(({ isFirst }) => isFirst)).toHaveLength(messages.length);
         expect(pieces.filter(({ isLast }) => isLast)).toHaveLength(messages.length);
-        expect(reader.isBetweenMessages).toBe(true);
         const firsts = pieces.filter(({ isFirst }) => isFirst);
         for (const [index, message] of messages.entries()) {
           const least = message.length <= wholeBytes ? message.length : Math.min(message.length, peekBytes);
@@ -43,11 +38,6 @@ test('messages come whole up to a limit, and longer ones in pieces of the same b
       },
     ),
   );
-});
-
-test('a message that is cut off is told from the end of one', () => {
-  const { reader } = read(frameOf(Buffer.from('abc')).subarray(0, 6), [2], { wholeBytes: 10 });
-  expect(reader.isBetweenMessages).toBe(false);
 });
 
 test('a message that is too long, or compressed, is refused by its head', () => {

@@ -50,11 +50,6 @@ export class FrameReader {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether the stream may end here: no message is cut off. */
-  get isBetweenMessages(): boolean {
-    return this.#gatheredBytes === 0 && this.#restBytes === 0;
-  }
-
   /**
    * Calls `take` with each piece that the chunk makes whole. Pieces may share the chunk's memory.
    *

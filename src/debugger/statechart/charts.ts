@@ -7,13 +7,7 @@ const drawn = new Map<string, Promise<string>>();
 /** More than the machines of both programs; whoever opens traces of many versions does not fill the memory. */
 const maxDrawn = 64;
 
-/** The picture of each machine as SVG text, by the machine's id. */
-export async function chartsOf(machines: readonly Statechart[]): Promise<Record<string, string>> {
-  const charts = machines.map(async (chart) => [chart.id, await chartOf(chart)] as const);
-  return Object.fromEntries(await Promise.all(charts));
-}
-
-/** The picture of one machine; the same text for the same definition. */
+/** The picture of a machine as SVG text; the same text for the same definition. */
 export function chartOf(chart: Statechart): Promise<string> {
   const key = JSON.stringify(chart);
   const known = drawn.get(key);

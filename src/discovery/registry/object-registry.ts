@@ -53,12 +53,7 @@ export abstract class ObjectRegistry extends ShardRegistry {
     else for (const change of changes) this.#waiting.push(change);
   }
 
-  /** Workloads of other registries, which this one's services may select (§5.5). */
-  workloadsChanged(events: readonly WorkloadEvent[]): void {
-    atOnce(this.changingWorkloads(events));
-  }
-
-  /** The same in steps, as {@link changingObjects}. */
+  /** Workloads of other registries, which this one's services may select (§5.5), in steps as {@link changingObjects}. */
   *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#adopting([], events);
     else for (const event of events) this.#waitingWorkloads.push(event);

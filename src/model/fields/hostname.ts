@@ -35,11 +35,6 @@ export function* widerHosts(host: string): Generator<string> {
   if (host !== '*') yield '*';
 }
 
-/** Orders hosts from the most specific to the least: names before wildcards, longer wildcards before shorter ones. */
-export function bySpecificity(a: string, b: string): number {
-  return Number(isWildcard(a)) - Number(isWildcard(b)) || (isWildcard(a) ? b.length - a.length : 0);
-}
-
 /** Hosts to look among: what holds them does not change once it was asked. */
 export interface HostKeys {
   has(host: string): boolean;

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAdminClient } from '../../../src/agent/admin/admin-client.ts';
-import { certificateProblems } from '../../../src/agent/certificates/certificate-problems.ts';
+import { inspectCertificates } from '../../../src/agent/certificates/certificate-problems.ts';
 import { EnvoyOutput } from '../../../src/agent/envoy/output/envoy-log.ts';
 import { parseDownwardFile } from '../../../src/agent/options/downward-file.ts';
 import { checkTrace } from '../../../src/debugger/check/check.ts';
@@ -98,7 +98,7 @@ class FunctionsSubject implements Subject {
       }),
       edge('pem', 'pilot-agent', (draw) => {
         const contents = new Map(['tls.crt', 'tls.key'].map((name) => [name, randomPem(draw, pems)]));
-        thinking('certificates', () => certificateProblems(contents));
+        thinking('certificates', () => inspectCertificates(contents));
         return [...contents.values()].map((bytes) => shown(bytes, 80)).join(' ');
       }),
       edge('downward-file', 'pilot-agent', (draw) => {
