@@ -69,7 +69,7 @@ export const patchProjection: Projection = (shape, push) =>
 export const secretProjection: Projection = ({ configNamespace }) => configNamespace;
 
 /** Which objects of some kinds hold for the shape's workload: within one context their names say it. */
-export function policyProjection(shape: ProxyShape, push: PushContext, ...lists: readonly PolicyList[]): string {
+function policyProjection(shape: ProxyShape, push: PushContext, ...lists: readonly PolicyList[]): string {
   return policyText(push.policiesFor(shape), lists);
 }
 

@@ -207,7 +207,7 @@ export async function servesCertificate(mesh: Mesh, serialNumber: string | undef
 }
 
 /** The file that a subject's Envoys are started with; made for it where it is not a generated one. */
-export function bootstrapFileOf(subject: Subject): string {
+function bootstrapFileOf(subject: Subject): string {
   const { command } = newestOf(subject);
   return command[command.indexOf('-c') + 1]!;
 }

@@ -23,7 +23,7 @@ export interface RestartRun {
  * How much the resident memory may grow between the first and the last tenth: a heap that is collected now and then
  * breathes by this much without a leak.
  */
-export const rssAllowance = { share: 0.1, bytes: 16 * 1024 ** 2 };
+const rssAllowance = { share: 0.1, bytes: 16 * 1024 ** 2 };
 
 /** The rule of {@link growthProblems} in words. */
 export const growthRule =

@@ -18,7 +18,7 @@ export type Shape =
   /** Everything: by a Sidecar object that says so, or because there is none. */
   | { readonly sees: 'all' };
 
-export const namespaceCount = 50;
+const namespaceCount = 50;
 /** The last ones: nothing that their proxies see ever changes. */
 const quietCount = 8;
 

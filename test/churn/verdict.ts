@@ -38,7 +38,7 @@ export interface MemorySample {
 }
 
 /** What the last quarter may have more than the second minute. */
-export const growthAllowance = { heap: { share: 0.1, mib: 4 }, rss: { share: 0.15, mib: 20 } } as const;
+const growthAllowance = { heap: { share: 0.1, mib: 4 }, rss: { share: 0.15, mib: 20 } } as const;
 
 /** Growth is judged when there is a last quarter that the second minute is not part of. */
 export const judgedFromMs = 3 * 60_000;

@@ -26,7 +26,7 @@ const events: readonly MeshEvent[] = ['endpoint', 'service', 'route', 'cluster',
 const mostChoicesToRest = 2_000;
 
 /** @param longest choices in a run */
-export const randomPushes = (longest = 150): fc.Arbitrary<RandomPushes> =>
+const randomPushes = (longest = 150): fc.Arbitrary<RandomPushes> =>
   fc.record({
     clients: fc.array(fc.constantFrom('sotw' as const, 'delta' as const), { minLength: 1, maxLength: 4 }),
     throttle: fc.integer({ min: 1, max: 3 }),

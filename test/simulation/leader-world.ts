@@ -31,7 +31,7 @@ export interface Fate {
 }
 
 /** The API server: one Lease and one object, which says who wrote it last and with which number. */
-export class SimulatedLeaseServer {
+class SimulatedLeaseServer {
   isUp = true;
   readonly objects = new Map<string, KubernetesObject>();
   /** Of all requests that are made from now on; by default each is taken and answered after 5 ms. */

@@ -48,7 +48,7 @@ export const schedules: fc.Arbitrary<readonly Step[]> = fc.array(fc.tuple(pause,
 });
 
 /** From the end of the last fault on, for everything. */
-export const convergedWithinMs = 5_000;
+const convergedWithinMs = 5_000;
 
 /** @returns what must not be */
 export async function play(steps: readonly Step[], options: WorldOptions = {}): Promise<string[]> {

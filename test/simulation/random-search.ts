@@ -40,7 +40,7 @@ export interface SearchResult {
   readonly finding?: Finding;
 }
 
-export const defaultCheckEvery = 10;
+const defaultCheckEvery = 10;
 /** One of so many has a log and a trace, and their faults: that takes three times as long. */
 const sinksEvery = 50;
 

@@ -471,6 +471,6 @@ function bookmark(version: number, endsInitial: boolean): WatchEvent {
 const definitionOf = ({ plural, group }: Resource): string => `${plural}.${group}`;
 const keyIn = ({ namespaced }: Resource, name: string): string => `${namespaced ? 'default' : ''}/${name}`;
 
-export function pathName(resource: Resource): string {
+function pathName(resource: Resource): string {
   return `${apiVersionOf(resource)}/${resource.plural}`;
 }

@@ -12,7 +12,7 @@ import type { Schedule } from './random-schedule.ts';
 
 const { startEpoch } = supervisorMachine.implementations.actions;
 
-export const skippingSupervisor = supervisorMachine.provide({
+const skippingSupervisor = supervisorMachine.provide({
   actions: {
     startEpoch: enqueueActions(({ context, enqueue }) => {
       const newest = newestOf(context.epochs);

@@ -31,11 +31,6 @@ export class StandInProcess {
     await eventually(`${order.order} is done`, () => this.gone || this.#obeyed() > before, { everyMs: 2 });
   }
 
-  /** Paths of the orders that its admin interface took. */
-  adminOrders(): string[] {
-    return this.told.flatMap((told) => (told.told === 'admin' ? [told.path] : []));
-  }
-
   signals(): string[] {
     return this.told.flatMap((told) => (told.told === 'signal' ? [told.signal] : []));
   }

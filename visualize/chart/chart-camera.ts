@@ -11,7 +11,7 @@ export const maxScale = 3;
 /** Texts of 12 pixels are still read at this scale. */
 const leastScale = 0.8;
 /** At which they have 9 pixels, the least that is read. */
-export const nineScale = 0.75;
+const nineScale = 0.75;
 
 /** The scale at which all of the chart is seen. */
 export function scaleToFit(chart: Size, viewport: Size): number {

@@ -310,7 +310,7 @@ function seqsFrom(all: Recording, from: number): number[] {
 }
 
 /** Where a file opens: at what departed from the diagrams, else at the last restart, else at its end. */
-export function firstPlace(all: Recording): number {
+function firstPlace(all: Recording): number {
   const restarts = all.lanes.lanes
     .flatMap(({ marks }) => marks)
     .filter(({ kind }) => kind === 'restart' || kind === 'retry');

@@ -246,7 +246,7 @@ export class SequenceRows {
 }
 
 /** How many lines say what was expected instead of a message. */
-export function departureLines({ expected }: Departure): number {
+function departureLines({ expected }: Departure): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
 

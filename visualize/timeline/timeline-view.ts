@@ -24,7 +24,7 @@ export const end = computed(() => {
 });
 
 /** Whether idle times are folded; those that somebody opened are not, by their beginnings. */
-export const foldsIdle = signal(true);
+const foldsIdle = signal(true);
 const opened = signal<ReadonlySet<number>>(new Set());
 
 /** All that could be folded, whether it is or not. */

@@ -3,7 +3,7 @@
 /** A timer of Node holds 24.8 days at the most, and stands still while the machine sleeps: the clock is looked at this often. */
 export const longestWaitMs = 3_600_000;
 /** However short a life is: an authority whose certificates have no life left is not asked without a pause. */
-export const shortestWaitMs = 1_000;
+const shortestWaitMs = 1_000;
 
 const firstPauseMs = 500;
 const growth = 1.5;
@@ -44,7 +44,7 @@ export function waitMs(untilMs: number, nowMs: number): number {
 }
 
 /** Everybody has a certificate of another root so soon after theirs was tainted, if the authority keeps up. */
-export const taintedWindowMs = 30_000;
+const taintedWindowMs = 30_000;
 
 /**
  * Until a certificate of a tainted root is renewed: anywhere in half a minute, and in a quarter of what is left at the most. An

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 
 /** The whole web's roots are 0.3 MiB. */
-export const largestFileBytes = 4 * 1024 * 1024;
+const largestFileBytes = 4 * 1024 * 1024;
 
 /** @returns its content, or why it has none: never rejects, never waits for a writer */
 export async function readSmallFile(path: string): Promise<Buffer | { readonly problem: string }> {

@@ -33,7 +33,7 @@ export interface GrpcServerLimits {
   readonly lingerMs: number;
 }
 
-export const defaultServerLimits: GrpcServerLimits = {
+const defaultServerLimits: GrpcServerLimits = {
   connections: 64,
   streams: 16,
   windowBytes: 1024 * 1024,

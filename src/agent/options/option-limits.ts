@@ -74,7 +74,7 @@ function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names
 }
 
 /** Why a file cannot be read; undefined: it can. */
-export function whyNoFile(path: string): string | undefined {
+function whyNoFile(path: string): string | undefined {
   try {
     if (statSync(path).isDirectory()) return 'is a directory';
     accessSync(path, constants.R_OK);

@@ -6,7 +6,7 @@ import type { KeyPair } from '../identity/control-plane-credentials.ts';
 import { isCertificate, isEncrypted, isPrivateKey, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
-export class SecretFileError extends Error {
+class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }
 

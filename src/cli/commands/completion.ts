@@ -44,7 +44,7 @@ function wordsOf(program: Command): CompletionWords {
 }
 
 /** The script's text. */
-export function completionScript(words: CompletionWords, shell: Shell): string {
+function completionScript(words: CompletionWords, shell: Shell): string {
   switch (shell) {
     case 'bash':
       return bash(words);

@@ -66,7 +66,7 @@ export function formatProgress({ states, edges, open, ms }: Progress): string {
 }
 
 /** A result for a terminal; its last line holds the figures. */
-export function formatExploration(bounds: ExplorationSubject['bounds'], result: Exploration, trace?: string): string {
+function formatExploration(bounds: ExplorationSubject['bounds'], result: Exploration, trace?: string): string {
   const { outcome, states, edges, depth, ms, found } = result;
   const within = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);
   const verdict = {

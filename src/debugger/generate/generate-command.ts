@@ -101,7 +101,7 @@ function specifier(folder: string, file: string): string {
 }
 
 /** What the tests cover, for a terminal. */
-export function formatCoverage({ machine, tests, coverage }: Suite, file?: string): string {
+function formatCoverage({ machine, tests, coverage }: Suite, file?: string): string {
   const { states, transitions, explored, bounds, failures } = coverage;
   const steps = tests.reduce((sum, test) => sum + test.steps.length, 0);
   const far = explored.complete ? 'every configuration' : 'as far as was needed or allowed';

@@ -55,7 +55,7 @@ export function formatMerged({ header, records }: MergedTrace): string {
 }
 
 /** Where each program was put, and what has no place. */
-export function placementLines({ placements, arrows, unplaced }: MergedTrace): string[] {
+function placementLines({ placements, arrows, unplaced }: MergedTrace): string[] {
   return [
     ...placements.map((placement) => `${placement.label}: ${placementInWords(placement)}`),
     `${arrows} arrows between them; ${unplaced} ends of arrows have no other end, or would point back in time`,

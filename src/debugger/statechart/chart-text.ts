@@ -28,7 +28,7 @@ export function isIgnored({ targets, actions = [] }: StatechartTransition): bool
 }
 
 /** What makes a transition happen: `config.changed`, `after backoff`, `repair done`; `always` without a guard. */
-export function triggerWords(chart: Statechart, transition: StatechartTransition): Word[] {
+function triggerWords(chart: Statechart, transition: StatechartTransition): Word[] {
   const { kind, on } = transition;
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
   if (kind === 'timer') return words('timer', `after ${delayInWords(on)}`);

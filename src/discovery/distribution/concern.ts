@@ -9,7 +9,7 @@ import type { WorkloadPolicies } from '../../model/push-context/workload-policie
 import { serviceKey } from '../../model/services/service.ts';
 
 /** By what pushes name an object: a ServiceEntry by its hosts. */
-export function pushedKeysOf(config: Config): readonly ConfigKey[] {
+function pushedKeysOf(config: Config): readonly ConfigKey[] {
   const key = configKeyOf(config);
   if (config.kind !== 'ServiceEntry') return [key];
   const { hosts } = config.spec as ServiceEntry;

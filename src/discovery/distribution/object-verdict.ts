@@ -49,7 +49,7 @@ export interface WantedCondition {
 
 /** Conditions of which there is one only while it is so. */
 export const rejectedCondition = 'Rejected';
-export const invalidCondition = 'Invalid';
+const invalidCondition = 'Invalid';
 /** Name of the condition, as Istio calls it. */
 export const reconciledCondition = 'Reconciled';
 

@@ -2,7 +2,7 @@
 import { copiedText } from '../../runtime/copied-text.ts';
 
 /** Characters of a proxy's text that are kept: about the part of Envoy's message that says what is wrong. */
-export const longestProxyText = 512;
+const longestProxyText = 512;
 
 /** Characters of control and of format (which turn the direction of a text, or are not seen), halves of characters, ends of lines. */
 const unprintable = /[\p{C}\p{Zl}\p{Zp}]+/gu;

@@ -44,7 +44,7 @@ export interface RejectedResponse {
 }
 
 /** Objects that one rejection is told of: what is told of many is told of none. */
-export const mostBlamed = 16;
+const mostBlamed = 16;
 /** Where the message names no resource, all are made anew to find the objects, if there are no more than this. */
 const mostUnnamed = 64;
 

@@ -71,7 +71,7 @@ function shown(file: string): string {
 }
 
 /** `spec.http[2].route`. */
-export function fieldText(path: readonly (string | number)[]): string {
+function fieldText(path: readonly (string | number)[]): string {
   return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
 }
 

@@ -80,7 +80,7 @@ export function sourceText({ object, field, place }: Source): string {
   return [object, field, place && `at ${place}`].filter(Boolean).join(' ');
 }
 
-export function outcomeText(outcome: Outcome): string {
+function outcomeText(outcome: Outcome): string {
   switch (outcome.kind) {
     case 'forwarded':
       return 'sent to the cluster, unless a filter answers first';

@@ -87,6 +87,6 @@ function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: D
  * Of a duty that each revision has for its own objects: as Istio names the lock of such an election. One that is about the whole cluster
  * has the same name for all revisions.
  */
-export function leaseOfRevision(name: string, revision: string): string {
+function leaseOfRevision(name: string, revision: string): string {
   return revision === '' ? name : `${name}-${revision}`;
 }

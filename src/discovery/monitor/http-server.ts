@@ -146,7 +146,7 @@ export class HttpServers {
 }
 
 /** What a person can do about a port that does not open. */
-export function listenError(address: ListenAddress, error: unknown): ChartpilotError {
+function listenError(address: ListenAddress, error: unknown): ChartpilotError {
   const where = formatAddress(address);
   if (isSystemError(error, 'EADDRINUSE')) {
     const hint = 'stop what listens there, or choose another address';

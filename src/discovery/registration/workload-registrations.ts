@@ -37,7 +37,7 @@ export interface RegistrationLimits {
  * Each has a chart, which is a child of one parent: what it costs to begin or end one grows with those that there are (spec/xstate.md §2). 1,000
  * took 1.3 s to begin and, at the end of the program, 4.9 s to stop on a busy machine, 2,500 took 10 and 17.5 s.
  */
-export const registrationLimits: RegistrationLimits = { mostWorkloads: 1_000, mostOfAccount: 500 };
+const registrationLimits: RegistrationLimits = { mostWorkloads: 1_000, mostOfAccount: 500 };
 
 /** Why a workload is unhealthy is told to people. */
 const maxHealthMessage = 1_000;

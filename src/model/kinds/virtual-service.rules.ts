@@ -185,7 +185,7 @@ export function redirectErrors(redirect: V.HttpRedirect, path: string): FieldErr
 }
 
 /** What takes the place of a prefix needs one: in a path that is matched otherwise there is none. */
-export function prefixRewriteErrors({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
+function prefixRewriteErrors({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
   if (redirect?.prefixRewrite === undefined) return [];
   return match.flatMap(({ uri }, index) =>
     mistakeAt(

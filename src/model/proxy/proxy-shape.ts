@@ -37,7 +37,7 @@ import type { Service, ServiceTarget } from '../services/service.ts';
 export type IpFamily = 'v4' | 'v6' | 'dual';
 
 /** The metadata of a node that generators read. What is not listed cannot make two proxies different. */
-export const shapeMetadata = [
+const shapeMetadata = [
   // `true`: the agent answers DNS queries, with stand-in addresses of services that have none; else absent.
   'DNS_AUTO_ALLOCATE',
   // `true`: the agent answers DNS queries; else absent.
@@ -217,7 +217,7 @@ export function makeShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[]
 }
 
 /** Of sidecars: of one whose Sidecar object says what it takes in (names of its chains), and of a headless service's pod. */
-export function dependsOnAddresses(
+function dependsOnAddresses(
   type: NodeType,
   scope: Pick<SidecarScope, 'ingressListeners'>,
   serviceTargets: readonly ServiceTarget[],

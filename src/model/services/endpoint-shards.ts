@@ -174,7 +174,7 @@ export class EndpointShards {
 }
 
 /** `Kubernetes/cluster-1`. */
-export function shardText({ provider, cluster }: ShardKey): string {
+function shardText({ provider, cluster }: ShardKey): string {
   return `${provider}/${cluster}`;
 }
 

@@ -28,7 +28,7 @@ export function mergeServices(registries: readonly RegistryServices[]): readonly
 }
 
 /** One service as two clusters have it. */
-export function mergeClusters(first: Service, second: Service): Service {
+function mergeClusters(first: Service, second: Service): Service {
   const { attributes } = first;
   const addresses = { ...second.attributes?.externalAddresses, ...attributes?.externalAddresses };
   const ports = { ...second.attributes?.externalPorts, ...attributes?.externalPorts };

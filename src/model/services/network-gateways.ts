@@ -14,7 +14,7 @@ export interface NetworkGateway {
 }
 
 /** Where a gateway takes mutual TLS of other networks unless its service says otherwise. */
-export const defaultGatewayPort = 15443;
+const defaultGatewayPort = 15443;
 
 /** What a service that is labelled as a network's gateway offers to the outside. */
 export function gatewaysOfService(service: Service): readonly NetworkGateway[] {

@@ -64,7 +64,7 @@ export const serviceKinds = [
 ];
 
 /** A registry that goes on from moment to moment, what did not change kept by identity. */
-export class RegistryBuilder {
+class RegistryBuilder {
   readonly #options: RegistryOptions;
   readonly #kubernetes: KubernetesServices;
   readonly #entries: ServiceEntryServices;

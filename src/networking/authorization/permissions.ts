@@ -12,11 +12,11 @@ import { caselessMatcher, type TextMatcher, textMatcher } from './text-matcher.t
 export type Permission = Init<typeof PermissionSchema>;
 export type PermissionOf = (value: string) => Permission;
 
-export const anyPermission: Permission = { rule: { case: 'any', value: true } };
+const anyPermission: Permission = { rule: { case: 'any', value: true } };
 export const noPermission: Permission = { rule: { case: 'notRule', value: anyPermission } };
 
 /** At least one of the permissions must match. */
-export function anyOfPermissions(rules: readonly Permission[]): Permission {
+function anyOfPermissions(rules: readonly Permission[]): Permission {
   return rules.length === 1 ? rules[0]! : { rule: { case: 'orRules', value: { rules: [...rules] } } };
 }
 

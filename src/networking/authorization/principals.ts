@@ -22,11 +22,11 @@ export type PrincipalOf = (value: string, context: RuleContext) => Principal;
 
 const scheme = 'spiffe://';
 
-export const anyPrincipal: Principal = { identifier: { case: 'any', value: true } };
+const anyPrincipal: Principal = { identifier: { case: 'any', value: true } };
 export const noPrincipal: Principal = { identifier: { case: 'notId', value: anyPrincipal } };
 
 /** At least one of the principals must match. */
-export function anyOfPrincipals(ids: readonly Principal[]): Principal {
+function anyOfPrincipals(ids: readonly Principal[]): Principal {
   if (ids.length === 0) return noPrincipal;
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'orIds', value: { ids: [...ids] } } };
 }

@@ -30,7 +30,7 @@ export function healthSelection(
  * Whether endpoints that are not ready are sent. A proxy that keeps to near endpoints must know when these are ill. A rule with
  * a `minHealthPercent` wants Envoy to use all endpoints when few are well: those that never were ready must not be among them.
  */
-export function sendsUnhealthy(
+function sendsUnhealthy(
   { attributes }: Pick<Service, 'attributes'>,
   outlierDetection: OutlierDetection | undefined,
   { sendUnhealthy, autoSendUnhealthy }: Features,

@@ -30,7 +30,7 @@ const http = typedExtension('envoy.filters.listener.http_inspector', HttpInspect
 export const rawBuffer = 'raw_buffer';
 
 /** What chains match on once the HTTP inspector has found HTTP. */
-export const plaintextHttpAlpn: readonly string[] = ['http/1.1', 'h2c'];
+const plaintextHttpAlpn: readonly string[] = ['http/1.1', 'h2c'];
 
 export function plaintextAlpn(http10: boolean): string[] {
   return http10 ? ['http/1.0', ...plaintextHttpAlpn] : [...plaintextHttpAlpn];

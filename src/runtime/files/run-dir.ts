@@ -23,7 +23,7 @@ export function chooseRunDir(flag: string | undefined): string {
 }
 
 /** The one of this user's below the temporary directory. */
-export function ownRunDir(): string {
+function ownRunDir(): string {
   return join(tmpdir(), `chartpilot-${process.getuid?.() ?? 0}`);
 }
 

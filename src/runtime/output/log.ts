@@ -4,7 +4,7 @@ import { messageOf } from '../errors.ts';
 import { standardOutput } from './standard-streams.ts';
 
 /** Levels as Istio's programs know them, least talkative first. */
-export const logLevels = ['none', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
+const logLevels = ['none', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 /** A log of one part of a program. `fields` are flat facts; never secrets. */

@@ -132,7 +132,7 @@ async function changeOften(server: PushServer, crowd: Crowd, change: MeshChange)
 }
 
 /** What each has more for a connection more, in KiB: from the first step to the last. */
-export function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'connections' | 'memory'>[]): {
+function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'connections' | 'memory'>[]): {
   readonly heapKib: number;
   readonly buffersKib: number;
   readonly rssKib: number;

@@ -25,7 +25,7 @@ const rounded = (value: number): string =>
   Number(value.toPrecision(3)).toLocaleString('en-US', { maximumFractionDigits: 6 });
 
 /** By the name that stands in the document. */
-export const scalingTables: Readonly<Record<string, () => string>> = {
+const scalingTables: Readonly<Record<string, () => string>> = {
   constants: () =>
     table(
       ['measured', 'value', 'how'],

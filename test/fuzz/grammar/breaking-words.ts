@@ -79,7 +79,7 @@ export function oddText(draw: Draw): string {
   );
 }
 
-export function oddNumber(draw: Draw): number {
+function oddNumber(draw: Draw): number {
   return draw.chance(0.7) ? draw.pick(oddNumbers) : Math.floor((draw.next() - 0.5) * 2 ** draw.int(1, 60));
 }
 

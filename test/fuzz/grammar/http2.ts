@@ -86,7 +86,7 @@ const adsPaths = [
 ];
 
 /** An HPACK block of literals without indexing (RFC 7541 §6.2.2): no table is needed. */
-export function grpcHeaders(draw: Draw): Buffer {
+function grpcHeaders(draw: Draw): Buffer {
   const headers: [string, string][] = [
     [':method', draw.chance(0.9) ? 'POST' : draw.pick(['GET', '', 'CONNECT'])],
     [':scheme', draw.chance(0.95) ? 'http' : ''],
@@ -118,7 +118,7 @@ function hpackText(text: string): Buffer {
 }
 
 /** gRPC's length-prefixed message, which may lie about its length and its compression. */
-export function grpcMessage(draw: Draw, bytes: Uint8Array): Buffer {
+function grpcMessage(draw: Draw, bytes: Uint8Array): Buffer {
   const head = Buffer.alloc(5);
   head[0] = draw.chance(0.9) ? 0 : draw.pick([1, 2, 255]);
   head.writeUInt32BE(draw.chance(0.9) ? bytes.length : draw.pick([0, 1, 0x7fffffff, 0xffffffff, bytes.length + 1]), 1);

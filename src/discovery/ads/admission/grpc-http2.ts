@@ -58,7 +58,7 @@ export function createInjector(
 }
 
 /** The HTTP/2 servers of a gRPC server, in the order in which they were made. */
-export function http2ServersOf(server: Server): EventEmitter[] {
+function http2ServersOf(server: Server): EventEmitter[] {
   const servers = field(server, 'http2Servers');
   return servers instanceof Map ? [...servers.keys()].filter(isEmitter) : [];
 }

@@ -19,7 +19,7 @@ export interface KnownNodesLimits {
   readonly mostInWhole: number;
 }
 
-export const knownNodesLimits: KnownNodesLimits = {
+const knownNodesLimits: KnownNodesLimits = {
   mostNew: 1_024,
   mostProven: 1_024,
   mostAddresses: 20_000,

@@ -2,7 +2,7 @@
 import { copiedText } from '../../../runtime/copied-text.ts';
 
 /** Characters of a client's text that go into a line of the log or into a stream's status. */
-export const longestClientText = 512;
+const longestClientText = 512;
 
 /** The text, or its beginning and how long it is. */
 export function shortened(text: string, longest = longestClientText): string {

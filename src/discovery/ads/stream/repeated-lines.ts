@@ -2,7 +2,7 @@
 import type { Logger } from '../../../runtime/output/log.ts';
 
 /** Between two lines of one kind. */
-export const repeatAfterMs = 60_000;
+const repeatAfterMs = 60_000;
 /** Kinds that are told apart; all others are one. */
 const maxKinds = 32;
 

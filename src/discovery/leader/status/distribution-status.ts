@@ -22,7 +22,7 @@ import { withConditions } from './status-conditions.ts';
 import { StatusDuty, type StatusFields, type StatusRef, type StatusSource, type WantedStatus } from './status-duty.ts';
 
 /** The Lease, as Istio calls the one for the same duty; all revisions share it, for their proxies may have the same objects. */
-export const statusLease = 'istio-status-leader';
+const statusLease = 'istio-status-leader';
 
 type Known = Pick<ObjectDistribution, 'verdictOf' | 'unfinished' | 'lookAtAll'>;
 

@@ -45,7 +45,7 @@ const fieldOfType: Readonly<Record<HttpRouteFilterType, keyof HttpRouteFilter>> 
 
 const types = Object.keys(fieldOfType) as HttpRouteFilterType[];
 
-export const backendFields = {
+const backendFields = {
   group: withDefault(group, ''),
   kind: withDefault(kindName, 'Service'),
   name: required(refine(name, (value, path) => mistakeAt(path, value.length > 253 ? 'is too long' : undefined))),

@@ -8,7 +8,7 @@ import type { Port, Resolution, Service, ServiceAttributes } from '../service.ts
 import { exportSet } from '../visibility.ts';
 import type { KubernetesOptions } from './kubernetes-options.ts';
 
-export const nodeSelectorAnnotation = 'traffic.istio.io/nodeSelector';
+const nodeSelectorAnnotation = 'traffic.istio.io/nodeSelector';
 
 /** @param nodes asked only for a NodePort service with a node selector */
 export function convertService(
@@ -38,7 +38,7 @@ export function convertService(
 }
 
 /** `web.shop.svc.cluster.local`. */
-export function hostnameOf({ name, namespace }: Pick<Config, 'name' | 'namespace'>, domain: string): string {
+function hostnameOf({ name, namespace }: Pick<Config, 'name' | 'namespace'>, domain: string): string {
   return `${name}.${namespace}.svc.${domain}`;
 }
 

@@ -9,7 +9,7 @@ export interface SharedHosts {
   readonly hosts: ReadonlySet<string>;
 }
 
-export class NamedListeners {
+class NamedListeners {
   readonly listeners: readonly KnownListener[];
   readonly #byHost: HostIndex<KnownListener>;
 

@@ -112,15 +112,6 @@ export class FeatureMesh {
     await this.#inForce(options);
   }
 
-  /** Replaces the mesh configuration; what is in it beside the harness's own. */
-  async setMeshConfig(meshConfig: Readonly<Record<string, unknown>>, { afterMs = 300 } = {}): Promise<void> {
-    await this.#explained?.compare();
-    this.#writeMeshConfig(meshConfig);
-    // No marker is in this file: it is read and pushed within so much time.
-    await sleep(afterMs);
-    await this.#inForce({});
-  }
-
   /** @param proxy by whom it is sent on: explain is asked what this proxy does with it. */
   async request(proxy: string, to: RequestTo): Promise<Answer> {
     this.envoy(proxy);
