@@ -58,6 +58,6 @@ export function formatMerged({ header, records }: MergedTrace): string {
 function placementLines({ placements, arrows, unplaced }: MergedTrace): string[] {
   return [
     ...placements.map((placement) => `${placement.label}: ${placementInWords(placement)}`),
-    `${arrows} arrows between them; ${unplaced} ends of arrows have no other end, or would point back in time`,
+    `arrows between them: ${arrows}; ends without another end, or that would point back in time: ${unplaced}`,
   ];
 }
