@@ -217,7 +217,7 @@ export const agentSetup = setup({
     startStatus: sendTo('status', { type: 'status.start' }),
     spawnDns: spawnChild('dns', { id: 'dns', systemId: 'dns' }),
     startDns: sendTo('dns', { type: 'dns.start' }),
-    /** For as long as the agent lives: an Envoy that drains still asks. */
+    /** Secrets are served for as long as the agent lives: an Envoy that drains still asks. */
     spawnSecrets: spawnChild('secrets', {
       id: 'secrets',
       systemId: 'secrets',
@@ -226,7 +226,7 @@ export const agentSetup = setup({
     startSecrets: sendTo('secrets', { type: 'secrets.start' }),
     startXds: sendTo('xds-proxy', { type: 'xds.start' }),
     startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
-    /** Where it is known where the binary is. */
+    /** The binary is watched where its path is known. */
     watchBinary: enqueueActions(({ context, enqueue }) => {
       const { binary } = context.settings;
       if (binary.path === '') return;

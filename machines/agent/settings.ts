@@ -2,9 +2,9 @@ import type { ProbeTimes } from './xds/workload-health.machine.ts';
 
 /** What the agent's machines are told once, at start. All times in milliseconds. */
 export interface AgentSettings {
-  /** Of Envoy's admin interface. All epochs of one base id share it: a child takes it over from its parent. */
+  /** Port of Envoy's admin interface. All epochs of one base id share it: a child takes it over from its parent. */
   adminPort: number;
-  /** Of that of an Envoy under the spare base id: two base ids cannot share one. 0: a free one, chosen when it is needed. */
+  /** Admin port of an Envoy under the spare base id: two base ids cannot share one. 0: a free one, chosen when it is needed. */
   spareAdminPort: number;
   /** Envoy's --drain-time-s: how long a superseded or stopping Envoy lets its connections go. */
   drainMs: number;
@@ -33,7 +33,7 @@ export interface AgentSettings {
   starts: { burst: number; refillMs: number };
   watch: {
     directories: string[];
-    /** From the first change to the reading of the files. */
+    /** Time from the first change to the reading of the files. */
     delayMs: number;
     /** Files that should be there before Envoy starts, and how long to wait for them. */
     requiredFiles: string[];
@@ -65,7 +65,7 @@ export interface AgentSettings {
 
 /** Where Envoy's binary is, and what is done about another one there. */
 export interface BinarySettings {
-  /** As it was named: the file behind it may change. Empty: it is not looked at again. */
+  /** Path as it was named: the file behind it may change. Empty: it is not looked at again. */
   path: string;
   /** The name by which effects know the file that is there at the start. */
   first: string;
@@ -84,12 +84,12 @@ export interface IdentitySettings {
   source: 'nowhere' | 'files of services' | 'files' | 'authority';
   /** Why it is that; for people. */
   reason: string;
-  /** Of the secret server. */
+  /** Path of the secret server's socket. */
   socket: string;
-  /** Of mounted files: directories of the certificate with its key, and of the roots; empty: not mounted. */
+  /** Directories of mounted files: of the certificate with its key, and of the roots; empty: not mounted. */
   certificateDirectory: string;
   rootDirectory: string;
-  /** Of a certificate's life, how much is left when it is renewed, and by how much that differs from one to the next. */
+  /** Share of a certificate's life that is left when it is renewed, and by how much that differs from one to the next. */
   grace: { ratio: number; jitter: number };
   /** Whether what is issued is written to files, too. */
   writesOutput: boolean;

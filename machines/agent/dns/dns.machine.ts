@@ -22,7 +22,7 @@ interface DnsContext {
 const openLimitMs = 5_000;
 const firstPauseMs = 500;
 const longestPauseMs = 30_000;
-/** So long the port must be open for the next pause to be the first one again. */
+/** How long the port must be open for the next pause to be the first one again. */
 const trialMs = 60_000;
 
 /**

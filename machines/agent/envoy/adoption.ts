@@ -21,11 +21,11 @@ export interface KeptKnowledge {
 export interface AdoptedEpoch extends EpochRecord {
   /** The bootstrap that it runs. */
   configFile: string;
-  /** For how long it has been in its phase. */
+  /** How long the epoch has been in its phase. */
   elapsedMs: number;
   /** When its start was ordered, by the clock of the host. */
   startedAtMs: number;
-  /** Of one that leaves: its child may have been live for so long before that was seen. */
+  /** How long the child of an epoch that leaves may have been live before that was seen. */
   unseenMs: number;
 }
 

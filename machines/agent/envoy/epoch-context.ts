@@ -1,12 +1,12 @@
 /** What an epoch knows, and what its effects are told and answer. */
 
 export interface EpochInput {
-  /** Of this actor: it goes into every report. */
+  /** Name of this actor, which goes into every report. */
   name: string;
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
-  /** Of its admin interface: that of its parent, or the one that was configured; 0: a free one is chosen when it is prepared. */
+  /** Port of the admin interface: the parent's, or the one that was configured; 0: a free one is chosen when the epoch is prepared. */
   adminPort: number;
   /** Which Envoy: see `binary.changed`. */
   binary: string;
@@ -17,7 +17,7 @@ export interface EpochInput {
   parentShutdownMs: number;
   parentGraceMs: number;
   healthyMs: number;
-  /** It runs already, started by an agent that was killed; absent: it is to be started. */
+  /** The Envoy runs already, started by an agent before this one; absent: it is to be started. */
   adopted?: AdoptedRun;
 }
 
@@ -25,7 +25,7 @@ export interface EpochInput {
 export interface AdoptedRun {
   /** The bootstrap that it runs. */
   configFile: string;
-  /** It has been seen to be live: nobody asks its admin interface, which its child may have closed. */
+  /** The Envoy has been seen to be live: nobody asks its admin interface, which its child may have closed. */
   live: boolean;
   /** When its start was ordered, by the clock of the host. */
   startedAtMs: number;
@@ -35,15 +35,15 @@ export interface EpochContext extends EpochInput {
   configFile: string;
   /** How long it may linger once it is replaced. */
   lingerMs: number;
-  /** Its main thread will be blocked then, and deaf to SIGTERM. */
+  /** The Envoy's parent died before its time: its main thread will be blocked, and deaf to SIGTERM. */
   doomed: boolean;
-  /** It was told to reopen its access logs before it could hear that. */
+  /** The order to reopen access logs came before Envoy could hear it. */
   reopens: boolean;
-  /** It was told to look before its process was reported to be there. */
+  /** The order to look came before the process was reported to be there. */
   asked: boolean;
   /** When its start was ordered, by this agent or another one: by a clock that they share. */
   startedAtMs: number;
-  /** Its child may have been live for so long when that was seen. */
+  /** How long the child may have been live when that was seen. */
   unseenMs: number;
 }
 

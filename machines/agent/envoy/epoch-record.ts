@@ -1,13 +1,13 @@
 /** What the supervisor knows of one epoch that it started and that is not over. */
 export interface EpochRecord {
-  /** Of the actor, unique among the living: `epoch-1`; `epoch-1b` under the second base id. */
+  /** Name of the actor, unique among the living: `epoch-1`; `epoch-1b` under the second base id. */
   name: string;
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
-  /** Where its admin interface is; 0: a free port, which is chosen when it is prepared. */
+  /** Port of the admin interface; 0: a free one is chosen when the epoch is prepared. */
   adminPort: number;
-  /** Of its process; 0: it has none yet. */
+  /** Number of the process; 0: there is none yet. */
   pid: number;
   /** Digest of the configuration that it runs. */
   digest: string;
@@ -21,7 +21,7 @@ export interface EpochRecord {
    * nothing, but its base id takes no other Envoy.
    */
   phase: 'starting' | 'live' | 'leaving' | 'retiring' | 'unkillable';
-  /** Its parent died before its time: it will block and abort within seconds (spec/envoy-hot-restart.md fact 4). */
+  /** The epoch's parent died before its time: Envoy will block and abort within seconds (spec/envoy-hot-restart.md fact 4). */
   doomed: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface Desired {
   binary: string;
 }
 
-/** In the order of their starts: at most one that leaves or retires, a live one, a starting one; and who cannot be killed. */
+/** Epochs in the order of their starts: at most one that leaves or retires, a live one, a starting one; and those that cannot be killed. */
 export type Epochs = readonly EpochRecord[];
 
 /** Who of the epochs a report or an order is about. */

@@ -27,7 +27,7 @@ const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | nul
 /** A child has taken its parent's place when it is live, and is reported as it is. */
 const needsItsListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
-/** It has no process, for a reason that is not the bootstrap's fault. */
+/** There is no process, for a reason that is not the bootstrap's fault. */
 const notPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
   ({
     guard: { type: guard, params: ({ event }: { event: { output: Prepared } }) => event.output },
@@ -207,7 +207,7 @@ export const epochMachine = epochSetup.createMachine({
           meta: { waitsFor: 'the operating system, which gives a process or refuses it at once' },
           description: 'The operating system was asked for a process.',
           on: {
-            // It may serve already, and nobody has told us: whoever kills it on our word would lose requests.
+            // Envoy may serve already, and nobody has told us: whoever kills it on our word would lose requests.
             'epoch.look': { actions: 'lookLater' },
             'logs.reopen': reopensLater,
             'process.spawned': {
@@ -345,7 +345,7 @@ export const epochMachine = epochSetup.createMachine({
                 src: 'drainListeners',
                 input: ({ context }) => ({ ...runOf(context), replaced: true }),
                 onDone: { actions: 'reportDrained' },
-                // Its listeners are open and share the port with the replacement's: the longer it stays, the more it gets.
+                // Envoy's listeners are open and share the port with the replacement's: the longer it stays, the more it gets.
                 onError: {
                   target: 'told to end',
                   actions: tellDrainFailed,

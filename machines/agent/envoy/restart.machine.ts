@@ -11,7 +11,7 @@ export interface RestartInput {
   isOutdated: boolean;
   /** A child beside a serving epoch must be live within this. */
   startLimitMs: number;
-  /** So long one that is about to be live is better than a start anew. */
+  /** How long it is better to wait for an Envoy that is about to be live than to start anew. */
   outdatedLimitMs: number;
 }
 

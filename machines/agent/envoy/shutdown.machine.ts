@@ -8,7 +8,7 @@ export interface ShutdownInput {
   now: boolean;
   /** No epoch has requests that would be cut off. */
   nothingToDrain: boolean;
-  /** Of the admin interface of the Envoy whose requests count. */
+  /** Admin port of the Envoy whose requests count. */
   adminPort: number;
   /** Requests in flight decide how long it takes, instead of a fixed time. */
   waitsForRequests: boolean;

@@ -172,7 +172,7 @@ export const shutdownInputOf = (context: SupervisorContext, now: boolean): Shutd
   return { ...leftOf(context), now, waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs };
 };
 
-/** For how long an epoch may have been live when that was seen. */
+/** How long an epoch may have been live when that was seen. */
 export const unseenMsOf = (event: SupervisorEvent): number => (event.type === 'epoch.live' ? event.unseenMs : 0);
 
 export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;

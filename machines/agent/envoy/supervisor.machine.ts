@@ -53,7 +53,7 @@ const ends = {
     { guard: 'isLastHope', ...over('newcomer.orphaned', 'countFailure') },
     over('epoch.gone'),
   ],
-  // It is not forgotten: its base id takes no other Envoy.
+  // The epoch is not forgotten: its base id takes no other Envoy.
   'epoch.unkillable': [
     { guard: 'ofGivenUp', actions: [{ type: 'sayWhoseEnd', params: { fact: 'newcomer.gone' } }, 'giveUpProcess'] },
     { actions: [{ type: 'sayWhoseEnd', params: { fact: 'base-id.blocked' } }, 'giveUpProcess'] },

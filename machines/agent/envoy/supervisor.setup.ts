@@ -75,7 +75,7 @@ const adoptionLimitMs = 10_000;
 /** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
 const repairLimitMs = 20_000;
 
-/** It is not prepared, and not told to start: it runs. */
+/** Input of an adopted epoch, which is not prepared and not told to start: it runs. */
 function adoptedInput(adopted: AdoptedEpoch, { settings }: SupervisorContext): EpochInput {
   const { name, epoch, baseId, adminPort, binary, configFile, phase, startedAtMs } = adopted;
   const { parentGraceMs, healthyMs } = settings;
@@ -135,7 +135,7 @@ export const supervisorSetup = setup({
     ofServing: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     ofParentOfServing: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
-    /** Of the newcomer, while it may still become live. */
+    /** The event is of the newcomer, while that may still become live. */
     ofAwaited: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
     /** Likewise, and the epoch that it was to take over from is gone before it can have told it to go. */
     ofAwaitedOrphan: ({ context, event }) => {
@@ -149,10 +149,10 @@ export const supervisorSetup = setup({
     /** A repair was tried, and did not help. */
     isRefusedAgain: ({ context, event }) =>
       event.type === 'newcomer.failed' && event.setback === 'refused' && context.recovery !== 'none',
-    /** Of a newcomer that was told to end because it will not be live. */
+    /** The event is of a newcomer that was told to end because it will not be live. */
     ofGivenUp: ({ context, event }) =>
       context.restart === undefined && isOfNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
-    /** Of the parent of a newcomer that needs it: nobody serves. */
+    /** The event is of the parent of a newcomer that needs it: nobody serves. */
     isLastHope: ({ context, event }) =>
       context.restart !== undefined &&
       servingOf(context.epochs) === undefined &&
@@ -163,7 +163,7 @@ export const supervisorSetup = setup({
       context.setback === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
       servingOf(context.epochs) === undefined,
-    /** With exit code 0, and it had served: who asked it to end wants no more of it. */
+    /** An Envoy that had served ended with exit code 0: who asked it to end wants no other one. */
     endedByItself: ({ context }) => context.reason === 'Envoy ended',
     mustRestartInFull: ({ context }) => {
       const serving = servingOf(context.epochs);
@@ -178,7 +178,7 @@ export const supervisorSetup = setup({
     budgetExhausted: ({ context }) => context.setback === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
-    /** Those that have been live, the newest first, with what is left of their times. */
+    /** Spawns epochs that have been live, the newest first, with what is left of their times. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adopted of context.adopted.toReversed()) {
         if (adopted === newcomerAmong(context.adopted)) continue;
@@ -286,7 +286,7 @@ export const supervisorSetup = setup({
           -attemptsKept,
         ),
     }),
-    /** Its base id takes no other Envoy until it is gone after all. */
+    /** The base id of a process that cannot be killed takes no other Envoy until the process is gone after all. */
     giveUpProcess: assign({
       epochs: ({ context, event }) =>
         isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,

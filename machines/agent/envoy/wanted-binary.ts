@@ -30,7 +30,7 @@ export interface Withdrawal {
   readonly binary: string;
   readonly instead: string;
   readonly reason: string;
-  /** It was started, and may have left its parent without an admin interface: another hot restart mends that. */
+  /** The binary was started, and may have left its parent without an admin interface: another hot restart mends that. */
   readonly hasRun: boolean;
 }
 

@@ -7,7 +7,7 @@ import { binaryWatcherTimeline } from '../timeline.ts';
 import { directoryWatchMachine } from './directory-watch.machine.ts';
 
 interface BinaryContext extends BinarySettings {
-  /** Of the file's path. */
+  /** Directory of the file. */
   directory: string;
   /** The one that was offered last; at first, the one that the agent began with. */
   offered: string;

@@ -20,7 +20,7 @@ interface WatchContext extends WatchSettings {
   filesInForce: number | null;
   /** Readings in a row during which files changed. */
   outdatedReadings: number;
-  /** Of the files that the first start needs, those that may still come. */
+  /** Files that the first start needs and that may still come. */
   missing: string[];
   /** How long they were waited for when people were told last. */
   waitedMs: number;
@@ -38,7 +38,7 @@ interface Reading {
   notJudged?: string;
 }
 
-/** So many in a row that people are told. */
+/** How many outdated readings in a row people are told of. */
 const outdatedReadingsTold = 6;
 /** The pause before people are told which files are waited for; it doubles each time. */
 const firstNoticeMs = 1_000;

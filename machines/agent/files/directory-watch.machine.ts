@@ -18,7 +18,7 @@ const firstPauseMs = 500;
 const longestPauseMs = 60_000;
 /** The kernel answers at once; a file system that hangs does not answer at all. */
 const setUpLimitMs = 10_000;
-/** So long a watch must hold for the next pause to be the first one again. */
+/** How long a watch must hold for the next pause to be the first one again. */
 const trialMs = 60_000;
 
 /** Keeps one certificate directory watched, whatever directory is at its path, and says what changed in it. */

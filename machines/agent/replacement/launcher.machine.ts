@@ -37,17 +37,17 @@ export const launcherMachine = setup({
   actions: {
     startAgent: () => {},
     startNewcomer: () => {},
-    /** It is the agent from now on. */
+    /** The newer agent is the agent from now on. */
     takeNewcomer: () => {},
     endNewcomer: () => {},
-    /** Of the two that agent that has not the base ids: a newer one that hangs, or an older one that has given way. */
+    /** Kills the agent that has not the base ids: a newer one that hangs, or an older one that has given way. */
     endWhoeverHangs: () => {},
-    /** To the agent, as soon as that one hears signals. */
+    /** Tells the agent to end, as soon as it hears signals. */
     tellEnd: () => {},
     noteEnd: assign({ endAsked: true }),
-    /** To the agent, as soon as one hears signals, whichever it is by then. Where none has ever heard there is nothing to restart. */
+    /** Passes a signal to the agent as soon as one hears, whichever it is by then. Where none has ever heard there is nothing to restart. */
     pass: () => {},
-    /** To the agent that comes after, likewise. */
+    /** Passes on likewise, to the next agent, what one that gave way has left undone. */
     passWhatIsLeft: (_, __: { leaves: boolean }) => {},
     /** A person reads it. */
     sayNotNow: () => {},

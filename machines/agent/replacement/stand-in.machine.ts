@@ -3,7 +3,7 @@ import { setup } from 'xstate';
 export type StandInEvent =
   /** The agent has ended, however: the pipe of which it alone had the other end has ended. */
   | { type: 'agent.gone' }
-  /** It ends in order, and nobody comes after it. */
+  /** The agent ends in order, and nobody comes after it. */
   | { type: 'end.order' }
   /** Another agent has the same port, and hears what is passed on. */
   | { type: 'successor.ready' }
@@ -12,7 +12,7 @@ export type StandInEvent =
 
 /** The next agent has started by then, or none comes. */
 const standLimitMs = 10_000;
-/** For requests that were under way. */
+/** How long requests that were under way may take. */
 const lastLimitMs = 20_000;
 
 /**

@@ -6,7 +6,7 @@ import { noLane } from '../timeline.ts';
 
 /** The older agent writes a file and closes some sockets; each has a limit there. */
 const turnLimitMs = 4_000;
-/** Those of an agent that was killed are free as soon as the kernel is done with it. */
+/** How long base ids are waited for: those of a killed agent are free as soon as the kernel is done with it. */
 const claimLimitMs = 1_000;
 
 /** The newer agent's side of its predecessor's replacement: it decides nothing before that one has given up, or has ended. */

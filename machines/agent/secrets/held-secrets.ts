@@ -14,11 +14,11 @@ const systemRoots = `${rootPrefix}system`;
 /** One that Envoy gets, or will when it is there. */
 export interface HeldSecret {
   name: string;
-  /** Of its actor. */
+  /** Name of the secret's actor. */
   actor: `secret-${number}`;
-  /** In force; empty: none. */
+  /** Version in force; empty: none. */
   version: string;
-  /** Of a certificate that an authority has signed; else empty. */
+  /** Serial number of a certificate that an authority has signed; else empty. */
   serialNumber: string;
   /** What the version is made of. */
   parts: RootParts;

@@ -21,7 +21,7 @@ export interface Life {
 }
 
 export interface Grace {
-  /** Of the life, what is left when it is renewed. */
+  /** Share of a certificate's life that is left when it is renewed. */
   readonly ratio: number;
   /** What is added to the ratio or taken from it, at the most. */
   readonly jitter: number;
@@ -57,11 +57,11 @@ export function turnMs(leftMs: number, draw: number): number {
 }
 
 export interface Failure {
-  /** In a row, this one included. */
+  /** Failures in a row, this one included. */
   readonly failures: number;
-  /** From 0 to 1. */
+  /** A random number from 0 to 1. */
   readonly draw: number;
-  /** Of the certificate in force; 0 where there is none. */
+  /** What is left of the certificate in force; 0 where there is none. */
   readonly leftMs: number;
   /** What the authority asked for; 0: nothing. */
   readonly pushbackMs: number;

@@ -20,15 +20,15 @@ import { filesPauseMs, type Grace, mostFailures, pauseMs, renewalAtMs, turnMs, w
 export type SecretSource = 'authority' | 'files' | 'roots';
 
 export interface SecretInput {
-  /** As Envoy asks for it. */
+  /** Name by which Envoy asks for the secret. */
   name: string;
   source: SecretSource;
-  /** Of its files; empty: none is watched. */
+  /** Directory of the secret's files; empty: none is watched. */
   directory: string;
-  /** Of the secret's number: the actor that watches its directory is named by it. */
+  /** Number of the secret, by which the actor that watches its directory is named. */
   number: number;
   grace: Grace;
-  /** Where it comes from roots, which ones; also for files of roots. */
+  /** Roots that the secret is made of; also for files of roots. */
   parts: RootParts;
 }
 
@@ -38,20 +38,20 @@ type Shown = 'token' | 'certificate';
 interface SecretContext extends SecretInput {
   /** What is in force; empty: nothing. */
   version: string;
-  /** Of what is in force; null: it does not end. */
+  /** When what is in force ends; null: it does not end. */
   endsAtMs: number | null;
   renewAtMs: number;
   /** Hash of the root that what is in force leads to; empty: none is known. */
   root: string;
   /** Hashes of roots that this must not lead to. */
   tainted: readonly string[];
-  /** Of what is in force: drawn once for it. */
+  /** A random number from 0 to 1, drawn once for what is in force. */
   draw: number;
   /** When the clock was looked at last. */
   nowMs: number;
-  /** To the authority, at the next call. */
+  /** What is shown to the authority at the next call. */
   shown: Shown;
-  /** In a row. */
+  /** Failures in a row. */
   failures: number;
   /** Until the next try, after a failure. */
   pauseMs: number;

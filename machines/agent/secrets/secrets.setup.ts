@@ -45,9 +45,9 @@ export interface SecretsContext extends SecretsInput {
   tainted: readonly string[];
   /** A certificate that waits until Envoy trusts the authorities that it leads to; null: none. */
   heldBack: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
-  /** Of the certificate that every Envoy is known to have; empty: none, or it was not said yet. */
+  /** Serial number of the certificate that every Envoy is known to have; empty: none, or it was not said yet. */
   certificateTold: string;
-  /** Of the control plane's roots, those that Envoy is known to trust; empty: not the last ones. */
+  /** Version of the control plane's roots that Envoy is known to trust; empty: not the last ones. */
   bundleTaken: string;
   /** Times in a row that the socket could not be opened. */
   failures: number;

@@ -1,19 +1,19 @@
 /**
- * Listeners that an Envoy was sent and does not have, because it refused them. What it lacks from its start on makes it not
- * ready. Not so a listener that was refused later: what it has serves, and one mistake of many tenants takes no gateway out of
- * service. Nor one that the Envoy before it did without, too. And where the application was said to have ports, an Envoy that was
- * never seen to serve one of those.
+ * Listeners that an Envoy was sent and does not have, because it refused them. An Envoy is not ready while it lacks one that it refused
+ * at its start. A listener that was refused later does not count: what Envoy has serves on, and one mistake of many tenants takes no
+ * gateway out of service. Nor does one count that the Envoy before it did without as well. Where ports of the application were named, an
+ * Envoy that was never seen to serve one of them is not ready either.
  */
 import type { EnvoyAnswered, RefusedListener } from '../protocol.ts';
 
 export interface KnownListeners {
-  /** From its start on. */
+  /** Listeners that the Envoy has lacked from its start on. */
   readonly lacking: readonly RefusedListener[];
   /** All that the Envoy refuses now, and was found not to lack from its start. */
   readonly tolerated: readonly string[];
-  /** Of the Envoy before it. */
+  /** What was tolerated of the Envoy before it. */
   readonly toleratedBefore: readonly string[];
-  /** That it was seen to serve one of the application's ports: once is enough, as its listeners come and go with its services. */
+  /** The Envoy was seen to serve one of the application's ports: once is enough, as listeners come and go with services. */
   readonly servedApplication: boolean;
 }
 
@@ -51,7 +51,7 @@ function divided(refused: readonly RefusedListener[], isLacked: (listener: Refus
   return { lacking: refused.filter(isLacked), tolerated };
 }
 
-/** For people: three of them, and how many more. */
+/** Words for people: three of the listeners, and how many more. */
 export function sayLacking(lacking: readonly RefusedListener[]): string {
   const said = lacking.slice(0, 3).map(({ name, why }) => (why === '' ? name : `${name}: ${why}`));
   return `${said.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;

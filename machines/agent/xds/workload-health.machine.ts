@@ -8,13 +8,13 @@ export interface ProbeTimes {
   initialDelayMs: number;
   periodMs: number;
   timeoutMs: number;
-  /** So many answers of a kind in a row are its health. */
+  /** How many answers of a kind in a row make the workload's health. */
   successThreshold: number;
   failureThreshold: number;
 }
 
 interface WorkloadHealthContext extends ProbeTimes {
-  /** In a row, up to what counts. */
+  /** Successes in a row, counted up to what matters. */
   successes: number;
   failures: number;
   /** What the control plane was told last. */

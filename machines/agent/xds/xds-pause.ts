@@ -7,11 +7,11 @@
 export type Shown = 'token' | 'certificate';
 
 export interface Failures {
-  /** In a row; it grows no more at {@link mostFailures}. */
+  /** Failures in a row, counted up to {@link mostFailures}. */
   readonly count: number;
-  /** It answered, and did not want this agent. */
+  /** The control plane answered, and did not want this agent. */
   readonly isRefusal: boolean;
-  /** So long it asked to be left alone. */
+  /** How long the control plane asked to be left alone. */
   readonly retryAfterMs: number;
   /** What is shown next: the certificate when the token was refused, and as long as it is good. */
   readonly shows: Shown;
@@ -19,7 +19,7 @@ export interface Failures {
 
 export const noFailures: Failures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token' };
 
-/** It goes well; what was shown stays. */
+/** No failures any more; what was shown stays. */
 export function forgotten({ shows }: Failures): Failures {
   return { ...noFailures, shows };
 }

@@ -38,9 +38,9 @@ interface KnownStream {
 }
 
 interface XdsProxyContext extends XdsProxyInput {
-  /** In the order in which they were opened. */
+  /** Streams in the order in which they were opened. */
   streams: readonly KnownStream[];
-  /** Of the control plane, in a row. */
+  /** Failures of the control plane, in a row. */
   failures: Failures;
   /** Serial number of the certificate that every Envoy has; empty: none is known of. */
   certificate: string;

@@ -20,7 +20,7 @@ export interface XdsStreamInput {
   protocol: 'sotw' | 'delta';
   /** Drawn from 0 to 1: spreads the first pause. */
   chance: number;
-  /** Of the streams before this one. */
+  /** Failures of the streams before this one. */
   failures: Failures;
   /** Serial number of the certificate that every Envoy of the workload has; empty: none is known of. */
   certificate: string;
@@ -46,13 +46,13 @@ interface XdsStreamContext extends XdsStreamInput {
 const dialLimitMs = 15_000;
 /** A control plane that a thousand agents come back to at once serves them within a minute. */
 const answerLimitMs = 60_000;
-/** So long a control plane must serve for the next pause to be the first one again. */
+/** How long a control plane must serve for the next pause to be the first one again. */
 const trialMs = 10_000;
 /** Envoy's main thread was seen busy for 10 s. */
 const congestionLimitMs = 60_000;
 /** Envoy takes new roots within a second, or says why not. */
 const bundleLimitMs = 30_000;
-/** For what was written to be read. */
+/** How long what was written may take to be read. */
 const endLimitMs = 10_000;
 
 /** Codes with which a server says that it does not want this client, or not now. */

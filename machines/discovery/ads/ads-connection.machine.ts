@@ -22,7 +22,7 @@ import { noNames } from './name-lists.ts';
 type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
 
 const flushLimitMs = 5_000;
-/** As long as a token's issuer may take to be asked. */
+/** Limit of authentication: as long as a token's issuer may take to be asked. */
 const authenticationLimitMs = 10_000;
 /** A client says who it is as soon as it is connected. */
 const introductionLimitMs = 10_000;

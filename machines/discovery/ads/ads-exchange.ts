@@ -47,7 +47,7 @@ export type Exchange = {
 
 export const newExchange: Exchange = { watches: {}, standing: 'caught up' };
 
-/** In what servers differ, and what a stream may cost. */
+/** What differs between servers, and what a stream may cost. */
 export type ExchangeRules = Rules & {
   /** Send endpoints again when their clusters were sent: Envoy needs it, a bare cache must not do it. */
   resendsEndpoints: boolean;
@@ -84,7 +84,7 @@ export type ExchangeStep = {
   exchange: Exchange;
   /** What is to be sent now. */
   orders: readonly ResponseOrder[];
-  /** For the chart, in this order, before anything is sent. */
+  /** Reports for the chart, in this order, before anything is sent. */
   reports: readonly ExchangeReport[];
 };
 
@@ -123,7 +123,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
   }
 };
 
-/** Of the ordinary run what the chart is told before a step, where people want to see it. */
+/** What the chart is told of the ordinary run before a step, where people want to see it. */
 export function routineBefore(event: ExchangeEvent): RoutineEvent | undefined {
   switch (event.type) {
     case 'request.received':
