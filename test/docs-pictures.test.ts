@@ -12,9 +12,10 @@ const picturesOf = (text: string): string[] =>
   [...text.matchAll(/\(pictures\/([\w-]+)\.svg\)/g)].map(([, name]) => name!);
 /** The page says which pictures there are. */
 const shown = picturesOf(page);
-const shownAnywhere = readdirSync(docs)
-  .filter((file) => file.endsWith('.md'))
-  .flatMap((file) => picturesOf(readFileSync(join(docs, file), 'utf8')));
+const pages = ['README.md', ...readdirSync(docs).map((file) => `docs/${file}`)].filter((file) => file.endsWith('.md'));
+const shownAnywhere = pages.flatMap((file) =>
+  [...readFileSync(join(docs, '..', file), 'utf8').matchAll(/pictures\/([\w-]+\.\w+)/g)].map(([, name]) => name!),
+);
 
 describe('the pictures in docs/state-machines.md are of the machines as they are', () => {
   it.each(shown)('%s', async (name) => {
@@ -45,9 +46,7 @@ describe('the pictures in docs/state-machines.md are of the machines as they are
   });
 
   it('keeps no picture that no page shows', () => {
-    const stale = readdirSync(folder).filter(
-      (file) => file.endsWith('.svg') && !shownAnywhere.includes(file.slice(0, -4)),
-    );
+    const stale = readdirSync(folder).filter((file) => !shownAnywhere.includes(file));
     if (update) for (const file of stale) rmSync(join(folder, file));
     expect(update ? [] : stale).toEqual([]);
   });

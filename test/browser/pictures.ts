@@ -10,17 +10,23 @@ const fewestColours = 50;
 const restMs = 700;
 
 /**
- * Takes `docs/pictures/NAME.png`; writes it only with UPDATE_PICTURES=1: no two machines draw the same pixels.
+ * A picture of the page, or of a part of it.
  *
  * @throws Error when nothing is to be seen on it
  */
-export async function takePicture(name: string, of: Page | Locator): Promise<void> {
+export async function pictureOf(name: string, of: Page | Locator): Promise<Buffer> {
   const page = 'page' in of ? of.page() : of;
   // Until what moves (a chart that scrolls to its active state) has come to rest.
   await page.waitForTimeout(restMs);
   const picture = await of.screenshot({ animations: 'disabled' });
   const colours = await coloursOf(page, picture);
   if (colours < fewestColours) throw new Error(`${name}: nothing is to be seen, it has ${colours} colours`);
+  return picture;
+}
+
+/** Takes `docs/pictures/NAME.png` as {@link pictureOf}; writes it only with UPDATE_PICTURES=1: no two machines draw the same pixels. */
+export async function takePicture(name: string, of: Page | Locator): Promise<void> {
+  const picture = await pictureOf(name, of);
   if (process.env.UPDATE_PICTURES !== '1') return;
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, `${name}.png`), picture);

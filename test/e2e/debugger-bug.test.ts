@@ -10,7 +10,7 @@ import { fileSource } from '../../src/debugger/visualize/file-source.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
 import { opened, seqShown } from '../browser/page-state.ts';
-import { takePicture } from '../browser/pictures.ts';
+import { pictureOf } from '../browser/pictures.ts';
 import { writeSkippedEpochTrace } from '../simulation/skipping-supervisor.ts';
 
 let folder: string;
@@ -60,7 +60,7 @@ test('the page opens where the trace departs, and shows the step that was expect
     expect(seq).toBeGreaterThanOrEqual(told.seq);
   }
   expect(await page.locator('[data-lane="departures"]').count()).toBe(1);
-  await takePicture('debugger-departure', page);
+  await pictureOf('departure', page);
   await open.close();
 });
 

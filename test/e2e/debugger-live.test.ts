@@ -15,7 +15,7 @@ import {
   statesSeen,
   watchActors,
 } from '../browser/page-state.ts';
-import { takePicture } from '../browser/pictures.ts';
+import { pictureOf, takePicture } from '../browser/pictures.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../harness/otlp-receiver.ts';
@@ -104,7 +104,7 @@ test('stepped backwards, the page shows what the trace says of each moment', asy
   await expectTruth('epoch-1');
 });
 
-test('pictures of the views are taken in the middle of the restart', async () => {
+test('in the middle of the restart each view shows something; a picture of the page is taken', async () => {
   const draining = recordsOf(gateway).find(
     (record) => record.kind === 'transition' && record.actor === 'epoch-0' && record.to.includes('draining'),
   )!;
@@ -115,13 +115,13 @@ test('pictures of the views are taken in the middle of the restart', async () =>
   }
   await page.locator('[data-actor="supervisor"][data-state-name]').click();
   await takePicture('debugger', page);
-  await takePicture('debugger-timeline', page.locator('.timeline'));
-  await takePicture('debugger-details', page.locator('.details'));
+  await pictureOf('timeline', page.locator('.timeline'));
+  await pictureOf('details', page.locator('.details'));
   await page.locator('[data-actor="epoch-0"][data-state-name]').click();
-  await takePicture('debugger-charts', page.locator('.chart-pane'));
-  await takePicture('debugger-sequence', page.locator('.sequence-pane'));
+  await pictureOf('chart', page.locator('.chart-pane'));
+  await pictureOf('sequence', page.locator('.sequence-pane'));
   await page.emulateMedia({ colorScheme: 'dark' });
-  await takePicture('debugger-dark', page);
+  await pictureOf('dark', page);
 });
 
 test('chartpilot visualize attaches by the port alone, and ends with Ctrl-C', async () => {
