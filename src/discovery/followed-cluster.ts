@@ -34,6 +34,7 @@ type AskedCluster = Pick<
   | 'pod'
   | 'revision'
   | 'namespace'
+  | 'clusterRegistriesNamespace'
   | 'sharedMeshConfig'
   | 'authority'
   | 'podName'
@@ -46,13 +47,14 @@ type AskedCluster = Pick<
  */
 export function followedCluster(options: AskedCluster, log: Logger): FollowedCluster | undefined {
   const access = accessOf(options);
-  const { registries, revision, namespace, sharedMeshConfig: shared, authority, podName } = options;
+  const { registries, revision, namespace, clusterRegistriesNamespace, sharedMeshConfig: shared } = options;
+  const { authority, podName } = options;
   const isRegistry = registries.includes('Kubernetes');
   const sharesAuthority = authority !== undefined && isAuthorityShared(authority);
   return (
     access &&
     new FollowedCluster({
-      ...{ access, isRegistry, settings: { namespace, revision, shared }, podName, log },
+      ...{ access, isRegistry, settings: { namespace, revision, shared }, clusterRegistriesNamespace, podName, log },
       ...(sharesAuthority && { authoritySecret: authority.secret }),
       signs: authority !== undefined,
     })
@@ -76,6 +78,8 @@ export interface FollowedClusterOptions {
   readonly isRegistry: boolean;
   /** Where settings of the mesh are, and of which revision this control plane is. */
   readonly settings: SettingsNames;
+  /** Where Secrets name other clusters; absent: in the namespace of the settings. */
+  readonly clusterRegistriesNamespace?: string;
   /** The Secret in which replicas share an authority; absent: they share none. */
   readonly authoritySecret?: string;
   /** Certificates are signed here, those that the mesh configuration names as well. */
@@ -121,6 +125,7 @@ export class FollowedCluster {
 
   constructor(options: FollowedClusterOptions) {
     const { access, isRegistry, settings, authoritySecret, signs = false, podName, log } = options;
+    const remoteSecrets = remoteSecretsIn(options.clusterRegistriesNamespace ?? settings.namespace);
     this.identity = `${podName || hostname()}_${randomUUID()}`;
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
@@ -133,7 +138,7 @@ export class FollowedCluster {
       server: this.server,
       kinds: [
         ...this.settings.kinds,
-        ...(isRegistry ? [remoteSecretsIn(settings.namespace)] : []),
+        ...(isRegistry ? [remoteSecrets] : []),
         ...(signs ? [dnsSecretsIn(settings.namespace)] : []),
         ...(authoritySecret === undefined
           ? []
@@ -156,10 +161,9 @@ export class FollowedCluster {
       for (const changed of this.#settingsChanged) changed();
     });
     if (isRegistry) {
-      const { name } = remoteSecretsIn(settings.namespace);
       this.remoteSecrets = {
-        store: this.informers.storeOf(name),
-        onChanged: (changed) => this.informers.addReader(name, () => changed()),
+        store: this.informers.storeOf(remoteSecrets.name),
+        onChanged: (changed) => this.informers.addReader(remoteSecrets.name, () => changed()),
       };
     }
     if (signs) {
@@ -270,7 +274,7 @@ function oneSecret(namespace: string, name: string): FollowedKind & { readonly n
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${name}`, selection };
 }
 
-/** Secrets of the control plane's own namespace that have kubeconfigs of other clusters in them. */
+/** Secrets of a namespace that have kubeconfigs of other clusters in them. */
 function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
   const selection = { namespace, labelSelector: 'istio/multiCluster=true', keepsData: true };
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/istio/multiCluster`, selection };

@@ -35,9 +35,6 @@ const flagsWithoutEffect = [
   '--discoveryCache [on]',
 ].map((flag) => new Option(flag).hideHelp());
 
-/** Of remote clusters, which are not read yet. */
-const flagsOfClusters = ['--clusterRegistriesNamespace <namespace>'];
-
 export function discoveryCommand(): Command {
   const command = new Command('discovery')
     .summary('serve the mesh until told to end')
@@ -61,7 +58,8 @@ export function discoveryCommand(): Command {
     .option('-n, --namespace <namespace>', 'its own, default $POD_NAMESPACE, else istio-system')
     .option('--domain <suffix>', 'of host names, default cluster.local')
     .option('--clusterID <id>', 'default $CLUSTER_ID, else Kubernetes')
-    .option('--clusterAliases <a=b,…>', 'other names under which proxies know clusters');
+    .option('--clusterAliases <a=b,…>', 'other names under which proxies know clusters')
+    .option('--clusterRegistriesNamespace <namespace>', 'where Secrets name other clusters, default its own');
   command.optionsGroup('Where it is served (HOST:PORT; :PORT for all interfaces; empty for nowhere):');
   command
     .option('--grpcAddr <address>', 'xDS in plaintext, default :15010; empty: on --httpAddr')
@@ -83,7 +81,6 @@ export function discoveryCommand(): Command {
   command.optionsGroup('What is told:');
   command.option('--profile [on]', 'serve /debug/pprof, default true');
   addLogFlags(addRecordingFlags(command));
-  for (const flag of flagsOfClusters) command.addOption(new Option(flag).hideHelp());
   for (const option of flagsWithoutEffect) command.addOption(option);
   return command
     .usage('[flags]')
