@@ -94,6 +94,8 @@ function proxyCommand(): Command {
   MINIMUM_DRAIN_DURATION=5s              but not before this
   LIVE_RESTORE=true                      as a container's first process: Envoys outlive an agent that is killed
   DISABLE_ENVOY=true                     start none: for applications that speak xDS themselves
+\nExit code: 0 ended as told; 1 Envoy could not be kept running, or a port of the agent's is in use;
+  255 a flag, a file or the environment is wrong.
 \nExample:\n  pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE`,
     )
     .action(async (_role: string, flags: CommandFlags) => {

@@ -103,6 +103,8 @@ and what was in force of it stays):
   PILOT_CONFIG_MAX_FILE_BYTES                   of one file, default 8388608
   PILOT_CONFIG_MAX_BYTES                        of all files of a directory, default 268435456
   PILOT_CONFIG_MAX_ENTRIES                      names in it and in all directories below, default 100000
+
+Exit code: 0 ended as told; 1 it could not start, or could not go on.
 ` + '\nExample:\n  pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010',
     )
     .action(async (flags: CommandFlags) => {
