@@ -18,7 +18,7 @@ export class Pods {
   readonly #objects = new Map<string, Config<Pod>>();
   readonly #nodes = new Map<string, Config<Node>>();
   readonly #onNode = new Map<string, Set<string>>();
-  /** Workloads by `namespace/name`. The map is immutable: a later change makes another. */
+  /** By `namespace/name`. Immutable: a later change makes another. */
   byName = PersistentMap.empty<Workload>();
   /** All that have the address: pods of the host's network share their node's. */
   byAddress = PersistentMap.empty<readonly Workload[]>();
