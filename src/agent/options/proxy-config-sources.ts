@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, fail } from '../../model/fields/decode.ts';
+import { type Decoded, type FieldError, fail, forgivingUnknown } from '../../model/fields/decode.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import {
   decodeProxyConfig,
@@ -39,18 +39,25 @@ export interface MergedSources {
 /** A ConfigMap holds no more, and what goes into the node's metadata is sent to the control plane with each stream. */
 const mostBytes = 1024 * 1024;
 
+/** What becomes of a source that is not as it should be. */
+export interface SourceFindings {
+  readonly errors: OptionErrors;
+  readonly warnings: string[];
+}
+
 /** What somebody said, later sources winning; what nobody said is absent. */
 export function mergeSources(
   { flags, env, podAnnotations, directory }: MergedSources,
-  errors: OptionErrors,
+  findings: SourceFindings,
 ): Partial<ProxyConfig> {
+  const { errors } = findings;
   const meshFile = flags.meshConfig ?? join(directory, defaultMeshFile);
   const layers = [
     terminationDrain(env, errors),
-    decodeSource(meshFile, readText(meshFile, 'may be missing', errors), errors, 'defaultConfig'),
-    decodeSource('PROXY_CONFIG', env.PROXY_CONFIG ?? '', errors),
-    decodeSource(flags.proxyConfig ?? '', readText(flags.proxyConfig, 'must be there', errors), errors),
-    decodeSource('annotation proxy.istio.io/config', podAnnotations['proxy.istio.io/config'] ?? '', errors),
+    decodeSource(meshFile, readText(meshFile, 'may be missing', errors), findings, 'defaultConfig'),
+    decodeSource('PROXY_CONFIG', env.PROXY_CONFIG ?? '', findings),
+    decodeSource(flags.proxyConfig ?? '', readText(flags.proxyConfig, 'must be there', errors), findings),
+    decodeSource('annotation proxy.istio.io/config', podAnnotations['proxy.istio.io/config'] ?? '', findings),
     flagLayer(flags, errors),
     annotationLayer(podAnnotations, errors),
   ];
@@ -58,13 +65,15 @@ export function mergeSources(
 }
 
 /**
+ * A field that is not known is passed over and told: whoever wrote the source may know a newer API, and its pods are to start.
+ *
  * @param part the field that holds the configuration, as in a mesh file; absent: the source is one. The agent reads of the
  *   mesh what is about proxies; the rest is the control plane's.
  */
 function decodeSource(
   source: string,
   text: string,
-  errors: OptionErrors,
+  { errors, warnings }: SourceFindings,
   part?: 'defaultConfig',
 ): Partial<ProxyConfig> {
   if (Buffer.byteLength(text) > mostBytes) {
@@ -77,12 +86,18 @@ function decodeSource(
     errors.config(`${source}, line ${broken.line}: ${broken.message.split('\n')[0]}`);
     return {};
   }
-  const decoded = part === undefined ? decodeProxyConfig(document.value, '') : decodePart(document.value, part);
-  const mistakes = E.isLeft(decoded) ? decoded.left : proxyMessageErrors(decoded.right, part ?? '');
-  if (E.isRight(decoded) && mistakes.length === 0) return decoded.right;
-  for (const error of mistakes) {
-    errors.config(`${source}, line ${document.positionOf(error.path).line}: ${describeFieldErrors([error])}`);
+  const told = (error: FieldError): string =>
+    `${source}, line ${document.positionOf(error.path).line}: ${describeFieldErrors([error])}`;
+  const decoded = forgivingUnknown((whole) =>
+    part === undefined ? decodeProxyConfig(whole, '') : decodePart(whole, part),
+  )(document.value);
+  const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
+  const found = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
+  if (found.every((error) => error.unknown !== undefined)) {
+    for (const error of found) warnings.push(`${told(error)} (it has no effect)`);
+    return value;
   }
+  for (const error of found) errors.config(told(error));
   return {};
 }
 

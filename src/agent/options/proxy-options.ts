@@ -60,14 +60,15 @@ export function resolveProxyOptions({
   const podInfo = flags.podInfoDir ?? join(directory, podDirectory);
   const podLabels = readDownwardFile(join(podInfo, 'labels'));
   const podAnnotations = readDownwardFile(join(podInfo, 'annotations'));
-  const said = mergeSources({ flags, env, podAnnotations, directory }, errors);
+  const warnings: string[] = [];
+  const said = mergeSources({ flags, env, podAnnotations, directory }, { errors, warnings });
   const { customConfigFile, ...merged } = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
   checkSwitches(env, errors);
   const runsEnvoy = !switchOf('DISABLE_ENVOY', env, errors);
   // A template that the environment names beats every other source of the bootstrap; nobody reads one without an Envoy.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
   const config = { ...merged, ...(isCustom && { customConfigFile }) };
-  const warnings = withoutEffect(env, said);
+  warnings.push(...withoutEffect(env, said));
   if (flags.meshConfig !== undefined && !existsSync(flags.meshConfig)) {
     warnings.push(`--meshConfig ${flags.meshConfig} does not exist: the defaults hold`);
   }

@@ -21,6 +21,7 @@ import {
   oneOf,
   optional,
   refine,
+  restricting,
   struct,
   text,
 } from '../fields/decode.ts';
@@ -62,7 +63,7 @@ function atMost24Days(ms: number, path: string): FieldError[] {
 
 const remoteService = struct<{ address?: string; tlsSettings?: TlsSettings; tcpKeepalive?: object }>({
   address: optional(text),
-  tlsSettings: optional(tlsSettings),
+  tlsSettings: restricting(optional(tlsSettings)),
   tcpKeepalive: optional(
     struct<{ probes?: number; time?: unknown; interval?: unknown }>({
       probes: optional(count),
@@ -102,7 +103,7 @@ const tracing = struct<Tracing>({
       percent >= 0 && percent <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${percent}` }],
     ),
   ),
-  tlsSettings: optional(tlsSettings),
+  tlsSettings: restricting(optional(tlsSettings)),
   enableIstioTags: optional(boolean),
 });
 

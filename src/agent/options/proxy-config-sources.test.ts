@@ -1,0 +1,30 @@
+import { describe, expect, test } from 'vitest';
+import { madeBootstrap, optionsOf } from '../../../test/fixtures/made-bootstrap.ts';
+
+describe('§1.5 fields that a newer API may have', () => {
+  test('are passed over, and told with source, line and name, wherever they stand', () => {
+    const { options, bootstrap } = madeBootstrap({
+      env: { PROXY_CONFIG: 'statsCompression: true\nconcurrency: 3\ntracing: {zipkin: {address: "z:1", novelty: 1}}' },
+      files: {
+        'etc/istio/config/mesh': 'defaultConfig:\n  discoveryRefreshDelay: 10s\n  statusPort: 7\n',
+        'etc/istio/pod/annotations': 'proxy.istio.io/config="statusPrt: 9"\n',
+      },
+    });
+    expect(options.config).toMatchObject({ concurrency: 3, statusPort: 7 });
+    expect(bootstrap.node.metadata.PROXY_CONFIG).not.toHaveProperty('statsCompression');
+    expect(options.warnings).toEqual([
+      expect.stringMatching(
+        /mesh, line 2: defaultConfig\.discoveryRefreshDelay: is not a known field \(it has no effect\)$/,
+      ),
+      'PROXY_CONFIG, line 1: statsCompression: is not a known field (it has no effect)',
+      'PROXY_CONFIG, line 3: tracing.zipkin.novelty: is not a known field (it has no effect)',
+      'annotation proxy.istio.io/config, line 1: statusPrt: is not a known field; did you mean statusPort? (it has no effect)',
+    ]);
+  });
+
+  test('are a mistake in TLS settings: a misspelt name would be trusted', () => {
+    const PROXY_CONFIG =
+      'envoyAccessLogService: {address: "a:1", tlsSettings: {mode: SIMPLE, caCertificates: /ca, subjectAltName: [x]}}';
+    expect(() => optionsOf({ env: { PROXY_CONFIG } })).toThrow(/tlsSettings\.subjectAltName: is not a known field/);
+  });
+});
