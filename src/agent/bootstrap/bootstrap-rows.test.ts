@@ -122,6 +122,37 @@ describe('§5.1 node metadata', () => {
       'c',
     ],
     [
+      'CANONICAL_NAME_ONLY by the labels that stand for it, in their order',
+      labelled('app="web"\napp.kubernetes.io/name="k"\n', {
+        ...shop,
+        ISTIO_META_WORKLOAD_NAME: 'w',
+        PROXY_CONFIG: 'tracingServiceName: CANONICAL_NAME_ONLY',
+      }),
+      'k',
+    ],
+    [
+      'CANONICAL_NAME_ONLY by the app label',
+      labelled('app="web"\n', { ...shop, PROXY_CONFIG: 'tracingServiceName: CANONICAL_NAME_ONLY' }),
+      'web',
+    ],
+    [
+      'as a later source says it, whatever an earlier one says of labels',
+      {
+        env: { ...shop, PROXY_CONFIG: 'serviceCluster: mine' },
+        files: { 'etc/istio/config/mesh': 'defaultConfig: {tracingServiceName: CANONICAL_NAME_ONLY}' },
+      },
+      'mine',
+    ],
+    [
+      'by labels, whatever an earlier source or the flag says',
+      {
+        flags: { serviceCluster: 'flag' },
+        env: { ...shop, PROXY_CONFIG: 'tracingServiceName: APP_LABEL_AND_NAMESPACE' },
+        files: { 'etc/istio/config/mesh': 'defaultConfig: {serviceCluster: mine}' },
+      },
+      'istio-proxy.shop',
+    ],
+    [
       'CANONICAL_NAME_AND_NAMESPACE',
       { env: { ...shop, PROXY_CONFIG: 'tracingServiceName: CANONICAL_NAME_AND_NAMESPACE' } },
       'istio-proxy.shop',

@@ -192,6 +192,9 @@ function environmentMetadata(env: NodeJS.ProcessEnv): Record<string, string> {
   };
 }
 
+/** What a canonical service is called by, the first that is there; then its workload. */
+const canonicalNameLabels = ['service.istio.io/canonical-name', 'app.kubernetes.io/name', 'app'];
+
 function serviceCluster(
   config: ProxyConfig,
   metadata: Readonly<Record<string, unknown>>,
@@ -200,11 +203,12 @@ function serviceCluster(
   const namespace = textOrNone(metadata.NAMESPACE);
   const workload = textOrNone(metadata.WORKLOAD_NAME);
   const withNamespace = (name: string): string => (namespace === undefined ? name : `${name}.${namespace}`);
-  const canonical = labels['service.istio.io/canonical-name'] ?? workload ?? 'istio-proxy';
+  const canonical =
+    canonicalNameLabels.map((label) => labels[label]).find((name) => name !== undefined) ?? workload ?? 'istio-proxy';
   if (config.tracingServiceName === 'CANONICAL_NAME_ONLY') return canonical;
   if (config.tracingServiceName === 'CANONICAL_NAME_AND_NAMESPACE') return withNamespace(canonical);
   const explicit = config.serviceCluster;
-  if (explicit !== '' && explicit !== 'istio-proxy') return explicit;
+  if (explicit !== undefined && explicit !== '' && explicit !== 'istio-proxy') return explicit;
   return withNamespace(labels.app ?? workload ?? 'istio-proxy');
 }
 

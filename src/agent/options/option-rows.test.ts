@@ -1,4 +1,5 @@
 /** Each flag and variable of spec/agent.md §1 that the agent's options and the bootstrap are made of, by its row. */
+import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { madeBootstrap, optionsOf, type Sources } from '../../../test/fixtures/made-bootstrap.ts';
 import { envoyArguments } from '../envoy/envoy-args.ts';
@@ -205,6 +206,12 @@ describe('§1.3 environment', () => {
       'a: "[2001:db8::1] [2001:db8::1]"',
     ],
     ['ISTIO_CPU_LIMIT', { env: { ISTIO_CPU_LIMIT: '3' } }, (o) => o.concurrency, 3],
+    [
+      'ISTIO_CPU_LIMIT where 0 is said: a thread for each processor',
+      { env: { ISTIO_CPU_LIMIT: '999', PROXY_CONFIG: 'concurrency: 0' } },
+      (o) => o.concurrency,
+      availableParallelism(),
+    ],
     [
       'TERMINATION_DRAIN_DURATION_SECONDS',
       { env: { TERMINATION_DRAIN_DURATION_SECONDS: '9' } },

@@ -85,7 +85,7 @@ export function resolveProxyOptions({
     config,
     binaryPath: said.binaryPath,
     runsEnvoy,
-    concurrency: config.concurrency || threadsIn(env.ISTIO_CPU_LIMIT) || availableParallelism(),
+    concurrency: (config.concurrency ?? threadsIn(env.ISTIO_CPU_LIMIT)) || availableParallelism(),
     addresses,
     workloadId,
     domain,
@@ -185,7 +185,7 @@ function liveRestore(env: NodeJS.ProcessEnv, runsEnvoy: boolean, errors: OptionE
 
 /** The flag counts only where the configuration is silent. */
 function withServiceCluster(config: ProxyConfig, said: Partial<ProxyConfig>, flags: ProxyFlags): ProxyConfig {
-  if (said.serviceCluster || flags.serviceCluster === undefined) return config;
+  if (said.serviceCluster || said.tracingServiceName || flags.serviceCluster === undefined) return config;
   return { ...config, serviceCluster: flags.serviceCluster };
 }
 

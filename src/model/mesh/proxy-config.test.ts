@@ -49,6 +49,20 @@ describe('decoding', () => {
     expect(errorsOf({ drainDuration: '500ms' })).toEqual(['drainDuration: must be at least 1000ms']);
   });
 
+  test('whole numbers may stand in quotation marks, as in JSON of the API', () => {
+    expect(decoded({ statusPort: '7', concurrency: '2' })).toEqual({ statusPort: 7, concurrency: 2 });
+    expect(errorsOf({ concurrency: '-1', statusPort: 'x', proxyAdminPort: ' 1' })).toEqual([
+      'proxyAdminPort: must be a whole number, not the text " 1"',
+      'statusPort: must be a whole number, not the text "x"',
+      'concurrency: must be from 0 to 1024, not -1',
+    ]);
+  });
+
+  test('serviceCluster and tracingServiceName are a choice', () => {
+    const both = { serviceCluster: 'a', tracingServiceName: 'CANONICAL_NAME_ONLY' };
+    expect(errorsOf(both)).toEqual(['tracingServiceName: must not be said together with serviceCluster']);
+  });
+
   test('an address is host:port with an IPv6 host in brackets', () => {
     expect(parseHostAndPort('istiod.istio-system.svc:15012')).toEqual({ host: 'istiod.istio-system.svc', port: 15012 });
     expect(parseHostAndPort('[::1]:15010')).toEqual({ host: '::1', port: 15010 });

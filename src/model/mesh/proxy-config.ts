@@ -13,12 +13,12 @@ import {
   durationAtLeast,
   type FieldError,
   type Fields,
+  fieldPath,
   integer,
   list,
   name,
   oneOf,
   optional,
-  port,
   refine,
   struct,
   text,
@@ -31,7 +31,8 @@ export interface ProxyConfig {
   /** Envoy is run with this file; nothing is generated. */
   readonly customConfigFile?: string;
   readonly proxyBootstrapTemplatePath?: string;
-  readonly serviceCluster: string;
+  /** What Envoy calls itself; absent: `tracingServiceName` says. */
+  readonly serviceCluster?: string;
   /** Envoy's --drain-time-s. */
   readonly drainDurationMs: number;
   /** Envoy's --parent-shutdown-time-s. */
@@ -105,6 +106,12 @@ export const defaultProxyConfig: ProxyConfig = {
   caCertificatesPem: [],
 };
 
+/** A whole number, which JSON of the API may have in quotation marks. */
+function whole(least: number, most: number): Decoder<number> {
+  const number = integer(least, most);
+  return (value, path) => number(typeof value === 'string' && /^-?\d{1,10}$/.test(value) ? Number(value) : value, path);
+}
+
 /** `host:port`, with an IPv6 host in brackets. */
 const hostAndPort: Decoder<string> = refine(text, (value, path) =>
   parseHostAndPort(value) === undefined
@@ -113,7 +120,7 @@ const hostAndPort: Decoder<string> = refine(text, (value, path) =>
 );
 
 const message: Decoder<Message> = dictionary(anything);
-const portOrOff = integer(0, 65535);
+const portOrOff = whole(0, 65535);
 const statsMatcherFields: Fields<StatsMatcher> = {
   inclusionPrefixes: optional(list(text)),
   inclusionSuffixes: optional(list(text)),
@@ -135,10 +142,10 @@ const fields: Fields<Partial<ProxyConfig>> = {
   terminationDrainDurationMs: optional(durationAtLeast(0), 'terminationDrainDuration'),
   discoveryAddress: optional(hostAndPort),
   controlPlaneAuthPolicy: optional(oneOf(['NONE', 'MUTUAL_TLS'])),
-  proxyAdminPort: optional(port),
+  proxyAdminPort: optional(whole(1, 65535)),
   statusPort: optional(portOrOff),
-  concurrency: optional(integer(0, mostThreads)),
-  statNameLength: optional(integer(1, 65535)),
+  concurrency: optional(whole(0, mostThreads)),
+  statNameLength: optional(whole(1, 65535)),
   statsdUdpAddress: optional(hostAndPort),
   zipkinAddress: optional(text),
   availabilityZone: optional(text),
@@ -154,7 +161,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   holdApplicationUntilProxyStarts: optional(boolean),
   caCertificatesPem: optional(list(text)),
   fileFlushIntervalMs: optional(durationAtLeast(1), 'fileFlushInterval'),
-  fileFlushMinSizeKb: optional(integer(0, 2 ** 31 - 1)),
+  fileFlushMinSizeKb: optional(whole(0, 2 ** 31 - 1)),
   tracing: optional(message),
   sds: optional(message),
   envoyMetricsService: optional(message),
@@ -168,7 +175,14 @@ const fields: Fields<Partial<ProxyConfig>> = {
   envoyMetricsServiceAddress: optional(text),
 };
 
-const decodeFields = struct(fields);
+/** Alternatives of one choice: what Envoy calls the service is said, or made of its labels. */
+const clusterNames = ['serviceCluster', 'tracingServiceName'] as const;
+
+const decodeFields = refine(struct(fields), (config, path) =>
+  clusterNames.every((field) => config[field] !== undefined)
+    ? [{ path: fieldPath(path, 'tracingServiceName'), message: 'must not be said together with serviceCluster' }]
+    : [],
+);
 
 /**
  * Decodes what one source says. Nothing said (an empty document) is a configuration that says nothing.
@@ -240,6 +254,7 @@ const alternatives: Readonly<Record<string, readonly string[]>> = {
  */
 export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, over: Partial<ProxyConfig>): T {
   const merged: Record<string, unknown> = { ...base };
+  if (clusterNames.some((field) => over[field] !== undefined)) for (const field of clusterNames) delete merged[field];
   for (const [field, value] of Object.entries(over)) {
     const before = merged[field];
     merged[field] =
