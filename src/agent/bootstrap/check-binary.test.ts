@@ -1,9 +1,11 @@
-import { copyFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { isAlive } from '../../../test/harness/process-alive.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { EnvoyBinaries, firstBinary } from '../envoy/envoy-binaries.ts';
 import type { Verdict } from '../envoy/envoy-validation.ts';
@@ -36,23 +38,22 @@ function given(verdict: Verdict = { is: 'taken' }, atFirst = envoy()) {
   const binaries = new EnvoyBinaries(path);
   onTestFinished(() => binaries.close());
   const judged: string[] = [];
-  const check = (): Promise<BinaryCheck> =>
-    toPromise(
-      createActor(
-        checkBinary({
-          binaries,
-          turns: new FileTurns(),
-          words: ['--concurrency', '2'],
-          hotRestart: true,
-          validate: async (binary) => {
-            judged.push(binary);
-            return verdict;
-          },
-        }),
-        { input: { path, known: firstBinary } },
-      ).start(),
-    );
-  return { path, folder: folder.path, put, binaries, check, judged };
+  const asked = () =>
+    createActor(
+      checkBinary({
+        binaries,
+        turns: new FileTurns(),
+        words: ['--concurrency', '2'],
+        hotRestart: true,
+        validate: async (binary) => {
+          judged.push(binary);
+          return verdict;
+        },
+      }),
+      { input: { path, known: firstBinary } },
+    ).start();
+  const check = (): Promise<BinaryCheck> => toPromise(asked());
+  return { path, folder: folder.path, put, binaries, asked, check, judged };
 }
 
 const nameIn = (check: BinaryCheck): string => ('binary' in check ? check.binary : '');
@@ -134,4 +135,30 @@ test('what was pinned is executed whatever lies at its path, until it is let go 
   binaries.keep(new Set([name]));
   expect(binaries.newestPath).toBe(path);
   expect(() => binaries.pathOf(firstBinary)).toThrow(/no binary first/);
+});
+
+describe('a shell that starts programs', () => {
+  const pidsIn = (folder: string): number[] => {
+    const file = join(folder, 'pids');
+    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).map(Number) : [];
+  };
+  const ended = (folder: string) =>
+    eventually('what it has started has ended', () => pidsIn(folder).every((pid) => !isAlive(pid)));
+
+  test('answers when it has ended, whatever still runs; nothing of it is left', async () => {
+    const { put, check, folder } = given();
+    put(envoy({ release: '1.40.0', first: `sleep 60 &\necho $! >>${folder}/pids` }));
+    expect(await check()).toMatchObject({ description: expect.stringMatching(/^1\.40\.0/) });
+    expect(pidsIn(folder)).not.toEqual([]);
+    await ended(folder);
+  });
+
+  test('and hangs in one of them ends with it, when nobody waits any more', async () => {
+    const { put, asked, folder } = given();
+    put(envoy({ first: `sh -c 'echo $$ >>${folder}/pids; exec sleep 60'` }));
+    const check = asked();
+    await eventually('it hangs', () => pidsIn(folder).length > 0);
+    check.stop();
+    await ended(folder);
+  });
 });

@@ -6,6 +6,7 @@ import type { BinaryCheck, BinaryCheckOrder } from '../../../machines/agent/file
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
+import { endGroupWith } from '../../runtime/process-group.ts';
 import { digestOf, type EnvoyBinaries, type FoundBinary, findBinary, heldPath } from '../envoy/envoy-binaries.ts';
 import type { Verdict } from '../envoy/envoy-validation.ts';
 
@@ -112,8 +113,9 @@ interface Answer {
 const mostWords = 10_000;
 
 async function ask(path: string, words: readonly string[], signal: AbortSignal): Promise<Answer> {
-  const result = await execa(path, words, {
+  const asked = execa(path, words, {
     reject: false,
+    detached: true,
     all: true,
     stdin: 'ignore',
     maxBuffer: mostWords,
@@ -121,6 +123,8 @@ async function ask(path: string, words: readonly string[], signal: AbortSignal):
     killSignal: 'SIGKILL',
     cancelSignal: signal,
   });
+  endGroupWith(asked.nodeChildProcess);
+  const result = await asked;
   if (result.timedOut) throw new Error(`it has not answered ${words.at(-1)} in ${answerLimitMs} ms`);
   return { exitCode: result.exitCode, said: (result.all ?? '').trim(), problem: result.shortMessage ?? '' };
 }

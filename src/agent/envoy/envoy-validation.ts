@@ -1,6 +1,7 @@
 /** Envoy's own judgement of a configuration: `--mode validate` opens no port, takes no base id, needs no shared memory. */
 import { execa } from 'execa';
 import { silentLogger } from '../../runtime/output/log.ts';
+import { endGroupWith } from '../../runtime/process-group.ts';
 import { EnvoyOutput } from './output/envoy-log.ts';
 import { type OutputChannel, openErrorChannel } from './output/output-channels.ts';
 import { readLines } from './output/output-lines.ts';
@@ -45,6 +46,7 @@ export async function validateWithEnvoy(
     scratch === undefined ? { childEnd: 'pipe', stream: undefined, release: () => {} } : openErrorChannel(scratch);
   const subprocess = execa(file!, words, {
     reject: false,
+    detached: true,
     stdin: 'ignore',
     stdout: 'ignore',
     stderr: errors.childEnd,
@@ -53,6 +55,7 @@ export async function validateWithEnvoy(
     killSignal: 'SIGKILL',
     cancelSignal: signal,
   });
+  endGroupWith(subprocess.nodeChildProcess);
   errors.release();
   const output = new EnvoyOutput(silentLogger, { now: () => 0 });
   const read = readLines(errors.stream ?? subprocess.nodeChildProcess.stderr, (line) => output.line(line));

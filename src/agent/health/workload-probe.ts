@@ -7,6 +7,7 @@ import { get } from 'node:http';
 import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
+import { killGroup } from '../../runtime/process-group.ts';
 import { askApplication } from '../status/application-prober.ts';
 import { type ApplicationProbe, applicationProbeOf } from '../status/application-probes.ts';
 import { type Fields, objectOf, textOf, VariableMistake } from '../status/json-variable.ts';
@@ -145,12 +146,7 @@ function run([program, ...args]: readonly [string, ...string[]], signal: AbortSi
     const child = spawn(program, args, { stdio: 'ignore', detached: true });
     const end = (): void => {
       reject(new Error('it was ended'));
-      if (child.pid === undefined) return;
-      try {
-        process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // The command has ended by itself.
-      }
+      if (child.pid !== undefined) killGroup(child.pid);
     };
     if (signal.aborted) end();
     else signal.addEventListener('abort', end, { once: true });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { fromPromise } from 'xstate';
 import { ChartpilotError } from '../../../runtime/errors.ts';
+import { endGroupWith } from '../../../runtime/process-group.ts';
 
 export interface RepairEnvironment {
   /** Path of the Envoy binary. */
@@ -52,7 +53,10 @@ export function repairSharedMemory(environment: RepairEnvironment) {
 
 async function requireKnownLayout(binary: string): Promise<void> {
   // Envoy prints the version to stderr (spec/envoy-hot-restart.md §8).
-  const { all } = await execa(binary, ['--hot-restart-version'], { reject: false, all: true, timeout: 5_000 });
+  const options = { reject: false, detached: true, all: true, timeout: 5_000, killSignal: 'SIGKILL' } as const;
+  const asked = execa(binary, ['--hot-restart-version'], options);
+  endGroupWith(asked.nodeChildProcess);
+  const { all } = await asked;
   const version = (all ?? '').trim();
   if (version !== knownVersion || process.arch !== knownArch) {
     throw impossible(
