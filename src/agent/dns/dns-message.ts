@@ -28,6 +28,7 @@ export type ReadQuery = { kind: 'query'; query: Query } | { kind: 'failed'; resp
 const headerBytes = 12;
 const isResponse = 0x8000;
 const opcodeBits = 0x7800;
+const responseCodeBits = 0x000f;
 const authoritative = 0x0400;
 const truncated = 0x0200;
 const recursionAvailable = 0x0080;
@@ -209,10 +210,27 @@ export function withId(message: Buffer, id: number): Buffer {
   return copy;
 }
 
-/** Whether a message answers this question: by its id, and by the question that it repeats. */
+/** Whether a message answers this question: by its id, and by the question that it repeats; a failure may leave that out. */
 export function answers(message: Buffer, id: number, { message: asked, questionEnd }: Query): boolean {
-  if (message.length < questionEnd || message.readUInt16BE(0) !== id) return false;
-  if ((message.readUInt16BE(2) & isResponse) === 0 || message.readUInt16BE(4) !== 1) return false;
+  if (message.length < headerBytes || message.readUInt16BE(0) !== id) return false;
+  if ((message.readUInt16BE(2) & isResponse) === 0) return false;
+  if (isBareFailure(message)) return true;
   const question = (one: Buffer): string => one.toString('latin1', headerBytes, questionEnd).toLowerCase();
-  return question(message) === question(asked);
+  return message.readUInt16BE(4) === 1 && message.length >= questionEnd && question(message) === question(asked);
+}
+
+/** As of a server that does not know EDNS, or answers nobody from here: it does not say what it was asked. */
+function isBareFailure(message: Buffer): boolean {
+  return message.readUInt16BE(4) === 0 && (message.readUInt16BE(2) & responseCodeBits) !== 0;
+}
+
+/** What another one has answered, for who has asked: with its id, and with the question, by which resolvers know it. */
+export function passedOn(found: Buffer, { message, questionEnd }: Query): Buffer {
+  const response = withId(found, message.readUInt16BE(0));
+  if (!isBareFailure(response)) return response;
+  const flags = response.readUInt16BE(2);
+  const whole = Buffer.from(message.subarray(0, questionEnd));
+  whole.writeUInt16BE(flags, 2);
+  for (const offset of [6, 8, 10]) whole.writeUInt16BE(0, offset);
+  return whole;
 }

@@ -72,7 +72,7 @@ export class DnsServer implements Taker {
 
   takeConnection(connection: Socket): void {
     if (this.#connections.size >= mostConnections) connection.destroy();
-    else this.#serve(connection.once('end', () => connection.end()));
+    else this.#serve(connection);
   }
 
   /** For a port that another program has as well: closes it at a moment in which no question waits, or after `limitMs`. */
@@ -116,7 +116,8 @@ export class DnsServer implements Taker {
   }
 
   async #openTcp(address: string, port: number): Promise<void> {
-    const server = createServer((connection) => this.#serve(connection));
+    // Who has asked all that it wants to know may say so, and still waits (RFC 7766 §6.2.3).
+    const server = createServer({ allowHalfOpen: true }, (connection) => this.#serve(connection));
     server.maxConnections = mostConnections;
     server.listen({ port, host: address, ipv6Only: isIPv6(address), reusePort: this.#options.isShared === true });
     await once(server, 'listening');
@@ -127,9 +128,13 @@ export class DnsServer implements Taker {
   #serve(connection: Socket): void {
     const messages = new TcpMessages();
     let waiting = 0;
+    const endWhenAnswered = (): void => {
+      if (waiting === 0 && connection.readableEnded) connection.end();
+    };
     this.#connections.add(connection);
     connection.on('close', () => this.#connections.delete(connection));
     connection.on('error', () => connection.destroy());
+    connection.on('end', endWhenAnswered);
     connection.setTimeout(idleMs, () => connection.destroy());
     connection.on('data', (chunk) => {
       for (const message of messages.push(chunk)) {
@@ -142,6 +147,7 @@ export class DnsServer implements Taker {
           if (connection.destroyed) return;
           connection.write(framed(response));
           if (connection.writableLength > mostUnreadBytes) connection.destroy();
+          else endWhenAnswered();
         });
       }
     });

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
-import { answers, type Query, withId } from './dns-message.ts';
+import { answers, passedOn, type Query, withId } from './dns-message.ts';
 
 export type Transport = 'udp' | 'tcp';
 
@@ -62,7 +62,7 @@ export class DnsUpstream {
     try {
       const found = parallel ? await this.#askAll(query, transport) : await this.#askInTurn(query, transport);
       this.#counts.took((performance.now() - begin) / 1000);
-      return withId(found, query.message.readUInt16BE(0));
+      return passedOn(found, query);
     } catch {
       this.#counts.failures++;
       return undefined;

@@ -1,0 +1,93 @@
+/** What other name servers say, and how who has asked over TCP hears of it (spec/agent.md §9). */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { decode, encode, RECURSION_DESIRED } from 'dns-packet';
+import { expect, onTestFinished, test } from 'vitest';
+import { readQuery } from './dns-message.ts';
+import { DnsServer } from './dns-server.ts';
+import { DnsUpstream, framed, TcpMessages, type UpstreamOptions } from './dns-upstream.ts';
+
+const question = encode({
+  type: 'query',
+  id: 4711,
+  flags: RECURSION_DESIRED,
+  questions: [{ name: 'a.test', type: 'A', class: 'IN' }],
+});
+
+function upstreamTo(options: Partial<UpstreamOptions>): DnsUpstream {
+  const counts = { requests: 0, failures: 0, refused: 0, took: () => {} };
+  const upstream = new DnsUpstream({ servers: ['127.0.0.1'], timeoutMs: 5_000, parallel: false, ...options }, counts);
+  onTestFinished(() => upstream.close());
+  return upstream;
+}
+
+/** Over UDP. @returns its port */
+async function nameServer(reply: (query: Buffer) => Buffer): Promise<number> {
+  const socket = createSocket('udp4');
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  onTestFinished(() => {
+    socket.close();
+  });
+  socket.on('message', (query, { port, address }) => socket.send(reply(query), port, address));
+  return socket.address().port;
+}
+
+/** A header alone, with this code. */
+const bare =
+  (code: number) =>
+  (query: Buffer): Buffer => {
+    const header = Buffer.alloc(12);
+    header.writeUInt16BE(query.readUInt16BE(0), 0);
+    header.writeUInt16BE(0x8000 | code, 2);
+    return header;
+  };
+
+const asked = (() => {
+  const read = readQuery(question);
+  if (read.kind !== 'query') throw new Error(read.kind);
+  return read.query;
+})();
+
+test.each([
+  ['FORMERR', 1],
+  ['REFUSED', 5],
+])(
+  '§9 a failure without its question is an answer: %s is passed on, with the question, and not waited on',
+  async (rcode, code) => {
+    const upstream = upstreamTo({ serverPort: await nameServer(bare(code)) });
+    const response = await upstream.ask(asked, 'udp');
+    expect(decode(response!)).toMatchObject({
+      id: 4711,
+      rcode,
+      questions: [{ name: 'a.test', type: 'A' }],
+      answers: [],
+    });
+  },
+);
+
+test('§9 a header alone that tells of no failure is no answer', async () => {
+  const upstream = upstreamTo({ serverPort: await nameServer(bare(0)), timeoutMs: 100 });
+  expect(await upstream.ask(asked, 'udp')).toBeUndefined();
+});
+
+test('§9 who says over TCP that it asks no more still hears its answer, then the end', async () => {
+  const upstream = upstreamTo({ serverPort: 1, timeoutMs: 300 });
+  const server = new DnsServer({
+    addresses: ['127.0.0.1'],
+    port: 0,
+    names: () => undefined,
+    forwardBeforeTable: true,
+    upstream,
+    counts: { requests: 0 },
+    failed: (error) => expect.fail(error.message),
+  });
+  onTestFinished(() => server.close());
+  const client = connect({ host: '127.0.0.1', port: await server.open(), allowHalfOpen: true });
+  client.end(Buffer.concat([framed(question), framed(question)]));
+  const reader = new TcpMessages();
+  const found: Buffer[] = [];
+  for await (const chunk of client) found.push(...reader.push(chunk as Buffer));
+  expect(found.map((message) => decode(message))).toMatchObject([{ rcode: 'SERVFAIL' }, { rcode: 'SERVFAIL' }]);
+});
