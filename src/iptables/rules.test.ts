@@ -202,8 +202,8 @@ test('DNS of the servers in resolv.conf, each family its own (§10.2 rows 11, 14
   ]);
   expect(section(lines, 'raw', 'ip6tables').slice(-4)).toEqual([
     '-A OUTPUT -p udp --dport 53 -d fd00::10/128 -j CT --zone 2',
-    '-A OUTPUT -p udp --dport 53 -d fe80::1/128 -j CT --zone 2',
     '-A PREROUTING -p udp --sport 53 -s fd00::10/128 -j CT --zone 1',
+    '-A OUTPUT -p udp --dport 53 -d fe80::1/128 -j CT --zone 2',
     '-A PREROUTING -p udp --sport 53 -s fe80::1/128 -j CT --zone 1',
   ]);
 });

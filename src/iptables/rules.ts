@@ -204,7 +204,7 @@ function outboundRanges({ outboundRanges: ranges, kubevirtInterfaces }: Intercep
 function dnsOverUdp(wanted: Interception, family: IpFamily): Rule[] {
   const question = [...udp, ...dport(53)];
   const own = owners(wanted);
-  const targets = dnsTargets(wanted, family);
+  const [targets, sources] = [dnsTargets(wanted, family), dnsTargets(wanted, family, '-s')];
   return [
     ...own.map(({ kind, id }) => nat('OUTPUT', ...question, ...owner(kind, id), ...jump('RETURN'))),
     ...ownerGroupRules(wanted, question).map((words) => nat('OUTPUT', ...words)),
@@ -213,10 +213,10 @@ function dnsOverUdp(wanted: Interception, family: IpFamily): Rule[] {
       raw('OUTPUT', ...question, ...owner(kind, id), ...connectionZone(1)),
       raw('OUTPUT', ...udp, ...sport(dnsCapturePort), ...owner(kind, id), ...connectionZone(2)),
     ]),
-    ...targets.map((target) => raw('OUTPUT', ...question, ...target, ...connectionZone(2))),
-    ...dnsTargets(wanted, family, '-s').map((source) =>
-      raw('PREROUTING', ...udp, ...sport(53), ...source, ...connectionZone(1)),
-    ),
+    ...targets.flatMap((target, i) => [
+      raw('OUTPUT', ...question, ...target, ...connectionZone(2)),
+      raw('PREROUTING', ...udp, ...sport(53), ...sources[i]!, ...connectionZone(1)),
+    ]),
   ];
 }
 
