@@ -47,7 +47,21 @@ describe('§5.1 node metadata', () => {
     ],
     ['STS_PORT', { flags: { stsPort: '15463' } }, { STS_PORT: '15463' }],
     ['STS_PORT of 0 is none', { flags: { stsPort: '0' } }, { STS_PORT: undefined }],
-    ['EXIT_ON_ZERO_ACTIVE_CONNECTIONS is a text', {}, { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'false' }],
+    [
+      'EXIT_ON_ZERO_ACTIVE_CONNECTIONS is a text',
+      { env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: '1' } },
+      { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' },
+    ],
+    [
+      'EXIT_ON_ZERO_ACTIVE_CONNECTIONS that is off is not there',
+      { env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'false' } },
+      { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: undefined },
+    ],
+    [
+      'ISTIO_METAJSON_LABELS at the top too, but for what has a meaning there',
+      { env: { ISTIO_METAJSON_LABELS: '{"app": "a", "NETWORK": "n", "TIER": "label"}', ISTIO_META_TIER: 'own' } },
+      { app: 'a', NETWORK: undefined, TIER: 'own' },
+    ],
     ['PILOT_SAN', { flags: { pilotSAN: 'a,b' } }, { PILOT_SAN: ['a', 'b'] }],
     ['OUTLIER_LOG_PATH', { flags: { outlierLogPath: '/dev/null' } }, { OUTLIER_LOG_PATH: '/dev/null' }],
     ['PLATFORM_METADATA', { flags: { platformMetadata: '{"a": "b"}' } }, { PLATFORM_METADATA: { a: 'b' } }],
@@ -525,6 +539,8 @@ describe('§5.3 statistics', () => {
   ])('§5.3 statsInclusion%s: the annotation instead of the mesh, {pod_ip} once for each address', (list, pattern) => {
     const env = { PROXY_CONFIG: `proxyStatsMatcher: {inclusion${list}: [mesh]}` };
     expect(patterns({ env })).toContainEqual(pattern('mesh'));
+    const empty = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: '' });
+    expect(patterns({ ...empty, env })).toContainEqual(pattern('mesh'));
     const own = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: 'own,x{pod_ip}' });
     const found = patterns({ ...own, env, flags: { instanceIPs: '10.0.0.1,10.0.0.2' } });
     for (const text of ['own', 'x10.0.0.1', 'x10.0.0.2']) expect(found).toContainEqual(pattern(text));

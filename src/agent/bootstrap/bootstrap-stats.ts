@@ -113,14 +113,14 @@ function inclusionPatterns(facts: StatsFacts, errors: OptionErrors): Record<stri
   ];
 }
 
-/** An annotation takes the place of what the mesh says, list by list. */
+/** An annotation takes the place of what the mesh says, list by list; an empty one says nothing, as in Istio. */
 function chosen(
   { config, annotations, addresses }: StatsFacts,
   field: keyof StatsMatcher,
   errors: OptionErrors,
 ): string[] {
   const name = `sidecar.istio.io/statsI${field.slice(1)}`;
-  const own = annotations[name];
+  const own = annotations[name] || undefined;
   const source = own === undefined ? `proxyStatsMatcher.${field}` : `annotation ${name}`;
   const patterns = own === undefined ? (config.proxyStatsMatcher[field] ?? []) : commaList(own);
   return patterns

@@ -53,6 +53,8 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
   const annotations = { ...asObject(values.ANNOTATIONS), ...facts.podAnnotations };
   const { interceptionMode, meshId } = facts.config;
   const typed: Record<string, unknown> = {
+    // As every variable of JSON; what the control plane has a meaning for is not for a label to say.
+    ...Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !typedKeys.includes(key))),
     // What a pod's own environment says of the proxy wins over what the mesh says of all.
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
@@ -175,7 +177,7 @@ function optionMetadata(facts: NodeFacts): Record<string, unknown> {
     ...(facts.stsPort !== 0 && { STS_PORT: String(facts.stsPort) }),
     ...(facts.envoyStatusPort !== 0 && { ENVOY_STATUS_PORT: facts.envoyStatusPort }),
     ...(facts.envoyPrometheusPort !== 0 && { ENVOY_PROMETHEUS_PORT: facts.envoyPrometheusPort }),
-    EXIT_ON_ZERO_ACTIVE_CONNECTIONS: String(isOn(facts.env.EXIT_ON_ZERO_ACTIVE_CONNECTIONS)),
+    ...(isOn(facts.env.EXIT_ON_ZERO_ACTIVE_CONNECTIONS) && { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' }),
     ...(sans !== undefined && { PILOT_SAN: sans }),
     ...(platformMetadata !== undefined &&
       Object.keys(platformMetadata).length > 0 && { PLATFORM_METADATA: platformMetadata }),
