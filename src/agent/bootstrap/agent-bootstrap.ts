@@ -59,7 +59,8 @@ export function agentBootstrap(
   const { node, warnings } = buildNode(facts);
   const builtIn = buildBootstrap({ ...facts, node }, { errors, warnings });
   const { template } = options;
-  const bootstrap = template === undefined ? builtIn : templateBootstrap(template, { ...facts, node }, builtIn, errors);
+  const bootstrap =
+    template === undefined ? builtIn : templateBootstrap(template, { ...facts, node }, builtIn, { errors, warnings });
   errors.throwIfAny();
   return { bootstrap, warnings: [...warnings, ...telemetryWarnings(options.config)] };
 }

@@ -23,6 +23,12 @@ describe('§4.2 a template of a bootstrap', () => {
     ['with, and $ for the whole', '{{ with .config }}{{ .ProxyAdminPort }}{{ $.a }}{{ end }}', '15000x'],
     ['variables are set where they were declared', '{{ $v := 1 }}{{ if true }}{{ $v = 2 }}{{ end }}{{ $v }}', '2'],
     ['pipelines and parentheses', '{{ .list | toJSON }}{{ (index .list 1) | printf "%s-%q" "a" }}', '["p","q"]a-"q"'],
+    ['texts within JSON', `"{{ js "a\\"b\\\\.<c'" }}"`, String.raw`"a\"b\\.\u003Cc\u0027"`],
+    [
+      'what Go has by itself',
+      '{{ html "<" }}{{ urlquery "a/b" }}{{ slice .a 0 1 }}{{ println 1 2 }}',
+      '&#60;a%2Fbx1 2\n',
+    ],
     ['texts with braces', '{{ print "}}" `{{` }}', '}}{{'],
   ])('%s', (_, template, expected) => {
     expect(rendered(template)).toBe(expected);

@@ -7,16 +7,24 @@ const mostCharacters = 4 * 1024 * 1024;
 
 /**
  * @param values what `.name` in the template stands for
+ * @param unknown is told of each name that they do not have
  * @throws TemplateMistake with its line
  */
-export function renderTemplate(template: string, values: Readonly<Record<string, unknown>>): string {
+export function renderTemplate(
+  template: string,
+  values: Readonly<Record<string, unknown>>,
+  unknown: (name: string) => void = () => {},
+): string {
   const out = { text: '' };
-  const scope: Scope = { dot: values, variables: new Map([['$', { value: values }]]) };
+  const scope: Scope = { dot: values, variables: new Map([['$', { value: values }]]), values, unknown };
   write(parseTemplate(template), scope, out);
   return out.text;
 }
 
 interface Scope {
+  /** Of the template as a whole. */
+  readonly values: object;
+  readonly unknown: (name: string) => void;
   readonly dot: unknown;
   /** Held apart from their names: a block sets what an outer one has declared. */
   readonly variables: ReadonlyMap<string, { value: unknown }>;
@@ -75,7 +83,7 @@ function writeEach(
       ...scope.variables,
       ...names.map((name, index): [string, { value: unknown }] => [name, { value: declared[index] }]),
     ]);
-    write(then, { dot: element, variables }, out);
+    write(then, { ...scope, dot: element, variables }, out);
   }
 }
 
@@ -90,8 +98,12 @@ function valueOf(expression: Expression, scope: Scope, line: number): unknown {
       if (held === undefined) throw new TemplateMistake(line, `${expression.name} is not declared`);
       return held.value;
     }
-    case 'field':
-      return expression.names.reduce<unknown>(fieldOf, valueOf(expression.of, scope, line));
+    case 'field': {
+      const of = valueOf(expression.of, scope, line);
+      const [name = ''] = expression.names;
+      if (of === scope.values && !Object.hasOwn(scope.values, name)) scope.unknown(name);
+      return expression.names.reduce<unknown>(fieldOf, of);
+    }
     case 'call': {
       const call = functions.get(expression.name);
       if (call === undefined) throw new TemplateMistake(line, `there is no function ${expression.name}`);
@@ -139,6 +151,31 @@ const functions = new Map<string, (args: readonly unknown[]) => unknown>([
         value,
       ),
   ],
+  [
+    'slice',
+    ([value, from = 0, to]) => {
+      const bounds = [Number(from), to === undefined ? undefined : Number(to)] as const;
+      return Array.isArray(value) ? value.slice(...bounds) : printed(value).slice(...bounds);
+    },
+  ],
+  [
+    'js',
+    (args) =>
+      args
+        .map(printed)
+        .join('')
+        .replace(/[\\"'<>&=\p{Cc}]/gu, escapedInScript),
+  ],
+  [
+    'html',
+    (args) =>
+      args
+        .map(printed)
+        .join('')
+        .replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`),
+  ],
+  ['urlquery', (args) => encodeURIComponent(args.map(printed).join(''))],
+  ['println', (args) => `${args.map(printed).join(' ')}\n`],
   ['print', (args) => args.map(printed).join('')],
   ['printf', ([format, ...args]) => formatted(String(format ?? ''), args)],
   ['toJSON', toJson],
@@ -147,6 +184,12 @@ const functions = new Map<string, (args: readonly unknown[]) => unknown>([
   ['quote', ([value]) => JSON.stringify(printed(value))],
   ['join', ([list, separator]) => (Array.isArray(list) ? list.map(printed).join(printed(separator)) : printed(list))],
 ]);
+
+/** As texts of JSON have it, too. */
+function escapedInScript(sign: string): string {
+  if (sign === '\\' || sign === '"') return `\\${sign}`;
+  return `\\u${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
 
 /** `%s`, `%d`, `%v`, `%q`, `%%`. */
 function formatted(format: string, args: readonly unknown[]): string {
