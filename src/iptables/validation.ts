@@ -79,6 +79,10 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
   const client = connect({ host: to, port, localAddress: from });
+  let isAnswered = false;
+  client.once('connect', () => {
+    isAnswered = true;
+  });
   try {
     // Somebody else's connection to the proxy's ports proves nothing: ours is known by its port.
     const arrived = Promise.any(
@@ -92,16 +96,12 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
         }
       }),
     );
-    const refused = once(client, 'close', { signal: limit }).then(([failed]) => {
-      if (failed) throw new Error('is not answered');
-    });
     client.on('error', () => {});
-    await Promise.race([arrived, refused.then(() => arrived)]);
+    // An error of the client comes before its end, and rejects.
+    await Promise.race([arrived, once(client, 'close', { signal: limit }).then(() => arrived)]);
     return undefined;
-  } catch (error) {
-    return error instanceof Error && error.message === 'is not answered'
-      ? error.message
-      : 'is answered by somebody else';
+  } catch {
+    return isAnswered ? 'is answered by somebody else' : 'is not answered';
   } finally {
     stop.abort();
     client.destroy();

@@ -1,0 +1,27 @@
+import { createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { freePorts } from '../../test/harness/free-ports.ts';
+import { resolveInterception } from './interception-settings.ts';
+import { validateInterception } from './validation.ts';
+
+async function given() {
+  const [envoyPort, inboundCapturePort, probePort] = (await freePorts(3)) as [number, number, number];
+  const flags = { envoyPort, inboundCapturePort, probePort, proxyUid: '0', probeTimeout: '500ms' };
+  const said = Object.fromEntries(Object.entries(flags).map(([flag, value]) => [flag, String(value)]));
+  return { probePort, order: resolveInterception(said, {}, { addresses: () => [], readFile: () => '' }) };
+}
+
+test('§10.5 where nothing is redirected nobody answers', async () => {
+  const { order } = await given();
+  await expect(validateInterception(order)).rejects.toThrow(/127\.0\.0\.6:\d+ is not answered, for 500 ms/);
+});
+
+test('§10.5 or somebody else does', async () => {
+  const { order, probePort } = await given();
+  const other = createServer((socket) => socket.on('error', () => {}));
+  other.listen(probePort, '127.0.0.6');
+  onTestFinished(() => {
+    other.close();
+  });
+  await expect(validateInterception(order)).rejects.toThrow(/is answered by somebody else, for 500 ms/);
+});
