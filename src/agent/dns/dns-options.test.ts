@@ -81,6 +81,20 @@ test('§9: port 53 is for root, who has the host’s resolv.conf and asks others
   expect(other.warnings).toEqual([expect.stringMatching(/DNS_PROXY_ADDR :53: .*root.*1337/)]);
 });
 
+test('§9: a server at port 53 that resolv.conf names is not asked by itself, which would have no end', () => {
+  const files = { '/etc/resolv.conf': 'nameserver 127.0.0.1\nnameserver 8.8.8.8\nnameserver 127.0.0.53\n' };
+  const at = (address: string): Told => told({ DNS_PROXY_ADDR: address }, files);
+  expect(at('localhost:53').options?.servers).toEqual(['8.8.8.8', '127.0.0.53']);
+  expect(at('localhost:53').warnings).toEqual([
+    "resolv.conf names this very DNS server (127.0.0.1), which is not asked: put the host's own name servers into /var/lib/istio/resolv.conf",
+  ]);
+  expect(at(':53').options?.servers).toEqual(['8.8.8.8']);
+  expect(at('localhost:15053')).toMatchObject({
+    options: { servers: ['127.0.0.1', '8.8.8.8', '127.0.0.53'] },
+    warnings: [],
+  });
+});
+
 test('§9: mistakes are named with their values; without a resolv.conf nobody else is asked', () => {
   expect(told({ DNS_PROXY_ADDR: 'somewhere' }).mistake).toMatch(/DNS_PROXY_ADDR .*"somewhere"/);
   expect(told({ DNS_PROXY_ADDR: 'host:53' }).mistake).toMatch(/DNS_PROXY_ADDR .*"host:53"/);

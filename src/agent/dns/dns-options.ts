@@ -6,6 +6,7 @@ import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isOn } from '../../model/fields/switches.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { parseResolvConf, type ResolvConf } from '../../runtime/files/resolv-conf.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { WorkloadNames } from './dns-names.ts';
 
@@ -36,7 +37,7 @@ const hostResolvConf = '/var/lib/istio/resolv.conf';
 
 /** Undefined: no server is wanted. Mistakes go to `errors`. */
 export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
-  const { role, env, domain, errors } = sources;
+  const { role, env, domain, errors, warnings } = sources;
   if (role !== 'sidecar' || !isOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
   const { host, port } = listenAddress(sources);
   const isHostServer = port === 53;
@@ -48,10 +49,11 @@ export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   if (parallel === undefined) {
     errors.flag(`DNS_FORWARD_PARALLEL must be true or false, not ${JSON.stringify(env.DNS_FORWARD_PARALLEL)}`);
   }
+  const addresses = addressesOf(host, servers);
   return {
-    addresses: addressesOf(host, servers),
+    addresses,
     port,
-    servers,
+    servers: isHostServer ? withoutItself(addresses, servers, warnings) : servers,
     timeoutMs,
     parallel: parallel === true,
     forwardBeforeTable: isHostServer,
@@ -84,6 +86,21 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
   ];
   return families.length === 0 ? ['127.0.0.1'] : families;
 }
+
+/** Other servers listen at the port as this one does: a question to itself would be put to itself again, without an end. */
+function withoutItself(addresses: readonly string[], servers: readonly string[], warnings: string[]): string[] {
+  const isItself = (server: string): boolean =>
+    addresses.includes(server) || (isLoopback(server) && addresses.some(isAny));
+  const others = servers.filter((server) => !isItself(server));
+  if (others.length === servers.length) return others;
+  const itself = servers.filter(isItself).join(', ');
+  warnings.push(
+    `resolv.conf names this very DNS server (${itself}), which is not asked: put the host's own name servers into ${hostResolvConf}`,
+  );
+  return others;
+}
+
+const isAny = (address: string): boolean => address === '0.0.0.0' || address === '::';
 
 /** The text of resolv.conf. Without one nobody else can be asked; names of the mesh are answered all the same. */
 function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): ResolvConf {
