@@ -55,7 +55,12 @@ export const interceptionFlags = {
   ),
   captureAllDns: flag('--capture-all-dns [true|false]', 'false', "also to servers that resolv.conf doesn't name"),
   dropInvalid: flag('--drop-invalid [true|false]', 'false', 'packets outside of a window', 'INVALID_DROP'),
-  dualStack: flag('--dual-stack [true|false]', 'false', 'rules of IPv6 whatever addresses the host has'),
+  dualStack: flag(
+    '--dual-stack [true|false]',
+    'false',
+    'rules of IPv6 whatever addresses the host has',
+    'ISTIO_DUAL_STACK',
+  ),
   dryRun: flag('-n, --dry-run [true|false]', 'false', 'print what would be done, and do nothing'),
   restoreFormat: flag('-f, --restore-format [true|false]', 'true', 'false: a command for each rule'),
   outputPaths: flag('--output-paths <file>', '', 'also write the rules there'),

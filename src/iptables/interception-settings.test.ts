@@ -35,7 +35,7 @@ describe('where a value comes from (§10.1)', () => {
     expect(portOf({}, { ENVOY_PORT: '' })).toBe(15001);
   });
 
-  test('variables are named as flags, but two', () => {
+  test('variables are named as flags, but some', () => {
     expect(interceptionFlags.inboundPortsExclude.variable).toBe('ISTIO_LOCAL_EXCLUDE_PORTS');
     expect(resolve({}, { ISTIO_META_DNS_CAPTURE: 'true', CAPTURE_ALL_DNS: '1' }).interception.redirectDns).toBe(true);
     expect(resolve({}, { INVALID_DROP: 'T' }).interception.dropInvalid).toBe(true);
@@ -66,7 +66,10 @@ describe('where a value comes from (§10.1)', () => {
     expect(ipv6({}, ['10.0.0.1', 'fd00::1'])).toBe(false);
     expect(ipv6({}, ['fd00::1', '10.0.0.1'])).toBe(true);
     expect(ipv6({}, [])).toBe(false);
+    expect(ipv6({}, ['169.254.172.2', 'fd00::1'])).toBe(true);
+    expect(ipv6({}, ['fe80::1', '10.0.0.1', 'fd00::1'])).toBe(false);
     expect(ipv6({ dualStack: true }, ['10.0.0.1'])).toBe(true);
+    expect(resolve({}, { ISTIO_DUAL_STACK: 'true' }, { addresses: ['10.0.0.1'] }).interception.ipv6).toBe(true);
     expect(ipv6({ forceIpv6: 'false' }, ['fd00::1'])).toBe(false);
     expect(ipv6({ forceIpv6: 'true' }, [])).toBe(true);
   });

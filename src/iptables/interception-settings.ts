@@ -4,6 +4,7 @@ import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 import { isCidr } from '../model/fields/names.ts';
 import { parseResolvConf } from '../runtime/files/resolv-conf.ts';
+import { isLinkLocal } from '../runtime/loopback.ts';
 import { OptionErrors } from '../runtime/option-errors.ts';
 import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
 import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';
@@ -108,7 +109,8 @@ export function resolveInterception(
 function wantsIpv6(said: SaidValues, networkNamespace: string | undefined, { addresses }: Surroundings): boolean {
   if (said.text('forceIpv6') !== '') return said.switch('forceIpv6');
   if (said.switch('dualStack')) return true;
-  const [first = ''] = addresses(networkNamespace) ?? [];
+  // A pod of IPv6 alone may have an IPv4 address of its link, by which it leaves the cluster.
+  const [first = ''] = (addresses(networkNamespace) ?? []).filter((address) => !isLinkLocal(address));
   // What is not known of another network must not let its IPv6 go around the proxy.
   return networkNamespace === undefined ? isIPv6(first) : !isIPv4(first);
 }

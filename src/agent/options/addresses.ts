@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isLinkLocal } from '../../runtime/loopback.ts';
 
 /** The names under which Envoy and the agent reach each other on this host. */
 export interface LocalAddresses {
@@ -66,8 +67,4 @@ export async function awaitAddresses(
 
 function isUnspecified(address: string): boolean {
   return address === '0.0.0.0' || address === '::';
-}
-
-function isLinkLocal(address: string): boolean {
-  return address.startsWith('169.254.') || /^fe[89ab][0-9a-f]:/i.test(address);
 }

@@ -25,8 +25,8 @@ export function istioIptablesCommand(): Command {
     )
     .addHelpText(
       'after',
-      `\nEnvironment: each flag's name in capitals with _ (ENVOY_PORT), but ISTIO_META_DNS_CAPTURE for --redirect-dns and
-  INVALID_DROP for --drop-invalid. Besides:
+      `\nEnvironment: each flag's name in capitals with _ (ENVOY_PORT), but ISTIO_META_DNS_CAPTURE for --redirect-dns,
+  INVALID_DROP for --drop-invalid, ISTIO_DUAL_STACK for --dual-stack. Besides:
   ISTIO_OUTBOUND_OWNER_GROUPS, …_EXCLUDE   groups whose outbound connections are captured (*), and which are not
 \nExample:\n  pilot-agent istio-iptables -b '*' -d 15090,15021,15020 -i '*' --dry-run`,
     );
