@@ -74,3 +74,12 @@ test.each([
   expect(stdout).toContain(`Usage: pilot-agent ${command} [options]${words === '' ? '' : ` ${words}`}\n`);
   expect(status).toBe(0);
 });
+
+test.each([
+  ['wait', '--timeoutSeconds', '0'],
+  ['request', 'GET', '/', '--debug-port', '1'],
+  ['version', '-s'],
+])('§1.1 flags of the log are taken by %s, which has none', (...command) => {
+  const { told } = run(...command, '--log_output_level=default:info', '--log_as_json=true', '--log_target', 'stderr');
+  expect(told).not.toMatch(/unknown option/);
+});

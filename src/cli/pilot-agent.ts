@@ -17,7 +17,7 @@ import { endProgram, standardError } from '../runtime/output/standard-streams.ts
 import { bootstrapCommand } from './commands/bootstrap.ts';
 import { completionCommand } from './commands/completion.ts';
 import { istioCleanIptablesCommand, istioIptablesCommand } from './commands/istio-iptables.ts';
-import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './commands/log-flags.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings, takeLogFlags } from './commands/log-flags.ts';
 import { addProxyFlags, roleAmong } from './commands/proxy-flags.ts';
 import { requestCommand } from './commands/request.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/trace-flags.ts';
@@ -56,7 +56,10 @@ function pilotAgent(): Command {
     .addCommand(completionCommand('pilot-agent'))
     .addCommand(versionCommand('pilot-agent'));
   // A command that is added, not made by its program, takes over nothing of it.
-  for (const command of program.commands) command.exitOverride().showHelpAfterError(hint);
+  for (const command of program.commands) {
+    command.exitOverride().showHelpAfterError(hint);
+    takeLogFlags(command);
+  }
   return program;
 }
 

@@ -1,6 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import { explainError } from '../runtime/errors.ts';
 import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
+import { plainSwitches } from './plain-switches.ts';
 import { speakThroughSinks } from './speak-through-sinks.ts';
 
 /** Exit codes of a program that could not do what it was asked to. */
@@ -21,7 +22,7 @@ export async function runProgram(
   args: readonly string[] = process.argv.slice(2),
 ): Promise<never> {
   try {
-    await speakThroughSinks(program).parseAsync(args, { from: 'user' });
+    await speakThroughSinks(program).parseAsync(plainSwitches(program, args), { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) {
       // Commander has told the person; help and version that were asked for are no error.

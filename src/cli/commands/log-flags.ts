@@ -1,5 +1,5 @@
 /** The log flags of both programs (spec/discovery.md §1.2). */
-import { type Command, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { LineSink, SinkLines } from '../../runtime/output/line-sink.ts';
 import { createLogger, type Logger, parseLogLevels } from '../../runtime/output/log.ts';
@@ -22,6 +22,13 @@ export function addLogFlags(command: Command): Command {
     .addOption(new Option('--log_target <where>', 'stdout, stderr or a file').default('stdout'))
     .addOption(new Option('--log_caller <scope,…>', 'whose lines say what wrote them; all').hideHelp())
     .addOption(new Option('--log_stacktrace_level <scope:level,…>', 'lines with a stack').hideHelp());
+}
+
+/** Of a command that has no log: every command of the reference takes them. */
+export function takeLogFlags(command: Command): void {
+  const has = new Set(command.options.map(({ long }) => long));
+  for (const option of addLogFlags(new Command()).options)
+    if (!has.has(option.long)) command.addOption(option.hideHelp());
 }
 
 export interface ProgramLog {
