@@ -128,11 +128,14 @@ function writeHeader(
 
 /**
  * The answer of the table: the alias first, then the addresses of the type that was asked for, in an order of their own each
- * time; none where the name has only others. What has no room within `mostBytes` is left out, and the answer says so.
+ * time; neither where the name has only others. What has no room within `mostBytes` is left out, and the answer says so.
  */
-export function answer(query: Query, { alias, addresses }: FoundName, mostBytes: number, random = Math.random): Buffer {
+export function answer(query: Query, found: FoundName, mostBytes: number, random = Math.random): Buffer {
   const { message, questionEnd, asksFor, hasEdns } = query;
   if (asksFor === undefined) throw new Error('only addresses are answered');
+  const { addresses } = found;
+  // An alias of nothing would be asked for again.
+  const alias = addresses[asksFor].length === 0 ? undefined : found.alias;
   const opt = hasEdns ? optRecord : Buffer.alloc(0);
   const records: Buffer[] = [];
   let owner = askedName;
@@ -155,11 +158,11 @@ export function answer(query: Query, { alias, addresses }: FoundName, mostBytes:
     }
   }
   const response = Buffer.concat([message.subarray(0, questionEnd), ...records, opt]);
-  const found = addresses[asksFor].length - left;
+  const written = addresses[asksFor].length - left;
   writeHeader(response, message, {
     flags: authoritative | (left > 0 ? truncated : 0),
     questions: 1,
-    answers: found + (alias === undefined ? 0 : 1),
+    answers: written + (alias === undefined ? 0 : 1),
     additionals: hasEdns ? 1 : 0,
   });
   return response;
