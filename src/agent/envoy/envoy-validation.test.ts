@@ -1,0 +1,23 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { isAlive } from '../../../test/harness/process-alive.ts';
+import { validateWithEnvoy } from './envoy-validation.ts';
+
+test('a shell that hangs in what it has started gives no verdict, and ends with it when its time is over', async () => {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const binary = join(folder.path, 'envoy');
+  const pid = join(folder.path, 'pid');
+  writeFileSync(binary, `#!/bin/sh\nsh -c 'echo $$ >${pid}; exec sleep 60'\n`, { mode: 0o700 });
+  const begin = performance.now();
+  const verdict = await validateWithEnvoy({ binary, guard: [] }, ['--mode', 'validate'], {
+    signal: new AbortController().signal,
+    limitMs: 2_000,
+  });
+  expect(verdict).toEqual({ is: 'not known', why: 'Envoy gave no verdict in 2000 ms' });
+  expect(performance.now() - begin).toBeLessThan(30_000);
+  await eventually('what it has started has ended', () => !isAlive(Number(readFileSync(pid, 'utf8'))));
+});
