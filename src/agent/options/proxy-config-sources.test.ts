@@ -22,6 +22,20 @@ describe('§1.5 fields that a newer API may have', () => {
     ]);
   });
 
+  test('do not take anything else of their source along, whatever they look like', () => {
+    for (const novelty of [
+      'proxy_stats_matcher: {new_field: [x]}',
+      'new_field: 1',
+      'proxyStatsMatcher: {newField: 1}',
+    ]) {
+      const { config, warnings } = optionsOf({ env: { PROXY_CONFIG: `${novelty}\nconcurrency: 3` } });
+      expect(config.concurrency, novelty).toBe(3);
+      expect(warnings, novelty).toEqual([
+        expect.stringMatching(/new_?field: is not a known field \(it has no effect\)$/i),
+      ]);
+    }
+  });
+
   test('are a mistake in TLS settings: a misspelt name would be trusted', () => {
     const PROXY_CONFIG =
       'envoyAccessLogService: {address: "a:1", tlsSettings: {mode: SIMPLE, caCertificates: /ca, subjectAltName: [x]}}';

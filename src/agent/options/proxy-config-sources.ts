@@ -9,6 +9,7 @@ import {
   describeFieldErrors,
   mergeProxyConfig,
   type ProxyConfig,
+  withJsonNames,
 } from '../../model/mesh/proxy-config.ts';
 import { proxyMessageErrors } from '../../model/mesh/proxy-messages.ts';
 import { parseYamlDocument } from '../../model/yaml/yaml-document.ts';
@@ -88,12 +89,10 @@ function decodeSource(
   }
   const told = (error: FieldError): string =>
     `${source}, line ${document.positionOf(error.path).line}: ${describeFieldErrors([error])}`;
-  const decoded = forgivingUnknown((whole) =>
-    part === undefined ? decodeProxyConfig(whole, '') : decodePart(whole, part),
-  )(document.value);
+  const decoded = forgivingUnknown((whole) => decodePart(whole, part))(namedPart(document.value, part));
   const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
   const found = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
-  if (found.every((error) => error.unknown !== undefined)) {
+  if (E.isRight(decoded) && found.every((error) => error.unknown !== undefined)) {
     for (const error of found) warnings.push(`${told(error)} (it has no effect)`);
     return value;
   }
@@ -101,10 +100,17 @@ function decodeSource(
   return {};
 }
 
-function decodePart(mesh: unknown, part: string): Decoded<Partial<ProxyConfig>> {
-  if (mesh === null || mesh === undefined) return E.right({});
-  if (!isObject(mesh)) return fail('', 'must be an object');
-  return decodeProxyConfig(mesh[part], part);
+/** The same source, in which fields have the names by which mistakes are told. */
+function namedPart(whole: unknown, part: string | undefined): unknown {
+  if (part === undefined) return withJsonNames(whole);
+  return isObject(whole) && isObject(whole[part]) ? { ...whole, [part]: withJsonNames(whole[part]) } : whole;
+}
+
+function decodePart(whole: unknown, part: string | undefined): Decoded<Partial<ProxyConfig>> {
+  if (part === undefined) return decodeProxyConfig(whole, '');
+  if (whole === null || whole === undefined) return E.right({});
+  if (!isObject(whole)) return fail('', 'must be an object');
+  return decodeProxyConfig(whole[part], part);
 }
 
 function readText(path: string | undefined, absence: 'may be missing' | 'must be there', errors: OptionErrors): string {

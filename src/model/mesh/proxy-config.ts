@@ -199,7 +199,7 @@ const written: ReadonlySet<string> = new Set(
 );
 
 /** `discovery_address` is `discoveryAddress`: messages of the API may have either name, at any depth but as keys of maps. */
-function withJsonNames(value: unknown): unknown {
+export function withJsonNames(value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, element]) => {
