@@ -126,6 +126,14 @@ describe('§5.1 node metadata', () => {
     ['by the app label', labelled('app="web"\n', shop), 'web.shop'],
     ['by the workload', { env: { ...shop, ISTIO_META_WORKLOAD_NAME: 'w' } }, 'w.shop'],
     ['by the namespace alone', { env: shop }, 'istio-proxy.shop'],
+    ['by nothing that is empty', labelled('app=""\n', { ISTIO_META_WORKLOAD_NAME: '' }), 'istio-proxy'],
+    [
+      'CANONICAL_NAME_ONLY by nothing that is empty',
+      labelled('service.istio.io/canonical-name=""\napp="web"\n', {
+        PROXY_CONFIG: 'tracingServiceName: CANONICAL_NAME_ONLY',
+      }),
+      'web',
+    ],
     ['of nothing', {}, 'istio-proxy'],
     [
       'CANONICAL_NAME_ONLY',

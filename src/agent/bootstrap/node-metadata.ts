@@ -205,17 +205,17 @@ function serviceCluster(
   const namespace = textOrNone(metadata.NAMESPACE);
   const workload = textOrNone(metadata.WORKLOAD_NAME);
   const withNamespace = (name: string): string => (namespace === undefined ? name : `${name}.${namespace}`);
-  const canonical =
-    canonicalNameLabels.map((label) => labels[label]).find((name) => name !== undefined) ?? workload ?? 'istio-proxy';
+  const canonical = canonicalNameLabels.map((label) => labels[label]).find(Boolean) ?? workload ?? 'istio-proxy';
   if (config.tracingServiceName === 'CANONICAL_NAME_ONLY') return canonical;
   if (config.tracingServiceName === 'CANONICAL_NAME_AND_NAMESPACE') return withNamespace(canonical);
   const explicit = config.serviceCluster;
   if (explicit !== undefined && explicit !== '' && explicit !== 'istio-proxy') return explicit;
-  return withNamespace(labels.app ?? workload ?? 'istio-proxy');
+  return withNamespace(labels.app || (workload ?? 'istio-proxy'));
 }
 
+/** An empty one says nothing: Envoy does not start without a name. */
 function textOrNone(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** `/` separates; a label cannot hold it, so a value without it uses dots. */
