@@ -47,6 +47,12 @@ describe('§1.2 flags', () => {
     ['--applicationPorts by default', {}, (o) => o.status.applicationPorts, []],
     ['--profiling', { flags: { profiling: 'false' } }, (o) => o.status.profiling, false],
     ['--profiling by default', {}, (o) => o.status.profiling, true],
+    [
+      '--domain, --id, --statsdUdpAddress that are empty say nothing',
+      { flags: { domain: '', id: '', statsdUdpAddress: '' }, env: pod },
+      (o) => [o.domain, o.workloadId, o.config.statsdUdpAddress],
+      ['shop.svc.cluster.local', 'web-0.shop', ''],
+    ],
     ['--serviceregistry', { flags: { serviceregistry: 'Consul' } }, (o) => o.domain, 'service.consul'],
     [
       '--lightstepAddress, --lightstepAccessToken, --lightstepSecure, --lightstepCacertPath',

@@ -73,7 +73,7 @@ export function resolveProxyOptions({
     warnings.push(`--meshConfig ${flags.meshConfig} does not exist: the defaults hold`);
   }
   const excluded = podAnnotations['traffic.sidecar.istio.io/excludeInterfaces'];
-  const addresses = givenAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip ?? env.INSTANCE_IP, excluded);
+  const addresses = givenAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip || env.INSTANCE_IP, excluded);
   const { workloadId, domain } = registryNames(flags, env, addresses[0]!, errors);
   const trustDomain = flags.trustDomain || env.TRUST_DOMAIN;
   const identity = identityOptions(
@@ -204,7 +204,7 @@ function registryNames(
     Mock: [address, ''],
   } as const;
   const [workloadId, domain] = byRegistry[registry];
-  return { workloadId: flags.id ?? workloadId, domain: flags.domain ?? domain };
+  return { workloadId: flags.id || workloadId, domain: flags.domain || domain };
 }
 
 function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): WorkloadProbe | undefined {

@@ -119,6 +119,9 @@ const hostAndPort: Decoder<string> = refine(text, (value, path) =>
     : [],
 );
 
+/** Empty: there is none, as where nobody says it. */
+const hostAndPortOrNone: Decoder<string> = (value, path) => (value === '' ? E.right('') : hostAndPort(value, path));
+
 const message: Decoder<Message> = dictionary(anything);
 const portOrOff = whole(0, 65535);
 const statsMatcherFields: Fields<StatsMatcher> = {
@@ -146,7 +149,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   statusPort: optional(portOrOff),
   concurrency: optional(whole(0, mostThreads)),
   statNameLength: optional(whole(1, 65535)),
-  statsdUdpAddress: optional(hostAndPort),
+  statsdUdpAddress: optional(hostAndPortOrNone),
   zipkinAddress: optional(text),
   availabilityZone: optional(text),
   meshId: optional(text),
