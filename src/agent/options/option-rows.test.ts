@@ -211,6 +211,12 @@ describe('§1.3 environment', () => {
       (o) => o.configOverride,
       'a: "[2001:db8::1] [2001:db8::1]"',
     ],
+    [
+      'ISTIO_PROMETHEUS_ANNOTATIONS of a pod whose port is a name',
+      { env: { ISTIO_PROMETHEUS_ANNOTATIONS: '{"scrape": "true", "port": "http"}' } },
+      (o) => [o.status.applicationMetrics, o.warnings],
+      [[], ['ISTIO_PROMETHEUS_ANNOTATIONS: port must be a port, not "http": metrics of the application are left out']],
+    ],
     ['ISTIO_CPU_LIMIT', { env: { ISTIO_CPU_LIMIT: '3' } }, (o) => o.concurrency, 3],
     [
       'ISTIO_CPU_LIMIT where 0 is said: a thread for each processor',

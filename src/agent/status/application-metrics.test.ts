@@ -38,7 +38,11 @@ test('what cannot be read is told, and empty is not nothing', () => {
   expect(parsed('null')).toEqual({ mistake: 'failed to decode: the value must be an object' });
   expect(parsed({ port: 8080 })).toEqual({ mistake: 'failed to decode: port must be a text' });
   for (const port of ['http', '0', '65536', '-1', '1.5', ' 80']) {
-    expect(parsed({ port }), port).toEqual({ mistake: `port must be a port, not ${JSON.stringify(port)}` });
+    expect(parsed({ port }), port).toEqual({
+      targets: [],
+      warning: `port must be a port, not ${JSON.stringify(port)}`,
+    });
+    expect(parsed({ targets: [{ port }] }), port).toMatchObject({ mistake: expect.stringMatching(/must be a port/) });
   }
   expect(parsed({ scrape: true })).toEqual({ mistake: 'failed to decode: scrape must be a text' });
   expect(parsed({ targets: {} })).toEqual({ mistake: 'failed to decode: targets must be a list' });

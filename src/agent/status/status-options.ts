@@ -91,11 +91,16 @@ function probesOf({ env, statusPort, errors, warnings }: StatusSources): Applica
 }
 
 /** An empty value is a value: somebody wrote it, and not that there is nothing to scrape. */
-function applicationMetrics({ role, env, statusPort, errors }: StatusSources): readonly MetricsTarget[] {
+function applicationMetrics({ role, env, statusPort, errors, warnings }: StatusSources): readonly MetricsTarget[] {
   const text = env.ISTIO_PROMETHEUS_ANNOTATIONS;
   if (role !== 'sidecar' || text === undefined) return [];
   const parsed = parseScrapeTargets(text, statusPort);
-  if ('targets' in parsed) return parsed.targets;
+  if ('targets' in parsed) {
+    const { targets, warning } = parsed;
+    if (warning !== undefined)
+      warnings.push(`ISTIO_PROMETHEUS_ANNOTATIONS: ${warning}: metrics of the application are left out`);
+    return targets;
+  }
   errors.flag(`ISTIO_PROMETHEUS_ANNOTATIONS: ${parsed.mistake}`);
   return [];
 }
