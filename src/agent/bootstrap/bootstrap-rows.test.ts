@@ -573,6 +573,18 @@ describe('§5.3 statistics', () => {
     expect(warnings).toEqual([expect.stringMatching(/7000 ms is no multiple of the flush interval/)]);
   });
 
+  test.each([
+    ['statsFlushInterval', '6m', /must be a duration from 1ms to 5m, not "6m"/],
+    ['statsEvictionInterval', 'soon', /must be a duration from 1ms to 5m, not "soon"/],
+    ['statsHistogramBuckets', '{"a": [2, 1]}', /a: must be numbers above 0/],
+    ['statsHistogramBuckets', '{', /must be a JSON object/],
+  ])('§5.2 %s that Envoy would refuse (%s) is left out, with a warning', (name, value, why) => {
+    const { bootstrap, warnings } = madeBootstrap(annotated({ [`sidecar.istio.io/${name}`]: value }));
+    expect(bootstrap).toEqual({ ...bootstrapOf({}), node: bootstrap.node });
+    expect(warnings).toEqual([expect.stringMatching(why)]);
+    expect(warnings[0]).toContain(`annotation sidecar.istio.io/${name} is left out: `);
+  });
+
   test.each<[string, Sources, RegExp]>([
     [
       'an expression',
@@ -585,16 +597,6 @@ describe('§5.3 statistics', () => {
       /inclusionPrefixes: "" must not be empty/,
     ],
     ['a tag', { env: { PROXY_CONFIG: 'extraStatTags: ["a("]' } }, /extraStatTags: "a\(" is no name of a tag/],
-    [
-      'an interval',
-      annotated({ 'sidecar.istio.io/statsFlushInterval': '6m' }),
-      /statsFlushInterval must be a duration from 1ms to 5m/,
-    ],
-    [
-      'buckets',
-      annotated({ 'sidecar.istio.io/statsHistogramBuckets': '{"a": [2, 1]}' }),
-      /statsHistogramBuckets: a: must be numbers above 0/,
-    ],
   ])('§5.3 what Envoy would refuse is refused with its source: %s', (_, sources, told) => {
     expect(() => bootstrapOf(sources)).toThrow(told);
   });

@@ -57,9 +57,14 @@ function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof Sta
   };
 }
 
-/** `stats_config` of the bootstrap. Mistakes go to `errors`. */
-export function statsConfig(facts: StatsFacts, errors: OptionErrors): Record<string, unknown> {
-  const buckets = histogramBuckets(facts.annotations[annotation.buckets], errors);
+interface Findings {
+  readonly errors: OptionErrors;
+  readonly warnings: string[];
+}
+
+/** `stats_config` of the bootstrap. Mistakes go to `errors`; one of how statistics are kept keeps nobody from starting, as in Istio. */
+export function statsConfig(facts: StatsFacts, { errors, warnings }: Findings): Record<string, unknown> {
+  const buckets = histogramBuckets(facts.annotations[annotation.buckets], warnings);
   return {
     use_all_default_tags: false,
     stats_tags: [
@@ -153,16 +158,16 @@ function commaList(text: string | undefined): string[] {
 }
 
 /** `{"istio": [1, 5, 10]}`: of statistics with this prefix, the bounds of the buckets. */
-function histogramBuckets(json: string | undefined, errors: OptionErrors): object[] | undefined {
+function histogramBuckets(json: string | undefined, warnings: string[]): object[] | undefined {
   if (json === undefined) return undefined;
   try {
     const decoded = bucketsByPrefix(JSON.parse(json), '');
     if (E.isRight(decoded)) {
       return Object.entries(decoded.right).map(([prefix, buckets]) => ({ match: { prefix }, buckets }));
     }
-    errors.config(`annotation ${annotation.buckets}: ${describeFieldErrors(decoded.left)}`);
+    warnings.push(`annotation ${annotation.buckets} is left out: ${describeFieldErrors(decoded.left)}`);
   } catch (error) {
-    errors.config(`annotation ${annotation.buckets}: must be a JSON object: ${messageOf(error)}`);
+    warnings.push(`annotation ${annotation.buckets} is left out: it must be a JSON object: ${messageOf(error)}`);
   }
   return undefined;
 }
@@ -181,10 +186,10 @@ const bucketsByPrefix = refine(
 /** `stats_flush_interval` and `stats_eviction_interval`, where annotations say so. */
 export function statsIntervals(
   annotations: Readonly<Record<string, string>>,
-  { errors, warnings }: { errors: OptionErrors; warnings: string[] },
+  { warnings }: Pick<Findings, 'warnings'>,
 ): Record<string, string> {
-  const flushMs = interval(annotation.flush, annotations, errors);
-  const evictionMs = interval(annotation.eviction, annotations, errors);
+  const flushMs = interval(annotation.flush, annotations, warnings);
+  const evictionMs = interval(annotation.eviction, annotations, warnings);
   // What Envoy flushes where nobody says otherwise.
   const isMultiple = evictionMs !== undefined && evictionMs % (flushMs ?? 5_000) === 0;
   if (evictionMs !== undefined && !isMultiple) {
@@ -197,16 +202,12 @@ export function statsIntervals(
 }
 
 /** Envoy takes 1 ms to 5 minutes. */
-function interval(
-  name: string,
-  annotations: Readonly<Record<string, string>>,
-  errors: OptionErrors,
-): number | undefined {
+function interval(name: string, annotations: Readonly<Record<string, string>>, warnings: string[]): number | undefined {
   const text = annotations[name];
   if (text === undefined) return undefined;
   const ms = durationMsOf(text.trim());
   if (ms !== undefined && Number.isInteger(ms) && ms >= 1 && ms <= longestIntervalMs) return ms;
-  errors.config(`annotation ${name} must be a duration from 1ms to 5m, not ${shown(text)}`);
+  warnings.push(`annotation ${name} is left out: it must be a duration from 1ms to 5m, not ${shown(text)}`);
   return undefined;
 }
 

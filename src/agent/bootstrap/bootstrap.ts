@@ -75,8 +75,8 @@ export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: Boot
     },
     bootstrap_extensions: [internalListener],
     overload_manager: overloadManager(facts),
-    ...statsIntervals(facts.annotations, { errors, warnings }),
-    stats_config: statsConfig(facts, errors),
+    ...statsIntervals(facts.annotations, { warnings }),
+    stats_config: statsConfig(facts, { errors, warnings }),
     admin: {
       access_log: [
         {
