@@ -46,6 +46,10 @@ test('§11 request: a port that may not be asked is refused before anything is s
   await expect(asking('GET', '/', '--debug-port', '22')).rejects.toThrow(/--debug-port 22 may not be asked/);
 });
 
+test('§11 request: a body that cannot be sent is refused before anything is sent, and not for want of an answer', async () => {
+  await expect(asking('get', '/', 'body')).rejects.toThrow(/get sends no body/);
+});
+
 test('§11 request: nobody at the port is an error that says so', async () => {
   const port = await freePort();
   const target = { what: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };

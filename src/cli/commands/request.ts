@@ -48,6 +48,9 @@ function allowedPort(text: string, allowed: readonly number[]): number {
 }
 
 async function requestBody(url: string, method: string, body: string | undefined): Promise<string> {
+  if (body !== undefined && /^(get|head)$/i.test(method)) {
+    throw new ChartpilotError('FLAG_INVALID', `${method} sends no body`, { hint: 'Say POST or PUT, or leave it out.' });
+  }
   let status: number;
   let text: string;
   try {
