@@ -8,7 +8,7 @@ function made(template: string, { PROXY_CONFIG = '' } = {}): Made {
   });
 }
 
-/** In the words of Istio's template. */
+/** Asks by the names that templates written for Istio's agent use. */
 const istios = String.raw`{
   "layered_runtime": {"layers": [{"name": "global config", "static_layer": {{ .runtime_flags }}}]},
   "stats_config": {
