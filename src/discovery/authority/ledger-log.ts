@@ -2,14 +2,27 @@
  * The ledger's lines in a file: one is added for each certificate and each word, so that a control plane that is killed knows
  * after its start who is out there. Made anew at each start and when it has grown.
  */
-import { appendFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
-import { readBoundedText } from '../config/bounded-file.ts';
+import { whatElse } from '../config/bounded-file.ts';
 import { isGone } from '../config/directory-walk.ts';
 import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
 
-const mostBytes = 64 * 1024 * 1024;
+const pieceBytes = 1024 * 1024;
+/** An identity has 2 KB at the most, and the id of a node 1. */
+const longestLine = 64 * 1024;
 /** Rewritten when this much was added. */
 const rewrittenAfter = 8 * 1024 * 1024;
 
@@ -28,19 +41,17 @@ export class LedgerLog {
    */
   readInto(ledger: WorkloadLedger, now: number): number {
     let unreadable = 0;
-    let text = '';
     try {
-      text = readBoundedText(this.#file, mostBytes);
+      for (const line of linesOf(this.#file)) {
+        if (line === '') continue;
+        try {
+          ledger.apply(lineIn(JSON.parse(line)));
+        } catch {
+          unreadable++;
+        }
+      }
     } catch (error) {
       if (!isGone(error)) throw error;
-    }
-    for (const line of text.split('\n')) {
-      if (line === '') continue;
-      try {
-        ledger.apply(lineIn(JSON.parse(line)));
-      } catch {
-        unreadable++;
-      }
     }
     this.#rewrite(ledger, now);
     return unreadable;
@@ -57,10 +68,45 @@ export class LedgerLog {
     const beside = `${this.#file}.new`;
     makeFolder(dirname(this.#file), 0o700);
     rmSync(beside, { force: true });
-    const lines = [...ledger.lines(now)].map((line) => `${JSON.stringify(line)}\n`);
-    writeFileSync(beside, lines.join(''), { mode: 0o600 });
+    writeFileSync(beside, '', { mode: 0o600 });
+    // Not as one text: there is a longest one.
+    let text = '';
+    for (const line of ledger.lines(now)) {
+      text += `${JSON.stringify(line)}\n`;
+      if (text.length < pieceBytes) continue;
+      appendFileSync(beside, text);
+      text = '';
+    }
+    appendFileSync(beside, text);
     renameSync(beside, this.#file);
     this.#added = 0;
+  }
+}
+
+/**
+ * Piece by piece: the ledger has a bound, its file has none, for workloads decide what is added to it. One that is too long comes in
+ * parts, which nobody can read.
+ */
+function* linesOf(path: string): Generator<string> {
+  // A pipe that nobody writes to would keep whoever opens it waiting.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const other = whatElse(fstatSync(file));
+    if (other !== undefined) throw new Error(`${path} is ${other}, no file: it is not read`);
+    const decoder = new StringDecoder('utf8');
+    const piece = Buffer.allocUnsafe(pieceBytes);
+    let rest = '';
+    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) {
+      const lines = (rest + decoder.write(piece.subarray(0, read))).split('\n');
+      rest = lines.pop()!;
+      yield* lines;
+      if (rest.length <= longestLine) continue;
+      yield rest;
+      rest = '';
+    }
+    yield rest;
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -1,5 +1,5 @@
 /** What is known of workloads' certificates: one is renewed when another has arrived, by its agent's word, and not when it is signed. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -103,6 +103,34 @@ describe('whoever asks for certificates without end', () => {
   });
 });
 
+describe('a workload that is at many nodes, by its own word', () => {
+  const at = (node: string, identity = cart.identity) => ({ identity, node });
+
+  it('has room for so many, waits for the others by time, and takes nothing from another', () => {
+    const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, mostOfIdentity: 2, mostEntries: 3, now: () => 0 });
+    for (const node of ['a', 'b', 'c', 'd']) issue(ledger, 'old', node, 24, at(node));
+    const other = at('a', 'spiffe://td/ns/shop/sa/other');
+    issue(ledger, 'old', '9', 24, other);
+    expect(ledger.size).toBe(3);
+    for (const workload of [at('a'), at('b'), other]) {
+      issue(ledger, 'new', `${workload.node}2`, 30, workload);
+      ledger.apply({ arrived: { ...workload, serialNumber: `${workload.node}2` } });
+    }
+    expect(missing(ledger, 'old', 23.9).count).toBe(1);
+    expect(missing(ledger, 'old', 24).count).toBe(0);
+  });
+
+  it('has room again when certificates have ended, without anybody waiting for them', () => {
+    let now = 0;
+    const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, mostOfIdentity: 2, mostEntries: 3, now: () => now });
+    for (const node of ['a', 'b']) issue(ledger, 'old', node, 24, at(node));
+    now = 25 * hourMs;
+    issue(ledger, 'old', 'c', 48, at('c'));
+    expect(ledger.size).toBe(1);
+    expect([...ledger.lines(now)]).toMatchObject([{ issued: { node: 'c' } }]);
+  });
+});
+
 describe('the log', () => {
   const file = (): string => {
     const directory = mkdtempSync(join(tmpdir(), 'ledger-'));
@@ -131,6 +159,19 @@ describe('the log', () => {
       new LedgerLog(path).readInto(read, 0);
       expect([missing(read, 'old').count, missing(read, 'new').count]).toEqual([0, 1]);
     }
+  });
+
+  it('is read whatever its size: a control plane that was made to write much starts again', () => {
+    const path = file();
+    const line = (i: number) =>
+      `${JSON.stringify({ issued: { ...cart, node: 'n'.repeat(1_000), authority: 'old', serialNumber: `${i}`, endsAt: hourMs } })}\n`;
+    const lines = Array.from({ length: 1_000 }, (_, i) => line(i)).join('');
+    for (let written = 0; written < 70 * 1024 * 1024; written += lines.length) appendFileSync(path, lines);
+    appendFileSync(path, `${'x'.repeat(3 * 1024 * 1024)}\n{"issued":{"iden`);
+    const ledger = ledgerOf();
+    expect(new LedgerLog(path).readInto(ledger, 0)).toBeGreaterThan(0);
+    expect(missing(ledger, 'old').count).toBe(1);
+    expect(statSync(path).size).toBeLessThan(100_000);
   });
 
   it('of a version that counted what was signed waits for each certificate until it ends', () => {

@@ -45,6 +45,10 @@ export interface LedgerOptions {
   /** Longest life of a certificate. */
   readonly maxLeafMs: number;
   readonly mostEntries?: number;
+  /** Nodes that workloads of one identity may be at, by their own word. */
+  readonly mostOfIdentity?: number;
+  /** Unix time in milliseconds. */
+  readonly now?: () => number;
 }
 
 /** For those that give no word, beyond the longest life of a certificate (spec/identity.md §8). */
@@ -52,17 +56,26 @@ const beyondMs = 24 * 3_600_000;
 const namesShown = 10;
 /** Of a workload: what it asks for beyond that it has to wait for. */
 const mostCertificates = 8;
+/** Where there is no room, those whose certificates have ended are looked for no more often. */
+const sweptEveryMs = 60_000;
 
 export class WorkloadLedger {
   readonly #entries = new Map<string, Entry>();
   readonly #maxLeafMs: number;
   readonly #mostEntries: number;
+  readonly #mostOfIdentity: number;
+  readonly #now: () => number;
+  /** How many entries each identity has. */
+  readonly #ofIdentity = new Map<string, number>();
+  #sweptAt = Number.NEGATIVE_INFINITY;
   /** The last end of a certificate of those that are not listed, by who signed it. */
   readonly #unlisted = new Map<AuthorityId, number>();
 
-  constructor({ maxLeafMs, mostEntries = 200_000 }: LedgerOptions) {
+  constructor({ maxLeafMs, mostEntries = 200_000, mostOfIdentity = 20_000, now = Date.now }: LedgerOptions) {
     this.#maxLeafMs = maxLeafMs;
     this.#mostEntries = mostEntries;
+    this.#mostOfIdentity = mostOfIdentity;
+    this.#now = now;
   }
 
   get size(): number {
@@ -125,15 +138,38 @@ export class WorkloadLedger {
   #issued({ identity, node, ...certificate }: Workload & IssuedCertificate): void {
     const key = keyOfWorkload({ identity, node });
     const known = this.#entries.get(key);
-    const isNew = known === undefined && identity !== '';
-    if (identity === '' || (isNew && this.#entries.size >= this.#mostEntries)) {
+    if (identity === '' || (known === undefined && !this.#hasRoom(identity))) {
       this.#addUnlisted(certificate);
       return;
     }
+    if (known === undefined) this.#count(identity, 1);
     const before = known?.certificates ?? [];
     // Several workloads without an id are one to us: of what each authority has signed for them the last end counts.
     const all = node === '' ? withLastEnd(before, certificate) : [...before, certificate];
     this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: known?.trusts ?? '' });
+  }
+
+  /** However many nodes one of them names, there is room for the others: nobody else's word is lost for it. */
+  #hasRoom(identity: string): boolean {
+    const isThere = (): boolean =>
+      this.#entries.size < this.#mostEntries && (this.#ofIdentity.get(identity) ?? 0) < this.#mostOfIdentity;
+    if (isThere()) return true;
+    const now = this.#now();
+    if (Math.abs(now - this.#sweptAt) < sweptEveryMs) return false;
+    this.#sweptAt = now;
+    for (const [key, entry] of this.#entries) if (lastEnd(entry.certificates) <= now) this.#forget(key, entry);
+    return isThere();
+  }
+
+  #forget(key: string, { identity }: Entry): void {
+    this.#entries.delete(key);
+    this.#count(identity, -1);
+  }
+
+  #count(identity: string, more: number): void {
+    const count = (this.#ofIdentity.get(identity) ?? 0) + more;
+    if (count === 0) this.#ofIdentity.delete(identity);
+    else this.#ofIdentity.set(identity, count);
   }
 
   /** The oldest is forgotten as a certificate of somebody, and waited for until it ends. */
@@ -177,7 +213,7 @@ export class WorkloadLedger {
     const workloads: string[] = [];
     for (const [key, entry] of this.#entries) {
       if (lastEnd(entry.certificates) <= now) {
-        this.#entries.delete(key);
+        this.#forget(key, entry);
         continue;
       }
       const missing = missingOf(entry);
