@@ -262,6 +262,29 @@ describe('an authority that is plugged in', () => {
     });
   });
 
+  it.each([
+    ['another intermediate of the new root', (next: Issuer) => plug(next)],
+    ['a third root', () => plug(rootOf('third'))],
+  ])('waits with %s until certificates of the old root have ended', (_, replace) => {
+    const { one, id: old } = begunWith(rootOf('root'));
+    const next = rootOf('next');
+    plug(next);
+    const { id: signer } = one.readCandidate(old) as { id: string };
+    const signing: Journal = { stage: 'signing', signer, other: old, tainted: null };
+    one.writeJournal(signing);
+    replace(next);
+    const again = authority();
+    expect(again.load()).toEqual({ outcome: 'resumed', journal: signing });
+    again.publishRoots([signer, old]);
+    again.signWith(signer);
+    expect(again.inForce?.roots).toEqual([signer, old]);
+    expect(warnings).toEqual([expect.stringContaining('when the rotation is over')]);
+    // What signed before is not to be waited for where it has ended.
+    pass(51 * hour);
+    replace(rootOf('next'));
+    expect(authority().load()).toMatchObject({ outcome: 'resumed', journal: { other: null } });
+  });
+
   it('says when those who trust what was there before are cut off', () => {
     const { id } = begunWith(rootOf('root'));
     rmSync(join(state(), `${id}.key`));

@@ -198,6 +198,11 @@ export class Authority implements SigningAuthority {
     if (idsOf(journal).includes(plugged.id) && before.length === idsOf(journal).length - 1) {
       return { outcome: 'resumed', journal };
     }
+    // As in one that runs, nothing is taken over: certificates of the other root are in use.
+    if (journal.stage === 'signing' && before.length === idsOf(journal).length) {
+      warn(`the authority ${plugged.id} was plugged in during a rotation: it is taken over when the rotation is over`);
+      return { outcome: 'resumed', journal };
+    }
     // Plugged in while nothing ran: those who trust the old root alone are told first.
     const old = before.find(({ id }) => id === journal.signer);
     if (old === undefined) {
