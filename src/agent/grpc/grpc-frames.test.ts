@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { type FrameLimits, type FramePiece, FrameReader, frameOf } from './grpc-frames.ts';
 
 /** What a reader makes of bytes that come in chunks of these lengths. */
@@ -44,4 +45,20 @@ test('a message that is too long, or compressed, is refused by its head', () => 
   const long = frameOf(Buffer.alloc(11)).subarray(0, 5);
   expect(() => read(long, [5], { wholeBytes: 10, maxBytes: 10 })).toThrow('RESOURCE_EXHAUSTED: a message of 11 bytes');
   expect(() => read(Buffer.from('GET / HTTP/1.1'), [3], { wholeBytes: 10 })).toThrow('INTERNAL: a compressed message');
+});
+
+test('a message that comes a byte at a time costs its bytes, and one that is promised only what has come', async () => {
+  const heldBytes = async (): Promise<number> => {
+    await collectGarbage();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+  const head = frameOf(Buffer.alloc(1024 * 1024)).subarray(0, 5);
+  const before = await heldBytes();
+  const readers = Array.from({ length: 40 }, () => new FrameReader({ wholeBytes: 1024 * 1024 }));
+  for (const reader of readers) reader.push(head, () => {});
+  expect((await heldBytes()) - before).toBeLessThan(2_000_000);
+  for (let i = 0; i < 300_000; i++) readers[0]!.push(Buffer.allocUnsafe(1), () => {});
+  expect((await heldBytes()) - before).toBeLessThan(5_000_000);
+  expect(readers.every(({ isBetweenMessages }) => isBetweenMessages)).toBe(false);
 });

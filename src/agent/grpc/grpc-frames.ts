@@ -36,7 +36,8 @@ export class FrameReader {
   readonly #wholeBytes: number;
   readonly #peekBytes: number;
   readonly #maxBytes: number;
-  #gathered: Buffer[] = [];
+  /** What has come of a message that is not whole, copied: a client may send it a byte at a time, and each would be a buffer of its own. */
+  #gathered: Buffer = none;
   #gatheredBytes = 0;
   /** Bytes that are still to come of the message whose first pieces have been handed out; 0: there is none. */
   #restBytes = 0;
@@ -71,26 +72,48 @@ export class FrameReader {
 
   /** @returns what is left of the chunk */
   #gather(chunk: Buffer, take: (piece: FramePiece) => void): Buffer {
+    // Most come in one chunk: of these nothing is copied.
+    if (this.#gatheredBytes === 0 && chunk.length >= frameHeadBytes) {
+      this.#readHead(chunk);
+      const bytes = this.#firstPieceBytes!;
+      if (chunk.length >= bytes) {
+        this.#hand(chunk.subarray(0, bytes), take);
+        return chunk.subarray(bytes);
+      }
+    }
     const wanted = this.#firstPieceBytes ?? frameHeadBytes;
     const bytes = chunk.subarray(0, wanted - this.#gatheredBytes);
-    this.#gathered.push(bytes);
-    this.#gatheredBytes += bytes.length;
-    if (this.#gatheredBytes < wanted) return none;
     const rest = chunk.subarray(bytes.length);
-    if (this.#firstPieceBytes === undefined) this.#readHead();
-    if (this.#gatheredBytes < this.#firstPieceBytes!) return rest;
-    const piece = this.#joined();
-    this.#restBytes = this.#messageBytes - piece.length;
-    this.#gathered = [];
-    this.#gatheredBytes = 0;
-    this.#firstPieceBytes = undefined;
-    take({ bytes: piece, isFirst: true, isLast: this.#restBytes === 0 });
+    this.#keep(bytes, wanted);
+    if (this.#gatheredBytes < wanted) return none;
+    if (this.#firstPieceBytes === undefined) this.#readHead(this.#gathered);
+    if (this.#gatheredBytes === this.#firstPieceBytes) {
+      this.#hand(this.#gathered.subarray(0, this.#gatheredBytes), take);
+    }
     return rest;
   }
 
-  #readHead(): void {
-    const head = this.#joined();
-    this.#gathered = [head];
+  /** Room is made for what comes, and not for what a head promises. */
+  #keep(bytes: Buffer, wanted: number): void {
+    const needed = this.#gatheredBytes + bytes.length;
+    if (needed > this.#gathered.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.min(wanted, Math.max(needed, 2 * this.#gathered.length)));
+      this.#gathered.copy(grown, 0, 0, this.#gatheredBytes);
+      this.#gathered = grown;
+    }
+    bytes.copy(this.#gathered, this.#gatheredBytes);
+    this.#gatheredBytes = needed;
+  }
+
+  #hand(bytes: Buffer, take: (piece: FramePiece) => void): void {
+    this.#restBytes = this.#messageBytes - bytes.length;
+    this.#gathered = none;
+    this.#gatheredBytes = 0;
+    this.#firstPieceBytes = undefined;
+    take({ bytes, isFirst: true, isLast: this.#restBytes === 0 });
+  }
+
+  #readHead(head: Buffer): void {
     if (head[0] !== 0) throw new GrpcError('INTERNAL', 'a compressed message, or no message at all');
     const length = head.readUInt32BE(1);
     if (length > this.#maxBytes) {
@@ -98,10 +121,6 @@ export class FrameReader {
     }
     this.#messageBytes = frameHeadBytes + length;
     this.#firstPieceBytes = frameHeadBytes + (length <= this.#wholeBytes ? length : Math.min(length, this.#peekBytes));
-  }
-
-  #joined(): Buffer {
-    return this.#gathered.length === 1 ? this.#gathered[0]! : Buffer.concat(this.#gathered);
   }
 }
 
