@@ -55,4 +55,15 @@ describe('a client certificate', () => {
       expect(await clientCertificate().authenticate(peerWith(names))).toHaveProperty('failure');
     },
   );
+
+  test('that has ended since the connection began is none', async () => {
+    const end = Date.parse('2026-11-23T02:05:07Z');
+    const ask = (now: number, valid_to = 'Nov 23 02:05:07 2026 GMT') => {
+      const certificate = { subjectaltname: 'URI:spiffe://td/ns/a/sa/b', valid_to };
+      return clientCertificate(undefined, () => now).authenticate({ ...peerWith(), certificate });
+    };
+    expect(await ask(end + 999)).toEqual({ identities: ['spiffe://td/ns/a/sa/b'] });
+    expect(await ask(end + 1_000)).toEqual({ failure: 'the certificate has ended on Nov 23 02:05:07 2026 GMT' });
+    expect(await ask(end, 'some day')).toHaveProperty('failure');
+  });
 });

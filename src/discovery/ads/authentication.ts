@@ -63,20 +63,31 @@ async function outcomeOf(authenticator: Authenticator, peer: Peer): Promise<Auth
 }
 
 /**
- * The URIs in the client's certificate, which TLS has verified.
+ * The URIs in the client's certificate, which TLS has verified: when the connection began, which may be long ago. A connection that
+ * is kept open proves nothing by a certificate that has ended since.
  *
  * @param isRevoked whether a certificate was taken back, by its serial number
+ * @param now milliseconds since 1970
  */
-export function clientCertificate(isRevoked: (serialNumber: string) => boolean = () => false): Authenticator {
+export function clientCertificate(
+  isRevoked: (serialNumber: string) => boolean = () => false,
+  now: () => number = Date.now,
+): Authenticator {
   return {
     name: 'client certificate',
     authenticate({ certificate }) {
       if (certificate === undefined) return { failure: 'no verified certificate' };
+      if (hasEnded(certificate, now())) return { failure: `the certificate has ended on ${certificate.valid_to}` };
       if (isRevoked(certificate.serialNumber ?? '')) return { failure: 'the certificate was taken back' };
       const identities = uriNames(certificate.subjectaltname ?? '');
       return identities.length > 0 ? { identities } : { failure: 'the certificate names no URI' };
     },
   };
+}
+
+/** The last second belongs to it (RFC 5280 §4.1.2.5); an end that cannot be read is none that lies ahead. */
+function hasEnded({ valid_to }: PeerCertificate, now: number): boolean {
+  return valid_to !== undefined && !(now < Date.parse(valid_to) + 1_000);
 }
 
 /**
