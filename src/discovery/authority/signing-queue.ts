@@ -1,6 +1,7 @@
 /**
  * Who is signed for next: the certificate with the shortest remaining life first, so that a storm of those who could wait
- * cuts nobody off. Bounded for all together and for each connection (spec/identity.md §8, "herd").
+ * cuts nobody off. Bounded for all together, for each connection and for each identity (spec/identity.md §8, "herd"): a workload may have
+ * as many connections as it likes, and with nothing in its hands it comes before everybody who renews.
  */
 
 export interface Waiting<T> {
@@ -9,18 +10,23 @@ export interface Waiting<T> {
   readonly endsAt: number;
   /** Whose share it is: a connection. */
   readonly client: string;
+  /** Whose certificate it is to be. */
+  readonly identity: string;
 }
 
 export interface QueueLimits {
   readonly mostWaiting: number;
   readonly mostOfClient: number;
+  /** Replicas of a workload that come at once are many, too. */
+  readonly mostOfIdentity: number;
 }
 
 export class SigningQueue<T> {
   readonly #limits: QueueLimits;
   /** The last is the next: most urgent at the end. Equal ones in the order in which they came. */
   readonly #waiting: Waiting<T>[] = [];
-  readonly #ofClient = new Map<string, number>();
+  readonly #ofClient = new Shares();
+  readonly #ofIdentity = new Shares();
 
   constructor(limits: QueueLimits) {
     this.#limits = limits;
@@ -32,10 +38,12 @@ export class SigningQueue<T> {
 
   /** @returns who is not taken: the newcomer, or one that is less urgent; undefined when there is room for all */
   add(newcomer: Waiting<T>): Waiting<T> | undefined {
-    if ((this.#ofClient.get(newcomer.client) ?? 0) >= this.#limits.mostOfClient) return newcomer;
-    this.#waiting.splice(this.#placeOf(newcomer.endsAt), 0, newcomer);
-    this.#count(newcomer.client, 1);
-    return this.#waiting.length > this.#limits.mostWaiting ? this.#removeAt(0) : undefined;
+    const { client, identity, endsAt } = newcomer;
+    const { mostOfClient, mostOfIdentity, mostWaiting } = this.#limits;
+    if (this.#ofClient.of(client) >= mostOfClient || this.#ofIdentity.of(identity) >= mostOfIdentity) return newcomer;
+    this.#waiting.splice(this.#placeOf(endsAt), 0, newcomer);
+    this.#count(newcomer, 1);
+    return this.#waiting.length > mostWaiting ? this.#removeAt(0) : undefined;
   }
 
   next(): Waiting<T> | undefined {
@@ -62,13 +70,27 @@ export class SigningQueue<T> {
 
   #removeAt(at: number): Waiting<T> {
     const [removed] = this.#waiting.splice(at, 1);
-    this.#count(removed!.client, -1);
+    this.#count(removed!, -1);
     return removed!;
   }
 
-  #count(client: string, more: number): void {
-    const count = (this.#ofClient.get(client) ?? 0) + more;
-    if (count === 0) this.#ofClient.delete(client);
-    else this.#ofClient.set(client, count);
+  #count({ client, identity }: Waiting<T>, more: number): void {
+    this.#ofClient.add(client, more);
+    this.#ofIdentity.add(identity, more);
+  }
+}
+
+/** How many there are of each. */
+class Shares {
+  readonly #counts = new Map<string, number>();
+
+  of(whose: string): number {
+    return this.#counts.get(whose) ?? 0;
+  }
+
+  add(whose: string, more: number): void {
+    const count = this.of(whose) + more;
+    if (count === 0) this.#counts.delete(whose);
+    else this.#counts.set(whose, count);
   }
 }

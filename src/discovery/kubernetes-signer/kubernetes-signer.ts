@@ -41,7 +41,7 @@ const requestLimitMs = 10_000;
 const answerMs = 5_000;
 /** Each is some five requests: the API server has more to do. */
 const mostAtOnce = 16;
-const queueLimits: QueueLimits = { mostWaiting: 1_000, mostOfClient: 16 };
+const queueLimits: QueueLimits = { mostWaiting: 1_000, mostOfClient: 16, mostOfIdentity: 500 };
 /** Of those under way some are done in a second. */
 const perSecond = 10;
 /** Kubernetes signs for no less. */
@@ -76,7 +76,8 @@ export class KubernetesSigner implements Registrar {
     };
     if (signal?.aborted === true) return Promise.resolve({ failed: 'the caller is gone' });
     signal?.addEventListener('abort', leave, { once: true });
-    const refused = this.#queue.add({ item: job, endsAt, client });
+    const identity = [...order.names.uris, ...order.names.dns].join();
+    const refused = this.#queue.add({ item: job, endsAt, client, identity });
     refused?.item.settle({ tryAgainAfterMs: Math.max(1_000, Math.ceil((1_000 * this.#queue.length) / perSecond)) });
     this.#begin();
     return promise.finally(() => signal?.removeEventListener('abort', leave));
