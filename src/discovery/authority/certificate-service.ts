@@ -117,7 +117,11 @@ export class CertificateService {
     // An unknown caller costs nothing more.
     const { uri, endsAt } = await this.#identify(peer);
     known();
-    const { csr, validityDuration, node } = decoded(request);
+    const { csr, validityDuration, node, impersonated } = decoded(request);
+    if (impersonated !== undefined) {
+      logger.debug('a caller asks for a certificate of another, and nobody may', { identity: uri, peer: peer.address });
+      throw new Refusal(status.UNAUTHENTICATED, 'request impersonation authentication failure');
+    }
     if (this.#options.registrar !== undefined) {
       const whose = { endsAt, client: peer.address };
       return this.#register(this.#options.registrar, { csr, uri, validityDuration, whose }, signal);
@@ -217,13 +221,24 @@ function responseOf(certChain: string[]): Buffer {
   );
 }
 
-function decoded(bytes: Uint8Array): { csr: string; validityDuration: bigint; node: string } {
+interface DecodedRequest {
+  readonly csr: string;
+  readonly validityDuration: bigint;
+  readonly node: string;
+  /** As whom the caller wants to be signed for, instead of itself; undefined: it does not. */
+  readonly impersonated: unknown;
+}
+
+function decoded(bytes: Uint8Array): DecodedRequest {
   if (bytes.length > mostBytes)
     throw new Refusal(status.INVALID_ARGUMENT, `the request has more than ${mostBytes} bytes`);
   try {
     const { csr, validityDuration, metadata } = fromBinary(IstioCertificateRequestSchema, bytes);
     const node = metadata?.NodeID;
-    return { csr, validityDuration, node: typeof node === 'string' ? node.slice(0, longestNode) : '' };
+    return {
+      ...{ csr, validityDuration, node: typeof node === 'string' ? node.slice(0, longestNode) : '' },
+      impersonated: metadata?.ImpersonatedIdentity || undefined,
+    };
   } catch (error) {
     throw new Refusal(status.INVALID_ARGUMENT, `the request cannot be read: ${messageOf(error)}`);
   }

@@ -97,13 +97,17 @@ describe('a request for a certificate', () => {
   });
 
   it('in the name of another namespace brings the caller’s own', async () => {
-    const metadata = {
-      ImpersonatedIdentity: theirs,
-      NodeID: `sidecar~1.2.3.4~a.istio-system~istio-system.svc.cluster.local`,
-    };
+    const metadata = { NodeID: `sidecar~1.2.3.4~a.istio-system~istio-system.svc.cluster.local` };
     const request = { csr: makeRequest(key, [theirs]), metadata };
     expect(await asks(request)).toEqual([mine]);
-    expect(await asks(request, () => [metadata.ImpersonatedIdentity])).toEqual([theirs]);
+    expect(await asks(request, () => [theirs])).toEqual([theirs]);
+  });
+
+  it('as somebody else brings none: what the caller would get is not what it asks for', async () => {
+    const ask = (ImpersonatedIdentity: unknown) => asks({ metadata: { ImpersonatedIdentity } });
+    const refusal = { code: status.UNAUTHENTICATED, message: 'request impersonation authentication failure' };
+    for (const who of [theirs, mine, 'x', 1]) await expect(ask(who)).rejects.toMatchObject(refusal);
+    expect(await ask('')).toEqual([mine]);
   });
 });
 
