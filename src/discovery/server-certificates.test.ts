@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,6 +32,12 @@ it.each(['caFile', 'certificateFile', 'keyFile'] as const)('says which file is m
   expect(() => readServerCertificate(files, now)).toThrow(`${files[file]} is not PEM`);
   rmSync(files[file]);
   expect(() => readServerCertificate(files, now)).toThrow(`${files[file]}: ENOENT`);
+});
+
+it.each(['caFile', 'certificateFile', 'keyFile'] as const)('waits for nobody who should write into it: %s', (file) => {
+  rmSync(files[file]);
+  execFileSync('mkfifo', [files[file]]);
+  expect(() => readServerCertificate(files, now)).toThrow(`${files[file]}: is a named pipe`);
 });
 
 it('must have its own key', () => {

@@ -1,13 +1,15 @@
 /** What the port with TLS shows its clients (spec/discovery.md §1.2, §1.3), from three PEM files. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions } from 'node:tls';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { readCertificates } from '../identity/certificate.ts';
 import { findPath } from '../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import { readBoundedText } from './config/bounded-file.ts';
 import type { SecurePort, ServerCertificateFiles } from './secure-port.ts';
+
+const mostFileBytes = 1024 * 1024;
 
 export interface ServerCertificate {
   /** PEM. */
@@ -116,7 +118,7 @@ function contextOptions(
 
 function read(flag: string, file: string): Buffer {
   try {
-    return readFileSync(file);
+    return Buffer.from(readBoundedText(file, mostFileBytes));
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `${flag} ${file}: ${messageOf(error)}`, { cause: error });
   }

@@ -1,12 +1,13 @@
 /** What is issued, written to files for programs that read it there (OUTPUT_CERTS, spec/agent.md §7.7). */
 import { randomBytes } from 'node:crypto';
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromCallback } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { OutputFailed, OutputWrite } from '../../../machines/agent/secrets-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { readSmallFile } from '../certificates/certificate-reading.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 export interface OutputMeans {
@@ -51,9 +52,10 @@ export function writeOutput({ vault, directory, env }: OutputMeans) {
   });
 }
 
-/** A reader sees the old content or the new one; where nothing is new, nothing is written. */
+/** A reader sees the old content or the new one; where nothing is new, nothing is written. What is there may be anything: others have the directory. */
 async function writeWhole(file: string, content: string, mode: number): Promise<void> {
-  if ((await readFile(file, 'utf8').catch(() => undefined)) === content) return;
+  const found = await readSmallFile(file);
+  if (!('problem' in found) && found.equals(Buffer.from(content))) return;
   const beside = `${file}.${randomBytes(6).toString('hex')}.tmp`;
   try {
     const handle = await open(beside, 'wx', mode);

@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { lstatSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor } from 'xstate';
+import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { writeOutput } from './output-files.ts';
+import { SecretVault } from './secret-vault.ts';
+
+test.each<[string, (file: string) => void]>([
+  ['a named pipe, which nobody writes into', (file) => void execFileSync('mkfifo', [file])],
+  [
+    'larger than memory',
+    (file) => {
+      writeFileSync(file, '');
+      truncateSync(file, 2 ** 40);
+    },
+  ],
+  ['not there', () => {}],
+])('what is in the place of a key is replaced, also where it is %s', async (_, make) => {
+  const directory = mkdtempSync(join(tmpdir(), 'output-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  make(join(directory, 'key.pem'));
+  const vault = new SecretVault();
+  const certificate = vault.keepCertificate(identityName, { chain: 'chain', key: 'key' });
+  const roots = vault.keepRoots(rootsName, 'roots');
+  const actor = createActor(writeOutput({ vault, directory, env: {} })).start();
+  onTestFinished(() => void actor.stop());
+  actor.send({ type: 'output.write', certificate, roots });
+  await eventuallyHolds(() => expect(readFileSync(join(directory, 'root-cert.pem'), 'utf8')).toBe('roots'));
+  const names = ['key.pem', 'cert-chain.pem'].map((name) => join(directory, name));
+  expect(names.map((name) => lstatSync(name).isFile() && lstatSync(name).mode & 0o777)).toEqual([0o600, 0o600]);
+  expect(names.map((name) => readFileSync(name, 'utf8'))).toEqual(['key', 'chain']);
+});
