@@ -3,24 +3,36 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { messageOf } from '../../runtime/errors.ts';
 import { readSmallFile } from '../certificates/certificate-reading.ts';
 import type { KeyPair } from '../identity/control-plane-credentials.ts';
-import { isCertificate, isEncrypted, isPrivateKey, pemBlocks } from '../identity/pem-file.ts';
+import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
 class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }
 
-/** @throws SecretFileError for what Envoy could not use: a key of another certificate above all */
+/**
+ * What is neither certificate nor key stays behind. One file may be both: a chain that is handed out with the key in it is shown by
+ * Envoy's dump of its configuration, which hides keys alone.
+ *
+ * @throws SecretFileError for what Envoy could not use: a key of another certificate above all
+ */
 export async function readPair({ certificate, key }: { certificate: string; key: string }): Promise<KeyPair> {
   const chain = await contentOf(certificate);
   const keyContent = await contentOf(key);
-  const [leaf] = pemBlocks(chain).filter(isCertificate);
+  const certificates = pemBlocks(chain).filter(isCertificate);
+  const [leaf] = certificates;
   const keyBlock = pemBlocks(keyContent).find(isPrivateKey);
   if (leaf === undefined || !leaf.isWhole) throw new SecretFileError(`${certificate} holds no certificate`);
+  if (certificates.some(({ isWhole }) => !isWhole))
+    throw new SecretFileError(`a certificate in ${certificate} is cut off`);
   if (keyBlock === undefined || !keyBlock.isWhole) throw new SecretFileError(`${key} holds no private key`);
   if (isEncrypted(keyBlock)) throw new SecretFileError(`${key} is encrypted, and nobody is asked for a passphrase`);
   if (!fits(leaf.text, keyBlock.text)) throw new SecretFileError(`${key} is not the key of ${certificate}`);
-  return { chain: chain.toString('latin1'), key: keyContent.toString('latin1') };
+  return { chain: textOf(certificates), key: textOf([keyBlock]) };
+}
+
+function textOf(blocks: readonly PemBlock[]): string {
+  return blocks.map(({ text }) => `${text}\n`).join('');
 }
 
 function fits(certificate: string, key: string): boolean {

@@ -1,0 +1,27 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { readPair } from './secret-files.ts';
+
+const authority = createAuthority();
+const { certificate, privateKey } = authority.issue(['web.test']);
+
+test('a chain that is half written is none', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const files = { certificate: join(directory, 'chain.pem'), key: join(directory, 'key.pem') };
+  writeFileSync(files.certificate, `${certificate}${authority.certificate.slice(0, 200)}`);
+  writeFileSync(files.key, privateKey);
+  await expect(readPair(files)).rejects.toThrow(`a certificate in ${files.certificate} is cut off`);
+});
+
+test('a file with key and certificate is both, and what Envoy is to show has no key in it: its own dump shows that to everybody', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, 'all.pem');
+  writeFileSync(file, `a note\n${privateKey}${certificate}${authority.certificate}`);
+  const pair = await readPair({ certificate: file, key: file });
+  expect(pair).toEqual({ chain: `${certificate}${authority.certificate}`, key: privateKey });
+});
