@@ -253,6 +253,45 @@ describe('an authority that is plugged in', () => {
     expect(one.readCandidate((renewed as { id: string }).id)).toMatchObject({ outcome: 'replaced' });
   });
 
+  it('takes over what was renewed with the key that it had: an intermediate, its root, a revocation list', () => {
+    const [root, key] = [rootOf('root'), keyOf()];
+    plug(root, key);
+    const one = authority();
+    const { journal } = one.load() as { journal: Journal };
+    const id = journal.signer;
+    const inForceAfter = (taken: object) => {
+      expect(taken).toEqual({ outcome: 'renewed', id });
+      one.writeJournal(journal);
+      one.publishRoots([id]);
+      one.signWith(id);
+      expect(one.readCandidate(id)).toEqual({ outcome: 'same' });
+      return one.inForce!;
+    };
+    one.publishRoots([id]);
+    one.signWith(id);
+    expect(one.readCandidate(id)).toEqual({ outcome: 'same' });
+    pass(2 * hour);
+    plug(root, key);
+    expect(inForceAfter(one.readCandidate(id)).material.issuer.certificate.notBefore).toEqual(life().notBefore);
+    const subject = { organization: 'a', commonName: 'root' };
+    pass(2 * hour);
+    const renewed = { ...root, certificate: readCertificate(issueRoot(root.privateKey, subject, life())) };
+    plug(renewed, key);
+    expect(inForceAfter(one.readCandidate(id)).bundle.roots).toEqual([renewed.certificate]);
+    writeFileSync(join(plugged(), 'ca-crl.pem'), 'a list');
+    expect(inForceAfter(one.readCandidate(id)).material.revocationLists).toBe('a list');
+  });
+
+  it('is refused under another root with the key of the one that signs, for nobody could tell the two apart', () => {
+    const key = keyOf();
+    plug(rootOf('root'), key);
+    const one = authority();
+    const { journal } = one.load() as { journal: Journal };
+    plug(rootOf('other'), key);
+    const reason = expect.stringContaining('needs a key of its own');
+    expect(one.readCandidate(journal.signer)).toEqual({ outcome: 'refused', reason });
+  });
+
   it('begins a rotation for a root that was plugged in while nothing ran', () => {
     const { id } = begunWith(rootOf('root'));
     plug(rootOf('other'));

@@ -1,6 +1,7 @@
 /** The effects of the chart `authority`, and what is made of their outcome: who signs, and which roots are trusted. */
 import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/authority/authority.machine.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/protocol.ts';
+import type { Certificate } from '../../identity/certificate.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
 import { type AuthorityMaterial, isPluggedIn, readPluggedIn } from './authority-material.ts';
@@ -137,11 +138,17 @@ export class Authority implements SigningAuthority {
     if (!isPluggedIn(pluggedInDirectory)) return { outcome: 'same' };
     try {
       const material = this.#readPluggedIn();
-      if (material.id === signer) return { outcome: 'same' };
+      const before = this.#materials.get(signer);
+      if (before !== undefined && isSame(material, before)) return { outcome: 'same' };
+      const isTrusted = before !== undefined && isSameRoot(material.root, before.root);
+      if (material.id === signer && !isTrusted) {
+        throw new Error(
+          `the authority in ${pluggedInDirectory} has another root than before, and needs a key of its own`,
+        );
+      }
       store.save(material);
       this.#remember(material);
-      const isSameRoot = material.root.sha256 === this.#materials.get(signer)?.root.sha256;
-      return { outcome: isSameRoot ? 'renewed' : 'replaced', id: material.id };
+      return { outcome: isTrusted ? 'renewed' : 'replaced', id: material.id };
     } catch (error) {
       return { outcome: 'refused', reason: explainInOneLine(error) };
     }
@@ -211,7 +218,7 @@ export class Authority implements SigningAuthority {
       );
       return steady;
     }
-    if (old.root.sha256 === plugged.root.sha256) return steady;
+    if (isSameRoot(plugged.root, old.root)) return steady;
     return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id, tainted: null } };
   }
 
@@ -267,6 +274,18 @@ export class Authority implements SigningAuthority {
     const { inForce } = this;
     if (inForce !== undefined) for (const listener of this.#listeners) listener(inForce);
   }
+}
+
+/** One that was renewed may have the key, and so the id, of the one before. */
+function isSame(one: AuthorityMaterial, other: AuthorityMaterial): boolean {
+  const textOf = ({ path }: AuthorityMaterial): string => path.map(({ sha256 }) => sha256).join();
+  return textOf(one) === textOf(other) && one.revocationLists === other.revocationLists;
+}
+
+/** Whoever trusts the one trusts what the other has signed: it is the same certificate, or the same name and key in a later one. */
+function isSameRoot(one: Certificate, other: Certificate): boolean {
+  if (one.sha256 === other.sha256) return true;
+  return Buffer.compare(one.subject, other.subject) === 0 && one.publicKey.equals(other.publicKey);
 }
 
 /** @throws ChartpilotError for one that is damaged */
