@@ -2,6 +2,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
 import { type Certificate, readCertificates } from '../../identity/certificate.ts';
 import { endOf, findPath, issuerProblem, nameOf } from '../../identity/certificate-path.ts';
 import type { Issuer } from '../../identity/issue.ts';
@@ -20,6 +21,14 @@ export interface AuthorityMaterial {
   readonly notAfter: Date;
   /** PEM; of its issuer or of several. */
   readonly revocationLists?: string;
+}
+
+/**
+ * In the ledger of what was signed: an authority whose intermediate was replaced has signed by the one before as well, and all of it
+ * hangs on the root that a rotation drops.
+ */
+export function rootIdOf({ root }: Pick<AuthorityMaterial, 'root'>): AuthorityId {
+  return root.subjectKeyId ?? root.sha256;
 }
 
 interface FileNames {

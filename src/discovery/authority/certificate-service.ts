@@ -10,6 +10,7 @@ import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { type Authenticator, authenticate, type Peer } from '../ads/authentication.ts';
 import type { AuthorityInForce } from './authority.ts';
+import { rootIdOf } from './authority-material.ts';
 import type { CertificateSigner } from './certificate-signer.ts';
 import { type LifetimeLimits, leafLifetime } from './leaf-lifetime.ts';
 import type { Registrar, Whose } from './registrar.ts';
@@ -35,6 +36,7 @@ export interface IssuedLeaf {
   readonly identity: string;
   /** As the agent says; empty for agents of others. */
   readonly node: string;
+  /** Of the root that it hangs on, see {@link rootIdOf}. */
   readonly authority: string;
   readonly serialNumber: string;
   readonly endsAt: number;
@@ -140,7 +142,8 @@ export class CertificateService {
     const after = inForce();
     if (after?.material !== before.material) throw new Refusal(status.UNAVAILABLE, 'the authority changed: ask again');
     const { serialNumber } = result;
-    issued?.({ identity: uri, node, authority: after.material.id, serialNumber, endsAt: lifetime.notAfter.getTime() });
+    const leaf = { serialNumber, endsAt: lifetime.notAfter.getTime() };
+    issued?.({ identity: uri, node, authority: rootIdOf(after.material), ...leaf });
     logger.debug('certificate', { identity: uri, notAfter: lifetime.notAfter.toISOString() });
     return responseOf([result.leaf, ...chainOf(after)]);
   }

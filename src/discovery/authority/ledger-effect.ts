@@ -16,6 +16,8 @@ export interface LedgerKeeperOptions {
   readonly ledger: WorkloadLedger;
   /** Absent: what is known is lost with the process, as the authority in memory is. */
   readonly log?: LedgerLog;
+  /** What an authority is called in the ledger: by its root. */
+  readonly rootOf: (authority: AuthorityId) => AuthorityId;
   readonly now: () => number;
   readonly warn: (message: string) => void;
 }
@@ -121,8 +123,8 @@ export class LedgerKeeper {
   }
 
   #missingFor(order: Order, now: number): Missing {
-    const { ledger } = this.#options;
-    if (order.type === 'leaves.await') return ledger.missingRenewal(order.authority, now);
+    const { ledger, rootOf } = this.#options;
+    if (order.type === 'leaves.await') return ledger.missingRenewal(rootOf(order.authority), now);
     return ledger.missingTrust(order.roots, this.#since.get(textOfRoots(order.roots)) ?? now, now);
   }
 

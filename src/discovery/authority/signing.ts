@@ -22,6 +22,7 @@ import { watchDirectory } from '../config/directory-watch.ts';
 import { type StopWatching, type WatchHandlers, watchFile } from '../config/file-watch.ts';
 import { watchEffect } from '../config/watch-effect.ts';
 import { Authority, type AuthorityInForce, type SigningAuthority } from './authority.ts';
+import { rootIdOf } from './authority-material.ts';
 import type { AuthoritySettings } from './authority-settings.ts';
 import { type AuthorityStore, DirectoryStore, MemoryStore } from './authority-store.ts';
 import { CertificateService, certificateMethod, type IssuedLeaf } from './certificate-service.ts';
@@ -119,6 +120,10 @@ export class Signing {
     this.ledger = new LedgerKeeper({
       ledger: new WorkloadLedger({ maxLeafMs: leaves.maxMs }),
       ...(stateDirectory !== '' && { log: new LedgerLog(join(stateDirectory, 'workloads.log')) }),
+      rootOf: (authority) => {
+        const material = this.authority.inForce?.authorities.find(({ id }) => id === authority);
+        return material === undefined ? authority : rootIdOf(material);
+      },
       now: Date.now,
       warn,
     });
