@@ -102,7 +102,10 @@ export class PortCertificate {
     // Clients show what the authority signed, or what the authority of the files did.
     const ofFiles = shown.from === 'files' ? certificate.ca.toString() : '';
     const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.own.pem ?? ''}`) };
-    const others = pools && ((chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()));
+    const others = pools && {
+      takes: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
+      roots: pools.rootsOfAliases,
+    };
     if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, offered, others);
     else this.#credentials.use(port, offered, others);
   }

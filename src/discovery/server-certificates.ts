@@ -1,5 +1,5 @@
 /** What the port with TLS shows its clients (spec/discovery.md §1.2, §1.3), from three PEM files. */
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions } from 'node:tls';
 import { ServerCredentials } from '@grpc/grpc-js';
@@ -66,9 +66,19 @@ function pathProblem(files: ServerCertificateFiles, { ca, chain }: Pick<ServerCe
  *
  * @param chain DER, the leaf first, as far as node knows it
  */
-export type OtherClients = (chain: readonly Uint8Array[]) => boolean;
+export interface OtherClients {
+  takes(chain: readonly Uint8Array[]): boolean;
+  /** SHA-256 of the roots by which it judges, in hexadecimal. */
+  readonly roots: readonly string[];
+}
 
-const noOthers: OtherClients = () => false;
+const noOthers: OtherClients = { takes: () => false, roots: [] };
+
+/** What is used of a client's connection. */
+export interface ClientConnection {
+  once(event: 'close', listener: () => void): unknown;
+  destroy(): void;
+}
 
 /**
  * The credentials of the port with TLS. Clients are asked for a certificate and need not have one: whether one is good is
@@ -76,26 +86,52 @@ const noOthers: OtherClients = () => false;
  */
 export class SecurePortCredentials extends ServerCredentials {
   #others: OtherClients;
+  /** SHA-256 of those that clients' certificates may lead to. */
+  #roots: ReadonlySet<string>;
+  /** Clients that have shown a good certificate, and the root that it led to. */
+  readonly #clients = new Map<ClientConnection, string>();
 
   constructor(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers) {
     super(constructorOptions(port), contextOptions(port, certificate));
     this.#others = others;
+    this.#roots = rootsOf(certificate, others);
   }
 
-  /** For handshakes from now on; connections that there are go on with what they have. */
+  /**
+   * For handshakes from now on; connections that there are go on with what they have. But for those of a root that is trusted no
+   * more: who has stolen its key would have a certificate of the next one by a connection that was there before.
+   */
   use(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
+    const [before, now] = [this.#roots, rootsOf(certificate, others)];
     this.#others = others;
+    this.#roots = now;
+    if ([...before].every((root) => now.has(root))) return;
+    for (const [client, root] of this.#clients) if (!now.has(root)) client.destroy();
   }
 
   /** Whether a client is good whose certificate TLS does not take. */
   takesOther(chain: readonly Uint8Array[]): boolean {
-    return this.#others(chain);
+    return this.#others.takes(chain);
+  }
+
+  /** A client has shown a certificate that is good. */
+  showed(client: ClientConnection, chain: readonly Uint8Array[]): void {
+    this.#clients.set(client, sha256Of(chain.at(-1)!));
+    client.once('close', () => this.#clients.delete(client));
   }
 
   override _equals(other: ServerCredentials): boolean {
     return this === other;
   }
+}
+
+function rootsOf({ ca }: ServerCertificate, { roots }: OtherClients): ReadonlySet<string> {
+  return new Set([...readCertificates(ca.toString()).map(({ sha256 }) => sha256), ...roots]);
+}
+
+function sha256Of(der: Uint8Array): string {
+  return createHash('sha256').update(der).digest('hex');
 }
 
 type TlsChoices = Pick<SecurePort, 'cipherSuites' | 'minVersion'>;

@@ -21,6 +21,11 @@ export class TrustPools {
     this.#ofAliases = ofAliases;
   }
 
+  /** SHA-256 of each that signs for an alias, in hexadecimal. */
+  get rootsOfAliases(): string[] {
+    return [...this.#ofAliases.values()].flatMap((roots) => roots.map(({ sha256 }) => sha256));
+  }
+
   /**
    * Whether a chain that does not lead to a root of the mesh's own is that of a workload of an alias, by the roots of this alias.
    *

@@ -1,5 +1,5 @@
 /** Who may come in by which port, on the wire (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
-import { credentials, type ServerCredentials } from '@grpc/grpc-js';
+import { credentials } from '@grpc/grpc-js';
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
@@ -23,6 +23,8 @@ interface World {
   /** A client with a certificate of these names, of this authority unless it is said otherwise; with none without names. */
   secure(names?: readonly string[], authority?: CertificateAuthority): AdsTestClient;
   identities(): readonly (string | undefined)[];
+  /** Certificates of clients may lead to these from now on, and to no others. */
+  trust(...authorities: readonly CertificateAuthority[]): void;
 }
 
 const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promise<World> }>({
@@ -37,9 +39,10 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
       const logger = { ...silentLogger, warn: (message: string) => void warnings.push(message) };
       const server = createAdsServer({ source, logger, authenticators: [clientCertificate()], ...options });
       endings.push(() => server.close());
+      const port = portOf(authority);
       const ports = {
         plaintext: (await server.listen('127.0.0.1:0')).port,
-        secure: (await server.listen('127.0.0.1:0', serverCredentials(authority))).port,
+        secure: (await server.listen('127.0.0.1:0', port.credentials)).port,
       };
       const kept = (client: AdsTestClient): AdsTestClient => {
         endings.unshift(() => client.close());
@@ -56,6 +59,7 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
           const root = Buffer.from(authority.certificate);
           return kept(new AdsTestClient(ports.secure, credentials.createSsl(root, key, chain)));
         },
+        trust: (...authorities) => port.trust(authorities),
         identities: () => server.connections().map(({ identity }) => identity.verifiedIdentity),
       };
     });
@@ -63,18 +67,20 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
   },
 });
 
-function serverCredentials(authority: CertificateAuthority): ServerCredentials {
+function portOf(authority: CertificateAuthority) {
   const { certificate, privateKey, serialNumber } = authority.issue(['127.0.0.1']);
-  return new SecurePortCredentials(
-    { cipherSuites: [], minVersion: 'TLSv1.2' },
-    {
-      ca: Buffer.from(authority.certificate),
-      chain: Buffer.from(certificate),
-      key: Buffer.from(privateKey),
-      serialNumber,
-      notAfter: new Date(),
-    },
-  );
+  const [chain, key] = [Buffer.from(certificate), Buffer.from(privateKey)];
+  const shown = { chain, key, serialNumber, notAfter: new Date() };
+  const trusting = (authorities: readonly CertificateAuthority[]) => ({
+    ...shown,
+    ca: Buffer.from(authorities.map((one) => one.certificate).join('\n')),
+  });
+  const choices = { cipherSuites: [], minVersion: 'TLSv1.2' } as const;
+  const port = new SecurePortCredentials(choices, trusting([authority]));
+  return {
+    credentials: port,
+    trust: (authorities: readonly CertificateAuthority[]) => port.use(choices, trusting(authorities)),
+  };
 }
 
 describe('the secure port', () => {
@@ -149,6 +155,26 @@ describe('the secure port', () => {
     const stream = (await start()).secure([shop]).sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
     expect((await stream.next()).resources).toHaveLength(1);
+  });
+});
+
+describe('a root that is trusted no more', () => {
+  test('takes the connections of its certificates with it, and no others', async ({ start }) => {
+    const world = await start();
+    const next = createAuthority('next');
+    const old = world.secure([shop]).sotw();
+    old.send({ node, typeUrl: clusterType });
+    await old.next();
+    world.trust(world.authority, next);
+    const later = world.secure([shop], next).sotw();
+    later.send({ node, typeUrl: clusterType });
+    await later.next();
+    expect(world.identities()).toEqual([shop, shop]);
+    world.trust(next);
+    expect((await old.ended).code).toBe(code.unavailable);
+    await eventuallyHolds(() => expect(world.identities()).toEqual([shop]));
+    later.send({ typeUrl: secretType, resourceNames: ['key'] });
+    await later.next();
   });
 });
 

@@ -174,9 +174,9 @@ describe('a client', () => {
     return { chain: readCertificate(der).pem, key };
   };
 
-  /** As if TLS had let it pass. */
+  /** As if TLS had let it pass, and nobody looked at its end. */
   const unverified = ({ chain }: OwnCertificate, trustDomains: readonly string[]) =>
-    workloadsOfMesh(clientCertificate(), () => trustDomains).authenticate({
+    workloadsOfMesh(clientCertificate(undefined, () => 0), () => trustDomains).authenticate({
       ...peerWith(''),
       certificate: new X509Certificate(chain).toLegacyObject(),
     });

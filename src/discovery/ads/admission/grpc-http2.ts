@@ -6,6 +6,7 @@
  */
 import type { EventEmitter } from 'node:events';
 import type { Server, ServerCredentials } from '@grpc/grpc-js';
+import type { ClientConnection, SecurePortCredentials } from '../../server-certificates.ts';
 import { isEnded, type PacedSession } from './session-pace.ts';
 
 /** What is used of grpc-js' connection injector. */
@@ -51,7 +52,7 @@ export function createInjector(
   const injector = server.createConnectionInjector(credentials);
   const newest = http2ServersOf(server).at(-1);
   if (newest !== undefined) {
-    if (credentials._isSecure()) refuseBadCertificates(newest, othersOf(credentials));
+    if (credentials._isSecure()) refuseBadCertificates(newest, credentials as Judge);
     watchServer(newest, watch);
   }
   return injector;
@@ -71,32 +72,31 @@ interface Stream {
 }
 
 /** What is used of node's TLSSocket. */
-interface SecureSocket {
+interface SecureSocket extends ClientConnection {
   authorized?: boolean;
   getPeerCertificate?(detailed?: boolean): object;
-  destroy(): void;
 }
 
 /**
  * A client may show no certificate; one that shows a certificate which is not good is gone before its first request
  * (spec/discovery.md §7.7).
  */
-function refuseBadCertificates(http2: EventEmitter, takesOther: OtherClients): void {
+function refuseBadCertificates(http2: EventEmitter, judge: Judge): void {
   const handlers = http2.listeners('secureConnection') as ((socket: SecureSocket) => void)[];
   http2.removeAllListeners('secureConnection');
   http2.on('secureConnection', (socket: SecureSocket) => {
-    if (isGood(socket, takesOther)) for (const handler of handlers) handler.call(http2, socket);
+    if (isGood(socket, judge)) for (const handler of handlers) handler.call(http2, socket);
     else socket.destroy();
   });
 }
 
-function isGood(socket: SecureSocket, takesOther: OtherClients): boolean {
-  if (socket.authorized === true) return true;
+function isGood(socket: SecureSocket, judge: Judge): boolean {
   const chain = chainOf(socket);
   if (chain.length === 0) return true;
-  if (!takesOther(chain)) return false;
+  if (socket.authorized !== true && judge.takesOther?.(chain) !== true) return false;
   // grpc-js tells who a client is of these alone.
   socket.authorized = true;
+  judge.showed?.(socket, chain);
   return true;
 }
 
@@ -117,13 +117,8 @@ function chainOf(socket: SecureSocket): Uint8Array[] {
   return chain;
 }
 
-type OtherClients = (chain: readonly Uint8Array[]) => boolean;
-
 /** Most credentials take whom TLS takes, and nobody else. */
-function othersOf(credentials: ServerCredentials): OtherClients {
-  const { takesOther } = credentials as { takesOther?: OtherClients };
-  return takesOther === undefined ? () => false : (chain) => takesOther.call(credentials, chain);
-}
+type Judge = Partial<Pick<SecurePortCredentials, 'takesOther' | 'showed'>>;
 
 function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {
   const peers = new WeakMap<object, string>();
