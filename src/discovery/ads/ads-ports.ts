@@ -13,6 +13,7 @@ import type { AddressPace } from './admission/address-pace.ts';
 import { createInjector, type Injector, type SessionLimits } from './admission/grpc-http2.ts';
 import type { KnownNodes } from './admission/known-nodes.ts';
 import { firstStreams } from './admission/session-pace.ts';
+import { joinsSmallPieces } from './admission/small-pieces.ts';
 import { type Refusal, Strangers, strangerLimits } from './admission/strangers.ts';
 import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
 import { xdsMethods, xdsService } from './ads-services.ts';
@@ -81,7 +82,7 @@ export class AdsPorts {
     const ofStrangers = { ...strangerLimits, ...limits.strangers };
     const bounds = new ConnectionBounds<Socket>(ofStrangers);
     const newPorts = (security: StreamSecurity): Ports => {
-      const server = new Server(channelOptions(limits));
+      const server = new Server({ ...channelOptions(limits), interceptors: [joinsSmallPieces] });
       const handlers = xdsMethods.map(
         (kind) => [kind.path, (call: AdsCall): void => accept(call, kind, security)] as const,
       );
