@@ -76,7 +76,7 @@ export type ObtainAnswer = { atMs: number; draw: number } & (
       serialNumber: string;
       endsAtMs: number | null;
     }
-  /** `unknown`: the authority did not believe what was shown, or there was nothing to show. */
+  /** `unknown`: the authority did not believe what was shown, could not find out whose it is, or there was nothing to show. */
   | { outcome: 'refused'; reason: string; unknown: boolean; pushbackMs: number }
 );
 

@@ -8,7 +8,7 @@ import { spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
-import { GrpcError } from '../grpc/call-status.ts';
+import { type GrpcCode, GrpcError } from '../grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { type ConnectionCredentials, ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
@@ -111,12 +111,17 @@ async function call(
     if (!(error instanceof GrpcError)) throw error;
     const { code, retryAfterMs = 0 } = error;
     throw new NotObtained(`the authority ${authorityAddress}: ${error.message}; it was shown ${shown}`, {
-      unknown: code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED',
+      unknown: code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' || isAnswer(code, connection),
       pushbackMs: retryAfterMs,
     });
   } finally {
     connection?.close();
   }
+}
+
+/** Whoever it asks whose a token is does not answer it: of a certificate it need ask nobody. */
+function isAnswer(code: GrpcCode, connection: GrpcConnection | undefined): boolean {
+  return code === 'UNAVAILABLE' && connection !== undefined && connection.whyGone === undefined;
 }
 
 class CertificateHelper {

@@ -137,6 +137,19 @@ test('a token that is not believed any more is made up for by the certificate th
   expect(started.events('secret.lacking')).toEqual([]);
 });
 
+test('so is one of which the authority cannot find out whose it is, as long as its issuer does not answer', async () => {
+  const rule = { issuer: 'https://issuer', jwks_uri: 'http://127.0.0.1:1/keys', audiences: ['istio-ca'] };
+  const plane = await authority({ JWT_RULE: JSON.stringify(rule) });
+  await shows();
+  const started = await secrets(plane.port('ads.listening'), { SECRET_TTL: '12s', SECRET_GRACE_PERIOD_RATIO: '0.88' });
+  const envoy = await started.client();
+  envoy.ask('default');
+  await envoy.next();
+  writeFileSync(tokenFile, 'e30.e30.e30');
+  await envoy.next(3);
+  expect(started.events('secret.lacking')).toEqual([]);
+});
+
 test('who is not known gets nothing, and the reason names what was shown; a good token brings it', async () => {
   const plane = await authority();
   await shows();

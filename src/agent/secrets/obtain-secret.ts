@@ -26,7 +26,7 @@ export interface Found {
 /** Why there is nothing. */
 export class NotObtained extends Error {
   override readonly name = 'NotObtained';
-  /** The authority did not believe who this is. */
+  /** The authority did not believe who this is, or could not find it out. */
   readonly unknown: boolean;
   readonly pushbackMs: number;
 
