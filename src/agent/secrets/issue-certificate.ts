@@ -19,6 +19,8 @@ import { type Found, NotObtained } from './obtain-secret.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 const method = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
+/** A file system answers at once or not at all; whether the certificate in force has ended meanwhile is to be seen all the same. */
+const filesLimitMs = 10_000;
 const callLimits = { limitMs: 10_000, maxBytes: 1024 * 1024 };
 /** Loading takes it 0.2 s, and as many seconds on a machine that does other things. */
 const helperLimitMs = 15_000;
@@ -85,11 +87,19 @@ async function credentialsFor(
     ...(credentialTurns && { turns: credentialTurns }),
     ...(shown === 'certificate' && { own: () => vault.get(identityName, version)?.pair }),
   });
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(filesLimitMs)]);
   try {
-    return await read.read('ca', identity.authorityAddress, shown, signal);
+    return await Promise.race([read.read('ca', identity.authorityAddress, shown, limit), givenUp(limit)]);
   } catch (error) {
     throw new NotObtained(explainInOneLine(error));
   }
+}
+
+function givenUp(limit: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const what = `the files that this workload is known by are not read in ${filesLimitMs} ms`;
+  limit.addEventListener('abort', () => reject(new Error(what)), { once: true });
+  return promise;
 }
 
 /** One call, by a connection of its own: a connection that failed would fail again (istio#60326). */
