@@ -19,6 +19,8 @@ export interface SecretRequest {
 /** A client asks for a secret or a few. */
 const mostNames = 100;
 const longestName = 4096;
+/** Of all together: they are kept as long as the stream is there, of which there may be some thousands. */
+const mostCharacters = 32 * 1024;
 const mostErrorCharacters = 1_000;
 
 export class SecretRequestError extends Error {
@@ -47,9 +49,13 @@ function requestOf(bytes: Uint8Array): SecretRequest {
     else if (field === 6) error = statusMessageOf(value);
     if (names.size > mostNames) throw new SecretRequestError(`more than ${mostNames} secrets are asked for`);
   }
+  let characters = 0;
   for (const name of names) {
     if (name.length > longestName) throw new SecretRequestError(`a name has more than ${longestName} characters`);
+    characters += name.length;
   }
+  if (characters > mostCharacters)
+    throw new SecretRequestError(`more than ${mostCharacters} characters of names are asked for`);
   return { names: [...names], typeUrl, nonce, error };
 }
 
