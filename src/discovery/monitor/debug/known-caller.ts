@@ -12,7 +12,8 @@ import type { DebugAccess } from './debug-access.ts';
 export function callerNamespace(authenticators: readonly Authenticator[]): NonNullable<DebugAccess['namespaceOf']> {
   return async ({ headers, peer }: HttpRequest) => {
     const answer = await authenticate(authenticators, {
-      address: peer.remoteAddress ?? '',
+      // Nobody asks by which port.
+      address: `${peer.remoteAddress ?? ''}:0`,
       metadata: (name) => [headers[name] ?? []].flat(),
       certificate: undefined,
     });

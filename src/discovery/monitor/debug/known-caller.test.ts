@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { forwardedCertificate } from '../../authentication/forwarded-certificate.ts';
+import { callerNamespace } from './known-caller.ts';
+
+test.each([
+  ['10.0.0.1', 'shop'],
+  ['::ffff:10.0.0.1', 'shop'],
+  ['fd00::5', 'shop'],
+  ['11.0.0.1', undefined],
+  ['fd01::5', undefined],
+  [undefined, undefined],
+])('a caller whose certificate a gateway at %s forwards is of %s', async (remoteAddress, namespace) => {
+  const gateways = forwardedCertificate(['10.0.0.0/8', 'fd00::/16'], () => 'td');
+  const request = {
+    ...{ method: 'GET', path: '/', query: new URLSearchParams(), local: false },
+    headers: { 'x-forwarded-client-cert': 'URI=spiffe://td/ns/shop/sa/cart' },
+    peer: { remoteAddress },
+  };
+  expect(await callerNamespace([gateways])(request)).toBe(namespace);
+});
