@@ -74,6 +74,11 @@ export class ServerCall {
     });
   }
 
+  /** Its status is said, or its client is gone. */
+  get isEnded(): boolean {
+    return this.#isEnded || this.stream.destroyed;
+  }
+
   /** Sends frames, see `frameOf`. @returns false where the client does not read as fast: wait for `drain` */
   write(frames: Uint8Array): boolean {
     if (this.#isEnded || this.stream.closed || this.stream.destroyed) return true;

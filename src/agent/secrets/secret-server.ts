@@ -8,6 +8,7 @@ import { fromCallback } from 'xstate';
 import type { SdsOrder, SdsReport } from '../../../machines/agent/secrets-protocol.ts';
 import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
+import { Allowance } from '../../runtime/fences/allowance.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
@@ -23,14 +24,29 @@ export const agentMethod = '/chartpilot.agent.v1.Secrets/WhoServes';
 
 /** An Envoy has a stream for each secret of each listener and cluster. */
 const mostStreams = 2_000;
+/**
+ * Names that clients may come to want, or want no more, on streams that want something already: at once, and each second. An Envoy's
+ * stream is for one name for ever; each change is an actor begun or ended, and two thousand of them are a second without anything else.
+ */
+const usualChanges = { most: 200, perSecond: 20 };
+/** Streams of one client that may begin. */
+const usualBeginnings = { most: mostStreams, perSecond: 100 };
 /** The first message has the node's metadata in it. */
 const mostRequestBytes = 1024 * 1024;
+
+interface Pace {
+  readonly most: number;
+  readonly perSecond: number;
+}
 
 export interface SecretServerMeans {
   readonly vault: SecretVault;
   /** Another agent may have the socket before or after this one. */
   readonly ownership?: Ownership;
   readonly log: Logger;
+  /** What clients may ask for, for tests that ask for more. */
+  readonly changes?: Pace;
+  readonly beginnings?: Pace;
 }
 
 export function serveSecrets(means: SecretServerMeans) {
@@ -61,13 +77,17 @@ export class SecretServer {
   readonly #means: SecretServerMeans;
   readonly #tell: (event: SdsReport) => void;
   readonly #subjects = new Map<string, Subject>();
+  readonly #changes: Allowance;
+  readonly #beginnings = new WeakMap<object, Allowance>();
   #streams = 0;
   #socket: GrpcSocketServer | undefined;
   #isClosed = false;
 
   constructor(means: SecretServerMeans, tell: (event: SdsReport) => void) {
+    const { most, perSecond } = means.changes ?? usualChanges;
     this.#means = means;
     this.#tell = tell;
+    this.#changes = new Allowance(most, perSecond);
   }
 
   async open(path: string): Promise<void> {
@@ -132,8 +152,13 @@ export class SecretServer {
       call.end('RESOURCE_EXHAUSTED', `${mostStreams} streams are open already`);
       return;
     }
+    if (!this.#beginningsOf(call).take()) {
+      call.end('RESOURCE_EXHAUSTED', 'too many streams are begun');
+      return;
+    }
     this.#streams++;
     const stream = new SecretStream(call, {
+      mayChange: (names) => this.#changes.take(names),
       read: (name, version) => this.#means.vault.get(name, version)?.resource,
       wanted: (name) => this.#want(name, stream),
       left: (name) => this.#leave(name, stream),
@@ -147,6 +172,16 @@ export class SecretServer {
       this.#streams--;
       stream.over();
     });
+  }
+
+  #beginningsOf({ stream: { session } }: ServerCall): Allowance {
+    const client = session ?? this;
+    const known = this.#beginnings.get(client);
+    if (known !== undefined) return known;
+    const { most, perSecond } = this.#means.beginnings ?? usualBeginnings;
+    const made = new Allowance(most, perSecond);
+    this.#beginnings.set(client, made);
+    return made;
   }
 
   #subject(name: string): Subject {
@@ -197,6 +232,8 @@ function isFile(name: string): boolean {
 }
 
 interface StreamPeer {
+  /** Whether it may come to want, or to want no more, so many names. */
+  readonly mayChange: (names: number) => boolean;
   readonly read: (name: string, version: string) => Uint8Array | undefined;
   readonly wanted: (name: string) => void;
   readonly left: (name: string) => void;
@@ -222,6 +259,7 @@ class SecretStream {
   readonly #due = new Map<string, string>();
   #nonce = 0;
   #isBlocked = false;
+  #hasWanted = false;
 
   constructor(call: ServerCall, peer: StreamPeer) {
     this.#call = call;
@@ -267,6 +305,8 @@ class SecretStream {
   }
 
   #take(bytes: Uint8Array): void {
+    // What else the client has to say is read, and answered by nobody.
+    if (this.#call.isEnded) return;
     const { names, typeUrl, nonce, error } = readSecretRequest(bytes);
     if (typeUrl !== '' && typeUrl !== secretType) {
       this.#call.end('INVALID_ARGUMENT', 'this server has secrets only');
@@ -278,8 +318,15 @@ class SecretStream {
     if (answered !== undefined) this.#answered(...answered, error);
     // Where a request is an answer, only new names lead to a response: else each would bring the next (istio#20951).
     const wanted = new Set(names);
-    for (const name of [...this.#deliveries.keys()]) if (!wanted.has(name)) this.#leave(name);
+    const left = [...this.#deliveries.keys()].filter((name) => !wanted.has(name));
     const added = [...wanted].filter((name) => !this.#deliveries.has(name));
+    const isFirst = !this.#hasWanted;
+    this.#hasWanted = true;
+    if (!isFirst && left.length + added.length > 0 && !this.#peer.mayChange(left.length + added.length)) {
+      this.#call.end('RESOURCE_EXHAUSTED', 'other secrets are wanted too often');
+      return;
+    }
+    for (const name of left) this.#leave(name);
     for (const name of added) {
       this.#deliveries.set(name, { sent: undefined, nonce: '', taken: undefined, isRefused: false });
     }

@@ -26,6 +26,7 @@ import {
 import { type SecretAnswer, SecretClient } from '../../../test/harness/secret-client.ts';
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
+import { GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
 import { frameOf } from '../grpc/grpc-frames.ts';
 import { type IdentityOptions, identityOptions } from '../options/identity-options.ts';
 
@@ -306,6 +307,40 @@ test('names of files have a bound; those that were there are served on', async (
   const envoy = await client();
   envoy.ask('ROOTCA');
   await envoy.next();
+});
+
+test('who wants other secrets without end is let go, and costs nobody else the agent', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  const [envoy, hostile] = [await client(), await client()];
+  envoy.ask('ROOTCA');
+  await envoy.next();
+  // What comes in one piece is taken without a pause.
+  for (let i = 0; i < 5_000; i++) hostile.ask(`file-root:/nowhere/${i % 2}`);
+  await eventually('it is let go', () => hostile.ended);
+  expect(hostile.ended).toContain('RESOURCE_EXHAUSTED: other secrets are wanted too often');
+  expect(secrets.events('sds.asked').length).toBeLessThan(300);
+  await eventually('what it wanted is let go', () => secrets.events('sds.left').length > 0);
+  write('certs/root-cert.pem', createAuthority().certificate);
+  await envoy.next(2);
+});
+
+test('a client may begin so many streams, and no more', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  await start();
+  const connection = await GrpcConnection.open({ address: { path: socket() } });
+  ends.push(() => connection.close());
+  let refused = 0;
+  for (let i = 0; i < 2_600 && refused === 0; i++) {
+    const stream = connection.start('/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets', {});
+    const answer = await new Promise<string>((resolve) => {
+      whenEnded(stream, connection, (status) => resolve(status?.message ?? 'OK'));
+      stream.resume();
+      stream.end();
+    });
+    if (answer.includes('too many streams are begun')) refused++;
+  }
+  expect(refused).toBe(1);
 });
 
 test('other methods are not known', async () => {

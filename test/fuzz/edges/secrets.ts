@@ -61,7 +61,9 @@ class SecretsSubject implements Subject {
   #connection: GrpcConnection | undefined;
 
   private constructor() {
-    this.#server = new SecretServer({ vault: this.#vault, log: silentLogger }, (event) => this.#hear(event));
+    const unbounded = { most: 1e9, perSecond: 1e9 };
+    const paces = { changes: unbounded, beginnings: unbounded };
+    this.#server = new SecretServer({ vault: this.#vault, log: silentLogger, ...paces }, (event) => this.#hear(event));
     const program = 'pilot-agent';
     this.edges = [
       { name: 'secret-session', program, attack: (draw) => this.#session(draw) },

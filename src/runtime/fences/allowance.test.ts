@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { Allowance } from './allowance.ts';
+
+test('so much is there at once, comes back with time, and is never more', () => {
+  let now = 0;
+  const allowance = new Allowance(3, 2, () => now);
+  const takes = (count: number): number => Array.from({ length: count }, () => allowance.take()).filter(Boolean).length;
+  expect(takes(5)).toBe(3);
+  now = 400;
+  expect(takes(1)).toBe(0);
+  now = 1_000;
+  expect(takes(5)).toBe(2);
+  now = 3_600_000;
+  expect(allowance.take(4)).toBe(false);
+  expect(takes(5)).toBe(3);
+});
