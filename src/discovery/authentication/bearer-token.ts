@@ -1,5 +1,12 @@
 /** Who a bearer token is of: tokens of service accounts, signed by an issuer that is trusted (spec/discovery.md §7.7, JWT). */
-import { decodeProtectedHeader, errors, jwtVerify } from 'jose';
+import {
+  decodeProtectedHeader,
+  errors,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
+  jwtVerify,
+} from 'jose';
 import { spiffeUriOf, type WorkloadIdentity } from '../../identity/spiffe-id.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Authentication, Authenticator, Peer } from '../ads/authentication.ts';
@@ -63,10 +70,29 @@ async function verified(token: string, { issuer, audiences, keys }: TokenRule, c
   // A header that says nothing of use must not lead to questions.
   decodeProtectedHeader(token);
   try {
-    return await jwtVerify(token, await keys.get(), options);
+    return await verifiedBy(await keys.get(), token, options);
   } catch (error) {
     if (!(error instanceof errors.JWKSNoMatchingKey) || !(await keys.refresh())) throw error;
-    return jwtVerify(token, await keys.get(), options);
+    return verifiedBy(await keys.get(), token, options);
+  }
+}
+
+/** A token need not name its key: then each that it may be is tried, as others do. */
+async function verifiedBy(keys: JWTVerifyGetKey, token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+  try {
+    return await jwtVerify(token, keys, options);
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    let refusal: unknown = error;
+    for await (const key of error) {
+      try {
+        return await jwtVerify(token, key, options);
+      } catch (reason) {
+        if (!(reason instanceof errors.JWSSignatureVerificationFailed)) throw reason;
+        refusal = reason;
+      }
+    }
+    throw refusal;
   }
 }
 

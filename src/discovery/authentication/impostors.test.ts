@@ -75,6 +75,15 @@ describe('a bearer token', () => {
     expect(await identify(await signed({ aud: ['other', 'istio-ca'] }))).toEqual({ identities: [mine] });
   });
 
+  it('need not name its key: one of the issuer’s must have signed it, and all else of it must hold', async () => {
+    const rule = { keys: await keysOf(theirs, ours) };
+    const unnamed = (claims: Claims, key = ours) => signed(claims, key, { kid: undefined });
+    expect(await identify(await unnamed({}), { rule })).toEqual({ identities: [mine] });
+    const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+    expect(await identify(await unnamed({}, stranger), { rule })).toEqual({ failure: 'signature verification failed' });
+    expect(await identify(await unnamed({ exp: seconds - 60 }), { rule })).toHaveProperty('failure');
+  });
+
   /** Token, why it is refused, and what is taken out for it to be let in. */
   const forged: [string, () => Promise<string>, string, () => Promise<Changes>][] = [
     [
