@@ -16,6 +16,7 @@ import {
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 import { type GrpcCode, trailersOf } from './call-status.ts';
 
@@ -27,6 +28,8 @@ export interface GrpcServerLimits {
   readonly connections: number;
   /** Calls of a connection at the same time. */
   readonly streams: number;
+  /** Those that it may begin: each costs its server more than its client. */
+  readonly begun: Pace;
   /** What a client may send of a call before it was read. */
   readonly windowBytes: number;
   /** How long the last bytes of a call may take to be read, once it was ended. */
@@ -36,6 +39,7 @@ export interface GrpcServerLimits {
 const defaultServerLimits: GrpcServerLimits = {
   connections: 64,
   streams: 16,
+  begun: { most: 100, perSecond: 10 },
   windowBytes: 1024 * 1024,
   lingerMs: 5_000,
 };
@@ -126,7 +130,7 @@ export class GrpcSocketServer {
   #forgetOwnership: (() => void) | undefined;
 
   private constructor(path: string, { methods, limits, ownership }: GrpcServerOptions) {
-    const { connections, streams, windowBytes, lingerMs } = { ...defaultServerLimits, ...limits };
+    const { connections, streams, begun, windowBytes, lingerMs } = { ...defaultServerLimits, ...limits };
     this.#path = path;
     this.#ownership = ownership;
     this.#server = createServer({
@@ -136,7 +140,9 @@ export class GrpcSocketServer {
     });
     this.#server.maxConnections = connections;
     this.#server.on('sessionError', () => {});
+    const allowances = new WeakMap<object, Allowance>();
     this.#server.on('session', (session) => {
+      allowances.set(session, new Allowance(begun));
       this.#sessions.add(session);
       session.on('error', () => {});
       session.once('close', () => this.#sessions.delete(session));
@@ -147,6 +153,8 @@ export class GrpcSocketServer {
       const method = methods.get(String(headers[':path']));
       if (!String(headers['content-type']).startsWith('application/grpc')) {
         stream.respond({ ':status': 415 }, { endStream: true });
+      } else if (stream.session === undefined || allowances.get(stream.session)?.take() === false) {
+        call.end('RESOURCE_EXHAUSTED', 'too many calls are begun');
       } else if (method === undefined) call.end('UNIMPLEMENTED', `unknown method ${String(headers[':path'])}`);
       else method(call);
     });

@@ -208,6 +208,17 @@ test('a server must have the name and the root that are asked for', async () => 
   ).rejects.toThrow(/certificate|signature/);
 });
 
+test('a connection may begin so many calls at once, and others all the same', async () => {
+  await serve();
+  const [busy, other] = [await open(), await open()];
+  const answers = await Promise.allSettled(Array.from({ length: 16 }, () => call(busy, 'Echo')));
+  expect(answers.every(({ status }) => status === 'fulfilled')).toBe(true);
+  let refused: unknown;
+  for (let i = 0; i < 300 && refused === undefined; i++) await call(busy, 'Echo').catch((error) => (refused = error));
+  expect(refused).toMatchObject({ message: 'RESOURCE_EXHAUSTED: too many calls are begun' });
+  await call(other, 'Echo');
+});
+
 /** Two programs at one path: in one process, so one of them has a name of another's. */
 async function serveOwned(ownership: Ownership, word: string, pid: number): Promise<GrpcSocketServer> {
   const own = Object.getOwnPropertyDescriptor(process, 'pid')!;

@@ -8,7 +8,7 @@ import { fromCallback } from 'xstate';
 import type { SdsOrder, SdsReport } from '../../../machines/agent/secrets-protocol.ts';
 import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
-import { Allowance } from '../../runtime/fences/allowance.ts';
+import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
@@ -29,15 +29,8 @@ const mostStreams = 2_000;
  * stream is for one name for ever; each change is an actor begun or ended, and two thousand of them are a second without anything else.
  */
 const usualChanges = { most: 200, perSecond: 20 };
-/** Streams of one client that may begin. */
-const usualBeginnings = { most: mostStreams, perSecond: 100 };
 /** The first message has the node's metadata in it. */
 const mostRequestBytes = 1024 * 1024;
-
-interface Pace {
-  readonly most: number;
-  readonly perSecond: number;
-}
 
 export interface SecretServerMeans {
   readonly vault: SecretVault;
@@ -46,7 +39,8 @@ export interface SecretServerMeans {
   readonly log: Logger;
   /** What clients may ask for, for tests that ask for more. */
   readonly changes?: Pace;
-  readonly beginnings?: Pace;
+  /** Streams that a connection may begin. */
+  readonly begun?: Pace;
 }
 
 export function serveSecrets(means: SecretServerMeans) {
@@ -78,16 +72,14 @@ export class SecretServer {
   readonly #tell: (event: SdsReport) => void;
   readonly #subjects = new Map<string, Subject>();
   readonly #changes: Allowance;
-  readonly #beginnings = new WeakMap<object, Allowance>();
   #streams = 0;
   #socket: GrpcSocketServer | undefined;
   #isClosed = false;
 
   constructor(means: SecretServerMeans, tell: (event: SdsReport) => void) {
-    const { most, perSecond } = means.changes ?? usualChanges;
     this.#means = means;
     this.#tell = tell;
-    this.#changes = new Allowance(most, perSecond);
+    this.#changes = new Allowance(means.changes ?? usualChanges);
   }
 
   async open(path: string): Promise<void> {
@@ -110,7 +102,7 @@ export class SecretServer {
             },
           ],
         ]),
-        limits: { streams: mostStreams },
+        limits: { streams: mostStreams, begun: this.#means.begun ?? { most: mostStreams, perSecond: 100 } },
       });
       if (this.#isClosed) socket.close();
       else {
@@ -152,10 +144,6 @@ export class SecretServer {
       call.end('RESOURCE_EXHAUSTED', `${mostStreams} streams are open already`);
       return;
     }
-    if (!this.#beginningsOf(call).take()) {
-      call.end('RESOURCE_EXHAUSTED', 'too many streams are begun');
-      return;
-    }
     this.#streams++;
     const stream = new SecretStream(call, {
       mayChange: (names) => this.#changes.take(names),
@@ -172,16 +160,6 @@ export class SecretServer {
       this.#streams--;
       stream.over();
     });
-  }
-
-  #beginningsOf({ stream: { session } }: ServerCall): Allowance {
-    const client = session ?? this;
-    const known = this.#beginnings.get(client);
-    if (known !== undefined) return known;
-    const { most, perSecond } = this.#means.beginnings ?? usualBeginnings;
-    const made = new Allowance(most, perSecond);
-    this.#beginnings.set(client, made);
-    return made;
   }
 
   #subject(name: string): Subject {

@@ -338,7 +338,7 @@ test('a client may begin so many streams, and no more', async () => {
       stream.resume();
       stream.end();
     });
-    if (answer.includes('too many streams are begun')) refused++;
+    if (answer.includes('RESOURCE_EXHAUSTED: too many calls are begun')) refused++;
   }
   expect(refused).toBe(1);
 });

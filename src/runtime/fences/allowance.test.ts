@@ -3,7 +3,7 @@ import { Allowance } from './allowance.ts';
 
 test('so much is there at once, comes back with time, and is never more', () => {
   let now = 0;
-  const allowance = new Allowance(3, 2, () => now);
+  const allowance = new Allowance({ most: 3, perSecond: 2 }, () => now);
   const takes = (count: number): number => Array.from({ length: count }, () => allowance.take()).filter(Boolean).length;
   expect(takes(5)).toBe(3);
   now = 400;

@@ -1,3 +1,10 @@
+export interface Pace {
+  /** At once. */
+  readonly most: number;
+  /** And again each second, up to that. */
+  readonly perSecond: number;
+}
+
 /** What somebody may ask for at once, and then each second: whoever asks for more is refused, and costs no more than that. */
 export class Allowance {
   readonly #most: number;
@@ -7,7 +14,7 @@ export class Allowance {
   #at: number;
 
   /** @param now milliseconds of a clock that nobody sets */
-  constructor(most: number, perSecond: number, now: () => number = () => performance.now()) {
+  constructor({ most, perSecond }: Pace, now: () => number = () => performance.now()) {
     this.#most = most;
     this.#perSecond = perSecond;
     this.#now = now;

@@ -62,7 +62,7 @@ class SecretsSubject implements Subject {
 
   private constructor() {
     const unbounded = { most: 1e9, perSecond: 1e9 };
-    const paces = { changes: unbounded, beginnings: unbounded };
+    const paces = { changes: unbounded, begun: unbounded };
     this.#server = new SecretServer({ vault: this.#vault, log: silentLogger, ...paces }, (event) => this.#hear(event));
     const program = 'pilot-agent';
     this.edges = [
