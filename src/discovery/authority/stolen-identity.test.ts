@@ -176,7 +176,10 @@ describe('a client', () => {
 
   /** As if TLS had let it pass, and nobody looked at its end. */
   const unverified = ({ chain }: OwnCertificate, trustDomains: readonly string[]) =>
-    workloadsOfMesh(clientCertificate(undefined, () => 0), () => trustDomains).authenticate({
+    workloadsOfMesh(
+      clientCertificate(undefined, () => 0),
+      () => trustDomains,
+    ).authenticate({
       ...peerWith(''),
       certificate: new X509Certificate(chain).toLegacyObject(),
     });
