@@ -74,10 +74,11 @@ export interface OtherClients {
 
 const noOthers: OtherClients = { takes: () => false, roots: [] };
 
-/** What is used of a client's connection. */
+/** What is used of a client's connection: node's TLSSocket. */
 export interface ClientConnection {
+  /** Whether its certificate says who the client is: grpc-js looks at it with each call. */
+  authorized?: boolean;
   once(event: 'close', listener: () => void): unknown;
-  destroy(): void;
 }
 
 /**
@@ -98,16 +99,17 @@ export class SecurePortCredentials extends ServerCredentials {
   }
 
   /**
-   * For handshakes from now on; connections that there are go on with what they have. But for those of a root that is trusted no
-   * more: who has stolen its key would have a certificate of the next one by a connection that was there before.
+   * For handshakes from now on; connections that there are go on with what they have. A certificate of a root that is trusted no more
+   * says nothing from the next call on: who has stolen its key would have a certificate of the next root by a connection that was there
+   * before.
    */
   use(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
     const [before, now] = [this.#roots, rootsOf(certificate, others)];
     this.#others = others;
     this.#roots = now;
-    if ([...before].every((root) => now.has(root))) return;
-    for (const [client, root] of this.#clients) if (!now.has(root)) client.destroy();
+    const isLess = [...before].some((root) => !now.has(root));
+    for (const [client, root] of this.#clients) if (isLess || now.has(root)) client.authorized = now.has(root);
   }
 
   /** Whether a client is good whose certificate TLS does not take. */

@@ -71,10 +71,9 @@ interface Stream {
   on(event: 'error', listener: () => void): unknown;
 }
 
-/** What is used of node's TLSSocket. */
 interface SecureSocket extends ClientConnection {
-  authorized?: boolean;
   getPeerCertificate?(detailed?: boolean): object;
+  destroy(): void;
 }
 
 /**
