@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads/ads-types.ts';
 import type { Watch, Watches } from '../../../machines/discovery/ads/watch-record.ts';
-import { configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import { SettingsFiles } from '../config/settings-files.ts';
@@ -154,7 +154,7 @@ class World {
     const changes = this.directory.snapshot.changesSince(before).map(({ key }) => key);
     const keys = configs.map((config) => configKeyText(configKeyOf(config)));
     const touched = keys.filter(
-      (key) => before.byKey.get(key)?.generation !== this.directory.snapshot.byKey.get(key)?.generation,
+      (key) => versionOf(before.byKey.get(key)) !== versionOf(this.directory.snapshot.byKey.get(key)),
     );
     this.distribution.joined([...changes, ...touched], new Set(changes));
     const { changedServices, changedEndpoints } = this.state.computeServices();
@@ -196,6 +196,8 @@ class World {
     return this.distribution.verdictOf(key);
   }
 }
+
+const versionOf = (config: Config | undefined): string => `${config?.generation} ${config?.uid}`;
 
 let world: World;
 let one: Client;
@@ -306,6 +308,17 @@ describe('an object that changes', () => {
     world.apply(...services, route('cart', 2, 1));
     expect(await world.look()).toEqual(['VirtualService/shop/cart']);
     expect(world.says('VirtualService/shop/cart')).toEqual(['Reconciled True 2: 2/2 proxies up to date']);
+  });
+
+  it('and was deleted and made again in one moment is told of anew', async () => {
+    const named = (uid: string): string => route('cart', 1).replace('namespace', `uid: ${uid}, namespace`);
+    world.apply(...services, named('a'));
+    one.acknowledges();
+    one.rejects(routeType, 'route 80: no');
+    await world.look();
+    world.statuses.delete('VirtualService/shop/cart');
+    world.apply(...services, named('b'));
+    expect(await world.look()).toEqual(['VirtualService/shop/cart']);
   });
 
   it('and is gone before all have it is not told of', async () => {

@@ -368,7 +368,8 @@ export class ObjectDistribution {
     if (this.#coming.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind)) return;
     const followed = this.#followed.get(key);
     const generation = generationOf(config);
-    if (followed !== undefined && generation !== undefined && !needsPush(followed.config, config)) {
+    const isSame = followed?.config.uid === config.uid;
+    if (followed !== undefined && isSame && generation !== undefined && !needsPush(followed.config, config)) {
       if (followed.generation === generation) return;
       followed.generation = generation;
     } else if (this.#saysAll(key, config)) return;

@@ -118,6 +118,21 @@ it.each<[string, Record<string, unknown>]>([
   expect([source.problemCount, source.snapshot.byKey.size]).toEqual([0, 1]);
 });
 
+it('an object that was deleted and made again in one moment is another one, though it says the same', async () => {
+  const said = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
+  const one = given(({ server }) => server.put(routes, 'web', said));
+  await firstReading(one);
+  const { source, world } = one;
+  const [before] = source.snapshot.byKey.values();
+  world.server.delete(routes, 'web');
+  world.server.put(routes, 'web', said);
+  await world.pass(10);
+  await source.read();
+  const [now] = source.snapshot.byKey.values();
+  expect(now?.resourceVersion).toBe(before?.resourceVersion);
+  expect(now?.uid).not.toBe(before?.uid);
+});
+
 it('what is wrong leaves the last good one, is counted once, and is said to be mended', async () => {
   const route = (timeout: string) => ({
     spec: { hosts: ['web.example.com'], http: [{ timeout, directResponse: { status: 404 } }] },

@@ -246,12 +246,13 @@ export function isOfRevision({ metadata: { labels } }: KubernetesObject, revisio
   return wanted === undefined || (wanted || 'default') === (revision || 'default');
 }
 
-/** Nothing that anybody could notice differs. What is the same again in another generation is another one to who writes its status. */
+/** Nothing that anybody could notice differs. What is the same again in another generation, or made anew, is another one to who writes its status. */
 function isEqual(one: Config, other: Config): boolean {
   return (
     one.resourceVersion === other.resourceVersion &&
     one.creationTimestamp === other.creationTimestamp &&
-    one.generation === other.generation
+    one.generation === other.generation &&
+    one.uid === other.uid
   );
 }
 

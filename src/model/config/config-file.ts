@@ -225,6 +225,7 @@ class DocumentReader {
       resourceVersion: contentHash([envelope.labels, envelope.annotations, envelope.spec, envelope.status]),
       creationTimestamp: envelope.creationTimestamp ?? this.options.creationTimestamp,
       ...(envelope.generation === undefined ? {} : { generation: envelope.generation }),
+      ...(envelope.uid === undefined ? {} : { uid: envelope.uid }),
       spec: decoded.right,
       ...(envelope.status === undefined ? {} : { status: envelope.status }),
       source: { file: this.file, line: this.document.positionOf(path).line },

@@ -13,6 +13,8 @@ export interface Config<Spec = unknown> {
   readonly creationTimestamp: number;
   /** Counts the changes of the spec, as the API server of a cluster does; absent for objects of elsewhere. */
   readonly generation?: number;
+  /** Told by the API server of a cluster: one that was deleted and made again under its name has another. Absent for objects of elsewhere. */
+  readonly uid?: string;
   readonly spec: Spec;
   /** The status as written; only a WorkloadEntry's health is read from it. */
   readonly status?: unknown;

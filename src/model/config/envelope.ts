@@ -20,6 +20,7 @@ export interface Envelope {
   /** Milliseconds since the epoch, when the object says it. */
   readonly creationTimestamp?: number;
   readonly generation?: number;
+  readonly uid?: string;
   readonly spec: unknown;
   readonly status?: unknown;
 }
@@ -196,7 +197,7 @@ function withMetadata(
     });
   }
   const metadata = metadataMeant(writtenMetadata);
-  const { name, creationTimestamp, generation } = metadata;
+  const { name, creationTimestamp, generation, uid } = metadata;
   const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
   if (typeof name !== 'string' || !isObjectName(name)) {
     errors.push({ path: 'metadata.name', message: nameMistake(name, 'letters, digits, "-" and "."') });
@@ -220,6 +221,7 @@ function withMetadata(
     annotations,
     ...(createdAt === undefined ? {} : { creationTimestamp: createdAt }),
     ...(typeof generation === 'number' && { generation }),
+    ...(typeof uid === 'string' && uid !== '' && { uid }),
     ...(status === undefined || status === null ? {} : { status }),
   };
 }

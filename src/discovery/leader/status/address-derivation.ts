@@ -9,7 +9,7 @@ import { allocatingAddresses } from '../../../model/services/auto-allocate.ts';
 import { allocationNames } from '../../../model/services/service-entry-services.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
-import type { DerivedStatus, StatusDerivation } from './derived-status.ts';
+import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
 import type { StatusFields } from './status-duty.ts';
 
 export interface AddressDerivationOptions {
@@ -48,7 +48,7 @@ export class AddressDerivation implements StatusDerivation {
       const { namespace, name, generation } = entry;
       const addresses = addressesOf(entry, (allocationName) => allocated.get(allocationName));
       derived.set(`ServiceEntry/${namespace}/${name}`, {
-        of: { kind: 'ServiceEntry', namespace, name },
+        ...ofObject(entry),
         ...(generation !== undefined && { generation }),
         facts: addresses,
         next: (present) => statusAfter(present, addresses),

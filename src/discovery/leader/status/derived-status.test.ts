@@ -81,6 +81,19 @@ describe('who leads', () => {
     expect(written).toEqual(['HTTPRoute/two']);
   });
 
+  it('writes of an object that was deleted and made again, however little differs', async () => {
+    const { duty, gate, written, statuses, put } = given(ofGateways);
+    const named = (uid: string): ConfigSet =>
+      setOf(route('one').replace('namespace', `uid: ${uid}, generation: 2, namespace`) + front + cart);
+    put(named('a'));
+    await duty.writeDue(first, gate);
+    written.splice(0);
+    statuses.delete('HTTPRoute/one');
+    put(named('b'));
+    await duty.writeDue(first, gate);
+    expect(written).toEqual(['HTTPRoute/one']);
+  });
+
   it('works out nothing where no object is another, whatever it is told', async () => {
     const { duty, gate, put } = given(ofGateways);
     const objects = setOf(front + cart);

@@ -3,6 +3,7 @@
  * since the last time: a follower, and a push, pay nothing for it. Objects whose status came out as another one are due.
  */
 import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../../../model/config/config.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { Turns } from '../../../runtime/turns.ts';
 import type { Duty, DutyReport, DutyRun } from '../duty.ts';
@@ -12,6 +13,8 @@ import { StatusDuty, type StatusDutyOptions, type StatusRef, type WantedStatus }
 /** What came out for an object. */
 export interface DerivedStatus extends WantedStatus {
   readonly of: StatusRef;
+  /** Of the object: the status of one that was deleted and made again is empty, whatever was said of the one before. */
+  readonly uid?: string;
   /** What is said, as data: what is another is written at once, */
   readonly facts: unknown;
   /** but for counts, which are written once in a while. */
@@ -138,7 +141,7 @@ export class DerivedStatusDuty implements Duty {
     const counted: StatusRef[] = [];
     for (const [key, one] of now) {
       const known = before.get(key);
-      if (known === undefined || known.generation !== one.generation || !isDeepStrictEqual(known.facts, one.facts))
+      if (known === undefined || !isOfSameVersion(known, one) || !isDeepStrictEqual(known.facts, one.facts))
         changed.push(one.of);
       else if (!isDeepStrictEqual(known.counts, one.counts)) counted.push(one.of);
       await turns.rest();
@@ -147,4 +150,13 @@ export class DerivedStatusDuty implements Duty {
     this.#written.due(changed);
     this.#written.due(counted, { urgent: false });
   }
+}
+
+function isOfSameVersion(one: DerivedStatus, other: DerivedStatus): boolean {
+  return one.generation === other.generation && one.uid === other.uid;
+}
+
+/** Whose status it is. */
+export function ofObject({ kind, namespace, name, uid }: Config): Pick<DerivedStatus, 'of' | 'uid'> {
+  return { of: { kind, namespace, name }, ...(uid !== undefined && { uid }) };
 }

@@ -11,7 +11,7 @@ import type {
 import { controllerName, routeKinds } from '../../../model/translation/gateway-api/surroundings.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
-import type { DerivedStatus, StatusDerivation } from './derived-status.ts';
+import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
 import { type ConditionMoment, isObservedLater, withConditions } from './status-conditions.ts';
 import type { StatusFields } from './status-duty.ts';
 
@@ -65,7 +65,7 @@ export class GatewayApiDerivation implements StatusDerivation {
         const { kind, namespace, name } = config;
         const of = statuses.get(`${namespace}/${name}`);
         if (of === undefined || !isWritten(config)) continue;
-        all.set(`${kind}/${namespace}/${name}`, { of: { kind, namespace, name }, ...derived(of, namespace) });
+        all.set(`${kind}/${namespace}/${name}`, { ...ofObject(config), ...derived(of, namespace) });
       }
     };
     put(objects.GatewayClass, status.GatewayClass, ofClass);
@@ -75,7 +75,7 @@ export class GatewayApiDerivation implements StatusDerivation {
   }
 }
 
-type Derived = Omit<DerivedStatus, 'of'>;
+type Derived = Omit<DerivedStatus, 'of' | 'uid'>;
 
 function ofClass(status: ClassStatus): Derived {
   return {

@@ -5,7 +5,7 @@ import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/servic
 import { type IngressSettings, ownIngresses } from '../../../model/translation/ingress.ts';
 import { type AddressSettings, ingressAddresses } from '../../../model/translation/ingress-addresses.ts';
 import { isObject } from '../../../runtime/json-object.ts';
-import type { DerivedStatus, StatusDerivation } from './derived-status.ts';
+import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
 import type { StatusFields } from './status-duty.ts';
 
 export interface IngressDerivationOptions {
@@ -43,11 +43,11 @@ export class IngressDerivation implements StatusDerivation {
     const addresses = ours.length === 0 ? [] : ingressAddresses(objects, settings, this.#options.namespace);
     const next = (present: StatusFields): StatusFields | undefined => statusAfter(present, addresses);
     return new Map(
-      ours.map(({ namespace, name, generation }) => [
-        `Ingress/${namespace}/${name}`,
+      ours.map((one) => [
+        `Ingress/${one.namespace}/${one.name}`,
         {
-          of: { kind: 'Ingress', namespace, name },
-          ...(generation !== undefined && { generation }),
+          ...ofObject(one),
+          ...(one.generation !== undefined && { generation: one.generation }),
           facts: addresses,
           next,
         },
