@@ -36,20 +36,28 @@ function externalAddresses(
   });
 }
 
-/** What the mesh's networks file says; a registry's service stands for its external addresses. */
+/**
+ * What the mesh's networks file says; a registry's service stands for its external addresses. Where the network says of which clusters it
+ * is, only theirs: several networks may have gateways of one name, and through another's a request comes to the wrong one.
+ */
 export function gatewaysOfNetworks(
   { networks }: MeshNetworks,
   servicesOf: (hostname: string) => readonly Service[],
 ): readonly NetworkGateway[] {
-  return Object.entries(networks).flatMap(([network, { gateways }]) =>
-    gateways.flatMap(({ address, registryServiceName, port }) => {
+  return Object.entries(networks).flatMap(([network, { endpoints, gateways }]) => {
+    const clusters = endpoints.flatMap(({ fromRegistry }) => fromRegistry ?? []);
+    const isOfNetwork = ({ cluster }: { readonly cluster: string }): boolean =>
+      clusters.length === 0 || clusters.includes(cluster);
+    return gateways.flatMap(({ address, registryServiceName, port }) => {
       if (address !== undefined) return [{ network, cluster: '', address, port }];
       const services = registryServiceName === undefined ? [] : servicesOf(registryServiceName);
       return services.flatMap((service) =>
-        externalAddresses(service, port).map((outside) => ({ network, ...outside })),
+        externalAddresses(service, port)
+          .filter(isOfNetwork)
+          .map((outside) => ({ network, ...outside })),
       );
-    }),
-  );
+    });
+  });
 }
 
 /** Gateways of all networks at one moment, names resolved. Immutable. */

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import type { Network } from '../mesh/mesh-networks.ts';
+import { gatewaysOfNetworks } from './network-gateways.ts';
+import type { Service } from './service.ts';
+
+const hostname = 'istio-ingressgateway.istio-system.svc.cluster.local';
+/** One service of two clusters, as they are merged. */
+const service = {
+  ...{ hostname, labels: {} },
+  attributes: { externalAddresses: { c1: ['1.1.1.1'], c2: ['2.2.2.2'] } },
+} as unknown as Service;
+const gateways = [{ registryServiceName: hostname, port: 15443 }];
+const ways = (networks: Readonly<Record<string, Network>>): string[] =>
+  gatewaysOfNetworks({ networks }, (host) => (host === hostname ? [service] : [])).map(
+    ({ network, cluster, address }) => `${network} ${cluster} ${address}`,
+  );
+
+it('a service of one name in several clusters leads into the network of each of them, and into no other', () => {
+  expect(
+    ways({
+      n1: { endpoints: [{ fromRegistry: 'c1' }], gateways },
+      n2: { endpoints: [{ fromRegistry: 'c2' }], gateways },
+    }),
+  ).toEqual(['n1 c1 1.1.1.1', 'n2 c2 2.2.2.2']);
+});
+
+it('a network that names no cluster is reached through all of them', () => {
+  expect(ways({ n: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways } })).toEqual(['n c1 1.1.1.1', 'n c2 2.2.2.2']);
+});
