@@ -1,32 +1,33 @@
-/** Which network an address of a cluster is of (spec/discovery.md §5.4 "network of endpoint"). */
+/**
+ * Which network an address of a cluster is of (spec/discovery.md §5.4 "network of endpoint"), in the reference's order: the cluster says it
+ * of itself, in the label of the system namespace, before the mesh's networks do.
+ */
 import { BlockList, isIPv6 } from 'node:net';
 import type { MeshNetworks } from '../../mesh/mesh-networks.ts';
 
 /** Answers for one cluster. */
 export class ClusterNetworks {
+  /** Empty: nobody says it of all that is in the cluster. */
   readonly #ofCluster: string;
   readonly #ranges: readonly { readonly network: string; readonly range: BlockList }[];
 
-  /** @param fallback of addresses that the mesh's networks do not name: the label of the system namespace */
-  constructor(networks: MeshNetworks, clusterId: string, fallback: string) {
+  /** @param label of the system namespace; empty: it has none */
+  constructor(networks: MeshNetworks, clusterId: string, label: string) {
     const all = Object.entries(networks.networks);
     const named = all.find(([, { endpoints }]) => endpoints.some(({ fromRegistry }) => fromRegistry === clusterId));
     const ranges = all.flatMap(([network, { endpoints }]) =>
       endpoints.flatMap(({ fromCidr }) => (fromCidr === undefined ? [] : [{ network, range: rangeOf(fromCidr) }])),
     );
-    this.#ofCluster = named?.[0] ?? '';
+    this.#ofCluster = label || (named?.[0] ?? '');
     this.#ranges = this.#ofCluster === '' ? ranges : [];
-    this.#fallback = fallback;
   }
-
-  readonly #fallback: string;
 
   of(address: string, labels: Readonly<Record<string, string>> = {}): string {
     const label = labels['topology.istio.io/network'];
     if (label) return label;
     if (this.#ofCluster !== '') return this.#ofCluster;
     const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-    return this.#ranges.find(({ range }) => range.check(address, family))?.network ?? this.#fallback;
+    return this.#ranges.find(({ range }) => range.check(address, family))?.network ?? '';
   }
 }
 

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import type { MeshNetworks, NetworkEndpoints } from '../../mesh/mesh-networks.ts';
+import { ClusterNetworks } from './networks.ts';
+
+const meshNetworks = (...endpoints: readonly NetworkEndpoints[]): MeshNetworks => ({
+  networks: { mesh: { endpoints, gateways: [] } },
+});
+const address = '10.0.0.1';
+
+it.each<[string, MeshNetworks, string, string]>([
+  ['of the network that its system namespace is labelled with', meshNetworks(), 'labelled', 'labelled'],
+  ['so, whatever the mesh says of its cluster', meshNetworks({ fromRegistry: 'c1' }), 'labelled', 'labelled'],
+  ['so, whatever the mesh says of its range', meshNetworks({ fromCidr: '10.0.0.0/8' }), 'labelled', 'labelled'],
+  ['else of that of its cluster', meshNetworks({ fromRegistry: 'c1' }), '', 'mesh'],
+  ['else of that of its range', meshNetworks({ fromCidr: '10.0.0.0/8' }), '', 'mesh'],
+  ['else of none', meshNetworks({ fromRegistry: 'c2' }, { fromCidr: '10.1.0.0/16' }), '', ''],
+])('an address is %s', (_, networks, label, expected) => {
+  expect(new ClusterNetworks(networks, 'c1', label).of(address)).toBe(expected);
+});
+
+it('an address that is none is of no network', () => {
+  expect(new ClusterNetworks(meshNetworks({ fromCidr: '10.0.0.0/8' }), 'c1', '').of('010.0.0.1')).toBe('');
+});
