@@ -36,7 +36,7 @@ export class ConnectionPool {
    * another connection, as HTTP/2 allows for any request (RFC 9113 §8.7).
    *
    * @throws ApiError; after a `timeout` no more requests go to that connection: one whose other end is gone without a word looks
-   * open for a quarter of an hour
+   * open for a quarter of an hour; nor after a 401, where it was made with a certificate that may have ended since
    */
   async send(request: PooledRequest, reader: AnswerReader, limits: ExchangeLimits, signal: AbortSignal): Promise<void> {
     for (let tries = 1; ; tries++) {
@@ -47,6 +47,7 @@ export class ConnectionPool {
       } catch (error) {
         const kind = error instanceof ApiError ? error.failure.kind : undefined;
         if (kind === 'timeout' || kind === 'going away' || isTimeUp(signal)) connection.leave();
+        if (isUnauthorized(error) && connection.mayShowAnother) connection.leave();
         if (kind !== 'going away' || tries >= maxTries) throw error;
       }
     }
@@ -141,6 +142,10 @@ export class ConnectionPool {
       throw new ApiError({ kind: 'timeout', message: `no credentials for a connection in ${this.#connectLimitMs} ms` });
     }
   }
+}
+
+function isUnauthorized(error: unknown): boolean {
+  return error instanceof ApiError && error.failure.kind === 'status' && error.failure.code === 401;
 }
 
 /** The time that was set for waiting ({@link AbortSignal.timeout}) is over. */

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer as createPlainServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
 import { failureOf } from '../../../test/fixtures/failure-of.ts';
 import { faultyProxy } from '../../../test/fixtures/faulty-proxy.ts';
 import {
@@ -530,6 +532,33 @@ describe('a request', () => {
       code: 401,
     });
     expect(access.refusals).toBe(2);
+  });
+
+  it('that is refused for the certificate of its connection goes over another one with the newest, soon', async () => {
+    const authority = createAuthority('of clients');
+    let own = authority.issue(['old']);
+    const tls = async () => ({ ...(await server.access.tls(never)), cert: own.certificate, key: own.privateKey });
+    const server = await given((stream) => {
+      const { subjectaltname = '' } = (stream.session!.socket as TLSSocket).getPeerCertificate();
+      if (subjectaltname.includes('old')) answerJson(stream, {}, { ':status': 401 });
+      else answerJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
+    });
+    const client = new Http2ApiServer({ ...server.access, tls });
+    onTestFinished(() => client.close());
+    const list = () => client.list(services, {}, never);
+    expect(await failureOf(list())).toMatchObject({ code: 401 });
+    own = authority.issue(['new']);
+    const outcome = { isListed: false };
+    await eventually('it is listed', async () => {
+      await list().then(
+        () => {
+          outcome.isListed = true;
+        },
+        () => {},
+      );
+      return outcome.isListed;
+    });
+    expect(server.connections()).toBe(2);
   });
 
   it('that waits for credentials which never come ends when nobody waits for it', async () => {

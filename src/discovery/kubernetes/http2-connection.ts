@@ -20,12 +20,18 @@ import { ApiError, invalid } from './api-failure.ts';
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
+/** What was read for a connection is the newest for so long: whoever refuses it is not asked over another one each time. */
+const freshMs = 1_000;
+
 export class Http2Connection {
   readonly #session: ClientHttp2Session;
   readonly #running = new Set<ClientHttp2Stream>();
+  readonly #hasCertificate: boolean;
+  readonly #openedAt = performance.now();
 
-  private constructor(session: ClientHttp2Session) {
+  private constructor(session: ClientHttp2Session, hasCertificate: boolean) {
     this.#session = session;
+    this.#hasCertificate = hasCertificate;
   }
 
   /** @throws ApiError `unreachable`, `timeout`, `invalid`, `aborted` */
@@ -66,9 +72,14 @@ export class Http2Connection {
       session.once('remoteSettings', () => {
         settle();
         session.setLocalWindowSize(connectionWindowBytes);
-        resolve(new Http2Connection(session));
+        resolve(new Http2Connection(session, tls.cert !== undefined));
       });
     });
+  }
+
+  /** It shows a certificate of ours, as it was when it was opened: by now there may be a newer one. */
+  get mayShowAnother(): boolean {
+    return this.#hasCertificate && performance.now() - this.#openedAt >= freshMs;
   }
 
   /** None once it is leaving: Node closes a session that was sent a GOAWAY. */
