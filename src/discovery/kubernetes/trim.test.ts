@@ -31,6 +31,9 @@ const pod = {
       },
       { name: 'sidecar' },
     ],
+    initContainers: [
+      { name: 'proxy', image: 'x', restartPolicy: 'Always', ports: [{ name: 'metrics', containerPort: 15090 }] },
+    ],
   },
   status: {
     phase: 'Running',
@@ -69,12 +72,23 @@ describe('trimming', () => {
       spec: {
         ...{ nodeName: 'n1', serviceAccountName: 'reviews', hostNetwork: true, hostname: 'h', subdomain: 's' },
         containers: [{ ports: [{ name: 'http', containerPort: 9080, protocol: 'TCP' }] }],
+        initContainers: [{ restartPolicy: 'Always', ports: [{ name: 'metrics', containerPort: 15090 }] }],
       },
       status: {
         ...{ phase: 'Running', podIP: '10.1.0.5', podIPs: [{ ip: '10.1.0.5' }] },
         conditions: [{ type: 'Ready', status: 'True' }],
       },
     });
+  });
+
+  it('leaves of init containers those that go on running', () => {
+    const wait = { name: 'wait', ports: [{ name: 'http', containerPort: 1 }] };
+    const small = trimmed(
+      { ...pod, spec: { containers: [], initContainers: [wait] } },
+      resourceOf('Pod'),
+      new SharedTexts(),
+    );
+    expect(small.spec).toEqual({ containers: [] });
   });
 
   it('leaves of a node its addresses and labels', () => {

@@ -124,21 +124,34 @@ function configMapFields({ data, binaryData }: Fields): Fields {
 
 function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
   const kept = picked(spec, ['nodeName', 'serviceAccountName', 'hostNetwork', 'hostname', 'subdomain'], shared);
-  const containers = listOf(isRecord(spec) ? spec.containers : undefined)
-    .map((container) => picked(container, ['ports']))
-    .filter((container) => listOf(container.ports).length > 0)
-    .map(({ ports }) => ({
-      ports: listOf(ports).map((port) => picked(port, ['name', 'containerPort', 'protocol'], shared)),
-    }));
+  const { containers, initContainers } = isRecord(spec) ? spec : {};
+  const withPorts = containersWithPorts(containers, shared);
+  const sidecars = containersWithPorts(initContainers, shared).filter(
+    ({ restartPolicy }) => restartPolicy === 'Always',
+  );
   const state = picked(status, ['phase', 'podIP', 'podIPs'], shared);
   const conditions = listOf(isRecord(status) ? status.conditions : undefined)
     .map((condition) => picked(condition, ['type', 'status'], shared))
     // Of the others nothing is asked.
     .filter(({ type }) => type === 'Ready');
   return {
-    spec: { ...kept, containers: shared.same(containers) },
+    spec: {
+      ...{ ...kept, containers: shared.same(withPorts) },
+      ...(sidecars.length > 0 && { initContainers: shared.same(sidecars) }),
+    },
     status: { ...state, conditions: shared.same(conditions) },
   };
+}
+
+/** Of the others nothing is asked; of init containers, which of them go on running. */
+function containersWithPorts(containers: unknown, shared: SharedTexts): Fields[] {
+  return listOf(containers)
+    .map((container) => picked(container, ['ports', 'restartPolicy'], shared))
+    .filter((container) => listOf(container.ports).length > 0)
+    .map((container) => ({
+      ...container,
+      ports: listOf(container.ports).map((port) => picked(port, ['name', 'containerPort', 'protocol'], shared)),
+    }));
 }
 
 function picked(value: unknown, names: readonly string[], shared?: SharedTexts): Fields {

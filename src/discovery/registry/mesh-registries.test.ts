@@ -69,6 +69,7 @@ const pod = fc.record({ namespace, name, labels, ip: address, node: fc.constantF
       spec: {
         ...{ nodeName: given.node, serviceAccountName: '', hostNetwork: false, hostname: '', subdomain: '' },
         containers: [{ ports: [{ name: 'web', containerPort: 8080, protocol: 'TCP' }] }],
+        initContainers: [],
       },
       status: { phase: 'Running', podIP: given.ip, podIPs: [], conditions: [] },
     },

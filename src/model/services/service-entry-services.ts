@@ -12,7 +12,7 @@ import type { WorkloadEntry } from '../kinds/workload-entry.ts';
 import type { AllocatedAddresses } from './auto-allocate.ts';
 import type { Endpoint, Resolution, Service } from './service.ts';
 import { exportSet } from './visibility.ts';
-import { type EndpointTemplate, endpointOf, type Workload } from './workload.ts';
+import { type EndpointTemplate, endpointOf, portNamed, type Workload } from './workload.ts';
 
 export interface ServiceEntryOptions {
   readonly trustDomain: string;
@@ -147,8 +147,9 @@ function portEndpoints({ spec }: Config<ServiceEntry>, workload: Workload): Endp
   return spec.ports.map((port) => endpointOf(workload, port.name, endpointPort(port, workload)));
 }
 
-function endpointPort(port: ServiceEntryPort, { template, ports }: Workload): number {
-  return isUnixAddress(template.address) ? 0 : (ports[port.name] ?? port.targetPort ?? port.number);
+function endpointPort(port: ServiceEntryPort, workload: Workload): number {
+  const isUnix = isUnixAddress(workload.template.address);
+  return isUnix ? 0 : (portNamed(workload, port.name) ?? port.targetPort ?? port.number);
 }
 
 function tlsModeOf(workload: WorkloadEntry): Endpoint['tlsMode'] {

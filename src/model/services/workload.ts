@@ -50,6 +50,11 @@ export function sameWorkload(a: Workload | undefined, b: Workload | undefined): 
   );
 }
 
+/** The named port of a workload; undefined: it has none. Strangers give the names, and `constructor` is one. */
+export function portNamed({ ports }: Pick<Workload, 'ports'>, name: string): number | undefined {
+  return Object.hasOwn(ports, name) ? ports[name] : undefined;
+}
+
 /** A workload as an endpoint of a service port. */
 export function endpointOf(workload: Pick<Workload, 'template'>, servicePortName: string, port: number): Endpoint {
   return { ...workload.template, port, servicePortName };

@@ -14,10 +14,16 @@ export interface PodSpec {
   readonly hostname: string;
   readonly subdomain: string;
   readonly containers: readonly Container[];
+  readonly initContainers: readonly InitContainer[];
 }
 
 export interface Container {
   readonly ports: readonly ContainerPort[];
+}
+
+export interface InitContainer extends Container {
+  /** `Always`: a sidecar, which runs as long as the pod. */
+  readonly restartPolicy: string;
 }
 
 export interface ContainerPort {
@@ -39,19 +45,12 @@ export interface PodCondition {
   readonly status: string;
 }
 
-const containers = withDefault(
+const ports = withDefault(
   list(
-    reading<Container>({
-      ports: withDefault(
-        list(
-          reading<ContainerPort>({
-            name: withDefault(text, ''),
-            containerPort: required(integer(1, 65535)),
-            protocol: withDefault(text, 'TCP'),
-          }),
-        ),
-        [],
-      ),
+    reading<ContainerPort>({
+      name: withDefault(text, ''),
+      containerPort: required(integer(1, 65535)),
+      protocol: withDefault(text, 'TCP'),
     }),
   ),
   [],
@@ -67,7 +66,8 @@ export const pod: Decoder<Pod> = reading<Pod>({
       hostNetwork: withDefault(boolean, false),
       hostname: withDefault(text, ''),
       subdomain: withDefault(text, ''),
-      containers,
+      containers: withDefault(list(reading<Container>({ ports })), []),
+      initContainers: withDefault(list(reading<InitContainer>({ ports, restartPolicy: withDefault(text, '') })), []),
     }),
   ),
   status: withDefault(

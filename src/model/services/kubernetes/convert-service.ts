@@ -82,7 +82,7 @@ function attributesOf(
   nodes: () => Iterable<Config<Node>>,
 ): ServiceAttributes {
   const { spec } = config.spec;
-  const distribution = trafficDistributions[spec.trafficDistribution ?? ''];
+  const distribution = trafficDistributions.get(spec.trafficDistribution ?? '');
   return {
     type: spec.type,
     ...(hasSelector(config) && { selector: spec.selector }),
@@ -94,11 +94,11 @@ function attributesOf(
   };
 }
 
-const trafficDistributions: Readonly<Record<string, ServiceAttributes['trafficDistribution']>> = {
-  PreferClose: 'PreferSameZone',
-  PreferSameZone: 'PreferSameZone',
-  PreferSameNode: 'PreferSameNode',
-};
+const trafficDistributions: ReadonlyMap<string, ServiceAttributes['trafficDistribution']> = new Map([
+  ['PreferClose', 'PreferSameZone'],
+  ['PreferSameZone', 'PreferSameZone'],
+  ['PreferSameNode', 'PreferSameNode'],
+]);
 
 /** Whether the service says which pods it stands for. */
 export function hasSelector({ spec: { spec } }: Config<KubernetesService>): boolean {

@@ -3,7 +3,8 @@ import { isObject } from '../../../runtime/json-object.ts';
 import type { KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
 import type { SelectorIndex } from '../label-match.ts';
 import type { AddressBook, KnownWorkload, LookedUp, ProxyLookup, TargetRef } from '../proxy-lookup.ts';
-import type { Workload } from '../workload.ts';
+import { portNamed, type Workload } from '../workload.ts';
+import { portsByName } from './pod-workload.ts';
 import { soleAt } from './pods.ts';
 
 /** What a service with a selector says of itself. */
@@ -33,11 +34,11 @@ export class KubernetesLookup implements ProxyLookup {
     if (!this.#isHere(proxy)) return [];
     const byAddress = this.#facts.addresses.at(proxy.ipAddresses);
     const pod = this.podOf(proxy);
-    if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod.ports)];
+    if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod)];
     if (byAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return byAddress;
     // The proxy's pod is not known yet: the proxy says itself what it is.
     if (Object.keys(proxy.labels).length === 0) return [];
-    return this.#selected(proxy.configNamespace, proxy.labels, podPorts(proxy.metadata.POD_PORTS));
+    return this.#selected(proxy.configNamespace, proxy.labels, { ports: podPorts(proxy.metadata.POD_PORTS) });
   }
 
   workloadOf(proxy: LookedUp): KnownWorkload | undefined {
@@ -64,11 +65,11 @@ export class KubernetesLookup implements ProxyLookup {
   #selected(
     namespace: string,
     labels: Readonly<Record<string, string>>,
-    ports: Readonly<Record<string, number>>,
+    workload: Pick<Workload, 'ports'>,
   ): TargetRef[] {
     return this.#facts.selectors.selecting(namespace, labels).flatMap(({ item }) =>
       item.ports.flatMap((port) => {
-        const targetPort = targetPortOf(port, ports);
+        const targetPort = targetPortOf(port, workload);
         if (targetPort === undefined) return [];
         return [{ hostname: item.hostname, namespace: item.namespace, portName: port.name, targetPort }];
       }),
@@ -79,9 +80,9 @@ export class KubernetesLookup implements ProxyLookup {
 /** The port of the workload behind a service port; undefined when it is a name that the workload does not have. */
 export function targetPortOf(
   { targetPort, port }: Pick<KubernetesServicePort, 'targetPort' | 'port'>,
-  named: Readonly<Record<string, number>>,
+  workload: Pick<Workload, 'ports'>,
 ): number | undefined {
-  if (typeof targetPort === 'string') return named[targetPort];
+  if (typeof targetPort === 'string') return portNamed(workload, targetPort);
   return targetPort || port;
 }
 
@@ -96,8 +97,15 @@ function podPorts(value: unknown): Readonly<Record<string, number>> {
     }
   }
   if (!Array.isArray(list)) return {};
-  const named = list.filter(isObject).flatMap(({ name, containerPort }) => {
-    return typeof name === 'string' && typeof containerPort === 'number' ? [[name, containerPort] as const] : [];
-  });
-  return Object.fromEntries(named);
+  return portsByName(
+    list.filter(isObject).flatMap(({ name, containerPort, protocol = 'TCP' }) => {
+      return typeof name === 'string' && isPort(containerPort)
+        ? [{ name, containerPort, protocol: `${protocol}` }]
+        : [];
+    }),
+  );
+}
+
+function isPort(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) > 0 && (value as number) <= 65535;
 }

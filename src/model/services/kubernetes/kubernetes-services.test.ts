@@ -309,6 +309,45 @@ spec:
     expect(mesh.context.workloadOf(proxy)).toEqual({ labels: { app: 'web' }, locality: 'eu/eu-1/rack' });
   });
 
+  it('serve the port that their containers name so: TCP before others, of several the first, of sidecars the last', () => {
+    const port = (name: string, number: number, protocol = 'TCP'): string =>
+      `{name: ${name}, containerPort: ${number}, protocol: ${protocol}}`;
+    const served = (...[containers, initContainers = '']: [string, string?]): unknown => {
+      const spec = `containers: [${containers}], initContainers: [${initContainers}]`;
+      const web = document(
+        'Pod',
+        'web-0',
+        `spec: {${spec}}\nstatus: {phase: Running, podIP: 10.0.0.1}`,
+        `${inShop}, labels: {app: web}`,
+      );
+      const proxy = { ...givenProxy({ ip: '10.0.0.1', namespace: 'shop' }), name: 'web-0.shop' };
+      const { context } = givenMesh(service(selecting) + web);
+      return context.serviceTargetsOf(proxy).map(({ targetPort }) => targetPort);
+    };
+    expect(served(`{ports: [${port('web', 1)}]}, {ports: [${port('web', 2)}]}`)).toEqual([1]);
+    expect(served(`{ports: [${port('web', 1, 'UDP')}]}, {ports: [${port('web', 2)}]}`)).toEqual([2]);
+    expect(served('', `{ports: [${port('web', 1)}]}, {restartPolicy: Always, ports: [${port('web', 2)}]}`)).toEqual([
+      2,
+    ]);
+    expect(served(`{ports: [${port('web', 1)}]}`, `{restartPolicy: Always, ports: [${port('web', 2)}]}`)).toEqual([1]);
+  });
+
+  it('have no port of a name that nobody gave them, as `constructor`', () => {
+    const named = service(selecting)
+      .replace('name: http', 'name: constructor')
+      .replace('targetPort: web', 'targetPort: valueof');
+    expect(endpointsOf(named + entry())).toEqual([]);
+    expect(endpointsOf(named.replace('valueof', 'constructor') + entry())).toEqual([]);
+    const { registry } = givenMesh(serviceEntry.replace('name: web', 'name: constructor') + entry());
+    expect(registry.endpoints.get('se.example.com')?.get('shop')).toMatchObject([{ port: 80 }]);
+    const proxy = { ...givenProxy({ namespace: 'shop', labels: { app: 'web' } }), clusterId: 'Kubernetes' };
+    expect(
+      givenMesh(service(selecting).replace('targetPort: web', 'targetPort: constructor')).context.serviceTargetsOf(
+        proxy,
+      ),
+    ).toEqual([]);
+  });
+
   it('lead to networks through services that are labelled as their gateways', () => {
     const gateway = (labels: string): string =>
       `${service('type: LoadBalancer, clusterIP: 10.9.0.1', `, labels: {${labels}}`)}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}]}}\n`;

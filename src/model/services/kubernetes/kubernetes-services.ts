@@ -20,6 +20,7 @@ import {
   byWorkloadAge,
   type EndpointTemplate,
   endpointOf,
+  portNamed,
   type Workload,
   type WorkloadEvent,
   workloadId,
@@ -292,7 +293,7 @@ export class KubernetesServices {
     const selected = this.#workloads.get(namespace)?.selectedBy(spec.selector!) ?? [];
     return selected.toSorted(byWorkloadAge).flatMap((workload) =>
       spec.ports.flatMap((port) => {
-        const number = workload.ports[port.name] ?? targetPortOf(port, workload.ports);
+        const number = portNamed(workload, port.name) ?? targetPortOf(port, workload);
         return number === undefined || workload.template.address === ''
           ? []
           : [endpointOf(workload, port.name, number)];

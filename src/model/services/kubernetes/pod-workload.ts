@@ -2,7 +2,7 @@
 import type { Config } from '../../config/config.ts';
 import { joinLocality } from '../../fields/locality.ts';
 import type { Node } from '../../kinds/kubernetes/node.ts';
-import type { Pod } from '../../kinds/kubernetes/pod.ts';
+import type { ContainerPort, Pod } from '../../kinds/kubernetes/pod.ts';
 import type { Workload } from '../workload.ts';
 import type { ClusterNetworks } from './networks.ts';
 
@@ -23,11 +23,10 @@ export function podWorkload(config: Config<Pod>, around: PodSurroundings): Workl
   const locality = podLocality(own, around.node);
   const network = around.networks.of(address, own);
   const { clusterId } = around;
-  const ports = spec.containers.flatMap((container) => container.ports).filter((port) => port.name !== '');
   const ready = status.conditions.find(({ type }) => type === 'Ready')?.status ?? 'True';
   return {
     ...{ kind: 'Pod', namespace, name, labels: own, addresses, creationTime: creationTimestamp },
-    ports: Object.fromEntries(ports.map((port) => [port.name, port.containerPort])),
+    ports: portsByName(portsOf(spec)),
     template: {
       address,
       labels: withTopology(own, { locality, clusterId, network, nodeName: spec.nodeName }),
@@ -42,6 +41,20 @@ export function podWorkload(config: Config<Pod>, around: PodSurroundings): Workl
       health: ready === 'True' ? 'healthy' : 'unhealthy',
     },
   };
+}
+
+/** Sidecars among the init containers come last. */
+function portsOf({ containers, initContainers }: Pod['spec']): ContainerPort[] {
+  const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
+  return [...containers, ...sidecars].flatMap(({ ports }) => ports);
+}
+
+/** Of several ports of a name TCP's counts, of these the first, as for Kubernetes itself (kubernetes#54213). */
+export function portsByName(ports: readonly ContainerPort[]): Readonly<Record<string, number>> {
+  const named = ports.filter(({ name }) => name !== '');
+  const { tcp = [], others = [] } = Object.groupBy(named, ({ protocol }) => (protocol === 'TCP' ? 'tcp' : 'others'));
+  // Of two entries of a name the last one stays.
+  return Object.fromEntries([...tcp, ...others].reverse().map(({ name, containerPort }) => [name, containerPort]));
 }
 
 /** The pod's `istio-locality` label (dots for slashes), else where its node is. */
