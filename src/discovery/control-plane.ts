@@ -446,8 +446,10 @@ export class ControlPlane {
       },
       authenticators: async () => {
         const mesh = () => this.#state.mesh;
+        const { revoked } = this.#signing ?? {};
+        const remoteServer = (id: string) => this.#remotes.serverOf(id);
         this.#authenticators.push(
-          ...(await authenticatorsOf(options, mesh, this.#signing?.revoked, this.cluster?.server)),
+          ...(await authenticatorsOf(options, mesh, revoked, this.cluster?.server, remoteServer)),
         );
       },
     };

@@ -12,7 +12,7 @@ import { bearerToken } from './authentication/bearer-token.ts';
 import { forwardedCertificate } from './authentication/forwarded-certificate.ts';
 import { parseJwtRule } from './authentication/jwt-rule.ts';
 import { defaultAudience, localTokenFile, localTokenKey, localTokenRule } from './authentication/local-tokens.ts';
-import { tokenReview } from './authentication/token-review.ts';
+import { type TokenReviewOptions, tokenReview } from './authentication/token-review.ts';
 import { workloadsOfMesh } from './authentication/workloads-of-mesh.ts';
 import type { RevokedFile } from './authority/revoked-file.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
@@ -51,6 +51,7 @@ export function prepareEnvironment(options: DiscoveryOptions, cluster: string | 
  * Who says who a client of the port with TLS is, in the order in which they are asked (spec/discovery.md §2.1 G4 step 18).
  *
  * @param server of the cluster that is followed: it knows its tokens
+ * @param remoteServer of another cluster, by its id: it knows its own
  * @throws ChartpilotError: a control plane that should take tokens and does not would turn everyone away
  */
 export async function authenticatorsOf(
@@ -58,6 +59,7 @@ export async function authenticatorsOf(
   mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>,
   revoked: RevokedFile | undefined,
   server?: ApiServer,
+  remoteServer: NonNullable<TokenReviewOptions['remoteServer']> = () => undefined,
 ): Promise<Authenticator[]> {
   const trustDomain = (): string => mesh().trustDomain;
   if (!authenticates) return [];
@@ -74,7 +76,9 @@ export async function authenticatorsOf(
   if (server !== undefined) {
     const aliases = Object.entries(clusterAliases).filter(([, cluster]) => cluster === clusterId);
     const clusters = [clusterId, ...aliases.map(([alias]) => alias)];
-    authenticators.push(tokenReview({ server, clusters, audience: defaultAudience, trustDomain, isRevoked }));
+    const nameOf = (said: string): string => (Object.hasOwn(clusterAliases, said) ? clusterAliases[said]! : said);
+    const reviewers = { server, clusters, remoteServer: (said: string) => remoteServer(nameOf(said)) };
+    authenticators.push(tokenReview({ ...reviewers, audience: defaultAudience, trustDomain, isRevoked }));
   }
   if (trustedGateways.length > 0) authenticators.push(forwardedCertificate(trustedGateways, trustDomain));
   return authenticators.map((one) => workloadsOfMesh(one, () => trustDomainsOf(mesh())));

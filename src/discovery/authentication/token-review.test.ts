@@ -52,3 +52,44 @@ it('many tokens at once are not all asked about: those beyond are told to come a
   expect(unavailable.length).toBe(36);
   expect(await one.authenticate(peer)).toMatchObject({ identities: [expect.any(String)] });
 });
+
+/** Of a client that says of which clusters it is. */
+const peerOf = (...clusters: readonly string[]) => ({
+  ...peer,
+  metadata: (name: string) => (name === 'clusterid' ? clusters : peer.metadata(name)),
+});
+
+const account = (namespace: string) => ({
+  ...good,
+  user: { ...user, username: `system:serviceaccount:${namespace}:cart` },
+});
+
+it('a token is reviewed by the cluster that its client says it is of, and by no other', async () => {
+  const answering = (namespace: string) => ({
+    request: async () => ({ metadata: { name: '' }, status: account(namespace) }),
+  });
+  const servers = new Map([['c2', answering('remote')]]);
+  const one = tokenReview({
+    ...{ server: answering('own'), clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td' },
+    remoteServer: (cluster) => servers.get(cluster),
+  });
+  const own = { identities: ['spiffe://td/ns/own/sa/cart'] };
+  expect(await one.authenticate(peer)).toEqual(own);
+  expect(await one.authenticate(peerOf('Kubernetes'))).toEqual(own);
+  expect(await one.authenticate(peerOf('c2'))).toEqual({ identities: ['spiffe://td/ns/remote/sa/cart'] });
+  expect(await one.authenticate(peerOf('c3'))).toEqual({ failure: 'cluster "c3" is not known here' });
+  expect(await one.authenticate(peerOf('c2', 'c3'))).toEqual({ failure: 'cluster "c2,c3" is not known here' });
+  servers.clear();
+  expect(await one.authenticate(peerOf('c2'))).toEqual({ failure: 'cluster "c2" is not known here' });
+});
+
+it('a cluster that does not answer keeps nobody of another from being let in', async () => {
+  const silent = { request: () => new Promise<never>(() => {}) };
+  const one = tokenReview({
+    server: { request: async () => ({ metadata: { name: '' }, status: good }) },
+    ...{ clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td', remoteServer: () => silent },
+  });
+  for (let index = 0; index < 64; index++) void one.authenticate(peerOf('c2'));
+  expect(await one.authenticate(peerOf('c2'))).toMatchObject({ isUnavailable: true });
+  expect(await one.authenticate(peer)).toEqual({ identities: ['spiffe://td/ns/shop/sa/cart'] });
+});

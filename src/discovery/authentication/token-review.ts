@@ -7,10 +7,15 @@ import { tokenReviews } from '../kubernetes/api-resource.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 import { identityOfAccount, tokenOf } from './bearer-token.ts';
 
+type Reviewer = Pick<ApiServer, 'request'>;
+
 export interface TokenReviewOptions {
-  readonly server: Pick<ApiServer, 'request'>;
-  /** Of the cluster that is asked, and other names that proxies may call it by. */
+  /** Of the own cluster: tokens whose clients say of no cluster that they are of are its own. */
+  readonly server: Reviewer;
+  /** Names of the own cluster that proxies may call it by. */
   readonly clusters: readonly string[];
+  /** Of another cluster, by a name that proxies may call it by; undefined: it is none of the mesh's. Absent: there is no other. */
+  readonly remoteServer?: (cluster: string) => Reviewer | undefined;
   /** One that the token must be for. */
   readonly audience: string;
   /** Of the mesh, now: a token says nothing of it. */
@@ -21,7 +26,7 @@ export interface TokenReviewOptions {
 
 /** The caller waits for the answer, as long as for a handshake. */
 const answerMs = 5_000;
-/** Questions at a time: strangers must not keep the API server busy, nor what else is asked of it. */
+/** Questions to one API server at a time: strangers must not keep it busy, nor what else is asked of it; one that does not answer holds up no other. */
 const mostQuestions = 64;
 /** By which agents say of which cluster they are. */
 const clusterHeader = 'clusterid';
@@ -30,30 +35,38 @@ const never = new AbortController().signal;
 const idOfToken = 'authentication.kubernetes.io/credential-id';
 
 export function tokenReview(options: TokenReviewOptions): Authenticator {
-  let questions = 0;
+  const questions = new WeakMap<Reviewer, number>();
+  const ask = async (server: Reviewer, token: string): Promise<Authentication> => {
+    const before = questions.get(server) ?? 0;
+    if (before >= mostQuestions) return { failure: 'too many tokens are being reviewed', isUnavailable: true };
+    questions.set(server, before + 1);
+    try {
+      return identityIn(await reviewed(server, token, options), options);
+    } catch (error) {
+      // That it could not be asked says nothing of the token.
+      return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
+    } finally {
+      questions.set(server, questions.get(server)! - 1);
+    }
+  };
   return {
     name: 'TokenReview',
     async authenticate(peer): Promise<Authentication> {
       const shown = tokenOf(peer);
       if ('failure' in shown) return shown;
-      const foreign = peer.metadata(clusterHeader).find((cluster) => !options.clusters.includes(cluster));
-      if (foreign !== undefined)
-        return { failure: `cluster ${JSON.stringify(foreign.slice(0, 100))} is not known here` };
-      if (questions >= mostQuestions) return { failure: 'too many tokens are being reviewed', isUnavailable: true };
-      questions++;
-      try {
-        return identityIn(await reviewed(shown.token, options), options);
-      } catch (error) {
-        // That it could not be asked says nothing of the token.
-        return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
-      } finally {
-        questions--;
-      }
+      const foreign = [...new Set(peer.metadata(clusterHeader))].filter(
+        (cluster) => !options.clusters.includes(cluster),
+      );
+      const [cluster, ...more] = foreign;
+      const server = cluster === undefined ? options.server : options.remoteServer?.(cluster);
+      if (server === undefined || more.length > 0)
+        return { failure: `cluster ${JSON.stringify(foreign.join().slice(0, 100))} is not known here` };
+      return ask(server, shown.token);
     },
   };
 }
 
-async function reviewed(token: string, { server, audience }: TokenReviewOptions): Promise<unknown> {
+async function reviewed(server: Reviewer, token: string, { audience }: TokenReviewOptions): Promise<unknown> {
   const spec = { token, audiences: [audience] };
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec };
   const { status } = await server.request({ method: 'POST', resource: tokenReviews, body, timeoutMs: answerMs }, never);

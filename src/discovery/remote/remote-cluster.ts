@@ -34,7 +34,8 @@ export class RemoteCluster {
   readonly server: string;
   readonly informers: InformerEffects;
   readonly #options: RemoteClusterOptions;
-  readonly #api: Http2ApiServer;
+  /** What is asked beside what is followed has connections of its own. */
+  readonly api: Http2ApiServer;
   readonly #source: ClusterSource;
   readonly #registries = new Set<RemoteRegistry>();
   readonly #works = new OneByOne();
@@ -49,13 +50,13 @@ export class RemoteCluster {
     const { named, revision, log } = options;
     const { cluster, access } = named;
     this.server = `${cluster} ${revision} ${access.server.origin}${access.server.pathname}`;
-    this.#api = new Http2ApiServer(access);
+    this.api = new Http2ApiServer(access);
     const report = faultLog(log);
     this.#fault = (error) => report(`a change of the remote cluster ${cluster} could not be handled`, error);
     // No other server's kind may have the name.
     const name = (kind: KindName): ResourceName => `${cluster}/${revision}/${nameOf(resourceOf(kind))}`;
     this.informers = new InformerEffects({
-      server: this.#api,
+      server: this.api,
       kinds: followedKinds.map((kind) => {
         const resource = resourceOf(kind);
         return { resource, name: name(kind), selection: usualSelection(resource) };
@@ -103,7 +104,7 @@ export class RemoteCluster {
     this.#isClosed = true;
     this.#source.watch({ changed: () => {}, failed: () => {} })();
     this.#registries.clear();
-    this.#api.close();
+    this.api.close();
   }
 
   #attach(registry: RemoteRegistry): void {

@@ -12,6 +12,7 @@ import {
 } from '../../../machines/discovery/kubernetes/remote-clusters.machine.ts';
 import type { RegistryOptions } from '../../model/services/service-registry.ts';
 import type { Logger } from '../../runtime/output/log.ts';
+import type { ApiServer } from '../kubernetes/api-server.ts';
 import { InformerEffects } from '../kubernetes/informer-effects.ts';
 import type { ObjectStore } from '../kubernetes/object-store.ts';
 import type { RegistryOffer, RegistryOffers } from '../registry/registry.ts';
@@ -79,6 +80,12 @@ export class RemoteClusters {
   /** `namespace/name` of the Secret that names a cluster; empty: none does. */
   secretOf(cluster: string): string {
     return this.#named.get(cluster)?.named.secret ?? '';
+  }
+
+  /** What the API server of a cluster is asked beside what is followed: with the kubeconfig that counts. Undefined: no Secret names it. */
+  serverOf(cluster: string): Pick<ApiServer, 'request'> | undefined {
+    const inForce = this.#inForce.find((one) => one.cluster === cluster)?.revision;
+    return [...this.#clusters.values()].find(({ revision }) => revision === inForce)?.api;
   }
 
   /** Those of which not all was read yet, and why; empty: none. */

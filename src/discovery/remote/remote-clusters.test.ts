@@ -1,0 +1,73 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { createActor } from 'xstate';
+import { answerJson, scriptedApiServer } from '../../../test/fixtures/scripted-api-server.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { defaultRegistryOptions } from '../../model/services/service-registry.ts';
+import { createLogger } from '../../runtime/output/log.ts';
+import { tokenReviews } from '../kubernetes/api-resource.ts';
+import { ObjectStore } from '../kubernetes/object-store.ts';
+import { RemoteClusters } from './remote-clusters.ts';
+
+/** Secrets that name clusters, as a test says. */
+function givenClusters() {
+  const store = new ObjectStore();
+  let changed = (): void => {};
+  const remotes = new RemoteClusters({
+    secrets: {
+      store,
+      onChanged: (listener) => {
+        changed = listener;
+      },
+    },
+    ...{ ownCluster: 'own', settings: () => defaultRegistryOptions, log: createLogger({ write: () => {} }) },
+  });
+  const chart = createActor(remotes.machine()).start();
+  onTestFinished(() => void chart.stop());
+  const object = { metadata: { name: 'remotes', namespace: 'istio-system', uid: 'a' } };
+  return {
+    remotes,
+    say(kubeconfigs: Readonly<Record<string, string>>): void {
+      const data = Object.fromEntries(
+        Object.entries(kubeconfigs).map(([id, text]) => [id, Buffer.from(text).toString('base64')]),
+      );
+      store.apply({ type: 'MODIFIED', object: { ...object, data } });
+      changed();
+    },
+  };
+}
+
+async function givenServer(name: string) {
+  const server = await scriptedApiServer((stream, path) => {
+    if (path.includes('tokenreviews')) answerJson(stream, { metadata: { name } });
+    else answerJson(stream, {}, { ':status': 503 });
+  });
+  onTestFinished(() => server.close());
+  const { ca = '' } = await server.access.tls(new AbortController().signal);
+  const cluster = {
+    server: server.access.server.href,
+    'certificate-authority-data': Buffer.from(ca).toString('base64'),
+  };
+  return JSON.stringify({
+    'current-context': 'c',
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
+    clusters: [{ name: 'c', cluster }],
+    users: [{ name: 'c', user: { token: 't' } }],
+  });
+}
+
+it('each cluster is asked with the kubeconfig that counts, and not any more once no Secret names it', async () => {
+  const { remotes, say } = givenClusters();
+  const asked = async (cluster: string): Promise<string | undefined> => {
+    const order = { method: 'POST', resource: tokenReviews, body: {} } as const;
+    return (await remotes.serverOf(cluster)?.request(order, new AbortController().signal))?.metadata.name;
+  };
+  expect(await asked('c2')).toBeUndefined();
+  say({ c2: await givenServer('two'), c3: await givenServer('three') });
+  expect(await asked('c2')).toBe('two');
+  expect(await asked('c3')).toBe('three');
+  expect(await asked('own')).toBeUndefined();
+  // Nothing was read with the one before: it never counted.
+  say({ c2: await givenServer('another') });
+  await eventually('it is the other one', async () => (await asked('c2')) === 'another');
+  expect(await asked('c3')).toBeUndefined();
+});
