@@ -231,6 +231,14 @@ describe("a cluster's endpoints", () => {
     expect(addresses(service(selecting) + endpoints + slice(at('10.0.0.3')))).toEqual(['10.0.0.3 healthy']);
   });
 
+  it('that several slices have count once, and are ready where one of them says so', () => {
+    const [old, now] = [at('10.0.0.1', ', conditions: {ready: false, terminating: true}'), at('10.0.0.1')];
+    const of = (...slices: readonly string[]): string[] =>
+      addresses(service(selecting) + slices.map((one, index) => slice(one, { name: `web-${index}` })).join(''));
+    expect(of(old, now)).toEqual(['10.0.0.1 healthy']);
+    expect(of(now, old)).toEqual(['10.0.0.1 healthy']);
+  });
+
   it('of a service without a selector are as given, without what pods say', () => {
     const [endpoint] = endpointsOf(service('clusterIP: 10.9.0.1') + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
     expect(endpoint).toMatchObject({ address: '10.0.0.1', serviceAccount: '', labels: {}, tlsMode: 'disabled' });

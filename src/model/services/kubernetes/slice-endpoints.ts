@@ -28,7 +28,7 @@ export interface SliceEndpoints {
   readonly bare: readonly string[];
 }
 
-/** @param slices in a stable order; an endpoint that several have counts once */
+/** @param slices in a stable order; an endpoint that several have counts once, and as ready where one of them says so */
 export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSurroundings): SliceEndpoints {
   const endpoints = new Map<string, Endpoint>();
   const pending: string[] = [];
@@ -50,7 +50,9 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSu
           const template = { ...found.template, address, health };
           const endpoint = endpointOf({ template }, name, port);
           const id = endpointId(endpoint);
-          if (!endpoints.has(id)) endpoints.set(id, endpoint);
+          const known = endpoints.get(id);
+          // While it goes from one slice to another both have it, and one of them may be behind.
+          if (known === undefined || (known.health !== 'healthy' && health === 'healthy')) endpoints.set(id, endpoint);
         }
       }
     }
