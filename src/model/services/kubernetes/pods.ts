@@ -7,6 +7,7 @@ import type { Pod } from '../../kinds/kubernetes/pod.ts';
 import { sameWorkload, type Workload, type WorkloadEvent } from '../workload.ts';
 import type { ClusterNetworks } from './networks.ts';
 import { podWorkload } from './pod-workload.ts';
+import { Users } from './users.ts';
 
 export interface PodOptions {
   readonly trustDomain: string;
@@ -17,7 +18,8 @@ export class Pods {
   readonly #options: PodOptions;
   readonly #objects = new Map<string, Config<Pod>>();
   readonly #nodes = new Map<string, Config<Node>>();
-  readonly #onNode = new Map<string, Set<string>>();
+  /** Pods by the node that they are on. */
+  readonly #onNode = new Users();
   /** By `namespace/name`. Immutable: a later change makes another. */
   byName = PersistentMap.empty<Workload>();
   /** All that have the address: pods of the host's network share their node's. */
@@ -37,17 +39,10 @@ export class Pods {
 
   /** Files the object; its workload is made by {@link renew}. */
   putPod(id: string, config: Config<Pod> | undefined): void {
-    const before = this.#objects.get(id);
-    if (before) this.#onNode.get(before.spec.spec.nodeName)?.delete(id);
-    if (config === undefined) {
-      this.#objects.delete(id);
-      return;
-    }
-    this.#objects.set(id, config);
-    const { nodeName } = config.spec.spec;
-    const there = this.#onNode.get(nodeName);
-    if (there === undefined) this.#onNode.set(nodeName, new Set([id]));
-    else there.add(id);
+    const nodesOf = (one: Config<Pod> | undefined): string[] => (one === undefined ? [] : [one.spec.spec.nodeName]);
+    this.#onNode.put(id, nodesOf(this.#objects.get(id)), nodesOf(config));
+    if (config === undefined) this.#objects.delete(id);
+    else this.#objects.set(id, config);
   }
 
   /** Files a node. Returns whether it says anything else, and which pods run there. */
@@ -59,7 +54,7 @@ export class Pods {
     if (config === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, config);
     const text = (node: Config<Node> | undefined): string => JSON.stringify([node?.labels, node?.spec]);
-    return { differs: text(before) !== text(config), pods: this.#onNode.get(name) ?? [] };
+    return { differs: text(before) !== text(config), pods: this.#onNode.of(name) };
   }
 
   names(): Iterable<string> {

@@ -10,6 +10,11 @@ export class ServiceSlices {
   readonly #ofService = new Map<string, Map<string, Config<EndpointSlice>>>();
   readonly #endpoints = new Map<string, Config<Endpoints>>();
 
+  /** Of services that something is known of. */
+  get size(): number {
+    return new Set([...this.#ofService.keys(), ...this.#endpoints.keys()]).size;
+  }
+
   /** Files a slice. Returns the services that it was of and is of. */
   put(id: string, current: Config<EndpointSlice> | undefined): string[] {
     const touched: string[] = [];
@@ -18,7 +23,9 @@ export class ServiceSlices {
     put(this.#slices, id, current);
     if (old !== undefined) {
       touched.push(old);
-      this.#ofService.get(old)?.delete(id);
+      const slices = this.#ofService.get(old);
+      slices?.delete(id);
+      if (slices?.size === 0) this.#ofService.delete(old);
     }
     if (now !== undefined && current !== undefined) {
       touched.push(now);

@@ -1,6 +1,14 @@
-/** Pods, addresses and nodes that were looked for, whether they were there or not → the services that looked. */
+/**
+ * Pods, addresses and nodes that were looked for, whether they were there or not → the services that looked; nodes → the pods on them.
+ * What nobody uses any more is not kept.
+ */
 export class Users {
   readonly #users = new Map<string, Set<string>>();
+
+  /** Of what is used. */
+  get size(): number {
+    return this.#users.size;
+  }
 
   *of(...uses: readonly string[]): Iterable<string> {
     for (const use of uses) yield* this.#users.get(use) ?? [];
