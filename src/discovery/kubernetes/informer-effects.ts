@@ -183,9 +183,9 @@ export class InformerEffects {
     };
     return this.#begin(kind, tell, async (signal) => {
       const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
-        if (signal.aborted) return;
+        // They are in the store already, whether or not the chart still wants to know: the next whole set would not tell them again.
         if (changes.length > 0) for (const reader of kind.readers) void this.#tellReader(reader, changes);
-        tell(report);
+        if (!signal.aborted) tell(report);
       });
       await inItsVersion(kind, (resource) => this.#options.server.watch(resource, options, reading.take, signal));
       reading.flush();
