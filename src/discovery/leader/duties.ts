@@ -26,7 +26,7 @@ export interface DutySources {
   readonly dnsSecrets?: DnsSecrets;
   /** Signs those instead of the authority. */
   readonly registrar?: Registrar;
-  readonly mesh: () => Pick<MeshConfig, 'certificates'>;
+  readonly mesh: () => Pick<MeshConfig, 'certificates' | 'discoverySelectors'>;
   /** @param changed the mesh configuration may be another */
   readonly onMesh: (changed: () => void) => void;
   /** REVISION; empty: the default one. */
@@ -58,6 +58,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
             ...{ informers, configMap: rootConfigMap, lease: 'istio-namespace-controller-election' },
             roots: () => signing.trusted?.own.pem,
             onRoots: (changed) => signing.onRoots(changed),
+            ...{ selectors: () => sources.mesh().discoverySelectors, onSelectors: sources.onMesh },
             now: () => performance.now(),
           }),
         ]),

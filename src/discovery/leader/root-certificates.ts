@@ -1,7 +1,9 @@
 /**
- * The duty to give the root of the mesh to each namespace: a ConfigMap that pods mount, by which agents know the control plane before they
+ * The duty to give the root of the mesh to each namespace that takes part in it: a ConfigMap that pods mount, by which agents know the control plane before they
  * have anything else of it (spec/discovery.md §11). Who writes something else into it is overwritten, as Istio does.
  */
+import type { LabelSelector } from '../../model/kinds/label-selector.ts';
+import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
@@ -21,6 +23,10 @@ export interface RootCertificatesOptions {
   readonly roots: () => string | undefined;
   /** Tells when they are others. */
   readonly onRoots: (changed: () => void) => void;
+  /** `discoverySelectors` of the mesh, now: other namespaces have no part in it. */
+  readonly selectors: () => readonly LabelSelector[];
+  /** Tells when they may be others. */
+  readonly onSelectors: (changed: () => void) => void;
   /** Milliseconds, of any beginning. */
   readonly now: () => number;
 }
@@ -57,8 +63,16 @@ export class RootCertificates implements Duty {
         if (name === configMap) this.#add(namespace);
       }
     });
-    options.onRoots(() => {
+    const addAll = (): void => {
       for (const namespace of this.#all()) this.#add(namespace);
+    };
+    options.onRoots(addAll);
+    let last = options.selectors();
+    options.onSelectors(() => {
+      // It is told with each push: to look at thousands of namespaces has to have a reason.
+      const now = options.selectors();
+      if (now !== last) addAll();
+      last = now;
     });
   }
 
@@ -91,10 +105,12 @@ export class RootCertificates implements Duty {
 
   /** @returns whether it was to be written */
   async #write(namespace: string, gate: WriteGate): Promise<boolean> {
-    const { informers, configMap: name, roots, now } = this.#options;
+    const { informers, configMap: name, roots, selectors, now } = this.#options;
     const pem = roots();
     const of = informers.storeOf(namespaces).get(`/${namespace}`);
     if (pem === undefined || of === undefined || of.metadata.deletionTimestamp !== undefined) return false;
+    // One that it was in once keeps what it has, as in the reference.
+    if (!isDiscovered(namespace, of.metadata.labels, selectors())) return false;
     const existing = informers.storeOf(configMaps).get(`${namespace}/${name}`);
     const fields = { metadata: { labels: { [label]: 'true' } }, data: { [rootKey]: pem } };
     const where = { resource: configMaps, namespace, name };
