@@ -131,6 +131,17 @@ describe('a list', () => {
     expect(JSON.stringify(page.items)).not.toContain('image');
   });
 
+  it('has a pod in it that is as large as a server takes one, and all others', async () => {
+    const pods = resourceOf('Pod');
+    // A byte of its store is six here: servers write `<` so.
+    const args = ['<'.repeat(1_450_000)];
+    const object = { metadata: { name: 'large' }, spec: { containers: [{ name: 'a', image: 'a', args }] } };
+    await cluster.create(pods, object);
+    const page = await cluster.client().list(pods, { namespace: cluster.namespace }, never);
+    expect(namesOf(page.items)).toContain('large');
+    await cluster.delete(pods, 'large');
+  });
+
   it('that is to be newer than the server fails with the cause, and when to ask again', async () => {
     const page = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
     const resourceVersion = (BigInt(page.resourceVersion) + 1_000_000n).toString();

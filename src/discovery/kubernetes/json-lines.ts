@@ -1,8 +1,11 @@
 /** The lines of a watch: each is one JSON object, handed over as soon as its end is there. */
 import { ApiError, failureOfStatus, invalid } from './api-failure.ts';
 
-/** A Kubernetes object has 3 MiB at the most (the server's limit of a request), and JSON may write a byte as six. */
-export const maxObjectBytes = 8 * 1024 * 1024;
+/**
+ * A Kubernetes object has 3 MiB at the most (the server's limit of a request), and JSON writes a byte as six, as Go's does `<`. It is no less:
+ * one object beyond it, which anybody may make who may make a pod, would keep all others of its kind from being read.
+ */
+export const maxObjectBytes = 6 * 3 * 1024 * 1024 + 64 * 1024;
 
 const newline = 0x0a;
 /** What Go's net/http writes for an address that nobody serves. */
