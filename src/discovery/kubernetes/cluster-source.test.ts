@@ -25,6 +25,9 @@ const addressed = (address: string) => ({
   endpoints: [{ addresses: [address], conditions: { ready: true } }],
 });
 
+/** As deep as an API server takes it, nearly. */
+const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+
 /** Lets virtual time pass while a reading waits. */
 async function firstReading({ world, source }: ReturnType<typeof given>) {
   const reading = source.read();
@@ -100,6 +103,7 @@ it.each<[string, Record<string, unknown>]>([
   ['a text for one', { spec: 'allow' }],
   ['null for a list', { spec: { action: 'ALLOW', rules: null } }],
   ['an action that nobody knows', { spec: { action: '', rules: [{}] } }],
+  ['lists in lists, deeper than anything reads them', { spec: { action: 'ALLOW', rules: [nested(9_000)] } }],
 ])('a restriction with %s never lets in more, and takes nothing else away', async (_, fields) => {
   const one = given(({ server }) => {
     server.put(policies, 'strange', fields);

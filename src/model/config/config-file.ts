@@ -18,8 +18,10 @@ import {
   type TextPart,
   type YamlDocument,
 } from '../yaml/yaml-document.ts';
+import { deepestNesting } from '../yaml/yaml-fast.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
 import { type BadEnvelope, type Envelope, kindNamed, metadataMeant, readEnvelope } from './envelope.ts';
+import { cutAtLevel, isNestedDeeper } from './nesting.ts';
 import type { Problem } from './problem.ts';
 import { identityOf, standInFor } from './refused.ts';
 
@@ -82,7 +84,8 @@ export function readConfigObject(
 ): ReadObject {
   const document: YamlDocument = { value, errors: [], positionOf: () => ({ line: 0, column: 0 }) };
   const reader = new DocumentReader(place, document, options);
-  reader.readObject(value, '');
+  if (isNestedDeeper(value, deepestNesting)) reader.refuseDepth(cutAtLevel(value, deepestNesting));
+  else reader.readObject(value, '');
   const { problems, standIns } = reader;
   const [config] = reader.configs;
   if (config === undefined) return { config, problems, standIns };
@@ -151,6 +154,20 @@ class DocumentReader {
       this.report('error', { line, column }, `YAML: ${message}`, key === undefined ? {} : { key, isSure });
     }
     for (const { value, path } of objectsWithin(this.document.value, '')) this.standIn(value, path, 0, true);
+  }
+
+  /**
+   * An object is no deeper than a document of a file may be: who could not read it would read no other one.
+   *
+   * @param value what is read of it
+   */
+  refuseDepth(value: unknown): void {
+    const envelope = readEnvelope(value);
+    if (envelope._tag === 'skipped') this.reportAt(envelope.severity, '', 'kind', envelope.reason);
+    else {
+      this.reportAt('error', '', '', `nested deeper than ${deepestNesting} levels`, envelope.key);
+      this.standIn(value, '', 0);
+    }
   }
 
   /** @param path of the object in its document: empty, or `items[3]` of a List. */

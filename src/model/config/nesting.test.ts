@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import { readConfigObject } from './config-file.ts';
+
+const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+const plugin = (levels: number): object => ({
+  ...{ apiVersion: 'extensions.istio.io/v1alpha1', kind: 'WasmPlugin', metadata: { name: 'deep', namespace: 'shop' } },
+  spec: { url: 'oci://example.com/plugin', pluginConfig: { deep: nested(levels) } },
+});
+const read = (object: unknown) => readConfigObject('k8s://', object, { creationTimestamp: 0 });
+
+it('an object may be as deep as a document of a file, and no deeper', () => {
+  expect(read(plugin(97))).toMatchObject({ config: { name: 'deep' }, problems: [] });
+  for (const levels of [98, 9_000]) {
+    expect(read(plugin(levels))).toMatchObject({
+      config: undefined,
+      problems: [{ severity: 'error', object: 'WasmPlugin shop/deep', message: 'nested deeper than 100 levels' }],
+    });
+  }
+});
+
+it('one that restricts is closed however deep it is, by its name', () => {
+  const { standIns } = read({
+    ...{
+      apiVersion: 'security.istio.io/v1',
+      kind: 'AuthorizationPolicy',
+      metadata: { name: 'deep', namespace: 'shop' },
+    },
+    spec: { rules: nested(9_000) },
+  });
+  expect(standIns).toMatchObject([{ kind: 'AuthorizationPolicy', namespace: 'shop', name: 'deep' }]);
+});
+
+it('one that is none of ours is passed over', () => {
+  expect(read({ apiVersion: 'v1', kind: 'Unknown', metadata: { name: 'a' }, spec: nested(9_000) })).toMatchObject({
+    ...{ config: undefined, standIns: [] },
+    problems: [{ severity: 'warning' }],
+  });
+});

@@ -1,0 +1,20 @@
+/** How deep a value is: what reads one goes down level by level, and the stack ends. Pure. */
+
+/** It has more levels of lists and maps than these. */
+export function isNestedDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  return partsOf(value).some((part) => isNestedDeeper(part, levels - 1));
+}
+
+/** The same down to a level, and nothing of what is beneath. */
+export function cutAtLevel(value: unknown, levels: number): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (levels === 0) return null;
+  if (Array.isArray(value)) return value.map((part) => cutAtLevel(part, levels - 1));
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, cutAtLevel(part, levels - 1)]));
+}
+
+function partsOf(value: object): readonly unknown[] {
+  return Array.isArray(value) ? value : Object.values(value);
+}
