@@ -1,4 +1,5 @@
 /** What the control plane consists of: its statecharts with their effects, and what these work on. */
+
 import { hostname } from 'node:os';
 import { fromCallback, fromPromise } from 'xstate';
 import {
@@ -34,6 +35,7 @@ import { messageOf } from '../runtime/errors.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
+import { scalarText } from '../runtime/scalar-text.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
 import { adsEffect } from './ads/ads-effect.ts';
@@ -588,7 +590,7 @@ export class ControlPlane {
   }
 
   *#connectedVersions(): Iterable<string> {
-    for (const { proxy } of this.#resources.nodes) yield String(proxy.metadata.ISTIO_VERSION ?? 'unknown');
+    for (const { proxy } of this.#resources.nodes) yield scalarText(proxy.metadata.ISTIO_VERSION) || 'unknown';
   }
 }
 

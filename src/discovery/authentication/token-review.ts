@@ -1,6 +1,8 @@
 /** The service account of a bearer token, by the word of the API server that signed it (spec/discovery.md §7.7, Kubernetes). */
+
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
+import { scalarText } from '../../runtime/scalar-text.ts';
 import type { Authentication, Authenticator } from '../ads/authentication.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { tokenReviews } from '../kubernetes/api-resource.ts';
@@ -81,7 +83,7 @@ function identityIn(status: unknown, { audience, trustDomain, isRevoked }: Token
   const isAccount = listOf(groups).includes('system:serviceaccounts');
   const found = identityOfAccount(isAccount ? username : undefined, trustDomain());
   if ('failure' in found) return found;
-  const ids = listOf(isObject(extra) ? extra[idOfToken] : undefined).map((id) => String(id).replace(/^JTI=/, ''));
+  const ids = listOf(isObject(extra) ? extra[idOfToken] : undefined).map((id) => scalarText(id).replace(/^JTI=/, ''));
   return ids.some((id) => isRevoked?.(id) === true) ? { failure: 'the token was taken back' } : found;
 }
 

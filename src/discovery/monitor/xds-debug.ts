@@ -9,6 +9,7 @@ import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { ClientConfigSchema, ConfigStatus } from '../../gen/envoy/service/status/v3/csds_pb.ts';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
+import { scalarText } from '../../runtime/scalar-text.ts';
 import type { ConnectionView } from '../ads/ads-observer.ts';
 import type { OneShotAnswer, OneShotQuestion } from '../ads/one-shot.ts';
 import { encodeValue } from '../ads/responses/encoding.ts';
@@ -159,7 +160,7 @@ function clientConfig({ watches }: ConnectionView, { proxy }: MeshNode) {
   const metadata: JsonObject = {
     CLUSTER_ID: proxy.clusterId,
     NAMESPACE: proxy.configNamespace,
-    ISTIO_VERSION: String(proxy.metadata.ISTIO_VERSION ?? ''),
+    ISTIO_VERSION: scalarText(proxy.metadata.ISTIO_VERSION),
   };
   return create(ClientConfigSchema, {
     node: create(NodeSchema, { id: proxy.name, metadata }),

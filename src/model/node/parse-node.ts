@@ -1,7 +1,8 @@
 /** From what an Envoy says of itself to who it is (spec/discovery.md §7.2, rows 5 to 7). */
-import * as E from 'fp-ts/lib/Either.js';
 
+import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
+import { scalarText } from '../../runtime/scalar-text.ts';
 import { joinLocality, localityOf } from '../fields/locality.ts';
 import { isIpAddress } from '../fields/names.ts';
 import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
@@ -41,12 +42,12 @@ export function parseNode(
   }
   const labels = labelsOf(metadata.LABELS);
   if (labels === undefined) return E.left(`node id ${quoted(node.id)}: metadata LABELS must be a map of texts`);
-  const configNamespace = textOf(metadata.NAMESPACE) || dnsDomain.split('.', 1)[0]!;
+  const configNamespace = scalarText(metadata.NAMESPACE) || dnsDomain.split('.', 1)[0]!;
   if (configNamespace.length > longestName)
     return E.left(
       `metadata NAMESPACE has ${configNamespace.length} characters; no namespace has more than ${longestName}`,
     );
-  const clusterId = textOf(metadata.CLUSTER_ID);
+  const clusterId = scalarText(metadata.CLUSTER_ID);
   const { region, zone, subZone } = node.locality ?? { region: '', zone: '', subZone: '' };
   return E.right({
     id: node.id,
@@ -58,8 +59,8 @@ export function parseNode(
     cluster: node.cluster,
     labels,
     clusterId: Object.hasOwn(clusterAliases, clusterId) ? clusterAliases[clusterId]! : clusterId,
-    network: textOf(metadata.NETWORK),
-    serviceAccount: textOf(metadata.SERVICE_ACCOUNT),
+    network: scalarText(metadata.NETWORK),
+    serviceAccount: scalarText(metadata.SERVICE_ACCOUNT),
     interceptionMode: interceptionModeOf(metadata.INTERCEPTION_MODE),
     locality: localityOf(labels, joinLocality(region, zone, subZone)),
     metadata,
@@ -82,15 +83,9 @@ const longestName = 253;
 
 const quoted = (text: string): string => JSON.stringify(text);
 
-/** A value as text, whether it was sent as one or not. */
-function textOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
-}
-
 /** A comma list, or a list, of addresses; those that are none are left out. */
 function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
-  const listed = Array.isArray(instanceIps) ? instanceIps.map(textOf) : textOf(instanceIps).split(',');
+  const listed = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
   const valid = listed.map((address) => address.trim()).filter(isIpAddress);
   return valid.length > 0 ? [...new Set(valid)] : [fallback].filter(isIpAddress);
 }
@@ -102,7 +97,7 @@ function labelsOf(value: unknown): Readonly<Record<string, string>> | undefined 
   if (!isObject(map)) return undefined;
   const entries = Object.entries(map);
   if (entries.some(([, label]) => typeof label === 'object')) return undefined;
-  return Object.fromEntries(entries.map(([key, label]) => [key, textOf(label)]));
+  return Object.fromEntries(entries.map(([key, label]) => [key, scalarText(label)]));
 }
 
 function parsedJson(text: string): unknown {

@@ -1,6 +1,7 @@
 /** From a ServiceEntry and what it selects to services and endpoints (spec/discovery.md §5.5). Pure. */
 
 import { isObject } from '../../runtime/json-object.ts';
+import { scalarText } from '../../runtime/scalar-text.ts';
 import { type Config, configKeyOf } from '../config/config.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isWildcard } from '../fields/hostname.ts';
@@ -132,13 +133,11 @@ function workloadOf(
  */
 function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
-  const said = conditions.filter((one) => isObject(one) && one.type === 'Healthy').map(({ status: is }) => textOf(is));
+  const said = conditions
+    .filter((one) => isObject(one) && one.type === 'Healthy')
+    .map(({ status: is }) => scalarText(is).toLowerCase());
   if (booleanOf(annotations['proxy.istio.io/health-checks-enabled'] ?? '') === true) return said[0] === 'true';
   return !said.includes('false');
-}
-
-function textOf(value: unknown): string {
-  return String(value).toLowerCase();
 }
 
 function portEndpoints({ spec }: Config<ServiceEntry>, workload: Workload): Endpoint[] {

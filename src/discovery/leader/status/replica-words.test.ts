@@ -27,7 +27,9 @@ describe('whose word a condition is', () => {
       `(told by ${'x'.repeat(500)}_11111111)`,
     ];
     for (const message of strange) expect(wordIn(conditionsOf(message))).toBeUndefined();
-    expect(wordIn(conditionsOf(signed('no', other), 'x'))).toBeUndefined();
+    for (const generation of ['x', '', null, { valueOf: 1, toString: 1 }]) {
+      expect(wordIn(conditionsOf(signed('no', other), generation))).toBeUndefined();
+    }
     for (const conditions of [undefined, {}, 'no', [null, 'Rejected', []]]) expect(wordIn(conditions)).toBeUndefined();
   });
 });

@@ -1,4 +1,5 @@
 /** The connection view: what each proxy has, acknowledged, rejected and why, and what it is being sent. */
+import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
 import type { MeshResources } from '../../push/mesh-resources.ts';
 import { type SyncState, syncStateOf } from './sync-state.ts';
@@ -61,7 +62,7 @@ export function describeProxies(connections: readonly ConnectionView[], resource
         type: node?.proxy.type ?? '',
         namespace: node?.proxy.configNamespace ?? '',
         cluster: node?.proxy.clusterId ?? '',
-        version: String(connection.identity.metadata.ISTIO_VERSION ?? ''),
+        version: scalarText(connection.identity.metadata.ISTIO_VERSION),
         address: connection.peer,
         protocol: connection.protocol,
         connectedAt: connection.connectedAt,

@@ -1,4 +1,5 @@
 /** Pages about connected proxies. */
+import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { HttpAnswer } from '../http-server.ts';
@@ -100,7 +101,7 @@ function syncStatus({ connections, resources }: DebugSources, namespace: string)
   return connections().flatMap((connection) => {
     const proxy = nodes.get(connection.node)?.proxy;
     if (proxy === undefined || (namespace !== '' && proxy.configNamespace !== namespace)) return [];
-    const version = String(proxy.metadata.ISTIO_VERSION ?? '');
+    const version = scalarText(proxy.metadata.ISTIO_VERSION);
     return [
       {
         cluster_id: proxy.clusterId,

@@ -1,5 +1,6 @@
 /** What one cluster knows of a proxy's own workload (spec/discovery.md §5.4 "proxy → services"). Immutable. */
 import { isObject } from '../../../runtime/json-object.ts';
+import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
 import type { SelectorIndex } from '../label-match.ts';
 import type { AddressBook, KnownWorkload, LookedUp, ProxyLookup, TargetRef } from '../proxy-lookup.ts';
@@ -100,7 +101,7 @@ function podPorts(value: unknown): Readonly<Record<string, number>> {
   return portsByName(
     list.filter(isObject).flatMap(({ name, containerPort, protocol = 'TCP' }) => {
       return typeof name === 'string' && isPort(containerPort)
-        ? [{ name, containerPort, protocol: `${protocol}` }]
+        ? [{ name, containerPort, protocol: scalarText(protocol) }]
         : [];
     }),
   );

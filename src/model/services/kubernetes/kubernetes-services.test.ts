@@ -296,6 +296,18 @@ spec:
     expect(of(after)).toEqual(['10.1.0.1:9090']);
   });
 
+  it('say nothing of themselves where what they say has a `toString` of its own', () => {
+    const strange = '{toString: 1, valueOf: 1}';
+    const unhealthy = `${entry()}status: {conditions: [{type: Healthy, status: ${strange}}]}\n`;
+    expect(endpointsOf(service(selecting) + unhealthy)).toMatchObject([{ health: 'healthy' }]);
+    const metadata = {
+      POD_PORTS: [{ name: 'web', containerPort: 7070, protocol: { toString: 1 } }, { name: { toString: 1 } }],
+    };
+    const proxy = { ...givenProxy({ namespace: 'shop', labels: { app: 'web' }, metadata }), clusterId: 'Kubernetes' };
+    const targets = givenMesh(service(selecting)).context.serviceTargetsOf(proxy);
+    expect(targets.map(({ targetPort }) => targetPort)).toEqual([7070]);
+  });
+
   it('are found for a proxy: by the pod of its name, by its address, else by what it says of itself', () => {
     const mesh = givenMesh(service(selecting) + pod('web-0', '10.0.0.1') + entry() + node);
     const served = (about: object, ip: string): unknown =>

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import { ClusterObjects } from './cluster-objects.ts';
+
+const conditionsOf = (status: unknown) => {
+  const object: KubernetesObject = { metadata: { name: 'web', namespace: 'shop' }, status };
+  return new ClusterObjects({ source: { onRefused: () => {} }, objectOf: () => object }).toldOf(
+    'VirtualService/shop/web',
+  )?.conditions;
+};
+
+it('of a status are read the conditions that are ours, whatever else a stranger has put there', () => {
+  const good = { type: 'Reconciled', status: 'True', observedGeneration: 3 };
+  const wanted = new Map([['Reconciled', { status: 'True', observedGeneration: 3 }]]);
+  expect(conditionsOf({ conditions: [good, { type: 'Ready', status: 'True' }] })).toEqual(wanted);
+  const strange = { toString: 1, valueOf: 1 };
+  expect(conditionsOf({ conditions: [{ type: strange }, strange, null, 'Rejected', good] })).toEqual(wanted);
+  const rejected = { type: 'Rejected', status: strange, observedGeneration: strange };
+  expect(conditionsOf({ conditions: [rejected] })?.get('Rejected')?.status).toBe('');
+  for (const status of [undefined, null, 'no', { conditions: strange }])
+    expect(conditionsOf(status)).toEqual(new Map());
+});
