@@ -1,7 +1,8 @@
 /** What a cluster's objects cost and become, behind a simulated API server: many of a kind, hostile ones, a server that is slow. */
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import { KubernetesWorld } from '../../../test/simulation/kubernetes-world.ts';
+import { kinds } from '../../model/kinds/index.ts';
 import { resourceOf } from './api-resource.ts';
 import { ClusterSource } from './cluster-source.ts';
 import type { ObjectStore } from './object-store.ts';
@@ -135,6 +136,34 @@ it('an object that was deleted and made again in one moment is another one, thou
   const [now] = source.snapshot.byKey.values();
   expect(now?.resourceVersion).toBe(before?.resourceVersion);
   expect(now?.uid).not.toBe(before?.uid);
+});
+
+it('what a decoder breaks on leaves its last good version, closes what restricts, and costs no other object', async () => {
+  const route = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
+  const one = given(({ server }) => server.put(routes, 'web', route));
+  await firstReading(one);
+  const { source, world } = one;
+  const [good] = source.snapshot.byKey.values();
+  const broken = [kinds.VirtualService, kinds.AuthorizationPolicy].map((kind) => {
+    const decode = kind.decode.bind(kind) as (spec: unknown, namespace: string) => never;
+    return vi.spyOn(kind, 'decode').mockImplementation((spec: unknown, namespace: string) => {
+      if (typeof spec === 'object' && spec !== null && 'breaks' in spec) throw new RangeError('too much');
+      return decode(spec, namespace);
+    });
+  });
+  onTestFinished(() => {
+    for (const spy of broken) spy.mockRestore();
+  });
+  world.server.put(routes, 'web', { spec: { ...route.spec, breaks: true } });
+  world.server.put(policies, 'strict', { spec: { breaks: true } });
+  world.server.put(routes, 'other', route);
+  await world.pass(10);
+  const message = 'cannot be read: too much';
+  expect(await source.read()).toMatchObject({ outcome: 'read', problems: [{ message }, { message }] });
+  const held = [...source.snapshot.byKey.values()];
+  expect(held).toContain(good);
+  expect(held.find(({ kind }) => kind === 'AuthorizationPolicy')?.standsFor?.effect).toMatch(/^every request/);
+  expect(held.map(({ name }) => name)).toContain('other');
 });
 
 it('what is wrong leaves the last good one, is counted once, and is said to be mended', async () => {

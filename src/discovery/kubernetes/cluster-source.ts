@@ -8,6 +8,7 @@ import { type Config, configKeyOf, configKeyText } from '../../model/config/conf
 import { readConfigObject } from '../../model/config/config-file.ts';
 import type { Problem } from '../../model/config/problem.ts';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
+import { messageOf } from '../../runtime/errors.ts';
 import { Turns } from '../../runtime/turns.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { ConfigSource, SourceReading } from '../config/config-source.ts';
@@ -15,7 +16,7 @@ import type { StopWatching, WatchHandlers } from '../config/file-watch.ts';
 import { resourceOf } from './api-resource.ts';
 import type { KubernetesObject } from './api-server.ts';
 import { type InformerEffects, nameOf } from './informer-effects.ts';
-import type { ObjectChange, ObjectKey } from './object-store.ts';
+import { keyOf, type ObjectChange, type ObjectKey } from './object-store.ts';
 
 export interface ClusterSourceOptions {
   /** `k8s://`. */
@@ -152,7 +153,28 @@ export class ClusterSource implements ConfigSource {
     for (const listener of this.#refusedListeners) listener(refused);
   }
 
+  /** What a decoder breaks on, a mistake of ours, costs the object and no other one: it is refused, as one that nobody can read. */
   #decoded(kind: KindName, object: KubernetesObject, before: Held): Held {
+    try {
+      return this.#decode(kind, object, before);
+    } catch (error) {
+      const { apiVersion, kind: written, metadata } = object;
+      const { name, namespace, generation } = metadata;
+      const unreadable = {
+        ...{ apiVersion, kind: written },
+        metadata: { name, namespace, generation },
+        spec: messageOf(error),
+      };
+      const refused = this.#decode(kind, unreadable as KubernetesObject, nothing);
+      const lastGood = before.inForce.filter(({ standsFor }) => standsFor === undefined);
+      const closed = refused.inForce.filter(({ standsFor }) => standsFor !== undefined);
+      const about = { object: `${kind} ${keyOf(object)}`, field: '', message: `cannot be read: ${messageOf(error)}` };
+      const problem: ConfigProblem = { severity: 'error', place: { source: this.#options.address }, ...about };
+      return { ...refused, inForce: lastGood.length > 0 ? lastGood : closed, problems: [problem] };
+    }
+  }
+
+  #decode(kind: KindName, object: KubernetesObject, before: Held): Held {
     const { address, revision } = this.#options;
     if (kinds[kind].group.endsWith('istio.io') && !isOfRevision(object, revision)) return nothing;
     const read = readConfigObject(address, asRead(kind, object), { creationTimestamp: 0 });
