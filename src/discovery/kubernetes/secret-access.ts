@@ -6,15 +6,21 @@ import type { SecretReader, SecretReaders } from '../push/mesh-resources.ts';
 import { subjectAccessReviews } from './api-resource.ts';
 import type { ApiServer } from './api-server.ts';
 
-/** Each is asked about once a minute: strangers with many accounts must not keep the API server busy. */
+/**
+ * Each is asked about once a minute: strangers with many accounts must not keep the API server busy. Where there are more, those of a namespace
+ * that has few come before those of one that has many: who may make accounts in one keeps nobody of another from being asked about.
+ */
 const mostAccounts = 1_000;
 const answerMs = 5_000;
 
 export class SecretAccess implements SecretReaders {
   readonly #server: Pick<ApiServer, 'request'>;
   readonly #warn: (message: string) => void;
-  /** How many proxies of an account ask for Secrets. */
-  readonly #proxies = new Map<string, number>();
+  /** How many proxies of an account ask for Secrets, by namespace and account. */
+  readonly #proxies = new Map<string, Map<string, number>>();
+  #count = 0;
+  /** Those that are asked about. */
+  #wanted: ReadonlySet<string> = new Set();
   readonly #allowed = new Set<string>();
   readonly #watchers = new Set<(accounts: string[]) => void>();
 
@@ -24,9 +30,20 @@ export class SecretAccess implements SecretReaders {
   }
 
   enter(account: string): SecretReader {
-    const before = this.#proxies.get(account) ?? 0;
-    this.#proxies.set(account, before + 1);
-    if (before === 0) this.#tell(account);
+    const namespace = namespaceOf(account);
+    const accounts = this.#proxies.get(namespace) ?? new Map<string, number>();
+    this.#proxies.set(namespace, accounts);
+    const before = accounts.get(account) ?? 0;
+    accounts.set(account, before + 1);
+    if (before === 0) {
+      this.#count++;
+      if (this.#count === mostAccounts + 1) {
+        this.#warn(
+          `proxies of more than ${mostAccounts} service accounts ask for Secrets: some of ${namespace} or of others get none`,
+        );
+      }
+      this.#tell();
+    }
     const allowed = this.#allowed;
     return {
       get isAllowed() {
@@ -39,13 +56,13 @@ export class SecretAccess implements SecretReaders {
   /** Tells whom to ask about, now and whenever they are others. @returns ends it */
   watch(changed: (accounts: string[]) => void): () => void {
     this.#watchers.add(changed);
-    if (this.#proxies.size > 0) changed(this.#wanted);
+    if (this.#wanted.size > 0) changed([...this.#wanted]);
     return () => void this.#watchers.delete(changed);
   }
 
   /** What the API server has said of an account is in force. */
   adopt(account: string, allowed: boolean): void {
-    if (allowed && this.#proxies.has(account)) this.#allowed.add(account);
+    if (allowed && this.#wanted.has(account)) this.#allowed.add(account);
     else this.#allowed.delete(account);
   }
 
@@ -68,27 +85,40 @@ export class SecretAccess implements SecretReaders {
     }
   }
 
-  get #wanted(): string[] {
-    return [...this.#proxies.keys()].slice(0, mostAccounts);
-  }
-
-  #tell(account: string): void {
-    if (this.#proxies.size === mostAccounts + 1) {
-      this.#warn(
-        `proxies of more than ${mostAccounts} service accounts ask for Secrets: ${account} and those that come after it get none`,
-      );
-    }
-    for (const changed of this.#watchers) changed(this.#wanted);
+  #tell(): void {
+    this.#wanted = new Set(fairly([...this.#proxies.values()].map((accounts) => [...accounts.keys()])));
+    // Of whom nobody is asked any more, what was said once does not hold for ever.
+    for (const account of this.#allowed) if (!this.#wanted.has(account)) this.#allowed.delete(account);
+    for (const changed of this.#watchers) changed([...this.#wanted]);
   }
 
   #leave(account: string): void {
-    const left = (this.#proxies.get(account) ?? 0) - 1;
+    const namespace = namespaceOf(account);
+    const accounts = this.#proxies.get(namespace);
+    const left = (accounts?.get(account) ?? 0) - 1;
+    if (accounts === undefined || left < 0) return;
     if (left > 0) {
-      this.#proxies.set(account, left);
+      accounts.set(account, left);
       return;
     }
-    this.#proxies.delete(account);
-    this.#allowed.delete(account);
-    for (const changed of this.#watchers) changed(this.#wanted);
+    accounts.delete(account);
+    if (accounts.size === 0) this.#proxies.delete(namespace);
+    this.#count--;
+    this.#tell();
   }
+}
+
+function namespaceOf(account: string): string {
+  return account.slice(0, account.indexOf('/'));
+}
+
+/** Of each list its first, then of each its second, until there are enough. */
+function fairly(lists: readonly (readonly string[])[]): string[] {
+  const taken: string[] = [];
+  for (let place = 0; taken.length < mostAccounts; place++) {
+    const some = lists.flatMap((list) => list[place] ?? []);
+    if (some.length === 0) return taken;
+    taken.push(...some.slice(0, mostAccounts - taken.length));
+  }
+  return taken;
 }

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import { SecretAccess } from './secret-access.ts';
+
+function given() {
+  const warnings: string[] = [];
+  const access = new SecretAccess({
+    server: { request: () => Promise.reject(new Error('nobody asks')) },
+    warn: (message) => warnings.push(message),
+  });
+  const told: { accounts: string[] } = { accounts: [] };
+  access.watch((accounts) => {
+    told.accounts = accounts;
+  });
+  return { access, told, warnings };
+}
+
+it('whose proxies ask for Secrets is asked about, for as long as they do', () => {
+  const { access, told } = given();
+  const [one, other] = [access.enter('shop/gateway'), access.enter('shop/gateway')];
+  expect([told.accounts, one.isAllowed]).toEqual([['shop/gateway'], false]);
+  access.adopt('shop/gateway', true);
+  expect([one.isAllowed, other.isAllowed]).toEqual([true, true]);
+  one.leave();
+  expect(other.isAllowed).toBe(true);
+  other.leave();
+  expect(told.accounts).toEqual([]);
+  access.adopt('shop/gateway', true);
+  expect(access.enter('shop/gateway').isAllowed).toBe(false);
+});
+
+it('who has made many accounts in a namespace keeps nobody of another from being asked about', () => {
+  const { access, told, warnings } = given();
+  const many = Array.from({ length: 1_200 }, (_, index) => access.enter(`greedy/account-${index}`));
+  expect(told.accounts).toHaveLength(1_000);
+  for (const index of many.keys()) access.adopt(`greedy/account-${index}`, true);
+  const late = access.enter('shop/gateway');
+  expect(told.accounts).toHaveLength(1_000);
+  expect(told.accounts).toContain('shop/gateway');
+  access.adopt('shop/gateway', true);
+  expect(late.isAllowed).toBe(true);
+  // Nobody asks about it any more.
+  expect(many.filter(({ isAllowed }) => isAllowed)).toHaveLength(999);
+  expect(warnings).toHaveLength(1);
+});
