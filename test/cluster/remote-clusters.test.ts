@@ -178,13 +178,13 @@ it('endpoints of another network are reached through its gateway, by who has a c
   const ofItsNetwork = new Endpoints(plane, { NETWORK: 'n2', CLUSTER_ID: 'c2' });
   await ofOwnNetwork.are('10.1.0.1', gateway);
   await ofItsNetwork.are('10.1.0.1', '10.2.0.7');
-  // What the mesh says of networks counts before a label, also of a cluster that is followed already.
+  // What the mesh says of networks counts where there is no label, also of a cluster that is followed already.
   writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {n1: {endpoints: [{fromRegistry: c2}], gateways: []}}\n');
+  await there.apply(of.namespaces, { metadata: { name: namespace } });
   await ofOwnNetwork.are('10.1.0.1', '10.2.0.7');
   for (const one of [ofOwnNetwork, ofItsNetwork]) one.end();
   await there.delete(of.services, 'eastwest', namespace);
   await writeSlice(there, 'web', ['10.2.0.1'], 80, { namespace });
-  await there.apply(of.namespaces, { metadata: { name: namespace } });
   await cluster.delete(of.secrets, 'remotes');
 });
 
