@@ -60,4 +60,12 @@ describe('a ServiceEntry', () => {
     expect(b).toBe(a);
     expect(other).not.toBe(a);
   });
+
+  it('is given none by the address of another one that has its host', () => {
+    const first = entry('hosts: [a.b], resolution: DNS');
+    for (const spec of ['resolution: NONE', 'resolution: DNS, addresses: [1.1.1.1]']) {
+      const second = entry(`hosts: [a.b], ${spec}`).replace('name: a,', 'name: b,');
+      expect(allocated(`${first}---\n${second}`)).toEqual([true, false]);
+    }
+  });
 });

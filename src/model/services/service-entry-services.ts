@@ -54,11 +54,14 @@ export function servicesOfEntry(
     registry: 'External',
     origin: configKeyOf(entry),
   };
+  const names = new Set(allocationNames(entry));
   return spec.hosts.flatMap((hostname) => {
     if (addresses.length > 0) {
       return addresses.map((address) => ({ ...common, hostname, defaultAddress: address, addresses: [address] }));
     }
-    const autoAllocated = allocated?.(allocationName(entry, hostname));
+    const name = allocationName(entry, hostname);
+    // Another entry of the namespace may have the host, and an address for it.
+    const autoAllocated = names.has(name) ? allocated?.(name) : undefined;
     return [{ ...common, hostname, defaultAddress: '0.0.0.0', addresses: [], ...(autoAllocated && { autoAllocated }) }];
   });
 }
