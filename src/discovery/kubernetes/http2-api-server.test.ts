@@ -18,6 +18,7 @@ import { eventually } from '../../../test/harness/eventually.ts';
 import { leases, resourceOf } from './api-resource.ts';
 import { endsInitialEvents, type WatchEvent } from './api-server.ts';
 import { Http2ApiServer } from './http2-api-server.ts';
+import { maxObjectBytes } from './json-lines.ts';
 
 const services = resourceOf('Service');
 const never = new AbortController().signal;
@@ -215,7 +216,7 @@ describe('a watch', () => {
   });
 
   it.each([
-    ['a line without end', (): string => 'x'.repeat(9 * 1024 * 1024), 'invalid'],
+    ['a line without end', (): string => 'x'.repeat(maxObjectBytes + 1), 'invalid'],
     ['a line that is no JSON', (): string => '{"type": hunter2}\n', 'invalid'],
     ['a line that is no event', (): string => '"ADDED"\n', 'invalid'],
     ['an object without metadata', (): string => line('ADDED', { kind: 'Service' }), 'invalid'],
@@ -559,6 +560,18 @@ describe('a request', () => {
       return outcome.isListed;
     });
     expect(server.connections()).toBe(2);
+  });
+
+  it.each<[string, object]>([
+    ['a certificate that is none', { cert: 'nonsense', key: 'nonsense' }],
+    ['the key of another certificate', { cert: createAuthority().certificate, key: createAuthority().privateKey }],
+    ['an authority that is none', { ca: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' }],
+  ])('with %s fails as any other', async (_, material) => {
+    const { client } = await given(() => {}, { access: { tls: async () => material } });
+    const get = { method: 'GET', resource: leases, name: 'a' } as const;
+    for (const asked of [client.list(services, {}, never), client.ping(never), client.request(get, never)]) {
+      expect(['credentials', 'unreachable']).toContain((await failureOf(asked)).kind);
+    }
   });
 
   it('that waits for credentials which never come ends when nobody waits for it', async () => {

@@ -34,14 +34,10 @@ export class Http2Connection {
     this.#hasCertificate = hasCertificate;
   }
 
-  /** @throws ApiError `unreachable`, `timeout`, `invalid`, `aborted` */
+  /** @throws ApiError `unreachable`, `timeout`, `invalid`, `credentials`, `aborted` */
   static open(server: URL, tls: TlsMaterial, limitMs: number, signal: AbortSignal): Promise<Http2Connection> {
     return new Promise((resolve, reject) => {
-      const session = connect(server.origin, {
-        ...tls,
-        ALPNProtocols: ['h2'],
-        settings: { enablePush: false, initialWindowSize: streamWindowBytes },
-      });
+      const session = begun(server, tls);
       const fail = (error: ApiError): void => {
         settle();
         session.destroy();
@@ -152,6 +148,19 @@ export class Http2Connection {
   close(): void {
     for (const stream of this.#running) stream.close(constants.NGHTTP2_CANCEL);
     this.#session.destroy();
+  }
+}
+
+/** @throws ApiError `credentials`: a certificate, a key or an authority is none, or they do not belong together */
+function begun(server: URL, tls: TlsMaterial): ClientHttp2Session {
+  try {
+    return connect(server.origin, {
+      ...tls,
+      ALPNProtocols: ['h2'],
+      settings: { enablePush: false, initialWindowSize: streamWindowBytes },
+    });
+  } catch (error) {
+    throw new ApiError({ kind: 'credentials', message: `${server.host}: ${messageOf(error)}` }, { cause: error });
   }
 }
 
