@@ -335,6 +335,19 @@ describe('rights', () => {
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
+  it('to the ConfigMap with the root are to the one that it is named', async () => {
+    const named = async (...values: string[]): Promise<unknown> => {
+      const { rules } = only(await rendered(...image, ...values), 'ClusterRole') as unknown as {
+        rules: readonly Rule[];
+      };
+      return rules.flatMap(({ resources, verbs, resourceNames = [] }) =>
+        resources.includes('configmaps') && verbs.includes('patch') ? resourceNames : [],
+      );
+    };
+    expect(await named()).toEqual(['istio-ca-root-cert']);
+    expect(await named('--set', 'env.PILOT_CA_CERT_CONFIGMAP=mesh-root')).toEqual(['mesh-root']);
+  });
+
   it('to certificate requests are there where a signer is named, and approve those of this signer alone', async () => {
     const group = { apiGroups: ['certificates.k8s.io'] };
     const made = { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] };
