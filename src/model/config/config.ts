@@ -15,6 +15,8 @@ export interface Config<Spec = unknown> {
   readonly generation?: number;
   /** Told by the API server of a cluster: one that was deleted and made again under its name has another. Absent for objects of elsewhere. */
   readonly uid?: string;
+  /** Somebody has told the API server to delete it: it is there until it has ended. */
+  readonly isEnding?: true;
   readonly spec: Spec;
   /** The status as written; only a WorkloadEntry's health is read from it. */
   readonly status?: unknown;

@@ -21,6 +21,7 @@ export interface Envelope {
   readonly creationTimestamp?: number;
   readonly generation?: number;
   readonly uid?: string;
+  readonly isEnding?: true;
   readonly spec: unknown;
   readonly status?: unknown;
 }
@@ -197,7 +198,7 @@ function withMetadata(
     });
   }
   const metadata = metadataMeant(writtenMetadata);
-  const { name, creationTimestamp, generation, uid } = metadata;
+  const { name, creationTimestamp, generation, uid, deletionTimestamp } = metadata;
   const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
   if (typeof name !== 'string' || !isObjectName(name)) {
     errors.push({ path: 'metadata.name', message: nameMistake(name, 'letters, digits, "-" and "."') });
@@ -222,6 +223,7 @@ function withMetadata(
     ...(createdAt === undefined ? {} : { creationTimestamp: createdAt }),
     ...(typeof generation === 'number' && { generation }),
     ...(typeof uid === 'string' && uid !== '' && { uid }),
+    ...(typeof deletionTimestamp === 'string' && { isEnding: true }),
     ...(status === undefined || status === null ? {} : { status }),
   };
 }

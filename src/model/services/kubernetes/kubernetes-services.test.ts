@@ -308,6 +308,25 @@ spec:
     expect(targets.map(({ targetPort }) => targetPort)).toEqual([7070]);
   });
 
+  it('serve a ServiceEntry no more once they are being deleted, and a Service as its slices say', () => {
+    const ending = pod('web-0', '10.0.0.1').replace(inShop, `${inShop}, deletionTimestamp: "2026-01-01T00:00:00Z"`);
+    const mesh = (web: string, previous?: ReturnType<typeof givenMesh>) =>
+      givenMesh(
+        serviceEntry + service(selecting) + slice(at('10.0.0.1', toPod('web-0'))) + web,
+        previous ? { previous } : {},
+      );
+    const healthOf = ({ registry }: ReturnType<typeof givenMesh>): unknown =>
+      ['se.example.com', host].map((name) =>
+        registry.endpoints
+          .get(name)
+          ?.get('shop')
+          ?.map(({ health }) => health),
+      );
+    const before = mesh(pod('web-0', '10.0.0.1'));
+    expect(healthOf(before)).toEqual([['healthy'], ['healthy']]);
+    expect(healthOf(mesh(ending, before))).toEqual([['unhealthy'], ['healthy']]);
+  });
+
   it('are found for a proxy: by the pod of its name, by its address, else by what it says of itself', () => {
     const mesh = givenMesh(service(selecting) + pod('web-0', '10.0.0.1') + entry() + node);
     const served = (about: object, ip: string): unknown =>

@@ -38,7 +38,8 @@ export function podWorkload(config: Config<Pod>, around: PodSurroundings): Workl
       ...(spec.nodeName !== '' && { nodeName: spec.nodeName }),
       ...(spec.hostname !== '' && { hostname: spec.hostname }),
       ...(spec.subdomain !== '' && { subdomain: spec.subdomain }),
-      health: ready === 'True' ? 'healthy' : 'unhealthy',
+      // One that is ending says that it is ready for a while. Of those in slices, their conditions count.
+      health: ready === 'True' && config.isEnding !== true ? 'healthy' : 'unhealthy',
     },
   };
 }
