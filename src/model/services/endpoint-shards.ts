@@ -2,7 +2,7 @@
 
 import { PersistentMap } from '../collections/persistent-map.ts';
 import { compareText } from '../config/config.ts';
-import { endpointId, sameEndpoint } from './same-endpoint.ts';
+import { endpointId, isSameId, sameEndpoint } from './same-endpoint.ts';
 import type { Endpoint } from './service.ts';
 
 /** Endpoints by host name, then by namespace. */
@@ -135,6 +135,10 @@ export class EndpointShards {
   /** Whether anybody could notice: unhealthy endpoints that are only new are not sent. */
   #differ(before: readonly Endpoint[], after: readonly Endpoint[]): boolean {
     if (before === after) return false;
+    // Mostly each is where it was.
+    if (before.length === after.length && after.every((endpoint, index) => isSameId(before[index]!, endpoint))) {
+      return after.some((endpoint, index) => !sameEndpoint(before[index]!, endpoint));
+    }
     const old = new Map(before.map((endpoint) => [endpointId(endpoint), endpoint]));
     // Two workloads at one address cannot be told apart: whatever changes of them is told.
     if (old.size < before.length) return true;

@@ -39,15 +39,26 @@ export function sameLabels(a: Labels, b: Labels): boolean {
 /** The list with those of the last one in the place of equal ones, and the last one itself when all are equal. */
 export function keptEndpoints(list: readonly Endpoint[], before: readonly Endpoint[] = []): readonly Endpoint[] {
   if (list === before || (list.length === 0 && before.length === 0)) return before;
-  const old = new Map(before.map((endpoint) => [endpointId(endpoint), endpoint]));
-  const kept = list.map((endpoint) => {
-    const same = old.get(endpointId(endpoint));
+  // Mostly each is where it was: only where one is not, its place is looked for.
+  let places: Map<string, Endpoint> | undefined;
+  const kept = list.map((endpoint, index) => {
+    const there = before[index];
+    if (there !== undefined && isSameId(there, endpoint)) return sameEndpoint(there, endpoint) ? there : endpoint;
+    places ??= new Map(before.map((one) => [endpointId(one), one]));
+    const same = places.get(endpointId(endpoint));
     return same !== undefined && sameEndpoint(same, endpoint) ? same : endpoint;
   });
   return sameItems(kept, before) ? before : kept;
 }
 
 /** Which endpoint it is, whatever else it says (§5.2). */
-export function endpointId(endpoint: Pick<Endpoint, 'address' | 'servicePortName' | 'port'>): string {
+export function endpointId(endpoint: EndpointId): string {
   return `${endpoint.address}|${endpoint.servicePortName}|${endpoint.port}`;
+}
+
+type EndpointId = Pick<Endpoint, 'address' | 'servicePortName' | 'port'>;
+
+/** Whether they are the same one, whatever else they say. */
+export function isSameId(a: EndpointId, b: EndpointId): boolean {
+  return a.address === b.address && a.servicePortName === b.servicePortName && a.port === b.port;
 }

@@ -30,12 +30,13 @@ export interface SliceEndpoints {
 
 /** @param slices in a stable order; an endpoint that several have counts once, and as ready where one of them says so */
 export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSurroundings): SliceEndpoints {
-  const endpoints = new Map<string, Endpoint>();
+  const endpoints = new Map<string, Endpoint[]>();
   const pending: string[] = [];
   const bare: string[] = [];
   for (const slice of slices) {
     // Names are for a DNS server to resolve, not for a proxy.
     if (slice.addressType === 'FQDN') continue;
+    const ports = portsOf(slice);
     for (const given of slice.endpoints) {
       const health = healthOf(given.conditions, around);
       for (const address of given.addresses) {
@@ -45,19 +46,31 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSu
           continue;
         }
         if (found.pod === undefined && around.hasSelector) bare.push(address);
-        for (const { name, port } of slice.ports) {
-          if (port === undefined) continue;
-          const template = { ...found.template, address, health };
-          const endpoint = endpointOf({ template }, name, port);
-          const id = endpointId(endpoint);
-          const known = endpoints.get(id);
-          // While it goes from one slice to another both have it, and one of them may be behind.
-          if (known === undefined || (known.health !== 'healthy' && health === 'healthy')) endpoints.set(id, endpoint);
-        }
+        const template = { ...found.template, address, health };
+        const made = ports.map(({ name, port }) => endpointOf({ template }, name, port));
+        const known = endpoints.get(address);
+        endpoints.set(address, known === undefined ? made : joined(known, made));
       }
     }
   }
-  return { endpoints: [...endpoints.values()], pending, bare };
+  return { endpoints: [...endpoints.values()].flat(), pending, bare };
+}
+
+/** Without those that mean all ports; each once. */
+function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly port: number }[] {
+  const known = ports.flatMap(({ name, port }) => (port === undefined ? [] : [{ name, port }]));
+  return [...new Map(known.map((one) => [`${one.name}|${one.port}`, one])).values()];
+}
+
+/** Of one address. While it goes from one slice to another both have it, and one of them may be behind. */
+function joined(known: readonly Endpoint[], more: readonly Endpoint[]): Endpoint[] {
+  const byId = new Map(known.map((endpoint) => [endpointId(endpoint), endpoint]));
+  for (const endpoint of more) {
+    const before = byId.get(endpointId(endpoint));
+    const isBehind = before !== undefined && before.health !== 'healthy' && endpoint.health === 'healthy';
+    if (before === undefined || isBehind) byId.set(endpointId(endpoint), endpoint);
+  }
+  return [...byId.values()];
 }
 
 function templateOf(

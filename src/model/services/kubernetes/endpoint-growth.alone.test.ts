@@ -1,0 +1,48 @@
+/** What a change of one slice costs a service of many endpoints: counted. */
+import { expect, it } from 'vitest';
+import { type CountedWork, countedWork } from '../../../../test/harness/counted-work.ts';
+import type { Config } from '../../config/config.ts';
+import { EndpointShards } from '../endpoint-shards.ts';
+import type { ObjectChange } from '../registry-delta.ts';
+import { defaultRegistryOptions } from '../service-registry.ts';
+import { KubernetesServices } from './kubernetes-services.ts';
+
+const about = { namespace: 'shop', labels: {}, annotations: {}, resourceVersion: '1', creationTimestamp: 0 };
+const ports = Array.from({ length: 50 }, (_, index) => ({ name: `p${index}`, port: 1_000 + index, protocol: 'TCP' }));
+
+const change = (kind: string, name: string, spec: unknown, labels = {}): ObjectChange<Config> => ({
+  key: { kind, namespace: 'shop', name },
+  current: { ...about, kind, apiVersion: 'v1', name, labels, spec },
+});
+const service = change('Service', 'web', {
+  spec: {
+    ...{ type: 'ClusterIP', clusterIP: '10.9.0.1', clusterIPs: [], ports, selector: { app: 'web' }, externalName: '' },
+    ...{ externalIPs: [], internalTrafficPolicy: 'Cluster', publishNotReadyAddresses: false },
+  },
+  status: { loadBalancer: { ingress: [] } },
+});
+const slice = (index: number, ready: boolean): ObjectChange<Config> => {
+  const endpoints = Array.from({ length: 20 }, (_, place) => ({
+    ...{ addresses: [`10.${index}.0.${place}`], conditions: { ready } },
+  }));
+  const labels = { 'kubernetes.io/service-name': 'web' };
+  return change('EndpointSlice', `web-${index}`, { addressType: 'IPv4', ports, endpoints }, labels);
+};
+const callsOf = (work: CountedWork, name: string): number =>
+  [...work].reduce((sum, [what, count]) => sum + (what.startsWith(`${name} `) ? count : 0), 0);
+
+it('no endpoint is looked for by a text where each is where it was', () => {
+  const services = new KubernetesServices(defaultRegistryOptions);
+  const shards = new EndpointShards();
+  const apply = (...changes: readonly ObjectChange<Config>[]): void => {
+    for (const one of services.apply(changes).services) {
+      shards.update({ provider: 'Kubernetes', cluster: 'c1' }, one, one.endpoints);
+    }
+  };
+  apply(service, ...Array.from({ length: 10 }, (_, index) => slice(index, true)));
+  const name = { hostname: 'web.shop.svc.cluster.local', namespace: 'shop' };
+  expect(shards.index.get(name.hostname)?.get(name.namespace)).toHaveLength(10 * 20 * ports.length);
+  const work = countedWork(() => apply(slice(3, false)));
+  expect(callsOf(work, 'sameEndpoint')).toBeGreaterThan(0);
+  expect(callsOf(work, 'endpointId')).toBe(0);
+});

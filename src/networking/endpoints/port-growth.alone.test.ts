@@ -1,0 +1,24 @@
+/** A service of many ports costs as much for each of them as one of few: counted. */
+import { expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
+import { endpointType } from '../index.ts';
+
+const [few, many] = [20, 80];
+const maxExponent = 1.2;
+
+it('the endpoints of each port are found without a look at those of the others', () => {
+  const work = (size: number) => {
+    const ports = Array.from({ length: size }, (_, index) => ({
+      ...{ name: `p${index}`, number: 1_000 + index, protocol: 'TCP' },
+    }));
+    const endpoints = Array.from({ length: 100 }, (_, index) => ({ address: `10.1.0.${index}` }));
+    const spec = { hosts: ['a.test'], location: 'MESH_EXTERNAL', resolution: 'STATIC', ports, endpoints };
+    const world = new GivenWorld([givenObject('ServiceEntry', 'a', 'wide', spec)]);
+    const node = world.connect('10.9.0.1');
+    const names = ports.map(({ number }) => `outbound|${number}||a.test`);
+    return countedWork(() => expect(node.get(endpointType, names)!.resources.size).toBe(size));
+  };
+  // A port itself is looked for among the ports.
+  expect(growthOfWork(work, few, many).exponent).toBeLessThan(maxExponent);
+});
