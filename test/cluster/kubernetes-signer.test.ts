@@ -121,6 +121,29 @@ it('what a signer signs as it was asked for is given out, and the object goes', 
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
+it.each(['writes something into', 'approves'])(
+  'somebody else who %s a request that was just made holds up nothing',
+  async (deed) => {
+    const { name } = signer();
+    const server = cluster.client();
+    const request: typeof server.request = async (order, signal) => {
+      const made = await server.request(order, signal);
+      if (order.method !== 'POST') return made;
+      const where = { resource: requests, name: made.metadata.name } as const;
+      if (deed === 'approves') {
+        const condition = { type: 'Approved', status: 'True', reason: 'Policy', message: 'by somebody else' };
+        const body = { ...made, status: { conditions: [condition] } };
+        await cluster.admin.request({ method: 'PUT', ...where, subresource: 'approval', body }, never);
+      } else {
+        const body = { metadata: { annotations: { seen: 'yes' } } };
+        await cluster.admin.request({ method: 'PATCH', ...where, body }, never);
+      }
+      return made;
+    };
+    expect(await asked(client(name, { server: { request } }))).toHaveProperty('issued');
+  },
+);
+
 it.each<[string, Deed | 'nothing', RegExp]>([
   ['never answers', 'nothing', /failed.*there is no certificate after 1 s/],
   ['denies', { condition: 'Denied' }, /refused.*was denied: Policy: not this one/],

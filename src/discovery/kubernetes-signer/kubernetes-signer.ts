@@ -14,6 +14,7 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { CertificateOrder, IssuedCertificate, Registrar, SignerAnswer, Whose } from '../authority/registrar.ts';
 import { type QueueLimits, SigningQueue } from '../authority/signing-queue.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
 import { certificateSigningRequests } from '../kubernetes/api-resource.ts';
 import type { ApiRequest, ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import { judged } from './judge-issued.ts';
@@ -162,13 +163,27 @@ class RequestObject {
 
   approve(signal: AbortSignal): Promise<RequestStep> {
     return this.#step('cannot be approved', async () => {
-      const condition = {
-        ...{ type: 'Approved', status: 'True', reason: 'ChartpilotApproved' },
-        message: 'of a caller that has proven who it is',
-      };
-      const body = { ...this.#object, status: { conditions: [condition] } };
-      await this.#ask({ method: 'PUT', resource, name: this.#name, subresource: 'approval', body }, signal);
+      try {
+        await this.#approve(signal);
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        // Somebody else has written it since it was made, as those do that judge requests.
+        this.#object = await this.#ask({ method: 'GET', resource, name: this.#name }, signal);
+        await this.#approve(signal);
+      }
     });
+  }
+
+  async #approve(signal: AbortSignal): Promise<void> {
+    const present = conditionsOf(this.#object?.status);
+    // Approved already, or not to be approved: what becomes of it is read.
+    if (present.some(({ type }) => decisions.includes(type))) return;
+    const condition = {
+      ...{ type: 'Approved', status: 'True', reason: 'ChartpilotApproved' },
+      message: 'of a caller that has proven who it is',
+    };
+    const body = { ...this.#object, status: { conditions: [...present, condition] } };
+    await this.#ask({ method: 'PUT', resource, name: this.#name, subresource: 'approval', body }, signal);
   }
 
   async read(signal: AbortSignal): Promise<RequestReading> {
@@ -180,9 +195,7 @@ class RequestObject {
       return { outcome: 'unknown', reason: messageOf(error) };
     }
     const { certificate, conditions } = isObject(status) ? status : {};
-    const bad = (Array.isArray(conditions) ? conditions : []).find(
-      (one) => isObject(one) && (one.type === 'Denied' || one.type === 'Failed'),
-    );
+    const bad = conditionsOf({ conditions }).find(({ type }) => type === 'Denied' || type === 'Failed');
     if (bad !== undefined) {
       const word = bad.type === 'Denied' ? 'was denied' : 'failed';
       const why = [bad.reason, bad.message].filter((text) => typeof text === 'string' && text !== '').join(': ');
@@ -217,3 +230,12 @@ class RequestObject {
 }
 
 const resource = certificateSigningRequests;
+const decisions: readonly unknown[] = ['Approved', 'Denied', 'Failed'];
+
+function conditionsOf(status: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return isObject(status) && Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof ApiError && error.failure.kind === 'status' && error.failure.code === 409;
+}
