@@ -128,7 +128,7 @@ export class Http2ApiServer implements ApiServer {
     const path = this.#path(pathOf(resource, options.namespace), query);
     const wholeMs = options.timeoutSeconds * 1_000 + this.#limits.watchGraceMs;
     try {
-      await this.#get(path, accept, asReader(lines), wholeMs, AbortSignal.any([signal, over.signal]));
+      await this.#get(path, accept, asReader(lines), wholeMs, signal, over.signal);
     } catch (error) {
       if (!over.signal.aborted || signal.aborted || this.#closed.signal.aborted) throw error;
     }
@@ -147,7 +147,7 @@ export class Http2ApiServer implements ApiServer {
     const { method, body, permit, timeoutMs = this.#limits.answerMs } = request;
     const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
     const whole = AbortSignal.timeout(timeoutMs);
-    const until = this.#untilClosed(AbortSignal.any([signal, whole]));
+    const until = this.#untilClosed(signal, whole);
     const chunks: Buffer[] = [];
     let length = 0;
     const reader: AnswerReader = {
@@ -196,8 +196,14 @@ export class Http2ApiServer implements ApiServer {
     this.#writes.closeAll();
   }
 
-  async #get(path: string, accept: string, reader: AnswerReader, wholeMs: number, signal: AbortSignal): Promise<void> {
-    const until = this.#untilClosed(signal);
+  async #get(
+    path: string,
+    accept: string,
+    reader: AnswerReader,
+    wholeMs: number,
+    ...signals: readonly AbortSignal[]
+  ): Promise<void> {
+    const until = this.#untilClosed(...signals);
     const { answerMs, idleMs } = this.#limits;
     try {
       const identity = await orAborted(this.#access.headers(until), until);
@@ -215,9 +221,10 @@ export class Http2ApiServer implements ApiServer {
     return error;
   }
 
-  #untilClosed(signal: AbortSignal): AbortSignal {
+  /** All in one: Node keeps a signal of a signal of a time limit, for as long as those last that it hangs on. */
+  #untilClosed(...signals: readonly AbortSignal[]): AbortSignal {
     if (this.#closed.signal.aborted) throw aborted();
-    return AbortSignal.any([signal, this.#closed.signal]);
+    return AbortSignal.any([...signals, this.#closed.signal]);
   }
 
   /** A server behind another may be below a path of its own. */
