@@ -262,6 +262,8 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** Its timers say for how long what it began has been going on. */
   lettingGo(): void {
+    // One that has given up decides nothing, and refuses.
+    if (this.agentSnapshot.children.supervisor === undefined) return;
     const timers = this.#system.timersOf(this.#agent).filter((name) => !name.startsWith('predecessor.'));
     this.#system.keepCancelled(timers);
     const { restart } = this.#state;
