@@ -118,6 +118,24 @@ describe('what a killed agent leaves', () => {
     expect(await found()).toMatchObject([{ unseenMs: left?.unseenMs }, { startedAtMs: starting?.startedAtMs }]);
   });
 
+  test('a parent whose child died has its time anew from the next one that is live in its place', async () => {
+    const { runDir, record } = await agentWithProcess();
+    const parent = { ...live, phase: 'leaving' } as const;
+    const child = { ...live, name: 'epoch-1', epoch: 1 };
+    const found = async () => (await new AgentRecord(runDir).read())?.adoption.epochs ?? [];
+    await startsProcess(record, 1);
+    record.supervisorKnows(knows(parent, child));
+    record.supervisorKnows(knows(parent));
+    await sleep(120);
+    record.supervisorKnows(knows(parent, { ...child, phase: 'starting' }));
+    const [leaving] = await found();
+    expect(leaving?.elapsedMs).toBeGreaterThanOrEqual(120);
+    const seenFrom = hostMs();
+    record.supervisorKnows(knows(parent, child));
+    const [leavingAnew] = await found();
+    expect(leavingAnew?.elapsedMs).toBeLessThanOrEqual(hostMs() - seenFrom);
+  });
+
   test.each([
     ['cut short', (text: string) => text.slice(0, text.length / 2)],
     ['of another format', (text: string) => text.replace('"format":3', '"format":2')],

@@ -147,10 +147,15 @@ export class AgentRecord {
     const before = this.#knowledge;
     this.#knowledge = knowledge;
     const phases = new Map(before?.epochs.map(({ name, phase }) => [name, phase]));
+    const isKnown = ({ name, phase }: EpochRecord): boolean => before === undefined || phases.get(name) === phase;
+    // A parent's time counts anew from a child that is live in a dead one's place.
+    const news = knowledge.epochs.filter((epoch) => epoch.phase === 'live' && !isKnown(epoch));
+    const isSuperseded = ({ phase, baseId, epoch }: EpochRecord): boolean =>
+      phase === 'leaving' && news.some((child) => child.baseId === baseId && child.epoch === epoch + 1);
     this.#since = Object.fromEntries(
-      knowledge.epochs.map(({ name, phase }) => {
-        const isKnown = before === undefined || phases.get(name) === phase;
-        return [name, (isKnown ? this.#since[name] : undefined) ?? hostMs()];
+      knowledge.epochs.map((epoch) => {
+        const goesOn = isKnown(epoch) && !isSuperseded(epoch);
+        return [epoch.name, (goesOn ? this.#since[epoch.name] : undefined) ?? hostMs()];
       }),
     );
     this.#write();
