@@ -51,7 +51,7 @@ export interface EffectWorld {
   /** What the agent begins with. Absent: nothing was there before it. */
   claim?(baseIds: number[]): ClaimedIds;
   /** Newer agents are listened for, or no more. */
-  hearing?(link: AnyActorRef | undefined): void;
+  hearing?(link: AnyActorRef, on: boolean): void;
   /** From now on Envoys outlive the actors that wait for them. */
   lettingGo?(): void;
   /** No newer agent takes over: everything is as it was. */
@@ -176,11 +176,11 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
   return predecessor.provide({
     actors: {
       link: scriptedCallback<LinkOrder, undefined>({
-        start: (effect) => world(effect).hearing?.(effect.self),
+        start: (effect) => world(effect).hearing?.(effect.self, true),
         receive: (effect, { type }) => {
           if (type === 'successor.refuse') world(effect).keeping?.();
         },
-        stop: (effect) => world(effect).hearing?.(undefined),
+        stop: (effect) => world(effect).hearing?.(effect.self, false),
       }),
       writeRecord: scriptedPromise<void, undefined>((call) => {
         world(call).lettingGo?.();

@@ -256,8 +256,10 @@ export class ExplorationWorld implements World, EffectWorld {
     return { binary: name, description: '' };
   }
 
-  hearing(link: AnyActorRef | undefined): void {
-    this.#set({ link });
+  /** Who takes back what it has given up listens anew, and is deaf at the old place a moment later. */
+  hearing(link: AnyActorRef, on: boolean): void {
+    if (on) this.#set({ link });
+    else if (this.#state.link === link) this.#set({ link: undefined });
   }
 
   /** Its timers say for how long what it began has been going on. */

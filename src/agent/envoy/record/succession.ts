@@ -73,6 +73,7 @@ function parsed(text: string): unknown {
 export class SuccessionServer {
   readonly #directory: string;
   readonly #refused: () => void;
+  #links = 0;
   /** The newer agent that was heard last. */
   newcomer: ProcessIdentity | undefined;
 
@@ -154,7 +155,8 @@ export class SuccessionServer {
   /** Takes the place of an older agent's socket; the older agent goes on with the connection that it has. */
   async #listen(server: Server): Promise<void> {
     const path = socketIn(this.#directory);
-    const own = `${path}.${process.pid}`;
+    // A link that ends removes the name that it began with: one that has begun in its place, in the same turn, has another one.
+    const own = `${path}.${process.pid}.${this.#links++}`;
     // An earlier process of this number may have left one.
     rmSync(own, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
