@@ -154,10 +154,11 @@ export type StartGranted = { type: 'start.granted' };
 // ---- supervisor → epoch-N
 
 /**
- * Its successor is live: this epoch is a draining parent now, and Envoy ends it when the parent-shutdown time is over. `unseenMs`: that may
- * have begun so long ago, as nobody saw the successor become live.
+ * Its successor is live: this epoch is a draining parent now, and Envoy ends it when the parent-shutdown time is over: `parentShutdownMs`, of
+ * which an agent that has taken it over says what is left. `unseenMs`: it may have begun so much earlier, as nobody saw the successor become
+ * live.
  */
-export type EpochSupersede = { type: 'epoch.supersede'; unseenMs: number };
+export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number; unseenMs: number };
 /**
  * An epoch of the other base id has taken its place: drain, and end after `lingerMs` at the latest. Envoy knows nothing of
  * its replacement, so nobody else does this.

@@ -113,6 +113,19 @@ test.each(absences)(
   },
 );
 
+test('a parent whose child died has all of its time from the next one on, also where another agent has taken both over', () => {
+  const agent = exploreAgent(bounds(1, 2, 0), { ...killed, faults: ['kill', 'crash'], orders: ['hup'] });
+  const world = agent.begin();
+  const first = ['prepared:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
+  const child = ['hup', 'prepared:1', 'admin:1', 'live:1', 'crash:1', 'tick:start-limiter.refill'];
+  const next = ['prepared:1', 'admin:1', 'tick:start-limiter.refill', 'tick:epoch-0.parentDue'];
+  for (const choice of [...first, ...child, ...next, 'kill', 'next', 'live:1', 'seen:1']) world.apply(choice);
+  const due = world.choices().filter(({ name }) => name.startsWith('tick:'));
+  expect(due.map(({ name }) => name)).toEqual(['tick:envoy-1.parentShutdown', 'tick:epoch-1.healthy']);
+  for (const choice of ['tick:envoy-1.parentShutdown', 'exit:0']) world.apply(choice);
+  expect(world.violations).toEqual([]);
+});
+
 test('one that takes each parent that has left for one that died would be noticed', () => {
   const distrustful = supervisorMachine.provide({
     guards: {

@@ -53,9 +53,9 @@ export const knowledgeOf = (context: Knowing): KeptKnowledge => {
   return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
 };
 
-/** How long an adopted epoch's parent-shutdown time is from now on: it runs since its child was seen to be live. */
-export const parentShutdownLeft = ({ phase, elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
-  phase === 'leaving' ? Math.max(0, parentShutdownMs - elapsedMs) : parentShutdownMs;
+/** What is left of the parent-shutdown time of one that leaves, or retires: it runs since another one was seen to be live in its place. */
+export const parentShutdownLeft = ({ elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
+  Math.max(0, parentShutdownMs - elapsedMs);
 
 /** The one that is still on its way to live, or was given up on it: it is taken over when all others have been. */
 export const newcomerAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>

@@ -14,7 +14,6 @@ export interface EpochInput {
   validate: boolean;
   /** SHA-256 of the watched files that were found good: it is not started with others. Null: with whatever is there. */
   certificates: string | null;
-  parentShutdownMs: number;
   parentGraceMs: number;
   healthyMs: number;
   /** The Envoy runs already, started by an agent before this one; absent: it is to be started. */
@@ -43,6 +42,8 @@ export interface EpochContext extends EpochInput {
   asked: boolean;
   /** When its start was ordered, by this agent or another one: by a clock that they share. */
   startedAtMs: number;
+  /** The parent-shutdown time, as it was when the child was seen to be live. */
+  parentShutdownMs: number;
   /** How long the child may have been live when that was seen. */
   unseenMs: number;
 }

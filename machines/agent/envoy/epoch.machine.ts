@@ -111,7 +111,7 @@ export const epochMachine = epochSetup.createMachine({
   context: ({ input }) => ({
     ...input,
     ...{ configFile: '', lingerMs: 0, doomed: false, reopens: false, asked: false },
-    ...{ startedAtMs: 0, unseenMs: 0 },
+    ...{ startedAtMs: 0, parentShutdownMs: 0, unseenMs: 0 },
   }),
   on: {
     // Orders for a live epoch or a draining parent; they may cross with its end on the way, and are ignored then.
@@ -291,7 +291,7 @@ export const epochMachine = epochSetup.createMachine({
           description: 'Envoy serves.',
           after: { healthy: { actions: 'reportHealthy' } },
           on: {
-            'epoch.supersede': { target: 'draining parent', actions: 'rememberUnseen' },
+            'epoch.supersede': { target: 'draining parent', actions: 'rememberSuccessor' },
             'epoch.retire': { target: 'retiring', actions: 'rememberRetirement' },
             'epoch.drain': 'draining',
             'epoch.terminate': 'ending',
@@ -328,7 +328,7 @@ export const epochMachine = epochSetup.createMachine({
             },
           },
           on: {
-            'epoch.supersede': { target: 'draining parent', reenter: true, actions: 'rememberUnseen' },
+            'epoch.supersede': { target: 'draining parent', reenter: true, actions: 'rememberSuccessor' },
             'epoch.terminate': 'ending',
             'process.exited': exits,
           },

@@ -100,7 +100,9 @@ export const epochSetup = setup({
       event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
     ),
     rememberStart: assign((_, params: { startedAtMs: number }) => params),
-    rememberUnseen: assign(({ event }) => (event.type === 'epoch.supersede' ? { unseenMs: event.unseenMs } : {})),
+    rememberSuccessor: assign(({ event }) =>
+      event.type === 'epoch.supersede' ? { parentShutdownMs: event.parentShutdownMs, unseenMs: event.unseenMs } : {},
+    ),
     reopenLater: assign({ reopens: true }),
     /** Effect: the generated bootstrap is of no use once its process is gone. */
     removeConfigFile: () => {},

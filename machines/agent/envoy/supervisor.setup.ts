@@ -79,10 +79,9 @@ const repairLimitMs = 20_000;
 function adoptedInput(adopted: AdoptedEpoch, { settings }: SupervisorContext): EpochInput {
   const { name, epoch, baseId, adminPort, binary, configFile, phase, startedAtMs } = adopted;
   const { parentGraceMs, healthyMs } = settings;
-  const parentShutdownMs = parentShutdownLeft(adopted, settings.parentShutdownMs);
   const live = phase !== 'starting';
   return {
-    ...{ name, epoch, baseId, adminPort, binary, parentShutdownMs, parentGraceMs, healthyMs },
+    ...{ name, epoch, baseId, adminPort, binary, parentGraceMs, healthyMs },
     ...{ validate: false, certificates: null, adopted: { configFile, live, startedAtMs } },
   };
 }
@@ -195,10 +194,11 @@ export const supervisorSetup = setup({
     takeOver: enqueueActions(({ context, event, enqueue }) => {
       const adopted = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
       if (adopted === undefined) return;
-      const { name, phase, doomed, elapsedMs, unseenMs } = adopted;
-      const lingerMs = Math.max(0, context.settings.parentShutdownMs - elapsedMs);
-      if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede', unseenMs });
-      if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs, doomed });
+      const { name, phase, doomed, unseenMs } = adopted;
+      const leftMs = parentShutdownLeft(adopted, context.settings.parentShutdownMs);
+      if (phase === 'leaving')
+        enqueue.sendTo(name, { type: 'epoch.supersede', parentShutdownMs: leftMs, unseenMs });
+      if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs: leftMs, doomed });
       if (phase === 'unkillable') enqueue.sendTo(name, { type: 'epoch.abort' });
       enqueue.assign({ adopted: context.adopted.filter((epoch) => epoch !== adopted) });
     }),
@@ -335,7 +335,6 @@ export const supervisorSetup = setup({
           // The one that serves would give way to an Envoy that may refuse what lies there now. One that has not long to live
           // has no choice.
           certificates: serving === undefined || serving.doomed ? null : desired.digest,
-          parentShutdownMs: settings.parentShutdownMs,
           parentGraceMs: settings.parentGraceMs,
           healthyMs: settings.healthyMs,
         },
@@ -387,12 +386,12 @@ export const supervisorSetup = setup({
       const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
       const other = context.epochs.find((e) => e.name !== child?.name && isOfUse(e) && e.phase !== 'retiring');
       if (child === undefined || other === undefined) return;
+      const { parentShutdownMs } = context.settings;
       if (other.baseId === child.baseId) {
-        enqueue.sendTo(other.name, { type: 'epoch.supersede', unseenMs: unseenMsOf(event) });
+        enqueue.sendTo(other.name, { type: 'epoch.supersede', parentShutdownMs, unseenMs: unseenMsOf(event) });
         enqueue.assign({ epochs: withPhase(context.epochs, other, 'leaving') });
         return;
       }
-      const { parentShutdownMs } = context.settings;
       const lingerMs = other.doomed ? Math.min(longestDoomedLingerMs, parentShutdownMs) : parentShutdownMs;
       enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, doomed: other.doomed });
       enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });

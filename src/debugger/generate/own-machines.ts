@@ -189,12 +189,14 @@ const epochSamples: Samples = {
     binary: '',
     validate: true,
     certificates: null,
-    parentShutdownMs: 60_000,
     parentGraceMs: 5_000,
     healthyMs: 60_000,
   },
   events: {
-    'epoch.supersede': [{ unseenMs: 50 }, { unseenMs: 60_000 }],
+    'epoch.supersede': [
+      { parentShutdownMs: 60_000, unseenMs: 50 },
+      { parentShutdownMs: 60_000, unseenMs: 60_000 },
+    ],
     'epoch.retire': [
       { lingerMs: 60_000, doomed: false },
       { lingerMs: 8_500, doomed: true },

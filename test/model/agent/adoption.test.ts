@@ -30,10 +30,6 @@ describe('a parent', () => {
     expect(parentShutdownLeft({ ...parent, elapsedMs: 61_000 }, 60_000)).toBe(0);
   });
 
-  test('that serves has all of it, whenever its child may have become live: that says the child', () => {
-    expect(parentShutdownLeft(epoch(0, { elapsedMs: 20_000 }), 60_000)).toBe(60_000);
-  });
-
   test('is due a second, or a tenth, before its time is over, and before that by what nobody has seen', () => {
     expect(parentDueMs({ parentShutdownMs: 60_000, unseenMs: 0 })).toBe(54_000);
     expect(parentDueMs({ parentShutdownMs: 3_000, unseenMs: 50 })).toBe(1_950);
