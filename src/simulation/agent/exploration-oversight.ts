@@ -53,7 +53,8 @@ export class Oversight {
     },
     left: (process, end) => {
       this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
-      this.#noteLeft(process);
+      // What nobody saw counts when an agent hears of it.
+      if (this.#watched.state.gone === undefined) this.noteLeft(process);
       this.#noteBinary(process, end);
     },
   };
@@ -198,7 +199,8 @@ export class Oversight {
     this.#watched.change({ proven: new Set(this.#watched.state.proven).add(binary) });
   }
 
-  #noteLeft(process: SimulatedProcess): void {
+  /** The agent hears that it is gone. */
+  noteLeft(process: SimulatedProcess): void {
     const isOfNoUse = process.sentAway || process.supersededSeen || process.closed;
     if (isOfNoUse) {
       if (process.supersededSeen && !this.#watched.host.processes.some(isKnownToServe) && !this.#isIdle())

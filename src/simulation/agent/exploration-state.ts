@@ -6,7 +6,8 @@ import type { Violation } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { Bounds } from './exploration-bounds.ts';
 import type { ProcessEnd } from './simulated-envoy.machine.ts';
-import { firstBinary, type Generation } from './simulated-process.ts';
+import { keyOfProcess } from './simulated-host.ts';
+import { firstBinary, type Generation, type SimulatedProcess } from './simulated-process.ts';
 
 /** Immutable: every change makes a new one. */
 export interface WorldState {
@@ -89,8 +90,13 @@ export interface Gone {
   readonly timers: readonly string[];
   /** The start that it had told of as decided, should it decide on after all. */
   readonly restart: string | undefined;
-  /** How those ended that nobody saw, by their names. */
-  readonly ends: ReadonlyMap<string, ProcessEnd & { readonly tookOverWithinMs?: number }>;
+  /** Those that have ended, which nobody saw, by their names. */
+  readonly ends: ReadonlyMap<string, Left>;
+}
+
+export interface Left {
+  readonly process: SimulatedProcess;
+  readonly end: ProcessEnd & { readonly tookOverWithinMs?: number };
 }
 
 export function firstState({ triggers, faults, stops }: Bounds): WorldState {
@@ -150,7 +156,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
 export function keyOfState(s: WorldState, mostFailures: number): string {
   const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${[...s.spawning.keys()].map((name) => `+${name}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
   if (s.stop !== 'not ordered')
-    return `${keyOfGone(s)}${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
+    return `${keyOfGone(s.gone, true)}${s.link !== undefined && s.triggers > 0 ? '+' : ''}${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
   const failures = Math.min(s.failures, mostFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
@@ -162,13 +168,17 @@ export function keyOfState(s: WorldState, mostFailures: number): string {
     s.binary === 0
       ? ''
       : `binary ${s.binary}${s.misfit ? '!' : ''}${s.everLive ? 'L' : ''} ${[...s.failedBinaries].sort()} ${[...s.withdrawn].sort()} ${[...s.proven].sort()};`;
-  return `${keyOfGone(s)}${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
+  return `${keyOfGone(s.gone, false)}${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
 }
 
-function keyOfGone({ gone }: WorldState): string {
+function keyOfGone(gone: Gone | undefined, stopOrdered: boolean): string {
   if (gone === undefined) return '';
-  const knowledge = JSON.stringify(gone.knowledge, (name, value: unknown) => (history.has(name) ? undefined : value));
-  return `gone ${generations(knowledge)} ${[...gone.ends.keys()].sort()} `;
+  const left = stopOrdered ? historyAfterStop : history;
+  const knowledge = JSON.stringify(gone.knowledge, (name, value: unknown) => (left.has(name) ? undefined : value));
+  const ends = [...gone.ends].map(
+    ([name, { process, end }]) => `${name}=${end.code}${keyOfProcess(process, stopOrdered)}`,
+  );
+  return `gone ${generations(knowledge)} ${ends.sort()} `;
 }
 
 /** What is constant, or says only how things came to be. */

@@ -522,7 +522,7 @@ export class ExplorationWorld implements World, EffectWorld {
         reading: undefined,
       },
       ...{ http: undefined, adminOf: undefined, repairing: undefined, releasing: undefined, restart: undefined },
-      ...{ preparing: none, unprepared: new Set<string>(), spawning: none, probes: none, looking: none, failures: 0 },
+      ...{ preparing: none, unprepared: new Set<string>(), spawning: none, probes: none, looking: none },
     });
   }
 
@@ -560,7 +560,8 @@ export class ExplorationWorld implements World, EffectWorld {
   #forgetGone(): void {
     const timers = this.#state.gone?.timers ?? [];
     this.#system.forgetKilled(timers.filter((name) => !isOverdueTimer.test(name)));
-    this.#set({ gone: undefined });
+    // Whoever decides from now on has a new budget.
+    this.#set({ gone: undefined, failures: 0 });
   }
 
   /** When a parent is overdue counts from before its agent was killed, but only for that parent. */
@@ -574,7 +575,8 @@ export class ExplorationWorld implements World, EffectWorld {
   #noteUnseen(process: SimulatedProcess, end: ProcessEnd): void {
     const { gone } = this.#state;
     if (gone === undefined) return;
-    const ends = new Map(gone.ends).set(this.#nameOf(process), { ...end, ...takeOverOf(process) });
+    const left = { process, end: { ...end, ...takeOverOf(process) } };
+    const ends = new Map(gone.ends).set(this.#nameOf(process), left);
     this.#set({ gone: { ...gone, ends } });
   }
 
@@ -613,9 +615,12 @@ export class ExplorationWorld implements World, EffectWorld {
     const process = this.#processOf(run);
     if (process !== undefined) this.#host.adopt(process, effect);
     report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, startedAtMs: run.adopted?.startedAtMs ?? 0 });
-    const end = this.#state.gone?.ends.get(this.#nameOf(run));
-    if (process === undefined && end !== undefined)
-      this.#host.tellLater(() => report(effect, { type: 'process.exited', ...end }));
+    const left = this.#state.gone?.ends.get(this.#nameOf(run));
+    if (process !== undefined || left === undefined) return;
+    this.#host.tellLater(() => {
+      this.#oversight.noteLeft(left.process);
+      report(effect, { type: 'process.exited', ...left.end });
+    });
   }
 
   #processOf({ epoch, baseId }: Run): SimulatedProcess | undefined {

@@ -435,7 +435,7 @@ export class SimulatedHost {
     const { processes, memory, admin } = this.#state;
     let key = '';
     for (const process of processes) {
-      key += `${process.label}:${ending ? '' : startKey(process)}${lifeKey(process)}`;
+      key += `${process.label}:${keyOfProcess(process, ending)}`;
       key += admin.get(process.baseId) === process.pid ? 'A ' : ' ';
     }
     for (const [id, { initializing }] of memory) key += `${id}=${initializing ?? ''}${this.#isTorn(id) ? '!' : ''} `;
@@ -520,6 +520,11 @@ export class SimulatedHost {
 /** As the shared memory tells it afterwards, whether or not a probe came by in time. */
 export function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
   return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
+}
+
+/** Identity, beside that of its chart. */
+export function keyOfProcess(process: SimulatedProcess, ending: boolean): string {
+  return ending ? lifeKey(process) : `${startKey(process)}${lifeKey(process)}`;
 }
 
 function startKey({ generation, binary, lacks, successorTried, successorDied }: SimulatedProcess): string {
