@@ -6,8 +6,10 @@ import type { Bounds } from '../../src/simulation/agent/exploration-bounds.ts';
 import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';
 import { nobodyForgotten } from '../../src/simulation/agent/invariants/exits.ts';
 import { sized } from '../harness/size-of-run.ts';
+import { expectSameChoices } from './given-worlds.ts';
 
-vi.setConfig({ testTimeout: 900_000 });
+/** In full, minutes of a processor that others may have, too. */
+vi.setConfig({ testTimeout: 1_200_000 });
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
 beforeAll(() => {
@@ -15,8 +17,14 @@ beforeAll(() => {
 });
 
 const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bounds => ({ triggers, faults, stops });
-const figures = ({ outcome, found }: Exploration) => ({ outcome, found });
 const killed = { agentKilled: true };
+
+function expectComplete({ outcome, states, edges, found, ms }: Exploration): void {
+  console.info(`${expect.getState().currentTestName}: ${states} states, ${edges} edges, ${(ms / 1_000).toFixed(1)} s`);
+  expect(found).toBeUndefined();
+  expect(outcome).toBe('complete');
+  expect(states).toBeGreaterThan(50);
+}
 
 test.each([
   { within: bounds(0, 1, 0), faults: ['kill'] },
@@ -31,8 +39,7 @@ test.each([
     ],
   }),
 ])('one that takes over breaks no invariant and conforms to the diagrams: $within, $faults', ({ within, faults }) => {
-  const result = explore(() => exploreAgent(within, { ...killed, faults }).beginChecked());
-  expect(figures(result)).toEqual({ outcome: 'complete', found: undefined });
+  expectComplete(explore(() => exploreAgent(within, { ...killed, faults }).beginChecked()));
 });
 
 test.each([
@@ -50,8 +57,14 @@ test.each([
   }),
 ])('one that gives way, and takes back, breaks no invariant and conforms to the diagrams: $within', (run) => {
   const { within, ...which } = run;
-  const result = explore(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).beginChecked());
-  expect(figures(result)).toEqual({ outcome: 'complete', found: undefined });
+  expectComplete(explore(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).beginChecked()));
+});
+
+test.each([
+  { within: bounds(1, 0, 1), orders: ['successor', 'hup'] },
+  { within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] },
+])('states that are taken for one offer the same: $within, $orders', ({ within, ...which }) => {
+  expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).begin());
 });
 
 /** A hot restart, effect by effect, until the parent has left; the child's process is not reported at once. */

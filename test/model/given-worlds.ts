@@ -20,6 +20,27 @@ export function lastsUntilTheEnd(begin: () => World, path: readonly string[]): b
   return world.violations.length > 0;
 }
 
+/** States that are taken for one offer the same: otherwise what follows from one of them is never seen. */
+export function expectSameChoices(begin: () => World): void {
+  const offered = new Map<string, string>();
+  const differing: { first: string; again: string }[] = [];
+  const watched = (): World => {
+    const world = begin();
+    const keyOf = world.key.bind(world);
+    world.key = () => {
+      const key = keyOf();
+      const again = world.choices().map(({ name }) => name);
+      const first = offered.get(key) ?? again.join(' ');
+      offered.set(key, first);
+      if (first !== again.join(' ')) differing.push({ first, again: again.join(' ') });
+      return key;
+    };
+    return world;
+  };
+  expect(explore(watched).outcome).toBe('complete');
+  expect(differing).toEqual([]);
+}
+
 /** Brought back the slow and certain way: from its beginning. */
 export class ReplayedWorld implements World {
   readonly #begin: () => World;

@@ -63,6 +63,15 @@ describe('a zone', () => {
     const before = Zone.empty.arm('mark', 0, 'mark').arm('timer', 10);
     const after = Zone.empty.arm('mark', 1, 'mark').arm('timer', 10);
     expect(before.orderKey()).not.toBe(after.orderKey());
+    expect(before.orderKey(true)).not.toBe(after.orderKey(true));
+  });
+
+  test('is the same however long ago a mark was, where nobody asks for that', () => {
+    const passed = Zone.empty.arm('mark', 0, 'mark').arm('timer', 0);
+    const longAgo = Zone.empty.arm('mark', 0, 'mark').arm('other', 5).fire('other').arm('timer', 0);
+    expect(longAgo.orderKey(true)).toBe(passed.orderKey(true));
+    expect(longAgo.elapse().orderKey(true)).toBe(passed.elapse().orderKey(true));
+    expect(longAgo.orderKey()).not.toBe(passed.orderKey());
   });
 });
 

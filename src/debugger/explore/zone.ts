@@ -152,14 +152,20 @@ export class Zone {
     return key;
   }
 
-  /** Identity up to the order of the deadlines: of each two, whether the one may be before the other. */
-  orderKey(): string {
-    const order = this.#sorted().filter((i) => i !== 0);
+  /**
+   * Identity up to the order of the deadlines: of each two, whether the one may be before the other.
+   *
+   * @param pastIsPast nobody asks how long ago a mark was: that it has passed is all that counts
+   */
+  orderKey(pastIsPast = false): string {
+    const all = this.#sorted().filter((i) => i !== 0);
+    const order = pastIsPast ? all.filter((i) => !this.#isPast(i)) : all;
     let key = '';
-    for (const i of order) {
-      const { name } = this.#deadlines[i - 1]!;
-      key += this.#isPast(i) ? `${name}!` : name;
-      for (const j of order) if (i !== j) key += this.#bound(j, i) >= 0 ? '+' : '-';
+    for (const i of all) {
+      const isPast = this.#isPast(i);
+      key += this.#deadlines[i - 1]!.name;
+      if (isPast) key += '!';
+      if (!isPast || !pastIsPast) for (const j of order) if (i !== j) key += this.#bound(j, i) >= 0 ? '+' : '-';
       key += ';';
     }
     return key;

@@ -234,15 +234,35 @@ export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   if (known !== undefined) return known;
   const state = stateName(snapshot.value);
   const left = stopOrdered ? historyAfterStop : history;
-  const isLeft = (name: string): boolean => left.has(name) || (name === 'asked' && state !== spawning);
-  const context = JSON.stringify(snapshot.context, (name, value: unknown) => (isLeft(name) ? undefined : value));
+  const ofItsStart = actor.id === 'agent' ? agentsStart : actor.id.startsWith('epoch-') ? epochsStart : {};
+  const context = JSON.stringify(snapshot.context, function (this: unknown, name, value: unknown) {
+    const isOver = this === snapshot.context && ofItsStart[name]?.(state) === false;
+    return isOver || left.has(name) ? undefined : value;
+  });
   const key = `${actor.id} ${snapshot.status} ${state} ${generations(context)}\n`;
   cache.set(snapshot, key);
   return key;
 }
 
-/** An epoch that is told to look before its process is reported keeps that for its probe, which begins after it and looks at once. */
-const spawning = 'running.starting';
+/** What an actor knows that is only of consequence in these states: an effect or another chart begins with it, and nobody asks afterwards. */
+type OfItsStart = Readonly<Record<string, ((state: string) => boolean) | undefined>>;
+
+const isSpawning = (state: string): boolean => state === 'running.starting';
+const isBeforeItsProcess = (state: string): boolean => state === 'preparing' || isSpawning(state);
+
+const epochsStart: OfItsStart = {
+  /** That it was told to look before its process was reported: its probe begins after that, and looks at once. */
+  asked: isSpawning,
+  /** What it is prepared with and followed by. */
+  adopted: isBeforeItsProcess,
+  /** What its probe is told, and tells. */
+  startedAtMs: (state) => isBeforeItsProcess(state) || state.startsWith('running.initializing'),
+};
+
+const agentsStart: OfItsStart = {
+  /** What its supervisor begins with. The next one begins with what is claimed, or taken back, by then. */
+  adoption: (state) => state.startsWith('at work.preparing') && !state.endsWith('standing by'),
+};
 
 /** `f1;` for contents of files and `o1;` for ordered restarts: see {@link byRank}. */
 function generations(context: string): string {

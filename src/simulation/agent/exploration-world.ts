@@ -182,7 +182,9 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   key(): string {
-    const time = this.#exactTimes ? this.#system.zone.key() : this.#system.zone.orderKey();
+    const time = this.#exactTimes
+      ? this.#system.zone.key()
+      : this.#system.zone.orderKey(this.#agentKilled || this.#agentSucceeded);
     const { ending } = this;
     let key = `${keyOfState(this.#state, this.#mostFailures)}|${this.#host.key(ending)}|${time}|`;
     for (const actor of this.#system.actors()) key += keyOfActor(actor, ending);
@@ -600,7 +602,9 @@ export class ExplorationWorld implements World, EffectWorld {
     if (phase === 'live') return unknown;
     if (phase === 'starting') {
       const start = startOf({ label: name.replace('epoch-', '') });
-      return { ...unknown, startedAtMs: zone.has(start) ? -roughly(zone.atMostSinceMs(start)) : 0 };
+      if (!zone.has(start)) return unknown;
+      // Longer ago than a parent stays is all the same: whatever its child did, it may have done before.
+      return { ...unknown, startedAtMs: -roughly(Math.min(zone.atMostSinceMs(start), this.#parentShutdownMs)) };
     }
     const timer = `${name}.${phase === 'leaving' ? 'parentDue' : 'linger'}`;
     const known = leaving.get(name);

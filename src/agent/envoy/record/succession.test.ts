@@ -1,8 +1,8 @@
 /** Where a newer agent finds the older one: a socket in the record's directory. */
 import { existsSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { connect } from 'node:net';
 import { createActor, sendParent, setup, spawnChild, stopChild } from 'xstate';
 import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
