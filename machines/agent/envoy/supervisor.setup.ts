@@ -196,8 +196,7 @@ export const supervisorSetup = setup({
       if (adopted === undefined) return;
       const { name, phase, doomed, unseenMs } = adopted;
       const leftMs = parentShutdownLeft(adopted, context.settings.parentShutdownMs);
-      if (phase === 'leaving')
-        enqueue.sendTo(name, { type: 'epoch.supersede', parentShutdownMs: leftMs, unseenMs });
+      if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede', parentShutdownMs: leftMs, unseenMs });
       if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs: leftMs, doomed });
       if (phase === 'unkillable') enqueue.sendTo(name, { type: 'epoch.abort' });
       enqueue.assign({ adopted: context.adopted.filter((epoch) => epoch !== adopted) });

@@ -94,9 +94,10 @@ function givenUp(deed: string, process: SimulatedProcess, observed: Observed): s
 /** Its main thread blocks 5 s after its parent's death at the latest, and it aborts 10 s later (fact 4): time to begin. */
 export const doomedIsReplaced: Invariant = {
   name: 'a doomed epoch is replaced before it aborts',
-  leaving(process, { signal }, { stopOrdered, restartsInFull }) {
+  leaving(process, { signal }, { stopOrdered, restartsInFull, agentEnds }) {
     if (signal !== 'SIGABRT' || !process.seen || process.sentAway || process.successorTried) return undefined;
-    if (stopOrdered || restartsInFull === true) return undefined;
+    // There may be no agent that could do it.
+    if (stopOrdered || restartsInFull === true || agentEnds) return undefined;
     return `${named(process)} has aborted, and nobody was started in its place`;
   },
 };
