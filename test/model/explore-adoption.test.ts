@@ -30,12 +30,13 @@ test.each([
   { within: bounds(0, 1, 0), faults: ['kill'] },
   { within: bounds(0, 1, 1), faults: ['kill'] },
   { within: bounds(0, 2, 0), faults: ['kill', 'crash'] },
-  // 35,480 states; and 76,308 where the second agent may be killed, too.
   ...sized({
     short: [],
     full: [
       { within: bounds(1, 1, 0), faults: ['kill'] },
+      // The second agent may be killed, too.
       { within: bounds(1, 2, 0), faults: ['kill'] },
+      { within: bounds(1, 2, 0), faults: ['kill', 'crash'] },
     ],
   }),
 ])('one that takes over breaks no invariant and conforms to the diagrams: $within, $faults', ({ within, faults }) => {
@@ -49,7 +50,6 @@ test.each([
   ...sized({
     short: [],
     full: [
-      // 41,763 states.
       { within: bounds(2, 0, 0), orders: ['successor', 'hup'] },
       { within: bounds(3, 0, 1), orders: ['successor', 'hup'] },
       { within: bounds(2, 1, 0), orders: ['successor', 'hup'], faults: ['crash', 'kill'] },

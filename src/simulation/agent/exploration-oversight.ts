@@ -199,16 +199,23 @@ export class Oversight {
     this.#watched.change({ proven: new Set(this.#watched.state.proven).add(binary) });
   }
 
-  /** The agent hears that it is gone. */
-  noteLeft(process: SimulatedProcess): void {
+  /** The agent hears that it is gone. `awaits`: it does not know yet that one which it waits for is gone, too. */
+  noteLeft(process: SimulatedProcess, awaits = false): void {
     const isOfNoUse = process.sentAway || process.supersededSeen || process.closed;
     if (isOfNoUse) {
-      if (process.supersededSeen && !this.#watched.host.processes.some(isKnownToServe) && !this.#isIdle())
-        this.noteFailure();
+      const isNeeded =
+        process.supersededSeen && !this.#watched.host.processes.some(isKnownToServe) && (awaits || !this.#isIdle());
+      if (isNeeded || this.#isSentAwayUnseen(process)) this.noteFailure();
       return;
     }
     if (this.#isOutdated(process)) this.#watched.change({ failures: 0 });
     this.noteFailure();
+  }
+
+  /** Its child has told it to go while no agent was there: for the one that hears of it, an Envoy that served has ended by itself. */
+  #isSentAwayUnseen({ sentAway, seen, supersededSeen, baseId, epoch }: SimulatedProcess): boolean {
+    const child = this.#watched.host.processes.find((other) => other.baseId === baseId && other.epoch === epoch + 1);
+    return sentAway && seen && !supersededSeen && child?.live === true && !child.seen && !child.sentAway;
   }
 
   /** It served on while newer ones were tried: their failures say nothing of it, and the loss of it is news. */

@@ -46,6 +46,7 @@ import {
   type Gone,
   keyOfActor,
   keyOfState,
+  type Left,
   type WorldState,
 } from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
@@ -619,10 +620,13 @@ export class ExplorationWorld implements World, EffectWorld {
     const process = this.#processOf(run);
     if (process !== undefined) this.#host.adopt(process, effect);
     report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, startedAtMs: run.adopted?.startedAtMs ?? 0 });
-    const left = this.#state.gone?.ends.get(this.#nameOf(run));
+    const { gone } = this.#state;
+    const left = gone?.ends.get(this.#nameOf(run));
     if (process !== undefined || left === undefined) return;
+    // It is told of those that have been live first.
+    const awaits = gone?.knowledge.restart !== undefined && left.process.seen && [...gone.ends.values()].some(isUnseen);
     this.#host.tellLater(() => {
-      this.#oversight.noteLeft(left.process);
+      this.#oversight.noteLeft(left.process, awaits);
       report(effect, { type: 'process.exited', ...left.end });
     });
   }
@@ -917,6 +921,7 @@ export class ExplorationWorld implements World, EffectWorld {
 const beginning = 'beginning';
 /** The start of an Envoy that has not been seen to be live. */
 const startOf = ({ label }: Pick<SimulatedProcess, 'label'>): string => `start of ${label}`;
+const isUnseen = ({ process }: Left): boolean => !process.seen;
 const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
 /** Of what an epoch's Envoy waits for. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
