@@ -86,7 +86,7 @@ export class SecretAccess implements SecretReaders {
   }
 
   #tell(): void {
-    this.#wanted = new Set(fairly([...this.#proxies.values()].map((accounts) => [...accounts.keys()])));
+    this.#wanted = new Set(fairly([...this.#proxies.values()].slice(0, mostAccounts)));
     // Of whom nobody is asked any more, what was said once does not hold for ever.
     for (const account of this.#allowed) if (!this.#wanted.has(account)) this.#allowed.delete(account);
     for (const changed of this.#watchers) changed([...this.#wanted]);
@@ -112,13 +112,16 @@ function namespaceOf(account: string): string {
   return account.slice(0, account.indexOf('/'));
 }
 
-/** Of each list its first, then of each its second, until there are enough. */
-function fairly(lists: readonly (readonly string[])[]): string[] {
+/** Of each namespace its first, then of each its second, until there are enough. */
+function fairly(namespaces: readonly ReadonlyMap<string, unknown>[]): string[] {
+  let rest = namespaces.map((accounts) => accounts.keys());
   const taken: string[] = [];
-  for (let place = 0; taken.length < mostAccounts; place++) {
-    const some = lists.flatMap((list) => list[place] ?? []);
-    if (some.length === 0) return taken;
-    taken.push(...some.slice(0, mostAccounts - taken.length));
+  while (rest.length > 0 && taken.length < mostAccounts) {
+    rest = rest.filter((accounts) => {
+      const { done, value } = accounts.next();
+      if (done !== true && taken.length < mostAccounts) taken.push(value);
+      return done !== true;
+    });
   }
   return taken;
 }
