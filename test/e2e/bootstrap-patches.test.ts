@@ -71,6 +71,7 @@ test('an agent that comes after another one restarts Envoy with the same patches
   };
   await other.waitForAgent(sidecar, 60_000);
   const envoys = other.envoysOf(sidecar).map(({ pid }) => pid);
+  expect(envoys).toHaveLength(1);
   const { program } = other.discovery!;
   process.kill(program.pid, 'SIGSTOP');
   await followed(() => container.signal('SIGUSR2'));

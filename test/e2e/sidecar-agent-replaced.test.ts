@@ -163,6 +163,7 @@ const isReady = async (): Promise<boolean> => {
 
 test(`${times} newer agents take the place of a sidecar's, with hot restarts between: no request fails`, async () => {
   const first = envoys();
+  expect(first).toHaveLength(1);
   const { longestMs, names, lost, empty } = await underLoad(async () => {
     for (let time = 0; time < times; time++) {
       const [before] = nodes();

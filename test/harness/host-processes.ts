@@ -1,5 +1,5 @@
 /** What runs on this host, read from /proc: seen from outside, whatever the agents believe. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 
 export interface HostProcess {
@@ -33,6 +33,24 @@ export function envoysOf(parentPid: number): EnvoyProcess[] {
   return envoysAmong(processesWhere(isEnvoy))
     .filter((envoy) => envoy.parentPid === parentPid)
     .sort((a, b) => a.epoch - b.epoch);
+}
+
+/** The Envoys in the pid namespace that this process is in, oldest epoch first: of a container, whoever of it started them. */
+export function envoysBeside(pid: number): EnvoyProcess[] {
+  const namespace = pidNamespaceOf(pid);
+  if (namespace === undefined) return [];
+  return envoysAmong(processesWhere(isEnvoy))
+    .filter((envoy) => pidNamespaceOf(envoy.pid) === namespace)
+    .sort((a, b) => a.epoch - b.epoch);
+}
+
+/** @returns undefined when it has ended */
+function pidNamespaceOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return undefined;
+  }
 }
 
 function processesWhere(interesting: (command: readonly string[]) => boolean): HostProcess[] {

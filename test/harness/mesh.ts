@@ -19,6 +19,7 @@ import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 import {
   type EnvoyProcess,
+  envoysBeside,
   envoysOf,
   envoysOfRun,
   hostProcesses,
@@ -63,6 +64,8 @@ export interface AgentProgram {
   readonly adminPort: number;
   readonly statusPort: number;
   readonly traceFile: string;
+  /** What it runs in, where it has one: its Envoys may then be children of an agent, or of nobody who is left. */
+  readonly container?: Container;
 }
 
 type AgentCommand = [
@@ -278,8 +281,9 @@ export class Mesh {
     const container = await Container.start({ ...surroundings, args, env: { ...command.env, ...env } });
     const { program } = container;
     this.#keep(program);
-    this.sidecar = { program, ...ports };
-    return { ...this.sidecar, container };
+    const sidecar = { program, ...ports, container };
+    this.sidecar = sidecar;
+    return sidecar;
   }
 
   /** Waits until an agent says that its Envoy serves. */
@@ -312,8 +316,8 @@ export class Mesh {
   }
 
   /** The Envoys of an agent that live now, oldest epoch first. */
-  envoysOf({ program }: AgentProgram): EnvoyProcess[] {
-    return envoysOf(program.pid);
+  envoysOf({ program, container }: AgentProgram): EnvoyProcess[] {
+    return container === undefined ? envoysOf(program.pid) : envoysBeside(container.pid);
   }
 
   /** Starts a load run that ends with the mesh, if not before. */
