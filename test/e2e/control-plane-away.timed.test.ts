@@ -55,8 +55,11 @@ const accepts = (port: number): Promise<boolean> =>
 
 /** What HTTP/2 says to open a connection, and answers without a resource. */
 const emptyAnswersBytes = 2_000;
-/** From the control plane that is ready to its first answer. */
-const backLimitMs = 2_000;
+/**
+ * From the control plane that is ready to its first answer. The pause before a try may have 1.5 s still to go then, and what comes after
+ * it is short on a quiet machine alone; that pauses grow no longer is seen without a clock (test/model/xds-proxy.test.ts).
+ */
+const backLimitMs = sized({ short: 10_000, full: 2_000 });
 
 test(`a control plane that is killed ${kills} times costs no request, has its streams back in time, and sends nothing that Envoy has`, async () => {
   const agents = [mesh.gateway!, mesh.sidecar!];

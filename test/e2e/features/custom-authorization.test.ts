@@ -11,7 +11,8 @@ const extensionProviders = [
     envoyExtAuthzHttp: {
       service: 'authz-http.shop.test',
       port: 8000,
-      timeout: '1s',
+      // This process answers, which may be at something else.
+      timeout: '20s',
       pathPrefix: '/check',
       includeRequestHeadersInCheck: ['x-user'],
       includeAdditionalHeadersInCheck: { 'x-mesh': 'mine' },
@@ -21,7 +22,7 @@ const extensionProviders = [
     },
   },
   { name: 'open', envoyExtAuthzHttp: { service: 'authz-down.shop.test', port: 8000, timeout: '1s', failOpen: true } },
-  { name: 'by-grpc', envoyExtAuthzGrpc: { service: 'authz-grpc.shop.test', port: 9000, timeout: '1s' } },
+  { name: 'by-grpc', envoyExtAuthzGrpc: { service: 'authz-grpc.shop.test', port: 9000, timeout: '20s' } },
   { name: 'elsewhere', envoyExtAuthzGrpc: { service: 'nobody.test', port: 9000 } },
 ];
 

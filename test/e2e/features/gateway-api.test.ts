@@ -331,7 +331,7 @@ describe('routes of connections', () => {
     );
     const who = async (port: number): Promise<string> => {
       try {
-        return (await mesh.connect('edge', { port, timeoutMs: 5_000 })).text.trim();
+        return (await mesh.connect('edge', { port })).text.trim();
       } catch {
         return 'closed';
       }

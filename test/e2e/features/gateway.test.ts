@@ -133,5 +133,6 @@ test('ports are those that the service in front of the gateway leads to', async 
     ),
   );
   expect((await mesh.request('front', { port: pod, host: 'web.test' })).seen.backend).toBe('web');
-  await expect(mesh.request('front', { port: service, host: 'web.test' })).rejects.toThrow(/ECONNREFUSED/);
+  const unserved = { port: service, host: 'web.test', patienceMs: 1_000 };
+  await expect(mesh.request('front', unserved)).rejects.toThrow(/ECONNREFUSED/);
 });

@@ -186,7 +186,7 @@ test('an issuer says where its keys are; while nobody has them its tokens are re
   await eventually('the token is refused', async () => (await status(bearer(id.token()))) === 401);
   keysFrom = '/keys';
   // A failed issuer has a minute's rest; a changed object asks at once.
-  await guarded([{ issuer: id.name, timeout: '2s' }]);
+  await guarded([{ issuer: id.name, timeout: '20s' }]);
   await inForce(id.token());
 });
 

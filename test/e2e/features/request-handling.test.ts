@@ -111,7 +111,8 @@ describe('time and retries', () => {
     const answer = await ask();
     expect(answer.status).toBe(504);
     expect(answer.durationMs).toBeGreaterThanOrEqual(200 - clockSkewMs);
-    expect(answer.durationMs).toBeLessThan(2_000);
+    // Without one, it waits for as long as this client does.
+    expect(answer.durationMs).toBeLessThan(10_000);
   });
 
   test('a request that fails is sent again, as often as the route says', async () => {
@@ -140,13 +141,14 @@ describe('time and retries', () => {
   });
 
   test('a try is given up after its own timeout, and another is made', async () => {
-    await given({ timeout: '5s', retries: { attempts: 2, perTryTimeout: '0.2s', retryOn: 'gateway-error' } });
+    // The second one is answered by this process, which may be at something else.
+    await given({ timeout: '20s', retries: { attempts: 2, perTryTimeout: '2s', retryOn: 'gateway-error' } });
     cart.respond = (seen, response) => {
       if (cart.seen.length > 1) response.end(JSON.stringify(seen));
     };
     const answer = await ask();
     expect([answer.status, cart.seen.length]).toEqual([200, 2]);
-    expect(answer.durationMs).toBeGreaterThanOrEqual(200 - clockSkewMs);
+    expect(answer.durationMs).toBeGreaterThanOrEqual(2_000 - clockSkewMs);
   });
 
   test('a backend that cannot be reached is not asked twice: another one is', async () => {

@@ -71,9 +71,7 @@ function lines(file: string): string[] {
 
 /** Asked one after the other: what came later is not in the log before what came first. */
 async function logged(file: string, path: string): Promise<string> {
-  return eventually(`${path} is in ${file}`, () => lines(file).find((line) => line.includes(path)), {
-    deadlineMs: 15_000,
-  });
+  return eventually(`${path} is in ${file}`, () => lines(file).find((line) => line.includes(path)));
 }
 
 /** `cart.shop.test` behind the sidecar, `shop.test` behind the gateway. */

@@ -101,7 +101,7 @@ export class FeatureEnvoy {
         const text = await this.admin(`/stats?filter=^(${gauges})$`);
         return text.split('\n').filter((line) => /: 0$/.test(line)).length === 3;
       },
-      { everyMs: 10, deadlineMs: 20_000, hopeless: () => this.program.hopeless() },
+      { everyMs: 10, hopeless: () => this.program.hopeless() },
     );
   }
 

@@ -247,7 +247,6 @@ export class FeatureMesh {
       { hopeless },
     );
     await eventually('every Envoy has acknowledged it', () => this.#acknowledged(countOf(version), mayReject), {
-      deadlineMs: 20_000,
       hopeless: () => hopeless() ?? this.#endedEnvoy() ?? this.#refusal(mayReject),
     }).catch((error: Error) => {
       throw new Error(`${error.message}\n${version} ${this.#lastStates}`);

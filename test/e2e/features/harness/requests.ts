@@ -29,8 +29,10 @@ export interface RequestTo {
   readonly http2?: boolean;
   /** To a listener of the workload's own ports: only explain needs to be told. */
   readonly inbound?: boolean;
-  /** 10,000 when absent. */
+  /** 30,000 when absent. */
   readonly timeoutMs?: number;
+  /** A port that nobody listens on yet is tried for so long; 10,000 when absent. */
+  readonly patienceMs?: number;
 }
 
 export interface Answer {
@@ -44,9 +46,9 @@ export interface Answer {
   readonly localPort: number;
 }
 
-/** @throws the connection's error: a reset, a refused handshake; a port that nobody listens on yet is tried for a second. */
+/** @throws the connection's error: a reset, a refused handshake. */
 export async function sendRequest(to: RequestTo): Promise<Answer> {
-  const deadline = performance.now() + 1_000;
+  const deadline = performance.now() + (to.patienceMs ?? 10_000);
   for (;;) {
     try {
       return await (to.http2 ? sendHttp2(to) : sendHttp1(to));
@@ -58,7 +60,7 @@ export async function sendRequest(to: RequestTo): Promise<Answer> {
 }
 
 async function sendHttp1(to: RequestTo): Promise<Answer> {
-  const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {}, tls, timeoutMs = 10_000 } = to;
+  const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {}, tls, timeoutMs = 30_000 } = to;
   const begunAt = performance.now();
   const options = { host: address, port, path, method, agent: false, headers: { ...(host && { host }), ...headers } };
   let localPort = 0;
@@ -76,7 +78,7 @@ async function sendHttp1(to: RequestTo): Promise<Answer> {
 }
 
 async function sendHttp2(to: RequestTo): Promise<Answer> {
-  const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {}, tls, timeoutMs = 10_000 } = to;
+  const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {}, tls, timeoutMs = 30_000 } = to;
   const begunAt = performance.now();
   const scheme = tls ? 'https' : 'http';
   const session = connectHttp2(`${scheme}://${address}:${port}`, tls ? asTls({ ...tls, ALPNProtocols: ['h2'] }) : {});
@@ -119,7 +121,8 @@ function answerOf(got: Omit<Answer, 'seen' | 'durationMs'> & { readonly begunAt:
   };
 }
 
-export interface ConnectTo extends Pick<RequestTo, 'port' | 'address' | 'tls' | 'inbound' | 'timeoutMs'> {
+export interface ConnectTo
+  extends Pick<RequestTo, 'port' | 'address' | 'tls' | 'inbound' | 'timeoutMs' | 'patienceMs'> {
   /** Said once connected. */
   readonly send?: string | Buffer;
   /** Read on until this was heard; absent: until the first bytes. */
@@ -135,7 +138,7 @@ export interface Heard {
 
 /** One connection. @throws when it ends, or time is over, before something (or `until`) was heard. */
 export async function openConnection(to: ConnectTo): Promise<Heard> {
-  const deadline = performance.now() + 1_000;
+  const deadline = performance.now() + (to.patienceMs ?? 10_000);
   for (;;) {
     try {
       return await talk(to);
@@ -152,7 +155,7 @@ async function talk({
   tls,
   send,
   until = /./s,
-  timeoutMs = 10_000,
+  timeoutMs = 30_000,
 }: ConnectTo): Promise<Heard> {
   const socket = tls ? connectTls({ host: address, port, ...asTls(tls) }) : connectTcp(port, address);
   let text = '';
