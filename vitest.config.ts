@@ -158,17 +158,18 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['development'] } },
   test: {
     reporters: ['default', closingLine],
-    // For machines that do other things as well, or run at half their speed, where one took 67 s: none takes a tenth of that alone.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    // Against hanging alone: on machines that do ten other things and run at half their speed one took 91 s, and each of the waits
+    // in a test that fails may take patienceMs (test/harness/eventually.ts), whose word says more than this limit.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     // The condition decides, not the clock: a page beside six other files draws its first frame after more than the usual second.
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 90_000 } },
     setupFiles: ['test/harness/setup-cpu.ts'],
     // Hundreds of programs are started from their sources: to strip their types and compile them took half of that time.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
     sequence: { sequencer: LongestFirst },
     projects: [
-      { extends: true, test: { name: 'lint', include: [lint], testTimeout: 600_000, ...beside } },
+      { extends: true, test: { name: 'lint', include: [lint], ...beside } },
       {
         extends: true,
         // They share an API server, which ends when the last of them has: `timed` and `measured` come later.

@@ -67,21 +67,17 @@ async function following() {
   await eventually('all kinds are handed over', () => synced === 1);
   /** What is known, what was told and what is there are the same. */
   const converged = (): Promise<true> =>
-    eventually(
-      'what is known is what is there',
-      async () => {
-        for (const resource of resources) {
-          const there = await cluster.admin.list(resource, {}, never).then(
-            ({ items }) => contentOf(items),
-            () => [],
-          );
-          expect(contentOf([...effects.storeOf(resource).entries()].map(([, object]) => object))).toEqual(there);
-          expect(contentOf([...told.get(resource)!.values()])).toEqual(there);
-        }
-        return true;
-      },
-      { deadlineMs: 60_000 },
-    );
+    eventually('what is known is what is there', async () => {
+      for (const resource of resources) {
+        const there = await cluster.admin.list(resource, {}, never).then(
+          ({ items }) => contentOf(items),
+          () => [],
+        );
+        expect(contentOf([...effects.storeOf(resource).entries()].map(([, object]) => object))).toEqual(there);
+        expect(contentOf([...told.get(resource)!.values()])).toEqual(there);
+      }
+      return true;
+    });
   return { proxy, effects, lost, converged };
 }
 

@@ -38,7 +38,7 @@ beforeAll(async () => {
   await writeService(cluster, 'web', ['10.1.0.1']);
   await writeService(cluster, 'other', ['10.1.0.2']);
   return () => rmSync(folder, { recursive: true, force: true });
-}, 300_000);
+});
 afterEach(stopControlPlanes);
 
 const hostOf = (service: string): string => `${service}.${cluster.namespace}.svc.cluster.local`;

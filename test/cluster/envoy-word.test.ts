@@ -63,7 +63,7 @@ beforeAll(async () => {
       endpoints: [{ address: '192.0.2.1' }],
     },
   });
-}, 300_000);
+});
 
 afterAll(async () => {
   await mesh?.stop();

@@ -39,7 +39,7 @@ beforeAll(async () => {
     await serve(name, name);
   }
   await serve('web', 'one');
-}, 300_000);
+});
 
 afterAll(async () => {
   await mesh?.stop();

@@ -22,7 +22,7 @@ const root = 'istio-ca-root-cert';
 beforeAll(async () => {
   await defineKinds(cluster);
   writeKubeconfig(kubeconfig, cluster);
-}, 300_000);
+});
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

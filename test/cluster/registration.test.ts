@@ -47,7 +47,7 @@ beforeAll(async () => {
     },
   });
   [first, second] = await Promise.all([replicas.start('first'), replicas.start('second')]);
-}, 300_000);
+});
 
 const registering = (words: NodeWords = {}): NodeWords => ({
   ...words,

@@ -30,7 +30,7 @@ beforeAll(async () => {
   await writeService(cluster, 'web', ['10.1.0.1'], 80, namespace);
   await writeService(other.cluster, 'web', ['10.2.0.1'], 80, namespace);
   return () => rmSync(folder, { recursive: true, force: true });
-}, 300_000);
+});
 afterEach(stopControlPlanes);
 
 const clusterOfWeb = `outbound|80||web.${namespace}.svc.cluster.local`;

@@ -61,7 +61,7 @@ const unwritten: ReadonlySet<KindName> = new Set(['Namespace', 'Endpoints']);
 beforeAll(async () => {
   writeKubeconfig(kubeconfig, cluster);
   await defineKinds(cluster);
-}, 300_000);
+});
 afterEach(async () => {
   await stopControlPlanes();
   await empty();

@@ -28,7 +28,7 @@ beforeAll(async () => {
     Object.entries({ 'tls.crt': certificate, 'tls.key': privateKey }).map(([key, text]) => [key, btoa(text)]),
   );
   await cluster.create(resourceOf('Secret'), { metadata: { name: 'web' }, type: 'kubernetes.io/tls', data });
-}, 300_000);
+});
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -34,7 +34,7 @@ beforeAll(async () => {
     programs.set(name, await replicas.start(name, undefined, proxy.address));
   };
   await Promise.all(names.map(start));
-}, 300_000);
+});
 afterAll(() => {
   for (const proxy of proxies.values()) proxy.close();
 });

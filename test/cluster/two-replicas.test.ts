@@ -61,7 +61,7 @@ beforeAll(async () => {
   first = one;
   address = await ServiceAddress.of(first.plainPort, second.plainPort);
   for (const [index, name] of proxies.entries()) agents.push(await startAgent(name, ports[index]!));
-}, 300_000);
+});
 
 afterAll(async () => {
   await Promise.all(agents.map(({ program }) => program.stop()));

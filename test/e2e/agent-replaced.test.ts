@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
 import { checkTraces, timesSent } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
@@ -12,8 +12,6 @@ import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { startLoad } from '../load/load-process.ts';
 import { formatReport } from '../load/report.ts';
-
-vi.setConfig({ testTimeout: 400_000 });
 
 const env = { LIVE_RESTORE: 'true' };
 const { times, orders, instants } = sized({

@@ -38,7 +38,7 @@ beforeAll(async () => {
     }
   }
   // Twenty seconds of a quiet machine; beside a load of 30 two minutes were not enough.
-}, 300_000);
+});
 
 afterAll(() => {
   expect(leftovers(testRun, new Set())).toEqual([]);

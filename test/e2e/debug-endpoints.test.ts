@@ -153,7 +153,6 @@ describe('debug endpoints', () => {
     const envoyArgs = ['-c', join(root, 'envoy.json'), '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
     programs.push(Program.run('envoy', envoyBinary(), { ...around, args: envoyArgs }), discovery);
     await eventually('the control plane is ready', async () => (await get('/ready')).status === 200, {
-      deadlineMs: 20_000,
       hopeless: () => programs.map((program) => program.hopeless()).find(Boolean),
     });
     good = connect().delta();

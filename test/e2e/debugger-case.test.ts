@@ -32,7 +32,7 @@ beforeAll(async () => {
   // What the kernel does when memory runs out.
   process.kill(parent!.pid, 'SIGKILL');
   await gateway.program.line(/epoch-0b is live/);
-  await eventually('one Envoy is left', () => mesh.envoysOf(gateway).length === 1, { deadlineMs: 25_000 });
+  await eventually('one Envoy is left', () => mesh.envoysOf(gateway).length === 1);
   await gateway.program.stop();
   records = readFileSync(gateway.traceFile, 'utf8')
     .trimEnd()

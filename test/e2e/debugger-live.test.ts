@@ -64,14 +64,10 @@ test('a restart is seen as it happens: epoch 1 appears and goes live, epoch 0 dr
   const before = await recordsShown(page);
   await watchActors(page);
   mesh.renewCertificate();
-  await eventually(
-    'epoch 1 serves alone',
-    async () => {
-      const shown = await actorsShown(page);
-      return shown['epoch-1'] === 'running.live' && shown['epoch-0'] === undefined;
-    },
-    { deadlineMs: 30_000 },
-  );
+  await eventually('epoch 1 serves alone', async () => {
+    const shown = await actorsShown(page);
+    return shown['epoch-1'] === 'running.live' && shown['epoch-0'] === undefined;
+  });
   const seen = await statesSeen(page);
   expect(seen['epoch-1']).toEqual(
     expect.arrayContaining(['preparing', 'running.initializing.just started', 'running.live']),
@@ -82,7 +78,7 @@ test('a restart is seen as it happens: epoch 1 appears and goes live, epoch 0 dr
 });
 
 test('the restart is told to an OpenTelemetry receiver while the program runs, each once', async () => {
-  await eventually('both starts are told', () => receiver.requests.flat().length >= 8, { deadlineMs: 20_000 });
+  await eventually('both starts are told', () => receiver.requests.flat().length >= 8);
   expect(receiver.requests).toEqual([
     ['cold start', 'validate', 'start', 'initialise'],
     ['hot restart', 'validate', 'hand-over', 'start', 'initialise', 'drain'],

@@ -153,7 +153,7 @@ async function endOfServing(odd: object): Promise<string | undefined> {
       await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(500) }).catch(() => {});
       return envoy.exit !== undefined;
     };
-    await eventually('Envoy ends', asked, { deadlineMs: 10_000 });
+    await eventually('Envoy ends', asked);
     return envoy.exit?.signal ?? `exit code ${envoy.exit?.code}`;
   } finally {
     await envoy.stop({ signal: 'SIGKILL' });

@@ -22,7 +22,7 @@ beforeAll(() => {
   const cwd = join(packageRoot(), 'test/harness/go-certificate-client');
   const built = spawnSync('go', ['build', '-mod=readonly', '-o', client, '.'], { cwd, encoding: 'utf8' });
   if (built.status !== 0) reason = built.error?.message ?? built.stderr.trim();
-}, 600_000);
+});
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(directory, { recursive: true }));
 

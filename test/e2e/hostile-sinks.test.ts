@@ -74,7 +74,7 @@ async function startAgent(given: {
   const live = async (epoch: number): Promise<void> => {
     const serves = `istio_agent_envoy_serving{epoch="epoch-${epoch}"} 1`;
     const isLive = async () => (await status.get('/stats/prometheus')).body.includes(serves);
-    await eventually(`epoch ${epoch} serves`, isLive, { deadlineMs: 20_000, hopeless: ended });
+    await eventually(`epoch ${epoch} serves`, isLive, { hopeless: ended });
     expect((await status.get('/healthz/ready')).status).toBe(200);
   };
   const isWell = async (): Promise<void> => {
@@ -254,7 +254,7 @@ describe('access logs of the real Envoy at a standard output that nobody reads',
     await eventually('lines are lost', async () => /lost_lines_total{of="log"} [1-9]/.test(await metrics(agent)));
     agent.process.kill('SIGHUP');
     await agent.live(1);
-    await eventually('the first Envoy has ended', () => envoysOf(agent) === 1, { deadlineMs: 6_000 });
+    await eventually('the first Envoy has ended', () => envoysOf(agent) === 1);
     let text = '';
     const reads = setInterval(() => (text += out.read() ?? ''), 1);
     onTestFinished(() => clearInterval(reads));
@@ -400,7 +400,6 @@ test('a disk that fills up and is cleared again: the log goes on', async ({ skip
   await agent.live(2);
   await eventually('the log goes on', () => /epoch-1 is live/.test(readFileSync(join(disk, 'log'), 'utf8')), {
     // It is tried again every ten seconds at the latest.
-    deadlineMs: 40_000,
   });
   await agent.isWell();
 });

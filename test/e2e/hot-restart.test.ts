@@ -41,7 +41,7 @@ test(`${restarts} hot restarts by certificate change cost no request, and each s
       async () => {
         return (await probe(mesh.httpsTarget)).serialNumber === serial;
       },
-      { deadlineMs: 30_000, everyMs: 100 },
+      { everyMs: 100 },
     );
     await eventually(`restart ${restart}: a client has seen it`, async () => {
       const { certificates } = await load.report();
@@ -59,4 +59,4 @@ test(`${restarts} hot restarts by certificate change cost no request, and each s
     expect(report.kinds[kind]!.total).toBeGreaterThan(10);
   }
   expect(report.certificates.map(({ serialNumber }) => serialNumber).slice(1)).toEqual(serials);
-}, 300_000);
+});

@@ -46,7 +46,7 @@ async function start(limit = ''): Promise<void> {
     env: process.env,
     cwd: root,
   });
-  await eventually('the control plane is ready', isReady, { deadlineMs: 30_000, hopeless: () => server.hopeless() });
+  await eventually('the control plane is ready', isReady, { hopeless: () => server.hopeless() });
 }
 
 const isReady = async (): Promise<boolean> => {
@@ -122,5 +122,5 @@ test('a server that is busy for a moment keeps nobody out who comes meanwhile', 
   await start();
   server.signal('SIGSTOP');
   const opened = open(comingAtOnce);
-  await eventually('all are connected though nobody accepts', () => opened() === comingAtOnce, { deadlineMs: 20_000 });
+  await eventually('all are connected though nobody accepts', () => opened() === comingAtOnce);
 });

@@ -100,19 +100,15 @@ class RotatedMesh {
         await seen(now);
         return now.stage === 'steady' && now.signer.id !== before.signer.id && now;
       },
-      { deadlineMs: 90_000, everyMs: 100 },
+      { everyMs: 100 },
     );
     const only = page.roots.map(({ serialNumber }) => serialNumber).join();
     for (const envoy of this.envoys) {
-      await eventually(
-        'an Envoy trusts it alone',
-        async () => {
-          const roots = (await secret(envoy, 'ROOTCA')).map(({ serialNumber }) => serialNumber).join();
-          if (roots !== only) throw new Error(`it trusts ${roots}, not ${only}`);
-          return true;
-        },
-        { deadlineMs: 20_000 },
-      );
+      await eventually('an Envoy trusts it alone', async () => {
+        const roots = (await secret(envoy, 'ROOTCA')).map(({ serialNumber }) => serialNumber).join();
+        if (roots !== only) throw new Error(`it trusts ${roots}, not ${only}`);
+        return true;
+      });
     }
   }
 }
@@ -318,9 +314,7 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
     await rotated.restartDiscovery();
     for (const envoy of rotated.envoys) {
       const last = await ownSerialNumber(envoy);
-      await eventually('its certificate is renewed', async () => (await ownSerialNumber(envoy)) !== last, {
-        deadlineMs: 20_000,
-      });
+      await eventually('its certificate is renewed', async () => (await ownSerialNumber(envoy)) !== last);
     }
     await client.stop();
     const report = await load.stop();
@@ -336,7 +330,7 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
     expect(await client.ask({ ...first, ca: client.identity().ca }, firstSession)).toEqual(expect.any(String));
     // None of it has cost a restart.
     expect(rotated.pids).toEqual(started);
-  }, 600_000);
+  });
 });
 
 describe('a root that is tainted', () => {
@@ -388,14 +382,10 @@ describe('a root that is tainted', () => {
     try {
       await rotated.order('taint');
       for (const stage of ['trusting', 'signing', 'dropping']) {
-        await eventually(
-          `${stage} waits for the one that hangs alone`,
-          async () => {
-            const page = await rotated.page();
-            return page.stage === stage && page.waitsFor?.missing === 1;
-          },
-          { deadlineMs: 60_000 },
-        );
+        await eventually(`${stage} waits for the one that hangs alone`, async () => {
+          const page = await rotated.page();
+          return page.stage === stage && page.waitsFor?.missing === 1;
+        });
         const refused = await rotated.ask('POST', '?order=proceed');
         expect(refused).toMatchObject({ status: 409, text: expect.stringContaining(spiffeIdOf('extra')) });
         expect((await rotated.page()).stage).toBe(stage);

@@ -46,14 +46,10 @@ async function servedCertificate(target: Mesh, serial: string): Promise<void> {
 }
 
 async function soleEnvoy(target: Mesh): Promise<EnvoyProcess> {
-  return eventually(
-    'one Envoy is left',
-    () => {
-      const envoys = target.envoysOf(target.gateway!);
-      return envoys.length === 1 ? envoys[0] : undefined;
-    },
-    { deadlineMs: 25_000 },
-  );
+  return eventually('one Envoy is left', () => {
+    const envoys = target.envoysOf(target.gateway!);
+    return envoys.length === 1 ? envoys[0] : undefined;
+  });
 }
 
 interface Readiness {

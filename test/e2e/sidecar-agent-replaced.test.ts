@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encode } from 'dns-packet';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -16,8 +16,6 @@ import { sized } from '../harness/size-of-run.ts';
 import { queuedMs } from '../harness/without-queueing.ts';
 import { formatReport } from '../load/report.ts';
 import { conclude } from './conclude.ts';
-
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 60_000 });
 
 const { times, kills } = sized({
   quick: { times: 1, kills: 1 },

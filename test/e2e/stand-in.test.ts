@@ -45,7 +45,7 @@ async function readiness(): Promise<number> {
   return response.status;
 }
 
-const agentSays = (pattern: RegExp): Promise<string> => agent.program.line(pattern, { deadlineMs: 20_000 });
+const agentSays = (pattern: RegExp): Promise<string> => agent.program.line(pattern);
 
 /** What serves, as the operating system knows it. */
 const envoys = (): string[] => mesh.envoysOf(agent).map(({ epoch }) => `epoch ${epoch}`);
@@ -101,9 +101,7 @@ test('an Envoy that floods its log is read as fast as it writes, and every line 
   const lines = 15_000;
   await envoy.order({ order: 'flood', lines });
   const logged = (): string[] => readFileSync(log, 'utf8').match(/\bflood \d+ of \d+/g) ?? [];
-  await eventually('the last line is there', () => logged().at(-1) === `flood ${lines} of ${lines}`, {
-    deadlineMs: 60_000,
-  });
+  await eventually('the last line is there', () => logged().at(-1) === `flood ${lines} of ${lines}`);
   expect(logged()).toEqual(Array.from({ length: lines }, (_, index) => `flood ${index + 1} of ${lines}`));
   expect(await readiness()).toBe(200);
 });
@@ -131,7 +129,7 @@ test('a child that ends before it is live costs nothing: its parent serves, the 
   const child = await control.epoch(1);
   await child.order({ order: 'exit', code: 1, lastWords: 'cannot bind' });
   expect(await readiness()).toBe(200);
-  await eventually('the parent has left', () => parent.gone, { deadlineMs: 20_000 });
+  await eventually('the parent has left', () => parent.gone);
   expect(tries).toBeGreaterThan(1);
   expect(envoys()).toEqual(['epoch 1']);
 });
@@ -149,7 +147,7 @@ test('fact 4: a draining parent that dies early dooms its child, which is replac
     control.serving.find(({ hello }) => hello.baseId !== child.hello.baseId),
   );
   expect(replacement.hello.epoch).toBe(0);
-  await eventually('the doomed child has left', () => child.gone, { deadlineMs: 15_000 });
+  await eventually('the doomed child has left', () => child.gone);
   expect(await readiness()).toBe(200);
 });
 
@@ -193,7 +191,7 @@ test('an agent that is killed takes the Envoy that ignores SIGTERM along', async
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
   await agent.program.stop({ signal: 'SIGKILL' });
-  await eventually('the stand-in is gone', () => envoy.gone, { deadlineMs: 2_000 });
+  await eventually('the stand-in is gone', () => envoy.gone);
   // The next one sweeps what the dead one left.
   control.begin = () => ({});
   start();

@@ -149,7 +149,7 @@ describe('installed in an empty folder', () => {
     }
     mesh.renewCertificate();
     const epochOf = (): number => mesh.envoysOf(mesh.gateway!).at(-1)?.epoch ?? 0;
-    await eventually('the gateway is restarted', () => epochOf() === 1, { deadlineMs: 30_000 });
+    await eventually('the gateway is restarted', () => epochOf() === 1);
     await mesh.waitForAgent(mesh.gateway!);
     await mesh.waitForAnswer(mesh.httpsTarget);
     expect(await mesh.stop({ keepDirectory: true })).toEqual([]);

@@ -63,7 +63,7 @@ export async function startAgent(
     ],
   });
   onTestFinished(async () => {
-    if (container.program.exit === undefined) process.kill(container.pid, 'SIGKILL');
+    container.signal('SIGKILL');
     await container.ended();
     made[Symbol.dispose]();
   });

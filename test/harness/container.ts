@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { eventually } from './eventually.ts';
+import { signalIfAlive } from './host-processes.ts';
 import { type Exit, Program, type ProgramOptions } from './program.ts';
 
 export interface ContainerOptions extends ProgramOptions {
@@ -65,7 +66,7 @@ export class Container {
 
   /** To the first process alone, as a container runtime does it. */
   signal(signal: NodeJS.Signals): void {
-    if (this.program.exit === undefined) process.kill(this.pid, signal);
+    if (this.program.exit === undefined) signalIfAlive(this.pid, signal);
   }
 
   /** To the first process and all of its group, as a terminal does it. */

@@ -9,17 +9,20 @@ export interface EventuallyOptions {
   readonly hopeless?: () => string | undefined;
 }
 
+/** What comes at all has come by then; a test has time for some such waits, so that this is what is told and not the test's own limit. */
+export const patienceMs = 90_000;
+
 /**
  * Tries until a try gives something (neither undefined nor false) without throwing.
  *
  * @param what the condition in words, for the error: "v2 answers through the gateway".
- * @throws Error with the last try's own error as its cause, when the deadline is over. By default it is 30 s, for machines that
- *   do other things as well: what must not take so long says so.
+ * @throws Error with the last try's own error as its cause, when the deadline is over. By default it is 90 s, for machines that
+ *   do many other things, or run at half their speed: what must not take so long says so.
  */
 export async function eventually<Value>(
   what: string,
   attempt: () => Promise<Value | undefined | false> | Value | undefined | false,
-  { deadlineMs = 30_000, everyMs, hopeless }: EventuallyOptions = {},
+  { deadlineMs = patienceMs, everyMs, hopeless }: EventuallyOptions = {},
 ): Promise<Value> {
   const begun = performance.now();
   const deadline = begun + deadlineMs;

@@ -38,7 +38,7 @@ test('what a run has started ends with it, with its children, even if the run is
   await runner.line(/^started$/);
   await eventually('all run', () => leftovers(testRun, new Set()).length === 5);
   runner.signal('SIGKILL');
-  await eventually('nothing is left', () => leftovers(testRun, new Set()).length === 0, { deadlineMs: 5_000 });
+  await eventually('nothing is left', () => leftovers(testRun, new Set()).length === 0);
 });
 
 describe('free ports', () => {

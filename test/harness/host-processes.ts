@@ -1,6 +1,7 @@
 /** What runs on this host, read from /proc: seen from outside, whatever the agents believe. */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
+import { isSystemError } from '../../src/runtime/errors.ts';
 
 export interface HostProcess {
   readonly pid: number;
@@ -21,6 +22,15 @@ export const testRunVariable = 'CHARTPILOT_TEST_RUN';
 /** All processes that this user may look into. Zombies are left out: they run no more. */
 export function hostProcesses(): HostProcess[] {
   return processesWhere(() => true);
+}
+
+/** It may have ended since somebody saw it. */
+export function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (!isSystemError(error, 'ESRCH')) throw error;
+  }
 }
 
 /** The Envoys that a test run started, whoever their parent is. Cheap enough to ask often. */

@@ -24,6 +24,7 @@ import {
   envoysOfRun,
   hostProcesses,
   leftovers,
+  signalIfAlive,
   testRunVariable,
 } from './host-processes.ts';
 import { MeshDirectory, type MeshPorts } from './mesh-directory.ts';
@@ -287,12 +288,12 @@ export class Mesh {
   }
 
   /** Waits until an agent says that its Envoy serves. */
-  async waitForAgent({ program, statusPort }: AgentProgram, deadlineMs = 20_000): Promise<void> {
-    await this.#ready(`${program.name} is ready`, program, statusPort, '/healthz/ready', deadlineMs);
+  async waitForAgent({ program, statusPort }: AgentProgram): Promise<void> {
+    await this.#ready(`${program.name} is ready`, program, statusPort, '/healthz/ready');
   }
 
   /** Waits until one request goes through. */
-  async waitForAnswer(target: LoadTarget, deadlineMs = 20_000): Promise<void> {
+  async waitForAnswer(target: LoadTarget): Promise<void> {
     await eventually(
       `an answer at port ${target.port}`,
       async () => {
@@ -301,7 +302,6 @@ export class Mesh {
         return true;
       },
       {
-        deadlineMs,
         hopeless: () =>
           this.#current()
             .map((program) => program.hopeless())
@@ -340,10 +340,10 @@ export class Mesh {
     for (const load of this.#loads) load.kill();
     const agents = [this.gateway, this.sidecar].flatMap((agent) => agent?.program ?? []);
     await Promise.all(agents.map((program) => program.stop()));
-    await Promise.all(this.#programs.map((program) => program.stop({ deadlineMs: 5_000 })));
+    await Promise.all(this.#programs.map((program) => program.stop({ deadlineMs: 20_000 })));
     const left = await this.#leftoversWhenSettled();
     for (const { pid, testRun } of hostProcesses()) {
-      if (testRun === this.#testRun) process.kill(pid, 'SIGKILL');
+      if (testRun === this.#testRun) signalIfAlive(pid, 'SIGKILL');
     }
     if (!keepDirectory) rmSync(this.root, { recursive: true, force: true });
     return left;
@@ -387,7 +387,7 @@ export class Mesh {
 
   async #leftoversWhenSettled(): Promise<string[]> {
     // An Envoy whose agent was killed ends by itself, but not in the same instant.
-    await eventually('nothing is left', () => this.leftovers().length === 0, { deadlineMs: 1_000 }).catch(() => {});
+    await eventually('nothing is left', () => this.leftovers().length === 0, { deadlineMs: 10_000 }).catch(() => {});
     return this.leftovers();
   }
 
@@ -453,7 +453,7 @@ export class Mesh {
     };
   }
 
-  async #ready(what: string, program: Program, port: number, path: string, deadlineMs = 20_000): Promise<void> {
+  async #ready(what: string, program: Program, port: number, path: string): Promise<void> {
     await eventually(
       what,
       async () => {
@@ -462,7 +462,7 @@ export class Mesh {
         if (response.status !== 200) throw new Error(`${path} answers ${response.status}`);
         return true;
       },
-      { deadlineMs, hopeless: () => program.hopeless() },
+      { hopeless: () => program.hopeless() },
     );
   }
 }

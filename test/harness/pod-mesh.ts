@@ -12,7 +12,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { type LoadRun, startLoad } from '../load/load-process.ts';
 import type { LoadPlan } from '../load/plan.ts';
 import { eventually } from './eventually.ts';
-import { hostProcesses, leftovers, testRunVariable } from './host-processes.ts';
+import { hostProcesses, leftovers, signalIfAlive, testRunVariable } from './host-processes.ts';
 import { MeshIdentity } from './mesh-identity.ts';
 import { type CommandResult, endNamespaces, link, NetworkSide } from './pod-network.ts';
 import { Program } from './program.ts';
@@ -114,7 +114,6 @@ export class PodMesh {
     await Promise.all([this.#startSample('v1'), this.#startSample('v2')]);
     await Promise.all(pods.map((pod) => this.#ready(pod)));
     await eventually('an answer of the service', async () => (await this.ask('/')).exitCode === 0, {
-      deadlineMs: 20_000,
       hopeless: () => this.hopeless(),
     });
   }
@@ -153,11 +152,11 @@ export class PodMesh {
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     for (const load of this.#loads) load.kill();
     await Promise.all(podNames.map((name) => this.pods[name].agent?.stop()));
-    await Promise.all(this.#programs.map((program) => program.stop({ deadlineMs: 5_000 })));
-    await eventually('nothing is left', () => this.#leftovers().length === 0, { deadlineMs: 1_000 }).catch(() => {});
+    await Promise.all(this.#programs.map((program) => program.stop({ deadlineMs: 20_000 })));
+    await eventually('nothing is left', () => this.#leftovers().length === 0, { deadlineMs: 10_000 }).catch(() => {});
     const left = this.#leftovers();
     for (const { pid, testRun } of hostProcesses()) {
-      if (testRun === this.#testRun) process.kill(pid, 'SIGKILL');
+      if (testRun === this.#testRun) signalIfAlive(pid, 'SIGKILL');
     }
     await endNamespaces(this.#namespaces);
     if (!keepDirectory) this.remove();
@@ -194,7 +193,6 @@ export class PodMesh {
       ...['--monitoringAddr=', '--httpsAddr=', '--trace', this.traceFileOf('pilot-discovery'), '--traceLevel', 'full'],
     ]);
     await eventually('the control plane is ready', () => this.#answers(this.outside, 'http://127.0.0.1:8080/ready'), {
-      deadlineMs: 20_000,
       hopeless: () => program.hopeless(),
     });
   }
@@ -241,7 +239,6 @@ export class PodMesh {
   async #ready({ name, address, agent }: Pod): Promise<void> {
     const url = `http://${address}:${statusPort}/healthz/ready`;
     await eventually(`${name} is ready`, () => this.#answers(this.outside, url), {
-      deadlineMs: 20_000,
       hopeless: () => agent?.hopeless(),
     });
   }

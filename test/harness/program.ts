@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { eventually } from './eventually.ts';
+import { eventually, patienceMs } from './eventually.ts';
 import { endWithRunner } from './runner-watch.ts';
 
 export interface ProgramOptions {
@@ -84,7 +84,7 @@ export class Program {
   }
 
   /** Waits for a line that matches, from the `fromLine`-th on. @returns the line. */
-  async line(pattern: RegExp, { deadlineMs = 30_000, fromLine = 0 } = {}): Promise<string> {
+  async line(pattern: RegExp, { deadlineMs = patienceMs, fromLine = 0 } = {}): Promise<string> {
     return eventually(`${this.name} prints ${pattern}`, () => this.lines.slice(fromLine).find((l) => pattern.test(l)), {
       deadlineMs,
       hopeless: () => this.hopeless(),
@@ -104,7 +104,7 @@ export class Program {
   }
 
   /** Asks the program to end, and after the deadline makes it end. */
-  async stop({ signal = 'SIGTERM' as NodeJS.Signals, deadlineMs = 20_000 } = {}): Promise<Exit> {
+  async stop({ signal = 'SIGTERM' as NodeJS.Signals, deadlineMs = 60_000 } = {}): Promise<Exit> {
     this.signal(signal);
     const inTime = await Promise.race([this.exited.then(() => true), sleep(deadlineMs, false, { ref: false })]);
     if (!inTime) this.signal('SIGKILL');

@@ -36,7 +36,6 @@ export async function startAttackedServer(
     cwd: root,
   });
   await eventually('the control plane is ready', async () => (await fetch(`http://127.0.0.1:${http}/ready`)).ok, {
-    deadlineMs: 20_000,
     hopeless: () => server.hopeless(),
   });
   return server;

@@ -264,7 +264,7 @@ describe.each([
       }),
       { numRuns: sized({ quick: 60, short: 200, full: 1_000 }) },
     );
-  }, 240_000);
+  });
 });
 
 /** `name=<version>`: what ScriptedSource makes. */

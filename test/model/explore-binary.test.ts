@@ -9,8 +9,6 @@ import type { Invariant } from '../../src/simulation/agent/invariants/invariant.
 import { checkedAlone, failedIsNotRepeated, servedIsWanted } from '../../src/simulation/agent/invariants/replacing.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 
-vi.setConfig({ testTimeout: 480_000 });
-
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});

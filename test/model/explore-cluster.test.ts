@@ -97,5 +97,5 @@ describe.skipIf(isQuick)('it is caught that', () => {
     const begin = beginning(bounds(0, 0));
     const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
-  }, 300_000);
+  });
 });

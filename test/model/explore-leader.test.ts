@@ -28,5 +28,5 @@ test.skipIf(sized({ short: true, full: false }))(
 describe.skipIf(isQuick)('it is caught that', () => {
   test('a claim is taken over any version', () => {
     expectCaught(beginning({ takesAll: true }), 'never two lead');
-  }, 300_000);
+  });
 });

@@ -52,8 +52,6 @@ import { chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 // Seconds of a processor that others may have for most of a minute: nothing here is judged by a clock.
-vi.setConfig({ testTimeout: 480_000 });
-
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});

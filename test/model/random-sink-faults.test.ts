@@ -52,7 +52,7 @@ test('whatever becomes of the log and the trace, the agent decides the same, and
   // The faults are felt: else nothing was shown.
   expect(sums.lost).toBeGreaterThan(numRuns);
   expect(sums.recordsLost).toBeGreaterThan(numRuns);
-}, 600_000);
+});
 
 class ThrowingSink extends LineSink {
   override write(lines: string | Buffer): void {

@@ -3,15 +3,13 @@ import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { programFile } from '../../../test/harness/program-files.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { type GenerateCommandOptions, generateTests } from './generate-command.ts';
 import { ownMachines } from './own-machines.ts';
 
 // Seconds of a processor that others may have for most of a minute: nothing here is judged by a clock.
-vi.setConfig({ testTimeout: 480_000 });
-
 const root = packageRoot();
 let folder: string;
 

@@ -687,7 +687,7 @@ describe('contexts and caches that go on from the last ones', () => {
       ),
       { numRuns },
     );
-  }, 240_000);
+  });
 
   it('do so when nothing but destination rules change, of any namespace and for many hosts', () => {
     fc.assert(
@@ -699,7 +699,7 @@ describe('contexts and caches that go on from the last ones', () => {
       // One costs as much as two of the others.
       { numRuns: Math.ceil(numRuns / 2) },
     );
-  }, 240_000);
+  });
 
   it('do so for gateways that share their routes as far as nothing tells them apart', () => {
     fc.assert(
@@ -710,7 +710,7 @@ describe('contexts and caches that go on from the last ones', () => {
       ),
       { numRuns },
     );
-  }, 240_000);
+  });
 
   it('give every proxy of what is common to many, and its own, what it has when all is made for it alone', () => {
     const few = [clusterType, endpointType];
@@ -726,5 +726,5 @@ describe('contexts and caches that go on from the last ones', () => {
       }),
       { numRuns },
     );
-  }, 240_000);
+  });
 });

@@ -169,14 +169,11 @@ test('spans are reported to the tracer that is named, with the tags of the mesh 
   await mesh.apply(`${yaml}\n---\n${telemetry({ tracing: [rule] })}`);
   const path = newPath();
   await mesh.request('web', { port: cart, host: 'cart.shop.test', path, headers: { 'x-flavour': 'sweet' } });
-  const span = await eventually(
-    'the span of the request is reported',
-    () =>
-      zipkin.seen
-        .filter(({ url }) => url === '/api/v2/spans')
-        .flatMap(({ body }) => JSON.parse(body) as Span[])
-        .find(({ tags }) => tags?.['http.url']?.endsWith(path)),
-    { deadlineMs: 20_000 },
+  const span = await eventually('the span of the request is reported', () =>
+    zipkin.seen
+      .filter(({ url }) => url === '/api/v2/spans')
+      .flatMap(({ body }) => JSON.parse(body) as Span[])
+      .find(({ tags }) => tags?.['http.url']?.endsWith(path)),
   );
   expect(span.tags).toMatchObject({
     flavour: 'sweet',
@@ -256,9 +253,7 @@ test('spans go to an OpenTelemetry collector by HTTP', async () => {
     `${yaml}\n---\n${telemetry({ tracing: [{ providers: [{ name: 'otel' }], randomSamplingPercentage: 100 }] })}`,
   );
   await mesh.request('web', { port: cart, host: 'cart.shop.test', path: newPath() });
-  const report = await eventually('a report has come', () => otel.seen.find(({ url }) => url === '/v1/traces'), {
-    deadlineMs: 20_000,
-  });
+  const report = await eventually('a report has come', () => otel.seen.find(({ url }) => url === '/v1/traces'));
   expect(report.headers['content-type']).toBe('application/x-protobuf');
   // The name that the workload has in traces.
   expect(report.body).toContain('web.shop');

@@ -20,7 +20,7 @@ async function record(): Promise<readonly string[]> {
     const agent = mesh.startGateway(['--binaryPath', standInBinary]);
     await mesh.waitForAgent(agent);
     mesh.renewCertificate();
-    await agent.program.line(/epoch-1.*(live|running)/, { deadlineMs: 60_000 });
+    await agent.program.line(/epoch-1.*(live|running)/);
     await agent.program.stop();
     return readFileSync(agent.traceFile, 'utf8').trim().split('\n');
   } finally {

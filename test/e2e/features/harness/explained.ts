@@ -107,7 +107,7 @@ export class Explained {
       return pending.every((one) => lines.has(connectionOf(one)));
     };
     // Whoever is missing in the end is told of as such, and never right: there is time for a busy machine's Envoy to write.
-    await eventually('all requests are logged', complete, { everyMs: 20 }).catch(() => {});
+    await eventually('all requests are logged', complete, { everyMs: 20, deadlineMs: 30_000 }).catch(() => {});
     this.#seen = end;
     return lines;
   }

@@ -197,7 +197,6 @@ export class FeatureMesh {
       this.#envoys.set(name, new FeatureEnvoy({ ...around, name, settings, secretsPort: secrets?.port ?? 0 }));
     }
     await eventually('the control plane is ready', async () => (await this.page('/ready')) !== undefined, {
-      deadlineMs: 30_000,
       hopeless: () => this.#pilot.hopeless(),
     });
     if (this.#options.explains) {
