@@ -1,16 +1,26 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from './eventually.ts';
+import { isAlive } from './process-alive.ts';
 import { msWithoutQueueing } from './without-queueing.ts';
+
+/** One that this process may use: a container may have others than the first. */
+function oneProcessor(): string {
+  return /^Cpus_allowed_list:\t(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]!;
+}
+
+const isAsleep = (pid: number): boolean => /^State:\tS/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 /** Two on one processor, of which each has half. */
 function rivals(): number[] {
   return [0, 1].map(() => {
-    const busy = spawn('taskset', ['-c', '0', process.execPath, '-e', 'for(;;);'], { stdio: 'ignore' });
+    const busy = spawn('taskset', ['-c', oneProcessor(), process.execPath, '-e', 'for(;;);'], { stdio: 'ignore' });
     onTestFinished(async () => {
       busy.kill('SIGKILL');
-      await once(busy, 'exit');
+      if (busy.exitCode === null && busy.signalCode === null) await once(busy, 'exit');
     });
     return busy.pid!;
   });
@@ -24,10 +34,23 @@ test('what a thread waits for a processor is left out', async () => {
   expect(await msWithoutQueueing([], () => sleep(100))).toBeGreaterThan(90);
 });
 
+test('also of one that ends with the work', async () => {
+  const [one] = rivals();
+  await sleep(300);
+  const ms = await msWithoutQueueing([one!], async () => {
+    await sleep(1_000);
+    process.kill(one!, 'SIGKILL');
+    await eventually('it has ended', () => !isAlive(one!));
+  });
+  expect(ms).toBeLessThan(850);
+});
+
 test('what it waits for anything else is not', async () => {
   const idle = spawn('sleep', ['60']);
   onTestFinished(() => void idle.kill('SIGKILL'));
   await once(idle, 'spawn');
+  // Until then its loader waits for a processor, too.
+  await eventually('it sleeps', () => isAsleep(idle.pid!));
   expect(await msWithoutQueueing([idle.pid!], () => sleep(300))).toBeGreaterThan(200);
   expect(await msWithoutQueueing([2 ** 22], () => sleep(100))).toBeGreaterThan(90);
 });

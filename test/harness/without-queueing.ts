@@ -15,12 +15,27 @@ export function queuedMs(pid: number): number {
   }
 }
 
-/** @param pids of whoever works on it: this process, and the ones that it asks. The time of one thread at a time is in it */
+/** What is counted of a process is gone with it: it is looked at meanwhile. */
+const lookEveryMs = 20;
+
+/**
+ * @param pids of whoever works on it: this process, and the ones that it asks, also where they end with the work. The time of one
+ *   thread at a time is in it
+ */
 export async function msWithoutQueueing(pids: readonly number[], work: () => Promise<unknown>): Promise<number> {
   const before = pids.map(queuedMs);
+  const last = [...before];
+  const look = (): void => {
+    for (const [i, pid] of pids.entries()) last[i] = Math.max(last[i]!, queuedMs(pid));
+  };
+  const looking = setInterval(look, lookEveryMs);
   const begun = performance.now();
-  await work();
-  const took = performance.now() - begun;
-  const queued = pids.reduce((sum, pid, i) => sum + Math.max(0, queuedMs(pid) - before[i]!), 0);
-  return Math.max(0, took - queued);
+  try {
+    await work();
+    const took = performance.now() - begun;
+    look();
+    return Math.max(0, took - last.reduce((sum, queued, i) => sum + queued - before[i]!, 0));
+  } finally {
+    clearInterval(looking);
+  }
 }
