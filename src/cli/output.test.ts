@@ -98,7 +98,7 @@ test('request hands on an answer of any length', async () => {
 
 describe.each(programs)('%s', (program) => {
   const run = (stdio: ('ignore' | 'pipe' | number)[], ...args: string[]) =>
-    spawnSync(bin(program), args, { stdio: stdio as never, encoding: 'utf8', timeout: 15_000 });
+    spawnSync(bin(program), args, { stdio: stdio as never, encoding: 'utf8', timeout: 60_000 });
 
   test('ends in silence when its reader has left', () => {
     const pipe = new NamedPipe();

@@ -15,7 +15,8 @@ import { type NodeWords, type Replica, Replicas } from './replica.ts';
 
 const never = new AbortController().signal;
 const cluster = givenCluster();
-const graceMs = 2_000;
+/** Somebody who comes back has to be connected, known and noted within it. */
+const graceMs = 8_000;
 const replicas = new Replicas(cluster, {
   PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: `${graceMs}ms`,
   PILOT_LEASE_DURATION: '3s',

@@ -71,6 +71,8 @@ const unanswered = { kind: expect.stringMatching(/^(timeout|closed)$/) };
 
 it('that is stopped in the middle (SIGSTOP) is noticed by a ping, and a new connection serves when it goes on', async () => {
   const client = cluster.client(undefined, { pingMs: 300, connectMs: 300 });
+  // Its first connection may take longer beside others: watches and pings share it.
+  await eventually('it is connected', () => client.ping(never));
   const { end } = await watching(client);
   process.kill(own.server.pid, 'SIGSTOP');
   try {

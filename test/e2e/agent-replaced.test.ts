@@ -102,7 +102,7 @@ test(`${times} newer agents take the place of the one before under load, and res
   expect(report.total).toBeGreaterThan(20);
   await agent.container.hasNoZombie();
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   expect(envoysIn(agent)).toEqual([]);
   const { cwd } = agent.container;
   expect(readdirSync(join(cwd, 'run')).filter((name) => name.startsWith('live-restore'))).toEqual([]);
@@ -144,7 +144,7 @@ test(`a hot restart that is ordered at ${orders} moments of replacements is begu
   expect(report.failed, formatReport(report)).toBe(0);
   expect(begun()).toBe(orders);
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   const { code, output } = await checkTraces(tracesIn(agent));
   expect(code, output).toBe(0);
 });
@@ -178,7 +178,7 @@ test(`SIGUSR2 in ${instants} instants after an agent has given way: a third one 
   await agent.container.hasNoZombie();
   await restartHot(agent);
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
 test('a newer agent that hangs is ended, and the older one goes on with what runs', async () => {
@@ -214,7 +214,7 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   expect(envoysIn(agent)).toEqual(envoys);
   await restartHot(agent);
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
 test('an older agent that was not run while the newer one took over gives way all the same, however late', async () => {
@@ -281,7 +281,7 @@ test('a newer agent that is quicker than the one that comes after a killed one g
   expect(envoysIn(agent)).toEqual(envoys);
   await restartHot(agent);
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   expect(envoysIn(agent)).toEqual([]);
 });
 
@@ -335,7 +335,7 @@ test('a stranger that takes the name of the base id changes nothing: the agents 
   }
   await restartHot(agent);
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   expect(envoysIn(agent)).toEqual([]);
 });
 
@@ -403,5 +403,5 @@ test(`either agent killed at ${kills.length} steps: one is left, which goes on w
   await agent.container.hasNoZombie();
   await restartHot(agent);
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });

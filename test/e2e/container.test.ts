@@ -14,13 +14,13 @@ const nobody: NodeJS.ProcessEnv = { HOME: undefined, TMPDIR: undefined, XDG_CACH
 
 async function endsInOrder(agent: ContainedAgent): Promise<void> {
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 }
 
 /** What an agent that does not start tells: no more than a paragraph, at once, and without a stack. */
 async function refusal(...args: Parameters<typeof startAgent>): Promise<string> {
   const agent = await startAgent(...args);
-  expect(await endOf(agent, 8_000)).toEqual({ code: 255, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 255, signal: null });
   const told = agent.container.program.lines.filter((line) => /^(pilot-agent: | {2})/.test(line));
   expect(agent.container.program.output()).not.toMatch(/^ +at /m);
   return told.join('\n');

@@ -141,8 +141,12 @@ async function vitest(): Promise<string> {
     symlinkSync(target, join(modules, name));
   }
   const runner = join(packageRoot(), 'node_modules/vitest/vitest.mjs');
-  const done = await promisify(execFile)(process.execPath, [runner, 'run', '--root', folder]).catch(
-    (error: { stdout: string; stderr: string }) => error,
-  );
+  const done = await promisify(execFile)(process.execPath, [
+    runner,
+    'run',
+    '--root',
+    folder,
+    '--testTimeout=120000',
+  ]).catch((error: { stdout: string; stderr: string }) => error);
   return `${done.stdout}${done.stderr}`;
 }

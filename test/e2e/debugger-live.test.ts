@@ -1,5 +1,6 @@
 /** A person watches a restart of a real Envoy in a real browser, then steps backwards through it. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
@@ -16,12 +17,14 @@ import {
   watchActors,
 } from '../browser/page-state.ts';
 import { pictureOf, takePicture } from '../browser/pictures.ts';
+import { envoyBinary, temporaryFolder } from '../fixtures/real-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../harness/otlp-receiver.ts';
 import { Program } from '../harness/program.ts';
 import { conclude } from './conclude.ts';
 
+let slow: ReturnType<typeof temporaryFolder>;
 let mesh: Mesh;
 let gateway: AgentProgram;
 let browser: Browser;
@@ -31,8 +34,14 @@ let receiver: OtlpReceiver;
 let exporter: Program;
 
 beforeAll(async () => {
+  slow = temporaryFolder();
+  const binary = join(slow.path, 'slow-envoy');
+  // A page draws what is, a frame at a time: on a busy machine a state that is over in a moment would be in none.
+  const waits = 'case "$*" in *version*) ;; *) sleep 2;; esac';
+  writeFileSync(binary, `#!/bin/sh\n${waits}\nexec ${envoyBinary()} "$@"\n`, { mode: 0o755 });
+  const agentArgs = ['--binaryPath', binary];
   [mesh, browser] = await Promise.all([
-    startMesh({ sidecar: false, watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 5_000 }),
+    startMesh({ sidecar: false, watchDelayMs: 500, drainMs: 3_000, parentShutdownMs: 6_000, agentArgs }),
     launchBrowser(),
   ]);
   gateway = mesh.gateway!;
@@ -56,6 +65,7 @@ afterAll(async () => {
   await exporter?.stop({ signal: 'SIGKILL' });
   receiver?.close();
   await conclude(mesh);
+  slow?.[Symbol.dispose]();
 });
 
 test('a restart is seen as it happens: epoch 1 appears and goes live, epoch 0 drains and leaves', async () => {

@@ -13,6 +13,7 @@ import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
+import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { type SampleService, startSampleService } from '../sample/sample-service.ts';
 
 const host = 'cart.example.com';
@@ -161,14 +162,16 @@ describe.each([
   }
 
   test('an edit of the weights is in force within a second', async () => {
-    write('routes.yaml', routes({ v1: 0, v2: 100 }));
-    const editedAt = performance.now();
-    await eventually('the new weights hold', async () => (await ask()) === 'v2', { deadlineMs: 1_000, everyMs: 5 });
-    console.log(`new weights in force after ${Math.round(performance.now() - editedAt)} ms`);
+    const inForceMs = await msWithoutQueueing([process.pid, ...programs.map(({ pid }) => pid)], async () => {
+      write('routes.yaml', routes({ v1: 0, v2: 100 }));
+      await eventually('the new weights hold', async () => (await ask()) === 'v2', { everyMs: 5 });
+    });
+    console.log(`new weights in force after ${Math.round(inForceMs)} ms, in which there was a processor`);
+    expect(inForceMs).toBeLessThan(1_000);
     expect(await split(20)).toEqual({ v2: 20 });
 
     write('routes.yaml', routes({ v1: 50, v2: 50 }));
-    await sleep(1_000);
+    await eventually('both are asked', async () => Object.keys(await split(10)).length === 2);
     const { v1 = 0, v2 = 0, ...others } = await split(100);
     expect(others).toEqual({});
     // Five standard deviations.
@@ -203,9 +206,9 @@ describe.each([
   });
 
   test('Envoy goes on serving without it when the control plane is told to end', async () => {
-    const told = performance.now();
-    expect(await discovery.stop()).toEqual({ code: 0, signal: null });
-    expect(performance.now() - told).toBeLessThan(4_000);
+    // It has 3 s; who waited for its proxies to leave would wait for ever.
+    const stopping = async (): Promise<void> => expect(await discovery.stop()).toEqual({ code: 0, signal: null });
+    expect(await msWithoutQueueing([process.pid, discovery.pid], stopping)).toBeLessThan(5_000);
     expect(await split(20)).toEqual({ v2: 20 });
     await sleep(2_000);
     expect(await split(20)).toEqual({ v2: 20 });

@@ -49,7 +49,7 @@ async function ask(name: string): Promise<DecodedPacket> {
   const client = createSocket('udp4');
   try {
     client.send(encode({ type: 'query', id: 3, questions: [{ type: 'A', name }] }), dnsPort, '127.0.0.1');
-    const [response] = (await once(client, 'message', { signal: AbortSignal.timeout(10_000) })) as [Buffer];
+    const [response] = (await once(client, 'message', { signal: AbortSignal.timeout(30_000) })) as [Buffer];
     return decode(response);
   } finally {
     client.close();

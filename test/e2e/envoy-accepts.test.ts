@@ -12,7 +12,7 @@ import { type RealEnvoy, startRealEnvoy } from '../networking/ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from '../networking/ads-stand-in.ts';
 import { asJson, caseNames, generate, readCase, type Section } from '../networking/case.ts';
 
-const settleLimitMs = 20_000;
+const settleLimitMs = 90_000;
 
 describe('the real Envoy takes everything that is generated', () => {
   let certificates: string;

@@ -39,7 +39,7 @@ test('a killed agent is followed by one that goes on with its Envoy, restarts it
   await agent.container.program.line(/epoch-1 is live/);
   await agent.container.hasNoZombie();
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   expect(envoysIn(agent)).toEqual([]);
   expect(leftFor(agent)).toEqual([]);
   const { code, output } = await checkTraces([join(agent.container.cwd, 'agent.trace')]);
@@ -80,7 +80,7 @@ test(`${kills} kills at any moment of hot restarts cost no request`, async () =>
   await eventually('one Envoy is left', () => envoysIn(agent).length === 1);
   await agent.container.hasNoZombie();
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
 /** Of the newest Envoy, as the agents' record has it. */
@@ -151,7 +151,7 @@ test('SIGTERM while no agent lives: the next one drains and ends what runs', asy
   const killed = agentIn(agent)!;
   process.kill(killed, 'SIGKILL');
   agent.container.signal('SIGTERM');
-  expect(await endOf(agent, 15_000)).toEqual({ code: 0, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   expect(envoysIn(agent)).toEqual([]);
 });
 
@@ -178,6 +178,6 @@ test('a record that makes no sense is not believed: what it leaves running is en
 test('without LIVE_RESTORE a container ends with its agent, as ever', async () => {
   const agent = await readyAgent();
   process.kill(agentIn(agent)!, 'SIGKILL');
-  expect(await endOf(agent, 8_000)).toEqual({ code: 137, signal: null });
+  expect(await endOf(agent)).toEqual({ code: 137, signal: null });
   expect(existsSync(join(agent.container.cwd, 'run')) ? leftFor(agent) : []).toEqual([]);
 });

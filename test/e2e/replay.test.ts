@@ -83,7 +83,7 @@ test('a test that is made of such a trace passes, with the package as others hav
   if (trace !== undefined) writeFileSync(join(folder, trace.name), trace.text);
   const vitest = join(packageRoot(), 'node_modules/vitest/vitest.mjs');
   const program = Program.run('vitest', process.execPath, {
-    args: [vitest, 'run', '--root', folder],
+    args: [vitest, 'run', '--root', folder, '--testTimeout=120000'],
     env: process.env,
     cwd: folder,
   });

@@ -264,7 +264,7 @@ test('a test that the page exports runs where chartpilot is installed', async ()
   const { header, records } = recordedLife([]);
   const { source } = formatReplayTest({ header, records, name: 'an agent as it was' });
   writeFileSync(join(into, 'exported.test.js'), source);
-  const tested = await execa(join(root, 'node_modules/.bin/vitest'), ['run', '--root', into], {
+  const tested = await execa(join(root, 'node_modules/.bin/vitest'), ['run', '--root', into, '--testTimeout=120000'], {
     cwd: into,
     reject: false,
     all: true,

@@ -16,6 +16,7 @@ import { bestOf } from '../harness/best-of.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type AgentProgram, type Mesh, sampleHost, startMesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { answerTo, linesOf, stuckViewer, Viewer } from '../harness/trace-viewer.ts';
 import { conclude } from './conclude.ts';
 
@@ -58,6 +59,11 @@ function addKey(what: string, pem: string): void {
 function found(text: string): string[] {
   return [...secrets].filter(([, secret]) => text.includes(secret)).map(([what]) => what);
 }
+
+const toldByEnvoy = ({ lines }: Viewer): string[] => lines.flatMap((line) => (line.kind === 'log' ? line.text : []));
+
+/** Envoy's lines that are about such a request, whatever is left of it in them. */
+const wordsToldOf = [/^'authorization', /, /^'x-api-key', /, /^'cookie', /, /\?password=/, /\/postgres/];
 
 /** A request through the gateway with all that a client may send by way of identification. */
 async function sendIdentified(port: number): Promise<void> {
@@ -114,15 +120,16 @@ describe('a run with secrets all around', () => {
     replaceFiles(directory, { 'tls.key': key.replace(/\n(?=[^-])/, '\nAAAA') });
     await program.line(/config\.rejected.*tls\.key/, { fromLine: from });
     // Envoy says more at its debug level than the trace takes: in a quiet moment it takes all.
-    await sleep(2_000);
-    await sendIdentified(mesh.ports.http);
-    await eventually('Envoy’s words about the request are sent to the debugger', () =>
-      viewers[0]!.text.includes('x-api-key'),
-    );
+    await eventually('Envoy’s words about the request are sent to the debugger', async () => {
+      await sleep(2_000);
+      await sendIdentified(mesh.ports.http);
+      await sleep(200);
+      return wordsToldOf.every((told) => toldByEnvoy(viewers[0]!).some((text) => told.test(text)));
+    });
   });
 
   test('an agent’s trace holds Envoy’s words about what the client sent, and not what it was', () => {
-    const texts = viewers[0]!.lines.flatMap((line) => (line.kind === 'log' ? line.text : []));
+    const texts = toldByEnvoy(viewers[0]!);
     expect(texts).toContain("'authorization', '[redacted]'");
     expect(texts).toContain("'x-api-key', '[redacted]'");
     expect(texts).toContain("'cookie', '[redacted]'");
@@ -167,7 +174,7 @@ describe('a run with secrets all around', () => {
     const last = records.at(-1) as TraceRecord;
     expect(last).toMatchObject({ kind: 'stop', actor: 'agent', status: 'done' });
     const endedAt = header?.kind === 'header' ? Date.parse(header.startedAt) + last.t : 0;
-    expect(exitedAt - endedAt).toBeLessThan(1_000);
+    expect(exitedAt - endedAt).toBeLessThan(sized({ short: 10_000, full: 1_000 }));
     expect(readDebuggerToken(port)).toBeUndefined();
   });
 });
@@ -217,7 +224,7 @@ describe('the stream of a live agent', () => {
     const viewer = await Viewer.attach(port);
     expect((await answerTo(port, { authorization }))[0]).toBe(503);
     // A ratio, and the best of some tries: what else the machine does makes some of them slow, an unread stream all.
-    const watched = await bestOf(3, 2 * alone + 2, () => readinessMs(port, 400));
+    const watched = await bestOf(10, 2 * alone + 2, () => readinessMs(port, 400));
     expect(watched).toBeLessThan(2 * alone + 2);
 
     await eventually(
@@ -255,7 +262,8 @@ describe('the stream of a live agent', () => {
     const exitedAt = Date.now();
     const [header, ...records] = linesOf(readFileSync(traceFile, 'utf8'));
     const endedAt = header?.kind === 'header' ? Date.parse(header.startedAt) + (records.at(-1) as TraceRecord).t : 0;
-    expect(exitedAt - endedAt).toBeLessThan(1_500);
+    // One who does not read would be waited for without an end.
+    expect(exitedAt - endedAt).toBeLessThan(sized({ short: 10_000, full: 1_500 }));
     stuck.destroy();
   });
 });

@@ -2,7 +2,25 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Mesh, startMesh } from '../harness/mesh.ts';
+import { sized } from '../harness/size-of-run.ts';
+import type { LoadReport, TimelineSlice } from '../load/report.ts';
 import { conclude } from './conclude.ts';
+
+/**
+ * When most of what was answered came from v2, for the first time after an edit: by 20 requests and more, of which one of ten would be
+ * more than half of once in a million times.
+ */
+function inForceAt({ timeline, startedAt }: LoadReport, editedAt: number): number | undefined {
+  const since = timeline.filter(({ atMs }) => atMs >= editedAt - startedAt);
+  return since.find((_, index) => {
+    const window: TimelineSlice[] = [];
+    for (let i = index; i >= 0 && totalOf(window) < 20; i--) window.push(since[i]!);
+    const v2 = window.reduce((sum, { versions }) => sum + (versions.v2 ?? 0), 0);
+    return totalOf(window) >= 20 && v2 > totalOf(window) / 2;
+  })?.atMs;
+}
+
+const totalOf = (slices: readonly TimelineSlice[]): number => slices.reduce((sum, { total }) => sum + total, 0);
 
 describe.each([
   ['state of the world', false],
@@ -25,7 +43,8 @@ describe.each([
     await sleep(1_500);
     await eventually('there are enough requests to judge shares by', async () => (await load.report()).total > 300);
     const editedAt = mesh.directory.setWeights({ v1: 20, v2: 80 });
-    await sleep(3_000);
+    await eventually('the new weights hold', async () => inForceAt(await load.report(), editedAt));
+    await sleep(2_500);
     const report = await load.stop();
     expect(report.failed).toBe(0);
 
@@ -36,10 +55,15 @@ describe.each([
       return { v2: slices.reduce((sum, s) => sum + (s.versions.v2 ?? 0), 0) / total, total };
     };
     const before = share(0, at(editedAt) - 100);
-    const after = share(at(editedAt) + 1_000, report.durationMs);
+    const newAt = inForceAt(report, editedAt)!;
+    // Less one slice in which it was seen: it was chosen by its share.
+    const after = share(newAt + 100, report.durationMs);
+    const inForceMs = Math.round(newAt - at(editedAt));
     console.log(
-      `share of v2: ${before.v2.toFixed(3)} of ${before.total}, then ${after.v2.toFixed(3)} of ${after.total}`,
+      `after ${inForceMs} ms; share of v2: ${before.v2.toFixed(3)} of ${before.total}, then ${after.v2.toFixed(3)} of ${after.total}`,
     );
+    // The window in which it is seen, and a machine that does other things: at length it is a second.
+    expect(inForceMs).toBeLessThan(sized({ short: 5_000, full: 1_000 }));
     expect(before.total).toBeGreaterThan(200);
     // Four standard deviations of a binomial at these numbers of requests.
     expect(Math.abs(before.v2 - 0.1)).toBeLessThan(4 * Math.sqrt((0.1 * 0.9) / before.total));

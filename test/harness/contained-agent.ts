@@ -97,9 +97,12 @@ export async function readyAgent(...args: Parameters<typeof startAgent>): Promis
   return agent;
 }
 
+/** Sooner than drains and parents have their time by default, and later than a busy machine starts a Node and ends an Envoy. */
+const endsWithinMs = 30_000;
+
 /** @returns the exit, or what the container does instead of ending */
-export const endOf = async ({ container }: ContainedAgent, withinMs: number): Promise<unknown> =>
-  Promise.race([container.ended(), sleep(withinMs, 'still running', { ref: false })]);
+export const endOf = async ({ container }: ContainedAgent): Promise<unknown> =>
+  Promise.race([container.ended(), sleep(endsWithinMs, 'still running', { ref: false })]);
 
 /** Envoys with this agent's bootstrap. */
 export function envoysIn({ container }: ContainedAgent): readonly number[] {

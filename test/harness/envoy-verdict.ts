@@ -26,7 +26,7 @@ export async function envoyVerdict(resources: object): Promise<EnvoyVerdict> {
   try {
     return await new Promise((resolve) => {
       const options = ['--mode', 'validate', '-c', file, '-l', 'error', '--disable-hot-restart'];
-      execFile(envoyBinary(), options, { timeout: 20_000 }, (error, stdout, stderr) => {
+      execFile(envoyBinary(), options, { timeout: 60_000 }, (error, stdout, stderr) => {
         if (error === null) return resolve({ verdict: 'accepted' });
         const words = lastWords(`${stdout}${stderr}`);
         resolve({ verdict: error.code === 1 ? 'refused' : 'ended', words });

@@ -16,7 +16,7 @@ export interface RealEnvoy {
   stop(): Promise<void>;
 }
 
-const startLimitMs = 15_000;
+const startLimitMs = 90_000;
 
 /** What an Envoy says of itself. */
 type EnvoyNode = Pick<Proxy, 'id' | 'cluster'> & { readonly metadata?: object };

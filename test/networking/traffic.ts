@@ -65,7 +65,7 @@ export async function startProxy(
     await envoy.stop();
     ads.close();
   };
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 90_000;
   while ((await ask(probePort, '/', { host: 'probe' }).catch(() => undefined)) === undefined) {
     if (performance.now() > deadline || ads.refusals.length > 0) {
       await close();

@@ -121,7 +121,7 @@ async function datagram(port: number, message: Buffer): Promise<Buffer> {
   const socket = createSocket('udp4');
   try {
     socket.send(message, port, '127.0.0.1');
-    const [response] = (await once(socket, 'message', { signal: AbortSignal.timeout(10_000) })) as [Buffer];
+    const [response] = (await once(socket, 'message', { signal: AbortSignal.timeout(30_000) })) as [Buffer];
     return response;
   } finally {
     socket.close();

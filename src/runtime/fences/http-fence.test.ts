@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../test/harness/eventually.ts';
 import { faultOwner } from './fault-owner.ts';
 import { createFencedServer, defaultHttpLimits, type HttpFenceOptions, type HttpServe, urlOf } from './http-fence.ts';
 import { catchUncaught } from './uncaught.ts';
@@ -214,14 +215,15 @@ describe('a connection', () => {
     const socket = await open(port);
     socket.pause();
     socket.write(`GET / HTTP/1.1\r\n${close}`);
-    for (let waited = 0; !closed && waited < 5_000; waited += 50) await sleep(50);
-    expect(closed).toBe(true);
+    await eventually('it is closed', () => closed);
   });
 
   it('beyond those that an address may have makes the longest idle one go, not one at work', async () => {
+    const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const port = await serve(
       async (_request, response) => {
-        await sleep(200);
+        begun.resolve();
+        await over.promise;
         response.end('page');
       },
       { limits: { maxPerAddress: 2 } },
@@ -229,11 +231,12 @@ describe('a connection', () => {
     const atWork = await open(port);
     const answer = said(atWork);
     atWork.write(`GET / HTTP/1.1\r\n${close}`);
-    await sleep(50);
+    await begun.promise;
     const idle = await open(port);
     const gone = said(idle);
     await open(port);
     expect(await gone).toBe('');
+    over.resolve();
     expect(await answer).toMatch(/page$/);
   });
 });

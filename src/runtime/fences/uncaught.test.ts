@@ -14,7 +14,7 @@ function run(program: string): { readonly status: number | null; readonly out: s
     ${program}`;
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', text], {
     encoding: 'utf8',
-    timeout: 10_000,
+    timeout: 60_000,
   });
   return { status, out: stdout };
 }

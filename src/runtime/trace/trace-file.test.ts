@@ -205,7 +205,7 @@ describe('what somebody does to the file', () => {
     for (const record of all.slice(1, 100)) write(record);
     expect(told).toEqual(['ENOENT']);
     mkdirSync(dirname(path));
-    await vi.waitFor(() => expect(told).toEqual(['ENOENT', 'lost 99']), 5_000);
+    await vi.waitFor(() => expect(told).toEqual(['ENOENT', 'lost 99']), 30_000);
     write(...all.slice(100));
     file.close();
     expect(read(path)).toEqual({ header, records: all.slice(100) });
@@ -233,7 +233,7 @@ describe('what somebody does to the file', () => {
     const reader = spawn('cat', [path], { stdio: ['ignore', 'pipe', 'inherit'] });
     let text = '';
     reader.stdout.on('data', (chunk) => (text += chunk));
-    await vi.waitFor(() => expect(text).toContain('"kind":"header"'), 5_000);
+    await vi.waitFor(() => expect(text).toContain('"kind":"header"'), 30_000);
     file.write(all[50]!);
     file.close();
     await new Promise((resolve) => reader.once('close', resolve));

@@ -89,11 +89,11 @@ test.for<[string, Offence]>([
 });
 
 test('an address that was held off may come again when its time is over', async ({ start }) => {
-  const { port } = await start({ limits: { addressPace: { most: 100, firstHoldMs: 300, longestHoldMs: 300 } } });
+  const { port } = await start({ limits: { addressPace: { most: 100, firstHoldMs: 3_000, longestHoldMs: 3_000 } } });
   await offend(port);
   const refused = new RawHttp2(port, { localAddress: away });
   expect(await refused.begin()).toBe(false);
-  await sleep(350);
+  await sleep(3_100);
   const taken = new RawHttp2(port, { localAddress: away });
   onTestFinished(() => taken.close());
   expect(await taken.begin()).toBe(true);
@@ -149,15 +149,12 @@ test('beside 45 useless streams a second a known node is served in time, and eve
   })();
   await sleep(2_000);
   for (let i = 0; i < 8; i++) {
-    const begun = performance.now();
-    await subscribed(client());
-    expect(performance.now() - begun).toBeLessThan(2_000);
+    expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(2_000);
   }
   isOver = true;
   await attack;
-  const begun = performance.now();
-  await Promise.all(Array.from({ length: 20 }, () => subscribed(client())));
-  expect(performance.now() - begun).toBeLessThan(2_000);
+  const all = (): Promise<unknown> => Promise.all(Array.from({ length: 20 }, () => subscribed(client())));
+  expect(await msWithoutQueueing([process.pid], all)).toBeLessThan(2_000);
 });
 
 test('a node that names itself and acknowledges nothing makes its address no better', async ({ start }) => {
