@@ -18,7 +18,7 @@ const { cluster } = own;
 const folder = mkdtempSync(join(tmpdir(), 'cp-kubeconfig-'));
 const rounds = sized({ quick: 3, short: 3, full: 20 });
 /** As it is promised; with ten other things beside it, it takes what it takes. */
-const promisedMs = sized({ quick: 2_000, short: 2_000, full: 300 });
+const promisedMs = sized({ quick: 5_000, short: 5_000, full: 300 });
 let mesh: FeatureMesh;
 let port: number;
 const backends = new Map<string, HttpBackend>();

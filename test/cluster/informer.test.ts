@@ -13,6 +13,7 @@ import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { failureOf } from '../fixtures/failure-of.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
 
 const never = new AbortController().signal;
@@ -116,10 +117,10 @@ it('a server that is killed and comes back is followed on, with what happened me
   const before = known(one);
   await own.server.start();
   await make('killed');
-  // Within five seconds; as many again for a machine that does ten other things.
-  expect(await converges(one)).toBeLessThan(10_000);
+  // Within five seconds; a machine that does ten other things takes what it takes.
+  expect(await converges(one)).toBeLessThan(sized({ short: 30_000, full: 10_000 }));
   expect(known(one).length).toBe(before.length + 1);
-  expect(one.lost.at(-1)).toBeUndefined();
+  await eventually('it is missed no more', () => one.lost.at(-1) === undefined);
 });
 
 it('connections whose bytes are swallowed are left for others, and nothing is missing', async () => {
@@ -200,7 +201,7 @@ it('a kind that nobody has defined is empty, and followed as soon as it is defin
     cluster.create(virtualServices, { metadata: { name: 'routes' }, spec: { hosts: ['a'] } }),
   );
   const took = await converges(one, virtualServices);
-  expect(took).toBeLessThan(15_000);
+  expect(took).toBeLessThan(sized({ short: 30_000, full: 15_000 }));
   await cluster.admin.request(
     { method: 'DELETE', resource: customResourceDefinitions, name: `${plural}.${group}` },
     never,

@@ -16,7 +16,7 @@ import { type NodeWords, type Replica, Replicas } from './replica.ts';
 const never = new AbortController().signal;
 const cluster = givenCluster();
 /** Somebody who comes back has to be connected, known and noted within it. */
-const graceMs = 8_000;
+const graceMs = 6_000;
 const replicas = new Replicas(cluster, {
   PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: `${graceMs}ms`,
   PILOT_LEASE_DURATION: '3s',

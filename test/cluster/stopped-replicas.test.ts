@@ -17,6 +17,8 @@ const never = new AbortController().signal;
 const lease = 'istio-namespace-controller-election';
 const root = 'istio-ca-root-cert';
 const leaseMs = 3_000;
+/** Of clocks that are read at different moments. */
+const clockSkewMs = 50;
 const replicas = new Replicas(cluster, { SELF_SIGNED_CA_SECRET: 'istio-ca-secret', PILOT_LEASE_DURATION: '3s' });
 const names = ['one', 'two'] as const;
 type Name = (typeof names)[number];
@@ -79,7 +81,11 @@ async function round(moment: Moment, count: number): Promise<number> {
     if (moment === 'in writes') return { before: release.promise };
     return moment === 'after writes' ? { after: release.promise } : {};
   };
-  const writes = (): Promise<unknown> => eventually('it writes', () => proxy.ofDuties().length > from, { everyMs: 1 });
+  const leads = async (): Promise<boolean> => (await leader()) === first;
+  const writes = (): Promise<unknown> =>
+    eventually('it writes, or leads no more', async () => proxy.ofDuties().length > from || !(await leads()), {
+      everyMs: 1,
+    });
   // Now it is one that is changed, now those that are made.
   const changed = moment === 'in writes' && count % 2 === 0 ? shops[(count / 2) % shops.length]! : undefined;
   if (changed !== undefined) {
@@ -92,13 +98,21 @@ async function round(moment: Moment, count: number): Promise<number> {
   await deleteAll(changed);
   if (moment === 'before writes') await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
   else await writes();
+  // One that had no processor for the time of its Lease has lost it by itself.
+  if (!(await leads())) {
+    release.resolve();
+    proxy.hold = () => ({});
+    return round(moment, count);
+  }
   process.kill(pid, 'SIGSTOP');
+  const line = programs.get(first)!.program.lines.length;
   try {
-    const stoppedAt = performance.now();
+    const { renewTime } = (await read(leases, lease)).spec as { renewTime: string };
     await eventually(`${other} leads`, async () => (await leader()) === other, { everyMs: 20 });
-    const tookMs = performance.now() - stoppedAt;
-    console.log(`${moment}: stopped, and taken over from after ${Math.round(tookMs)} ms`);
-    expect(tookMs).toBeGreaterThan(leaseMs - leaseMs / 3);
+    // Nothing says that it had renewed it in time.
+    const tookMs = Date.now() - Date.parse(renewTime);
+    console.log(`${moment}: stopped, and taken over from ${Math.round(tookMs)} ms after its last word`);
+    expect(tookMs).toBeGreaterThan(leaseMs - clockSkewMs);
     await eventually('the other one has written all', allThere);
     const before = await roots();
     const held = proxy.ofDuties().filter(({ forwardedAt }) => forwardedAt === undefined);
@@ -107,7 +121,7 @@ async function round(moment: Moment, count: number): Promise<number> {
     await eventually('all came', () => held.every(({ status }) => status !== undefined));
     const begun = proxy.ofDuties().length;
     process.kill(pid, 'SIGCONT');
-    await eventually('it knows', () => programs.get(first)!.program.output().includes('leads no more'));
+    await programs.get(first)!.program.line(/leads no more/, { fromLine: line });
     const renewals = (): number => proxies.get(other)!.writes.length - proxies.get(other)!.ofDuties().length;
     const seen = renewals();
     await eventually('time has passed', () => renewals() >= seen + 2);
@@ -145,6 +159,6 @@ it('a replica that is killed is taken over from in the time of its Lease', async
   const tookMs = performance.now() - killedAt;
   console.log(`killed, and taken over from after ${Math.round(tookMs)} ms`);
   expect(tookMs).toBeGreaterThan(leaseMs / 3);
-  expect(tookMs).toBeLessThan(sized({ short: 3 * leaseMs, full: 2 * leaseMs }));
+  expect(tookMs).toBeLessThan(sized({ short: 5 * leaseMs, full: 2 * leaseMs }));
   await eventually('it has written what was missing', allThere);
 });
