@@ -267,18 +267,29 @@ async function stops({ container }: ContainedAgent, pid: number): Promise<boolea
 test('a newer agent that is quicker than the one that comes after a killed one goes on with what runs, alone', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
-  const [killed] = nodesIn(agent);
-  process.kill(killed!, 'SIGKILL');
-  const slow = await eventually('the next one is started', () => nodesIn(agent).find((pid) => pid !== killed), {
-    everyMs: 1,
-  });
-  process.kill(slow!, 'SIGSTOP');
-  agent.container.signal('SIGUSR2');
-  await agent.container.program.line(/took over the Envoys/);
-  process.kill(slow!, 'SIGCONT');
-  await eventually('the newer one is alone', () => nodesIn(agent).length === 1 && nodesIn(agent)[0] !== slow);
-  await eventually('it is ready', agent.ready);
-  expect(envoysIn(agent)).toEqual(envoys);
+  const { lines } = agent.container.program;
+  const isQuicker = async (): Promise<boolean> => {
+    const [killed] = nodesIn(agent);
+    const from = lines.length;
+    const said = (what: RegExp): boolean => lines.slice(from).some((line) => what.test(line));
+    process.kill(killed!, 'SIGKILL');
+    const slow = await eventually('the next one is started', () => nodesIn(agent).find((pid) => pid !== killed), {
+      everyMs: 1,
+    });
+    process.kill(slow!, 'SIGSTOP');
+    const isSlow = !said(/took over the Envoys/);
+    agent.container.signal('SIGUSR2');
+    const word = /took over the Envoys|not now|the older agent|another agent has/;
+    if (isSlow) await eventually('the newer one has taken over, or may not', () => said(word));
+    const isTaken = isSlow && said(/took over the Envoys/);
+    process.kill(slow!, 'SIGCONT');
+    await eventually('one is alone', () => nodesIn(agent).length === 1 && (!isTaken || nodesIn(agent)[0] !== slow));
+    await eventually('it is ready', agent.ready);
+    expect(envoysIn(agent)).toEqual(envoys);
+    return isTaken;
+  };
+  // On a busy machine one may be stopped in the middle of it: then that one has it, or nobody.
+  await eventually('the newer one was quicker', isQuicker);
   await restartHot(agent);
   agent.container.signal('SIGTERM');
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });

@@ -75,14 +75,15 @@ async function startAgent(given: {
     const serves = `istio_agent_envoy_serving{epoch="epoch-${epoch}"} 1`;
     const isLive = async () => (await status.get('/stats/prometheus')).body.includes(serves);
     await eventually(`epoch ${epoch} serves`, isLive, { hopeless: ended });
-    expect((await status.get('/healthz/ready')).status).toBe(200);
+    const isReady = async () => (await status.get('/healthz/ready')).status === 200;
+    await eventually('it is ready', isReady, { hopeless: ended });
   };
   const isWell = async (): Promise<void> => {
     const { epoch } = await admin.serverInfo();
     child.kill('SIGHUP');
     await live(epoch + 1);
     child.kill('SIGTERM');
-    const [code, signal] = await Promise.race([exited, sleep(10_000, ['it does not end'])]);
+    const [code, signal] = await Promise.race([exited, sleep(60_000, ['it does not end'])]);
     expect([code, signal]).toEqual([0, null]);
   };
   return { folder, process: child, live, isWell };

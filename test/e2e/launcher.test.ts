@@ -81,7 +81,11 @@ test('orders that come while another one is carried out have an answer, each', a
 });
 
 test('a newer agent that hangs before it has the right to decide is killed, and another one can be ordered', async () => {
-  const program = launched([`kill -s USR2 1; ${hangs}`, hangs, 'echo another one; exit 1'], { newcomerLimit: 1 });
+  const program = launched(
+    // A second is little: one may be killed before it has said a word.
+    [`kill -s USR2 1; ${hangs}`, hangs, ...times(9, 'echo another one; exit 1')],
+    { newcomerLimit: 1 },
+  );
   await program.line(/the newer agent hangs; it is killed/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
   // As long as the kernel is not done with the one that was killed, it is not now.
@@ -108,7 +112,7 @@ test('a newer agent that hangs after another one that did not has no more time t
   await program.line(/third/);
   const since = performance.now();
   await program.line(/the newer agent hangs; it is killed/);
-  expect(performance.now() - since).toBeLessThan(9_000);
+  expect(performance.now() - since).toBeLessThan(30_000);
   process.kill(launcher, 'SIGTERM');
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });

@@ -57,7 +57,7 @@ class RotatedMesh {
 
   async ask(method: 'GET' | 'POST', query = ''): Promise<{ status: number; text: string }> {
     const address = `http://127.0.0.1:${this.mesh.discovery!.httpPort}/debug/authorityz${query}`;
-    const response = await fetch(address, { method, signal: AbortSignal.timeout(5_000) });
+    const response = await fetch(address, { method, signal: AbortSignal.timeout(30_000) });
     return { status: response.status, text: await response.text() };
   }
 
@@ -116,7 +116,7 @@ class RotatedMesh {
 /** The certificates of a secret that an Envoy has. */
 async function secret({ adminPort }: AgentProgram, name: 'ROOTCA' | 'default'): Promise<X509Certificate[]> {
   const address = `http://127.0.0.1:${adminPort}/config_dump?resource=dynamic_active_secrets`;
-  const response = await fetch(address, { signal: AbortSignal.timeout(2_000) });
+  const response = await fetch(address, { signal: AbortSignal.timeout(30_000) });
   const { configs } = (await response.json()) as {
     configs: {
       name: string;
@@ -306,7 +306,8 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
           await expectListed(rotated, now);
         }
       });
-      expect(listed).toContain('signing');
+      // Where it was killed there, the stage may be over when it is back.
+      if (!stages.includes('signing')) expect(listed).toContain('signing');
       expect(left).toEqual(new Set());
     }
     // The authority's own port has a certificate of the last root by now. Agents have the first one in their files: they know it by what

@@ -29,7 +29,7 @@ const clients: readonly ClientPlan[] = [
 /** Those whose connection may carry a request at the moment in which their Envoy is killed: `h2` has two. */
 const atMostInFlight = 6;
 /** On a busy machine a client hears late that its connection is gone. */
-const killSeenWithinMs = 400;
+const killSeenWithinMs = 2_000;
 /** A socket that is closed resets what the kernel has accepted for it (spec/envoy-hot-restart.md §4: 1 to 18 in 12,000). */
 const resetsAllowed = 3;
 

@@ -125,16 +125,17 @@ test('in the second in which most become live the looks come one after the other
     const server = await adminServer();
     admin = server.admin;
     admin.ready = { status: 503, body: 'INITIALIZING\n' };
-    const begun = performance.now();
-    probing(server.port, 0);
-    await eventually('it is asked', () => admin.asked > 14, { everyMs: 5 });
-    return performance.now() - begun;
+    // Both are of this process.
+    return msWithoutQueueing([process.pid], async () => {
+      probing(server.port, 0);
+      await eventually('it is asked', () => admin.asked > 14, { everyMs: 5 });
+    });
   };
   expect(await bestOf(5, 1_000, untilAsked15Times)).toBeLessThan(1_000);
   await sleep(2_000);
-  const before = admin.asked;
+  const [before, since] = [admin.asked, performance.now()];
   await sleep(1_000);
-  expect(admin.asked - before).toBeLessThan(8);
+  expect(admin.asked - before).toBeLessThan((8 * (performance.now() - since)) / 1_000);
 });
 
 test('nobody at the admin port is tolerated until somebody is there', async () => {
