@@ -13,6 +13,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
 import { replaceFiles } from '../../test/certs/certificate-directory.ts';
 import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from '../../test/fixtures/real-envoy.ts';
+import { patienceMs } from '../../test/harness/eventually.ts';
 import { programFile } from '../../test/harness/program-files.ts';
 import type { TraceLine } from '../runtime/trace/trace.ts';
 import { createAdminClient } from './admin/admin-client.ts';
@@ -112,13 +113,13 @@ async function until(
   holds: () => boolean | Promise<boolean>,
   context: () => string = () => '',
 ): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     const answer = await Promise.resolve()
       .then(holds)
       .catch(() => false);
     if (answer) return;
-    if (performance.now() > deadline) throw new Error(`not in 30 s: ${what}\n${context()}`);
+    if (performance.now() > deadline) throw new Error(`not in ${patienceMs} ms: ${what}\n${context()}`);
     await sleep(20);
   }
 }

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RefusedListener } from '../../../machines/agent/protocol.ts';
 import { envoyBinary, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
 import { type AdminAnswer, createAdminClient } from './admin-client.ts';
 import { askRefusedListeners } from './refused-listeners.ts';
 
@@ -82,13 +83,11 @@ test('the real Envoy is live without a listener that it refused, and says which;
   });
   const client = createAdminClient('127.0.0.1', adminPort);
   const refused = async (names: string[]): Promise<RefusedListener[]> => {
-    let last: RefusedListener[] | undefined;
-    for (let waited = 0; waited < 20_000; waited += 50) {
-      last = (await client.state()).live ? await askRefusedListeners(client) : undefined;
+    return eventually(`${names.join()} are refused`, async () => {
+      const last = (await client.state()).live ? await askRefusedListeners(client) : undefined;
       if (last?.map(({ name }) => name).join() === names.join()) return last;
-      await sleep(50);
-    }
-    throw new Error(`refused are ${JSON.stringify(last)}`);
+      throw new Error(`refused are ${JSON.stringify(last)}`);
+    });
   };
   expect((await refused(['tls']))[0]!.why).toContain('Failed to load incomplete private key from path: /nowhere');
   put(listener('plain', port), listener('tls', port + 1));

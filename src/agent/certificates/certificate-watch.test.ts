@@ -12,7 +12,7 @@ import type {
   WatchFailed,
 } from '../../../machines/agent/protocol.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { eventually, eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { watchDirectory } from './certificate-watch.ts';
 
 interface Told {
@@ -62,8 +62,7 @@ async function watching(
     async next(deed) {
       paths.length = 0;
       deed();
-      for (let waited = 0; waited < 5_000 && paths.length === 0; waited += 10) await sleep(10);
-      if (paths.length === 0) throw new Error('nothing was told in 5 s');
+      await eventually('it is told', () => paths.length > 0, { everyMs: 10 });
       // What belongs to the same deed.
       await sleep(150);
       return paths[0]!;

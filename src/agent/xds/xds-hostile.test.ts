@@ -336,10 +336,11 @@ test.each([
   const { address, connections } = await tcp(take);
   const { socket, activity } = await start(address);
   const one = reading(await envoy(socket));
+  const from = performance.now();
   await sleep(3_000);
-  expect(connections()).toBeGreaterThanOrEqual(2);
+  await eventually('it was tried again', () => connections() >= 2);
   // 0.1, 0.2, 0.4, 0.75 s at the least between two.
-  expect(connections()).toBeLessThanOrEqual(7);
+  expect(connections()).toBeLessThanOrEqual(4 + Math.ceil((performance.now() - from - 700) / 750));
   expect(one.stream.closed).toBe(false);
   expect(activity.trouble).not.toBe('');
 });

@@ -245,7 +245,7 @@ describe('the end', () => {
   });
 
   test('a connection that is old enough is told to go elsewhere', async ({ serve }) => {
-    const world = await serve({ limits: { maxConnectionAgeMs: 200, maxConnectionAgeGraceMs: 100 } });
+    const world = await serve({ limits: { maxConnectionAgeMs: 1_500, maxConnectionAgeGraceMs: 500 } });
     const stream = await subscribed(world.client());
     expect(await stream.ended).toMatchObject({ code: code.unavailable });
     await eventuallyHolds(() => expect(world.server.connections()).toEqual([]));

@@ -19,20 +19,23 @@ afterEach(() => {
 });
 
 /** Starts a watch and answers how to wait for the next report after something was done. */
-async function watching(begin: typeof watchFile, path: string): Promise<(deed: () => void) => Promise<boolean>> {
+async function watching(
+  begin: typeof watchFile,
+  path: string,
+): Promise<(deed: () => void, withinMs?: number) => Promise<boolean>> {
   let reports = 0;
   const changed = (): void => void reports++;
   stops.push(begin(path, { changed, failed: (error) => expect.fail(String(error)) }));
-  const reported = async (before: number): Promise<boolean> => {
-    for (let waited = 0; waited < 1_000 && reports === before; waited += 10) await sleep(10);
+  const reported = async (before: number, withinMs: number): Promise<boolean> => {
+    for (const from = performance.now(); reports === before && performance.now() - from < withinMs; ) await sleep(10);
     return reports > before;
   };
-  await reported(0);
+  await reported(0, 1_000);
   await sleep(50);
-  return async (deed) => {
+  return async (deed, withinMs = 60_000) => {
     const before = reports;
     deed();
-    const seen = await reported(before);
+    const seen = await reported(before, withinMs);
     // Further reports of the same deed are not those of the next.
     await sleep(50);
     return seen;
@@ -65,7 +68,7 @@ describe('watchFile', () => {
 
   it('sees a file come whose directory was missing', async () => {
     const reportedAfter = await watching(watchFile, join(root, 'etc/istio/config/mesh'));
-    await reportedAfter(() => mkdirSync(join(root, 'etc/istio/config'), { recursive: true }));
+    await reportedAfter(() => mkdirSync(join(root, 'etc/istio/config'), { recursive: true }), 1_000);
     expect(await reportedAfter(() => writeFileSync(join(root, 'etc/istio/config/mesh'), '1'))).toBe(true);
   });
 
@@ -75,7 +78,7 @@ describe('watchFile', () => {
     writeFileSync(file, '1');
     const reportedAfter = await watching(watchFile, file);
     expect(await reportedAfter(() => rmSync(join(root, 'etc'), { recursive: true }))).toBe(true);
-    await reportedAfter(() => mkdirSync(join(root, 'etc')));
+    await reportedAfter(() => mkdirSync(join(root, 'etc')), 1_000);
     expect(await reportedAfter(() => writeFileSync(file, '2'))).toBe(true);
   });
 
@@ -104,6 +107,6 @@ describe('watchFile', () => {
   it('does not care for other files', async () => {
     writeFileSync(join(root, 'mesh'), '1');
     const reportedAfter = await watching(watchFile, join(root, 'mesh'));
-    expect(await reportedAfter(() => writeFileSync(join(root, 'other'), '1'))).toBe(false);
+    expect(await reportedAfter(() => writeFileSync(join(root, 'other'), '1'), 1_000)).toBe(false);
   });
 });

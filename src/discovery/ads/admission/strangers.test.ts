@@ -44,7 +44,7 @@ function silentStream(session: ClientHttp2Session): ClientHttp2Stream {
 }
 
 /** Soon, on a busy machine too; where nothing else is said, silence may last for 30 s. */
-async function isClosed(connection: Socket | ClientHttp2Session, withinMs = 20_000): Promise<boolean> {
+async function isClosed(connection: Socket | ClientHttp2Session, withinMs = 25_000): Promise<boolean> {
   const closed = connection.destroyed ? Promise.resolve(true) : once(connection, 'close').then(() => true);
   return Promise.race([closed, sleep(withinMs, false)]);
 }
@@ -85,9 +85,10 @@ test('a TLS handshake that is never finished is closed in time', async ({ start 
 });
 
 test('a connection by which a node has said who it is stays', async ({ start }) => {
-  const { client, source, server } = await start({ limits: { strangers } });
+  // Time to say it on a busy machine.
+  const { client, source, server } = await start({ limits: { strangers: { silentMs: 1_000 } } });
   const stream = await subscribed(client());
-  await sleep(600);
+  await sleep(2_000);
   const [type] = source.types.keys();
   source.set(type!, 'b');
   server.push(source.change(type!));
@@ -105,7 +106,8 @@ test('connections of one address have a bound, and another address gets in', asy
 });
 
 test('the time for which a connection is kept waiting here is not its silence', async ({ start }) => {
-  const { port, client } = await start({ limits: { strangers, streamsPerSecond: 2 } });
+  const silentMs = 600;
+  const { port, client } = await start({ limits: { strangers: { silentMs }, streamsPerSecond: 1 } });
   const crowd = await http2(port);
   silentStream(crowd);
   await sleep(20);
@@ -114,7 +116,7 @@ test('the time for which a connection is kept waiting here is not its silence', 
   stream.send({ node: givenNode, typeUrl: clusterType });
   await stream.next();
   // It waited for longer than the limit.
-  expect(performance.now() - begin).toBeGreaterThan(300);
+  expect(performance.now() - begin).toBeGreaterThan(silentMs);
 });
 
 test('requests that were looked at while their stream waited are answered, each once and in order', async ({
@@ -155,7 +157,7 @@ test('a stream that is refused at the door is over, for a client that leaves its
   for (const stream of streams) stream.write(Buffer.from([0, 0, 0, 0, 2, 0x22, 0]));
   const refused = await Promise.race(streams.map(async (stream) => ({ stream, told: await once(stream, 'response') })));
   expect(refused.told[0]['grpc-status']).toBe('8');
-  if (!refused.stream.closed) await Promise.race([once(refused.stream, 'close'), sleep(1_000)]);
+  if (!refused.stream.closed) await Promise.race([once(refused.stream, 'close'), sleep(30_000)]);
   expect([refused.stream.closed, refused.stream.rstCode]).toEqual([true, constants.NGHTTP2_NO_ERROR]);
 });
 
@@ -214,7 +216,7 @@ test.for<[string, (session: ClientHttp2Session) => void]>([
   }
   expect(await isClosed(session)).toBe(true);
   expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
-    await Promise.race([code, sleep(2_000, -1)]),
+    await Promise.race([code, sleep(30_000, -1)]),
   );
   await subscribed(client());
 });
