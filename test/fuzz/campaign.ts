@@ -34,7 +34,7 @@ export interface CampaignResult {
 }
 
 /** An edge that has not let go of an attack after this time is a finding. */
-const attackLimitMs = 20_000;
+const attackLimitMs = 60_000;
 
 /** Attacks one subject, an edge after the other, until the time is over. The seed decides what is thrown. */
 export async function runCampaign(maker: SubjectMaker, options: CampaignOptions): Promise<CampaignResult> {

@@ -37,7 +37,7 @@ import { randomYaml, yamlValues } from '../grammar/yaml.ts';
 import { recordedTrace } from './recorded-trace.ts';
 import { thinking } from './thinking.ts';
 
-const longestTalkMs = 10_000;
+const longestTalkMs = 30_000;
 
 export const functionsMaker: SubjectMaker = {
   program: 'chartpilot',
