@@ -37,6 +37,10 @@ export async function stopControlPlanes(): Promise<void> {
   for (const plane of running.splice(0)) await plane.stop();
 }
 
+/** Words of what takes too long, each of which is followed by another try. */
+const slow =
+  /does not answer, what is known stays in force|leads no more .*no renewal was taken in time|tried again.*(no answer|took no connection|within \d+ ms)/;
+
 /** A control plane with a folder of its own. */
 export class ControlPlane {
   readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
@@ -165,9 +169,12 @@ export class ControlPlane {
     return this.lines.filter((line) => /\t(warn|error)\t/.test(line));
   }
 
-  /** Those that a busy machine alone does not lead to: an API server without processor time is told of as one that does not answer. */
+  /**
+   * Those that a busy machine alone does not lead to: an API server without processor time is told of as one that does not answer, what was
+   * asked of it is tried again, and a replica without any may lose its Lease.
+   */
   mistakes(): string[] {
-    return this.troubles().filter((line) => !line.includes('does not answer, what is known stays in force'));
+    return this.troubles().filter((line) => !slow.test(line));
   }
 
   signal(): void {
