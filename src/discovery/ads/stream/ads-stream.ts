@@ -1,5 +1,6 @@
 /** The effect of an ads-connection: one gRPC stream and what the source has for its node. */
 
+import { notReading } from '../../../../machines/discovery/ads/ads-connection-context.ts';
 import { isOfExchange, tooManyNames } from '../../../../machines/discovery/ads/ads-exchange.ts';
 import type {
   AdsRequest,
@@ -203,6 +204,8 @@ export class AdsStream {
           this.#exchange.stop();
           this.responder.stop();
           this.#transport.end(order.code, order.reason);
+          // Its status would wait behind what it does not read; the call has ended for all that it knows.
+          if (order.reason === notReading.reason) this.#transport.cut();
           break;
       }
     });
