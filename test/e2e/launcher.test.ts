@@ -9,7 +9,10 @@ import { eventually } from '../harness/eventually.ts';
 import { Program } from '../harness/program.ts';
 
 /** What each agent does, in the order of their starts, in the words of a shell. An agent that has no such line ends in order. */
-function launched(agents: readonly string[], { newcomerLimit = 150, timersLingerS = 0 } = {}): Program {
+function launched(
+  agents: readonly string[],
+  { newcomerLimit = 150, timersLingerS = 0, signalAtStart = '' } = {},
+): Program {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const bin = join(folder.path, 'bin');
@@ -17,7 +20,11 @@ function launched(agents: readonly string[], { newcomerLimit = 150, timersLinger
   const launcher = readFileSync(join(packageRoot(), 'bin/pilot-agent'), 'utf8');
   const slow = launcher
     .replace(/^newcomer_limit=\d+$/m, `newcomer_limit=${newcomerLimit}`)
-    .replace(/^( +\{ sleep .*; kill -s ALRM \$\$;)/m, `$1 sleep ${timersLingerS};`);
+    .replace(/^( +\{ sleep .*; kill -s ALRM \$\$;)/m, `$1 sleep ${timersLingerS};`)
+    // In the moment in which the first agent has a process, and the launcher does not know its number yet.
+    .replace(/^ +CHARTPILOT_LAUNCHER=.* &$/m, (start) =>
+      signalAtStart === '' ? start : `${start}\n  [ "$signalled" ] || { signalled=1; kill -s ${signalAtStart} $$; }`,
+    );
   writeFileSync(join(bin, 'pilot-agent'), slow);
   writeFileSync(join(bin, 'find-node.sh'), 'node=$root/bin/agent\n');
   writeFileSync(join(folder.path, 'dist/pilot-agent.mjs'), '');
@@ -68,6 +75,15 @@ test('an agent that gives way in order between those that are killed is no part 
   expect(await program.exited).toEqual({ code: 0, signal: null });
   expect(program.lines).toContain('the last');
 });
+
+test.each(['USR2', 'HUP', 'USR1', 'ALRM'])(
+  'SIG%s in the moment in which an agent is started is not the end of it: what it leads to is not taken for the agent',
+  async (signal) => {
+    const program = launched(['echo first; sleep 2; exit 9'], { signalAtStart: signal });
+    expect(await program.exited).toEqual({ code: 9, signal: null });
+    expect(program.lines).toContain('first');
+  },
+);
 
 test('orders that come while another one is carried out have an answer, each', async () => {
   const program = launched(['echo first; while :; do sleep 0.1; done', `echo newer; kill -s USR2 1; ${hangs}`]);
