@@ -1,4 +1,5 @@
 /** An xDS stream of node's own HTTP/2 whose client does not read: gRPC's clients take up some messages ahead. */
+import type { IncomingHttpHeaders } from 'node:http';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
 
 const service = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
@@ -8,6 +9,8 @@ const prefixBytes = 5;
 export class UnreadStream {
   /** With what the server reset the stream, once it did. */
   readonly reset: Promise<number>;
+  /** The status that the server ended the stream with, once it came. */
+  readonly trailers: Promise<IncomingHttpHeaders>;
   readonly #session: ClientHttp2Session;
   readonly #stream: ClientHttp2Stream;
 
@@ -21,6 +24,9 @@ export class UnreadStream {
       te: 'trailers',
     });
     this.#stream.on('error', () => {});
+    this.trailers = new Promise((resolve) => {
+      this.#stream.on('trailers', resolve);
+    });
     this.reset = new Promise((resolve) => {
       this.#stream.on('close', () => resolve(this.#stream.rstCode ?? constants.NGHTTP2_NO_ERROR));
     });

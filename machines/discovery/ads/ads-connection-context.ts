@@ -25,14 +25,15 @@ export interface AdsConnectionContext extends AdsConnectionInput {
   drainMs: number;
 }
 
-/** How a stream ends that we end. */
-export type End = { code: EndCode; reason: string };
+/** How a stream ends that we end. `cut`: at once, with what was not sent; the client does not hear why. */
+export type End = { code: EndCode; reason: string; cut?: true };
 
 export const unauthenticated: End = { code: 'UNAUTHENTICATED', reason: 'authentication failure' };
 export const shuttingDown: End = { code: 'UNAVAILABLE', reason: 'the server is shutting down' };
 export const notReading: End = {
   code: 'RESOURCE_EXHAUSTED',
   reason: 'the client does not read what it is sent',
+  cut: true,
 };
 export const silent: End = {
   code: 'UNAVAILABLE',

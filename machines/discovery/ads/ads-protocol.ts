@@ -141,8 +141,8 @@ export type ResponsesSend = { type: 'responses.send'; orders: readonly ResponseO
 export type ChangesRelease = { type: 'changes.release' };
 /** Take no more changes, and tell when the client has had its say on all that it was sent. */
 export type StreamDrain = { type: 'stream.drain' };
-/** End the stream after what was sent. */
-export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string };
+/** End the stream after what was sent, or at once. */
+export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string; cut?: true };
 
 // ---- discovery/ads-server → ads-connection
 

@@ -71,6 +71,11 @@ export class AdsResponder {
     return this.#unflushedBytes;
   }
 
+  /** Whether a response waited, when it was last looked, until those before it had left. */
+  get isCongested(): boolean {
+    return this.#isCongested;
+  }
+
   /** How many resources of a type the client has. */
   resourcesSent(typeUrl: string): number {
     return this.#sent.get(typeUrl)?.count ?? 0;

@@ -15,7 +15,7 @@ import { AdsStream } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 
 /** A stream of which a test is both ends. */
-function opened() {
+function opened({ departures = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
   const source = new ScriptedSource();
   const asked: string[] = [];
   const open = source.open.bind(source);
@@ -30,6 +30,7 @@ function opened() {
     getPeer: () => '10.0.0.1:1',
     write: () => true,
     end: () => {},
+    call: { stream: http2 },
   });
   let take: (bytes: Buffer) => void = () => {};
   const intake = {
@@ -53,7 +54,7 @@ function opened() {
       bodies: new SharedBodies(),
       lists: new NameLists(),
       turns: atOnce,
-      departures: atOnce,
+      departures,
       rules: { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 },
       tellsRoutine: false,
       secretsOnPlaintext: false,
@@ -86,4 +87,21 @@ test('a stream that was ended, left and disposed of tells once that it is over, 
   expect(told.filter((type) => type === 'stream.closed')).toHaveLength(1);
   expect(closed).toEqual(['UNAVAILABLE']);
   expect(stream.identity?.id).toBe('sidecar~10.0.0.1~a.b~b.svc');
+});
+
+test('a client that is gone is let go in its turn, though its HTTP/2 stream is closed before', () => {
+  const leaving: (() => void)[] = [];
+  const http2 = Object.assign(new EventEmitter(), {
+    ...{ session: {}, writable: true, writableFinished: false, destroyed: false },
+    ...{ write: () => true, cork() {}, uncork() {}, respond() {}, close() {} },
+  });
+  const departures = { ...atOnce, run: (deed: () => void) => void leaving.push(deed) };
+  const { call, told, introduce } = opened({ departures, stream: http2 });
+  introduce();
+  call.emit('cancelled');
+  http2.emit('close');
+  call.emit('close');
+  expect([told.includes('stream.closed'), leaving.length]).toEqual([false, 1]);
+  leaving[0]!();
+  expect(told.filter((type) => type === 'stream.closed')).toHaveLength(1);
 });

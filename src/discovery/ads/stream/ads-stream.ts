@@ -1,6 +1,5 @@
 /** The effect of an ads-connection: one gRPC stream and what the source has for its node. */
 
-import { notReading } from '../../../../machines/discovery/ads/ads-connection-context.ts';
 import { isOfExchange, tooManyNames } from '../../../../machines/discovery/ads/ads-exchange.ts';
 import type {
   AdsRequest,
@@ -178,13 +177,23 @@ export class AdsStream {
       this.#close('cancelled before it began');
       return;
     }
-    call.on('finish', () => this.#close('ended by the server'));
+    const ended = (): void => this.#close('ended by the server');
+    call.on('finish', () => {
+      if (codeOf(this.#life) === undefined) ended();
+    });
+    // What was sent before the end may still be on its way when the call is finished. A client that is gone is let go in its turn, below.
+    this.#transport.onDone(() => {
+      if (this.#life.is === 'ending') ended();
+    });
     call.on('cancelled', () => this.#gone('cancelled by the client'));
     // A status that we end it with is told as an error as well; it follows what was sent, and is cut off with it if the stream is over now.
     call.on('error', (error: Error) => {
       if (codeOf(this.#life) === undefined || clientOf(this.#life) === undefined) this.#close(messageOf(error));
     });
-    call.on('close', () => this.#gone('closed'));
+    // A call that was ended is closed before what was sent has left.
+    call.on('close', () => {
+      if (codeOf(this.#life) === undefined || this.#transport.isDone) this.#gone('closed');
+    });
     if (this.#security.authenticators.length === 0) this.#admit([]);
     else this.#contained(() => void this.#authenticate());
   }
@@ -204,8 +213,8 @@ export class AdsStream {
           this.#exchange.stop();
           this.responder.stop();
           this.#transport.end(order.code, order.reason);
-          // Its status would wait behind what it does not read; the call has ended for all that it knows.
-          if (order.reason === notReading.reason) this.#transport.cut();
+          // A status would wait behind what the client does not read.
+          if (order.cut === true) this.#transport.cut();
           break;
       }
     });
@@ -233,10 +242,9 @@ export class AdsStream {
     this.#exchange.stop();
     this.responder.stop();
     // A client that does not read keeps its buffers until its TCP connection ends, unless the stream is cut.
-    if (!this.#call.writableFinished) {
-      if (code === undefined) this.#call.end();
-      else this.#transport.cut();
-    }
+    if (code === undefined && !this.responder.isCongested) {
+      if (!this.#call.writableFinished) this.#call.end();
+    } else if (!this.#transport.isDone) this.#transport.cut();
     this.#lines.end();
     if (client !== undefined) this.#contained(() => client.resources.close());
   }

@@ -3,6 +3,7 @@
  * every response for every client, and past it, which writes shared bytes as they are.
  */
 import { constants } from 'node:http2';
+import type { Writable } from 'node:stream';
 import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { EndCode } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import type { Peer } from '../authentication.ts';
@@ -25,6 +26,10 @@ export interface AdsTransport {
   end(code: EndCode, reason: string): void;
   /** Ends the stream at once, with what was not sent. */
   cut(): void;
+  /** Whether all that was sent has left, and the status after it, or none of it ever will. */
+  readonly isDone: boolean;
+  /** @param done called when {@link isDone} has become true */
+  onDone(done: () => void): void;
 }
 
 /** The way that is open: grpc-js keeps its HTTP/2 stream to itself, and may keep it somewhere else one day. */
@@ -44,6 +49,10 @@ export function copyingTransport(call: AdsCall): AdsTransport {
     },
     end: (code, reason) => endCall(call, code, reason),
     cut: () => void call.end(),
+    get isDone() {
+      return isDone(call);
+    },
+    onDone: (done) => onDone(call, done),
   };
 }
 
@@ -85,7 +94,21 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
     },
     end: (code, reason) => endCall(call, code, reason),
     cut: () => stream.close(constants.NGHTTP2_CANCEL),
+    // The call counts as finished as soon as it was told to end: it knows nothing of what was written past it.
+    get isDone() {
+      return isDone(stream);
+    },
+    onDone: (done) => onDone(stream, done),
   };
+}
+
+type Ending = Pick<Writable, 'writableFinished' | 'destroyed' | 'once'>;
+
+const isDone = (of: Ending): boolean => of.writableFinished || of.destroyed;
+
+function onDone(of: Ending, done: () => void): void {
+  of.once('finish', done);
+  of.once('close', done);
 }
 
 /** Writes all parts in one go: corked writes leave together. */
@@ -118,7 +141,7 @@ function endCall(call: AdsCall, code: EndCode, reason: string): void {
 }
 
 /** What is used of node's ServerHttp2Stream. */
-interface Http2Stream {
+interface Http2Stream extends Ending {
   readonly writable: boolean;
   close(code: number): void;
   write(bytes: Uint8Array, flushed?: (error?: Error | null) => void): boolean;

@@ -8,7 +8,9 @@ import { clusterType, listenerType } from '../../../../machines/discovery/ads/ad
 import { type GiveServer, givenNode, giveServers } from '../../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
 import { UnreadStream } from '../../../../test/harness/unread-stream.ts';
+import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { DiscoveryRequestSchema } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import type { ResourceSource } from '../resource-source.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 
@@ -52,4 +54,51 @@ test('a client that reads nothing for long is let go', async ({ start }) => {
   expect(streamClosed).toHaveBeenCalledWith(expect.anything(), 'RESOURCE_EXHAUSTED');
   // Cut on the wire as well: what was not read is not kept for it. A connection that is silent for 30 s is cut, too.
   expect(await Promise.race([stream.reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
+});
+
+/** Streams whose nodes are refused while megabytes wait for them, with or without a response behind them. */
+async function refusedWhileUnread(start: GiveServer) {
+  const scripted = new ScriptedSource();
+  scripted.set(clusterType, 'a', 3_000_000);
+  scripted.set(listenerType, 'l');
+  const refusals: (() => void)[] = [];
+  const source: ResourceSource = {
+    open: (node, refused) => {
+      refusals.push(() => refused?.({ code: 'PERMISSION_DENIED', reason: 'no such group' }));
+      return scripted.open(node);
+    },
+  };
+  const { server, port } = await start({ source });
+  const congested = unread(port);
+  const behindNothing = new UnreadStream(port);
+  onTestFinished(() => behindNothing.close());
+  behindNothing.send(sotw({ node: givenNode, typeUrl: clusterType }));
+  await eventuallyHolds(() =>
+    expect(server.connections().map(({ state }) => state)).toEqual(
+      expect.arrayContaining(['streaming.congested', 'streaming.caught up']),
+    ),
+  );
+  await eventuallyHolds(() => expect(scripted.nodes).toHaveLength(2));
+  for (const refuse of refusals) refuse();
+  return { server, congested, behindNothing };
+}
+
+test('a stream that is ended for any other reason is cut off, too, when its client does not read what was sent before', async ({
+  start,
+}) => {
+  const { server, congested, behindNothing } = await refusedWhileUnread(start);
+  for (const { reset } of [congested, behindNothing]) {
+    expect(await Promise.race([reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
+  }
+  expect(server.connections()).toEqual([]);
+});
+
+test('until then a client may read, and is told why', async ({ start }) => {
+  const { server, congested, behindNothing } = await refusedWhileUnread(start);
+  await sleep(300);
+  for (const stream of [congested, behindNothing]) stream.read();
+  for (const { trailers } of [congested, behindNothing]) {
+    expect(await trailers).toMatchObject({ 'grpc-status': '7', 'grpc-message': 'no%20such%20group' });
+  }
+  await eventuallyHolds(() => expect(server.connections()).toEqual([]));
 });
