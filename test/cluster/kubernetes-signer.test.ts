@@ -144,6 +144,31 @@ it.each(['writes something into', 'approves'])(
   },
 );
 
+it('a request that somebody has put in the place of the one that was made is not approved', async () => {
+  const { name, seen } = signer();
+  const server = cluster.client();
+  let theirs: KubernetesObject | undefined;
+  const request: typeof server.request = async (order, signal) => {
+    const answer = await server.request(order, signal);
+    if (order.method !== 'POST') return answer;
+    const { metadata, spec, ...kind } = answer;
+    const where = { resource: requests, name: metadata.name } as const;
+    await cluster.admin.request({ method: 'DELETE', ...where }, never);
+    const other = makeRequest(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, [`${uri}2`]);
+    const body = {
+      ...{ ...kind, metadata: { name: metadata.name }, status: {} },
+      spec: { ...(spec as object), request: Buffer.from(other).toString('base64') },
+    };
+    theirs = await cluster.admin.request({ method: 'POST', resource: requests, body }, never);
+    return answer;
+  };
+  expect(await asked(client(name, { server: { request } }))).toEqual({
+    failed: expect.stringMatching(/cannot be approved: it is another one by now/),
+  });
+  expect(theirs).toBeDefined();
+  expect(seen).toEqual([]);
+});
+
 it.each<[string, Deed | 'nothing', RegExp]>([
   ['never answers', 'nothing', /failed.*there is no certificate after 1 s/],
   ['denies', { condition: 'Denied' }, /refused.*was denied: Policy: not this one/],

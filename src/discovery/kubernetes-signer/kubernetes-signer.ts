@@ -168,7 +168,10 @@ class RequestObject {
       } catch (error) {
         if (!isConflict(error)) throw error;
         // Somebody else has written it since it was made, as those do that judge requests.
-        this.#object = await this.#ask({ method: 'GET', resource, name: this.#name }, signal);
+        const found = await this.#ask({ method: 'GET', resource, name: this.#name }, signal);
+        // Whoever may make requests could have put one of his own in its place, for another identity.
+        if (found.metadata.uid !== this.#object?.metadata.uid) throw new Error('it is another one by now');
+        this.#object = found;
         await this.#approve(signal);
       }
     });
