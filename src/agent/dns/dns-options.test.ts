@@ -30,6 +30,7 @@ function told(
     domain: 'ns1.svc.cluster.local',
     uid: 0,
     readFile,
+    ownAddresses: () => ['127.0.0.1', '10.0.0.5', 'fd00::5', 'fe80::5'],
     errors,
     warnings,
     ...more,
@@ -93,6 +94,18 @@ test('§9: a server at port 53 that resolv.conf names is not asked by itself, wh
     options: { servers: ['127.0.0.1', '8.8.8.8', '127.0.0.53'] },
     warnings: [],
   });
+});
+
+test('§9: nor is one that it names by an address of this host, however that is written', () => {
+  const files = {
+    '/etc/resolv.conf': 'nameserver 10.0.0.5\nnameserver FD00:0::5\nnameserver fe80::5%eth0\nnameserver 10.0.0.6\n',
+  };
+  const at = (address: string) => told({ DNS_PROXY_ADDR: address }, files).options?.servers;
+  expect(at(':53')).toEqual(['10.0.0.6']);
+  expect(at('0.0.0.0:53')).toEqual(['10.0.0.6']);
+  expect(at('10.0.0.5:53')).toEqual(['FD00:0::5', 'fe80::5%eth0', '10.0.0.6']);
+  expect(at('[fd00::5]:53')).toEqual(['10.0.0.5', 'fe80::5%eth0', '10.0.0.6']);
+  expect(at('localhost:53')).toEqual(['10.0.0.5', 'FD00:0::5', 'fe80::5%eth0', '10.0.0.6']);
 });
 
 test('§9: mistakes are named with their values; without a resolv.conf nobody else is asked', () => {

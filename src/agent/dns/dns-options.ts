@@ -1,6 +1,6 @@
 /** Whether and where the DNS server listens, and whom it asks (spec/agent.md §1.3, §9). */
 
-import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isOn } from '../../model/fields/switches.ts';
@@ -27,6 +27,8 @@ export interface DnsSources {
   readonly domain: string;
   readonly uid: number;
   readonly readFile: (path: string) => string;
+  /** Those of this host's interfaces. */
+  readonly ownAddresses: () => readonly string[];
   readonly errors: OptionErrors;
   readonly warnings: string[];
 }
@@ -37,7 +39,7 @@ const hostResolvConf = '/var/lib/istio/resolv.conf';
 
 /** Undefined: no server is wanted. Mistakes go to `errors`. */
 export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
-  const { role, env, domain, errors, warnings } = sources;
+  const { role, env, domain, errors } = sources;
   if (role !== 'sidecar' || !isOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
   const { host, port } = listenAddress(sources);
   const isHostServer = port === 53;
@@ -53,7 +55,7 @@ export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   return {
     addresses,
     port,
-    servers: isHostServer ? withoutItself(addresses, servers, warnings) : servers,
+    servers: isHostServer ? withoutItself(addresses, servers, sources) : servers,
     timeoutMs,
     parallel: parallel === true,
     forwardBeforeTable: isHostServer,
@@ -88,9 +90,17 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
 }
 
 /** Other servers listen at the port as this one does: a question to itself would be put to itself again, without an end. */
-function withoutItself(addresses: readonly string[], servers: readonly string[], warnings: string[]): string[] {
+function withoutItself(
+  addresses: readonly string[],
+  servers: readonly string[],
+  { ownAddresses, warnings }: DnsSources,
+): string[] {
+  // As numbers, for an IPv6 address is written in many ways.
+  const own = new BlockList();
+  const taken = addresses.flatMap((address) => [address, ...(isAny(address) ? ownAddresses() : [])]);
+  for (const address of taken) own.addAddress(withoutZone(address), familyOf(address));
   const isItself = (server: string): boolean =>
-    addresses.includes(server) || (isLoopback(server) && addresses.some(isAny));
+    own.check(withoutZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isAny));
   const others = servers.filter((server) => !isItself(server));
   if (others.length === servers.length) return others;
   const itself = servers.filter(isItself).join(', ');
@@ -101,6 +111,9 @@ function withoutItself(addresses: readonly string[], servers: readonly string[],
 }
 
 const isAny = (address: string): boolean => address === '0.0.0.0' || address === '::';
+const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6');
+/** An address of one link may say which: `fe80::1%eth0`. */
+const withoutZone = (address: string): string => address.replace(/%.*$/, '');
 
 /** The text of resolv.conf. Without one nobody else can be asked; names of the mesh are answered all the same. */
 function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): ResolvConf {

@@ -5,7 +5,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { availableParallelism, hostname } from 'node:os';
+import { availableParallelism, hostname, networkInterfaces } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { durationMsOf } from '../../model/fields/duration.ts';
@@ -107,6 +107,7 @@ export function resolveProxyOptions({
       domain,
       uid: process.geteuid?.() ?? 0,
       readFile: (path) => readFileSync(path, 'utf8'),
+      ownAddresses: () => Object.values(networkInterfaces()).flatMap((own = []) => own.map(({ address }) => address)),
       errors,
       warnings,
     }),
