@@ -46,3 +46,20 @@ it('no endpoint is looked for by a text where each is where it was', () => {
   expect(callsOf(work, 'sameEndpoint')).toBeGreaterThan(0);
   expect(callsOf(work, 'endpointId')).toBe(0);
 });
+
+it('an address that many slices have, each with ports of its own, costs each of them its own ports alone', () => {
+  const services = new KubernetesServices(defaultRegistryOptions);
+  const slices = Array.from({ length: 20 }, (_, index) => {
+    const own = ports.map(({ name, port }) => ({ name: `${name}-${index}`, port, protocol: 'TCP' }));
+    const endpoints = [{ addresses: ['10.0.0.1'], conditions: { ready: true } }];
+    const labels = { 'kubernetes.io/service-name': 'web' };
+    return change('EndpointSlice', `web-${index}`, { addressType: 'IPv4', ports: own, endpoints }, labels);
+  });
+  let found = 0;
+  const work = countedWork(() => {
+    found = services.apply([service, ...slices]).services[0]!.endpoints.length;
+  });
+  expect(found).toBe(20 * ports.length);
+  // Once as it comes, once in its place of the whole list.
+  expect(callsOf(work, 'endpointId')).toBeLessThanOrEqual(2 * 20 * ports.length);
+});

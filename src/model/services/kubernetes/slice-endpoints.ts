@@ -30,7 +30,7 @@ export interface SliceEndpoints {
 
 /** @param slices in a stable order; an endpoint that several have counts once, and as ready where one of them says so */
 export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSurroundings): SliceEndpoints {
-  const endpoints = new Map<string, Endpoint[]>();
+  const endpoints = new Map<string, OfAddress>();
   const pending: string[] = [];
   const bare: string[] = [];
   for (const slice of slices) {
@@ -53,7 +53,7 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSu
       }
     }
   }
-  return { endpoints: [...endpoints.values()].flat(), pending, bare };
+  return { endpoints: [...endpoints.values()].flatMap((known) => [...known.values()]), pending, bare };
 }
 
 /** Without those that mean all ports; each once. */
@@ -62,15 +62,19 @@ function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly po
   return [...new Map(known.map((one) => [`${one.name}|${one.port}`, one])).values()];
 }
 
-/** Of one address. While it goes from one slice to another both have it, and one of them may be behind. */
-function joined(known: readonly Endpoint[], more: readonly Endpoint[]): Endpoint[] {
-  const byId = new Map(known.map((endpoint) => [endpointId(endpoint), endpoint]));
+/** The endpoints of one address; by what they are as soon as two slices have it, which few do. */
+type OfAddress = readonly Endpoint[] | Map<string, Endpoint>;
+
+/** While an address goes from one slice to another both have it, and one of them may be behind. Takes as long as there is more. */
+function joined(known: OfAddress, more: readonly Endpoint[]): Map<string, Endpoint> {
+  const byId = known instanceof Map ? known : new Map(known.map((endpoint) => [endpointId(endpoint), endpoint]));
   for (const endpoint of more) {
-    const before = byId.get(endpointId(endpoint));
+    const id = endpointId(endpoint);
+    const before = byId.get(id);
     const isBehind = before !== undefined && before.health !== 'healthy' && endpoint.health === 'healthy';
-    if (before === undefined || isBehind) byId.set(endpointId(endpoint), endpoint);
+    if (before === undefined || isBehind) byId.set(id, endpoint);
   }
-  return [...byId.values()];
+  return byId;
 }
 
 function templateOf(
