@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { scalarText } from './scalar-text.ts';
+import { scalarNumber, scalarText } from './scalar-text.ts';
 
 it.each<[unknown, string]>([
   ['1.2', '1.2'],
@@ -11,4 +11,17 @@ it.each<[unknown, string]>([
   [JSON.parse('{"toString": 1, "valueOf": 1}'), ''],
 ])('%j is the text %j', (value, text) => {
   expect(scalarText(value)).toBe(text);
+});
+
+it.each<[unknown, number]>([
+  [12, 12],
+  ['12', 12],
+  [0, 0],
+  ['', Number.NaN],
+  [null, Number.NaN],
+  [undefined, Number.NaN],
+  [[7], Number.NaN],
+  ['x', Number.NaN],
+])('%j is the number %d', (value, number) => {
+  expect(scalarNumber(value)).toBe(number);
 });

@@ -6,3 +6,8 @@ export function scalarText(value: unknown): string {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
+
+/** The number that it is, or says; NaN where it is none, and where there is nothing. */
+export function scalarNumber(value: unknown): number {
+  return Number(scalarText(value) || Number.NaN);
+}

@@ -13,6 +13,8 @@ it('of a status are read the conditions that are ours, whatever else a stranger 
   const good = { type: 'Reconciled', status: 'True', observedGeneration: 3 };
   const wanted = new Map([['Reconciled', { status: 'True', observedGeneration: 3 }]]);
   expect(conditionsOf({ conditions: [good, { type: 'Ready', status: 'True' }] })).toEqual(wanted);
+  const ofNone = { type: 'Reconciled', status: 'True' };
+  expect(conditionsOf({ conditions: [ofNone] })?.get('Reconciled')?.observedGeneration).toBeNaN();
   const strange = { toString: 1, valueOf: 1 };
   expect(conditionsOf({ conditions: [{ type: strange }, strange, null, 'Rejected', good] })).toEqual(wanted);
   const rejected = { type: 'Rejected', status: strange, observedGeneration: strange };

@@ -3,7 +3,7 @@ import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
 import { isObject } from '../../runtime/json-object.ts';
-import { scalarText } from '../../runtime/scalar-text.ts';
+import { scalarNumber, scalarText } from '../../runtime/scalar-text.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ClusterSource } from '../kubernetes/cluster-source.ts';
 import { type Mistake, ownConditions } from './object-verdict.ts';
@@ -52,7 +52,7 @@ function conditionsIn(status: unknown): ToldStatus['conditions'] {
     if (!isObject(one) || typeof one.type !== 'string' || !ownConditions.includes(one.type)) continue;
     found.set(one.type, {
       status: scalarText(one.status),
-      observedGeneration: Number(scalarText(one.observedGeneration)),
+      observedGeneration: scalarNumber(one.observedGeneration),
     });
   }
   return found;

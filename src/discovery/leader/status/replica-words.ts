@@ -3,7 +3,7 @@
  * status of the objects, as informers see it: tells of objects of which another replica says something else than before.
  */
 import { isObject } from '../../../runtime/json-object.ts';
-import { scalarText } from '../../../runtime/scalar-text.ts';
+import { scalarNumber } from '../../../runtime/scalar-text.ts';
 import { rejectedCondition } from '../../distribution/object-verdict.ts';
 import type { ObjectChange } from '../../kubernetes/object-store.ts';
 import { presenceLeaseOf } from '../replica-presence.ts';
@@ -29,7 +29,7 @@ export function wordIn(conditions: unknown): ReplicaWord | undefined {
   const condition = list.find((one) => isObject(one) && one.type === rejectedCondition);
   if (!isObject(condition) || typeof condition.message !== 'string') return undefined;
   const identity = signature.exec(condition.message)?.[2];
-  const generation = Number(scalarText(condition.observedGeneration) || Number.NaN);
+  const generation = scalarNumber(condition.observedGeneration);
   if (identity === undefined || presenceLeaseOf(identity) === undefined || !Number.isFinite(generation))
     return undefined;
   return { identity, generation, message: condition.message };
