@@ -30,6 +30,8 @@ const clients: readonly ClientPlan[] = [
 const atMostInFlight = 6;
 /** On a busy machine a client hears late that its connection is gone. */
 const killSeenWithinMs = 2_000;
+/** The load counts its time from a moment of its own. */
+const clockSkewMs = 20;
 /** A socket that is closed resets what the kernel has accepted for it (spec/envoy-hot-restart.md §4: 1 to 18 in 12,000). */
 const resetsAllowed = 3;
 
@@ -152,8 +154,8 @@ test('fact 4: a parent that dies early dooms its child, which is replaced before
 
   await servedCertificate(mesh, mesh.renewCertificate());
   await gateway.program.line(/epoch-1 is live/);
-  process.kill(parent.pid, 'SIGKILL');
   const killedAt = Date.now();
+  process.kill(parent.pid, 'SIGKILL');
   await gateway.program.line(/epoch-0b is live/);
   const replacedAfterMs = Date.now() - killedAt;
 
@@ -172,7 +174,8 @@ test('fact 4: a parent that dies early dooms its child, which is replaced before
   expect(others).toEqual([]);
   const cut = Object.values(report.kinds)
     .flatMap(({ failures }) => failures)
-    .filter(({ atMs }) => Math.abs(report.startedAt + atMs - killedAt) < killSeenWithinMs);
+    .map(({ atMs }) => report.startedAt + atMs - killedAt)
+    .filter((afterKillMs) => afterKillMs > -clockSkewMs && afterKillMs < killSeenWithinMs);
   expect(cut.length, formatReport(report)).toBeLessThanOrEqual(atMostInFlight);
   expect(report.failed - cut.length, formatReport(report)).toBeLessThanOrEqual(resetsAllowed);
 });

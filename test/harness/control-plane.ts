@@ -21,6 +21,7 @@ import { TraceEndpoint } from '../../src/runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../src/runtime/trace/trace-ring.ts';
 import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
 import { eventually } from './eventually.ts';
+import { mistakesIn } from './slow-words.ts';
 
 export const sidecar = {
   id: 'sidecar~127.0.0.1~web-0.shop~shop.svc.cluster.local',
@@ -36,10 +37,6 @@ const running: ControlPlane[] = [];
 export async function stopControlPlanes(): Promise<void> {
   for (const plane of running.splice(0)) await plane.stop();
 }
-
-/** Words of what takes too long, each of which is followed by another try. */
-const slow =
-  /does not answer, what is known stays in force|leads no more .*no renewal was taken in time|tried again.*(no answer|took no connection|within \d+ ms)/;
 
 /** A control plane with a folder of its own. */
 export class ControlPlane {
@@ -169,12 +166,9 @@ export class ControlPlane {
     return this.lines.filter((line) => /\t(warn|error)\t/.test(line));
   }
 
-  /**
-   * Those that a busy machine alone does not lead to: an API server without processor time is told of as one that does not answer, what was
-   * asked of it is tried again, and a replica without any may lose its Lease.
-   */
+  /** Those that a busy machine alone does not lead to. */
   mistakes(): string[] {
-    return this.troubles().filter((line) => !slow.test(line));
+    return mistakesIn(this.troubles());
   }
 
   signal(): void {

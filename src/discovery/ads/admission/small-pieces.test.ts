@@ -64,18 +64,23 @@ test('one that comes a byte at a time costs its bytes', async () => {
 
 test('so it is with every call of a server', async ({ start }) => {
   const written = StreamDecoder.prototype.write;
-  const own: boolean[] = [];
+  const joins = new Map<Decoder, boolean>();
   StreamDecoder.prototype.write = function write(this: Decoder, data: Buffer) {
-    own.push(Object.hasOwn(this, 'write'));
+    joins.set(this, Object.hasOwn(this, 'write'));
     return written.call(this, data);
   };
   try {
     const { client } = await start();
-    const stream = client().sotw();
-    stream.send({ node: givenNode, typeUrl: clusterType });
-    await stream.next();
-    // The server's decoder, and the client's.
-    expect(own).toContain(true);
+    const ask = async (of: ReturnType<typeof client>): Promise<void> => {
+      const stream = of.sotw();
+      stream.send({ node: givenNode, typeUrl: clusterType });
+      await stream.next();
+    };
+    const one = client();
+    // Two of one connection, and one of another.
+    for (const of of [one, one, client()]) await ask(of);
+    // The server's decoder of each call, and the client's.
+    expect([...joins.values()].sort()).toEqual([false, false, false, true, true, true]);
   } finally {
     StreamDecoder.prototype.write = written;
   }
