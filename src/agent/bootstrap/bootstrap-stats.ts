@@ -65,15 +65,36 @@ interface Findings {
 /** `stats_config` of the bootstrap. Mistakes go to `errors`; one of how statistics are kept keeps nobody from starting, as in Istio. */
 export function statsConfig(facts: StatsFacts, { errors, warnings }: Findings): Record<string, unknown> {
   const buckets = histogramBuckets(facts.annotations[annotation.buckets], warnings);
+  const { extraTags, inclusion } = statsChoices(facts, errors);
   return {
     use_all_default_tags: false,
     stats_tags: [
       ...builtInTags.map(tag),
-      ...extraTags(facts, errors).map((name) => tag([name, String.raw`(${name}=\.=(.*?);\.;)`])),
+      ...extraTags.map((name) => tag([name, String.raw`(${name}=\.=(.*?);\.;)`])),
       ...trailingTags.map(tag),
     ],
-    stats_matcher: { inclusion_list: { patterns: inclusionPatterns(facts, errors) } },
+    stats_matcher: { inclusion_list: { patterns: inclusionPatterns(inclusion) } },
     ...(buckets !== undefined && { histogram_bucket_settings: buckets }),
+  };
+}
+
+/** Of what Envoy counts, what is not the same in every bootstrap. */
+export interface StatsChoices {
+  readonly extraTags: readonly string[];
+  readonly inclusion: Readonly<Record<keyof StatsMatcher, readonly string[]>>;
+}
+
+/** What is said, and what this agent needs. Mistakes go to `errors`, and are left out. */
+export function statsChoices(facts: StatsFacts, errors: OptionErrors): StatsChoices {
+  const needed = required(facts);
+  const list = (field: keyof StatsMatcher): string[] => [...chosen(facts, field, errors), ...needed[field]];
+  return {
+    extraTags: extraTags(facts, errors),
+    inclusion: {
+      inclusionPrefixes: list('inclusionPrefixes'),
+      inclusionSuffixes: list('inclusionSuffixes'),
+      inclusionRegexps: list('inclusionRegexps'),
+    },
   };
 }
 
@@ -105,14 +126,16 @@ function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): s
 /** What Envoy takes of a regular expression; nobody has a longer name either. */
 const longestPattern = 1024;
 
-function inclusionPatterns(facts: StatsFacts, errors: OptionErrors): Record<string, unknown>[] {
-  const needed = required(facts);
-  const list = (field: keyof StatsMatcher): string[] => [...chosen(facts, field, errors), ...needed[field]];
+function inclusionPatterns({
+  inclusionPrefixes,
+  inclusionSuffixes,
+  inclusionRegexps,
+}: StatsChoices['inclusion']): Record<string, unknown>[] {
   return [
     { prefix: 'reporter=' },
-    ...list('inclusionPrefixes').map((prefix) => ({ prefix })),
-    ...list('inclusionSuffixes').map((suffix) => ({ suffix })),
-    ...list('inclusionRegexps').map((regex) => ({ safe_regex: { regex } })),
+    ...inclusionPrefixes.map((prefix) => ({ prefix })),
+    ...inclusionSuffixes.map((suffix) => ({ suffix })),
+    ...inclusionRegexps.map((regex) => ({ safe_regex: { regex } })),
     { prefix: 'component' },
     { prefix: 'istio' },
   ];

@@ -1,27 +1,19 @@
 /** What a template of a bootstrap may ask for, by the names of Istio's own template (spec/agent.md §4.2). Pure. */
 import { proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
 import { isObject } from '../../../runtime/json-object.ts';
+import { OptionErrors } from '../../../runtime/option-errors.ts';
 import { type BootstrapFacts, lookupFamily } from '../bootstrap.ts';
+import { statsChoices } from '../bootstrap-stats.ts';
 
 type Json = Record<string, unknown>;
 
 /** What of the built-in bootstrap is looked into. */
 interface BuiltIn {
   readonly layered_runtime?: { readonly layers: readonly { readonly static_layer?: Json }[] };
-  readonly stats_config?: {
-    readonly stats_tags: readonly { readonly tag_name: string; readonly regex: string }[];
-    readonly stats_matcher: { readonly inclusion_list: { readonly patterns: readonly Pattern[] } };
-  };
   readonly static_resources?: { readonly clusters: readonly Cluster[] };
   readonly stats_sinks?: readonly { readonly name: string; readonly typed_config: Json }[];
   readonly stats_flush_interval?: string;
   readonly stats_eviction_interval?: string;
-}
-
-interface Pattern {
-  readonly prefix?: string;
-  readonly suffix?: string;
-  readonly safe_regex?: { readonly regex: string };
 }
 
 interface Cluster {
@@ -37,7 +29,14 @@ interface Endpoint {
 
 /** Values by the names that templates of Istio's bootstrap use; `bootstrap` is what would be written without a template, and most others are parts of it. */
 export function templateValues(facts: BootstrapFacts, builtIn: object): Record<string, unknown> {
-  return { bootstrap: builtIn, ...ofProxy(facts), ...ofBuiltIn(builtIn), ...ofTelemetry(builtIn), ...off };
+  return {
+    bootstrap: builtIn,
+    ...ofProxy(facts),
+    ...ofStats(facts),
+    ...ofBuiltIn(builtIn),
+    ...ofTelemetry(builtIn),
+    ...off,
+  };
 }
 
 /** Of the node and its configuration. */
@@ -87,16 +86,21 @@ function withGoNames(config: Json): Json {
   );
 }
 
-function ofBuiltIn({ layered_runtime, stats_config, ...rest }: BuiltIn): Json {
-  // The first and the last two stand in the template itself.
-  const patterns = stats_config?.stats_matcher.inclusion_list.patterns.slice(1, -2) ?? [];
-  const extra = (stats_config?.stats_tags ?? []).filter(({ tag_name: tag, regex }) => regex.startsWith(`(${tag}=`));
+/** What is the same in every bootstrap stands in the template itself. */
+function ofStats(facts: BootstrapFacts): Json {
+  // The built-in bootstrap is made of the same facts, and has told of their mistakes.
+  const { extraTags, inclusion } = statsChoices(facts, new OptionErrors());
+  return {
+    extraStatTags: extraTags,
+    inclusionPrefix: inclusion.inclusionPrefixes,
+    inclusionSuffix: inclusion.inclusionSuffixes,
+    inclusionRegexps: inclusion.inclusionRegexps,
+  };
+}
+
+function ofBuiltIn({ layered_runtime, ...rest }: BuiltIn): Json {
   return {
     runtime_flags: JSON.stringify(layered_runtime?.layers[0]?.static_layer ?? {}),
-    extraStatTags: extra.map(({ tag_name: tag }) => tag),
-    inclusionPrefix: patterns.flatMap(({ prefix }) => prefix ?? []),
-    inclusionSuffix: patterns.flatMap(({ suffix }) => suffix ?? []),
-    inclusionRegexps: patterns.flatMap(({ safe_regex }) => safe_regex?.regex ?? []),
     stats_flush_interval: rest.stats_flush_interval,
     stats_eviction_interval: rest.stats_eviction_interval,
   };
