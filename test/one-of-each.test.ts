@@ -39,6 +39,11 @@ test.each([
   },
   { what: 'whether a program can be run', pattern: /\bX_OK\b/, where: ['src/runtime/files/executable.ts'] },
   {
+    what: 'with which status an API server answered',
+    pattern: /error\.failure\.kind === 'status'/,
+    where: ['src/discovery/kubernetes/api-failure.ts'],
+  },
+  {
     what: 'an error in one line',
     pattern: /explainError\([^)]*\)\.replace/,
     where: ['src/runtime/errors.ts'],

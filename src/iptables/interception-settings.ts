@@ -4,7 +4,7 @@ import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 import { isCidr } from '../model/fields/names.ts';
 import { parseResolvConf } from '../runtime/files/resolv-conf.ts';
-import { isLinkLocal } from '../runtime/loopback.ts';
+import { isLinkLocal } from '../runtime/link-local.ts';
 import { OptionErrors } from '../runtime/option-errors.ts';
 import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
 import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';

@@ -5,11 +5,6 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** Whether an address is of one link alone: an interface gives it to itself, and it tells nothing of how others reach this host. */
-export function isLinkLocal(address: string): boolean {
-  return address.startsWith('169.254.') || /^fe[89ab][0-9a-f]:/i.test(address);
-}
-
 /** Whether an address is this host's own: `127.…`, also as IPv6 writes it, or `::1`. A name is none. */
 export function isLoopback(address: string | undefined): boolean {
   const version = isIP(address ?? '');

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isLinkLocal } from '../../runtime/loopback.ts';
+import { isLinkLocal } from '../../runtime/link-local.ts';
 
 /** The names under which Envoy and the agent reach each other on this host. */
 export interface LocalAddresses {

@@ -14,7 +14,7 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { CertificateOrder, IssuedCertificate, Registrar, SignerAnswer, Whose } from '../authority/registrar.ts';
 import { type QueueLimits, SigningQueue } from '../authority/signing-queue.ts';
-import { ApiError } from '../kubernetes/api-failure.ts';
+import { statusOf } from '../kubernetes/api-failure.ts';
 import { certificateSigningRequests } from '../kubernetes/api-resource.ts';
 import type { ApiRequest, ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import { judged } from './judge-issued.ts';
@@ -166,7 +166,7 @@ class RequestObject {
       try {
         await this.#approve(signal);
       } catch (error) {
-        if (!isConflict(error)) throw error;
+        if (statusOf(error) !== 409) throw error;
         // Somebody else has written it since it was made, as those do that judge requests.
         const found = await this.#ask({ method: 'GET', resource, name: this.#name }, signal);
         // Whoever may make requests could have put one of his own in its place, for another identity.
@@ -237,8 +237,4 @@ const decisions: readonly unknown[] = ['Approved', 'Denied', 'Failed'];
 
 function conditionsOf(status: unknown): readonly Readonly<Record<string, unknown>>[] {
   return isObject(status) && Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
-}
-
-function isConflict(error: unknown): boolean {
-  return error instanceof ApiError && error.failure.kind === 'status' && error.failure.code === 409;
 }

@@ -40,6 +40,11 @@ export class ApiError extends Error {
   }
 }
 
+/** With which HTTP status an API server answered; undefined where it did not, or the error is none of it. */
+export function statusOf(error: unknown): number | undefined {
+  return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
+}
+
 /** It answered what no API server answers. */
 export function invalid(message: string): ApiError {
   return new ApiError({ kind: 'invalid', message });

@@ -4,7 +4,7 @@
  */
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess, TlsMaterial } from './access/cluster-access.ts';
-import { ApiError } from './api-failure.ts';
+import { ApiError, statusOf } from './api-failure.ts';
 import { type AnswerReader, type ExchangeLimits, exchange } from './exchange.ts';
 import { aborted, Http2Connection, orAborted } from './http2-connection.ts';
 
@@ -47,7 +47,7 @@ export class ConnectionPool {
       } catch (error) {
         const kind = error instanceof ApiError ? error.failure.kind : undefined;
         if (kind === 'timeout' || kind === 'going away' || isTimeUp(signal)) connection.leave();
-        if (isUnauthorized(error) && connection.mayShowAnother) connection.leave();
+        if (statusOf(error) === 401 && connection.mayShowAnother) connection.leave();
         if (kind !== 'going away' || tries >= maxTries) throw error;
       }
     }
@@ -142,10 +142,6 @@ export class ConnectionPool {
       throw new ApiError({ kind: 'timeout', message: `no credentials for a connection in ${this.#connectLimitMs} ms` });
     }
   }
-}
-
-function isUnauthorized(error: unknown): boolean {
-  return error instanceof ApiError && error.failure.kind === 'status' && error.failure.code === 401;
 }
 
 /** The time that was set for waiting ({@link AbortSignal.timeout}) is over. */

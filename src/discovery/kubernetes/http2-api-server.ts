@@ -1,7 +1,7 @@
 /** The port to an API server over HTTP/2: lists and watches on connections of their own, everything else on others. */
 import type { OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess } from './access/cluster-access.ts';
-import { ApiError, invalid } from './api-failure.ts';
+import { ApiError, invalid, statusOf } from './api-failure.ts';
 import { pathOf, type Resource } from './api-resource.ts';
 import type {
   ApiRequest,
@@ -216,8 +216,7 @@ export class Http2ApiServer implements ApiServer {
 
   /** Credentials that the server refuses are looked for anew by the next request. */
   #heeded(error: unknown): unknown {
-    if (error instanceof ApiError && error.failure.kind === 'status' && error.failure.code === 401)
-      this.#access.refused();
+    if (statusOf(error) === 401) this.#access.refused();
     return error;
   }
 

@@ -10,7 +10,7 @@ import type {
   StreamReport,
 } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { ApiError, type ApiFailure, failureOfStatus } from './api-failure.ts';
+import { ApiError, type ApiFailure, failureOfStatus, statusOf } from './api-failure.ts';
 import { apiVersionOf, customResourceDefinitions, type Resource } from './api-resource.ts';
 import { type ApiServer, endsInitialEvents, type Selection, type WatchEvent } from './api-server.ts';
 import { type ObjectChange, ObjectStore } from './object-store.ts';
@@ -395,8 +395,7 @@ async function inItsVersion<Answer>(kind: Followed, ask: (resource: Resource) =>
     try {
       return await ask(resource);
     } catch (error) {
-      const isUnknown = error instanceof ApiError && error.failure.kind === 'status' && error.failure.code === 404;
-      if (!isUnknown) throw error;
+      if (statusOf(error) !== 404) throw error;
       kind.resources = [...others, resource];
       if (--left === 0) throw error;
     }

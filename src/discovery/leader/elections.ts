@@ -15,7 +15,7 @@ import {
   leaderMachine,
 } from '../../../machines/discovery/kubernetes/leader.machine.ts';
 import type { DutyDue, LeaseName } from '../../../machines/discovery/kubernetes/leader-protocol.ts';
-import { ApiError } from '../kubernetes/api-failure.ts';
+import { ApiError, statusOf } from '../kubernetes/api-failure.ts';
 import { apiVersionOf, leases } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import type { Duty } from './duty.ts';
@@ -148,7 +148,7 @@ export class Elections {
       if (election.seen?.record !== sighting.record) election.seen = { record: sighting.record, at: now() };
       return { ...sighting, draw: draw() };
     } catch (error) {
-      if (codeOf(error) !== 404) return this.#failed(error);
+      if (statusOf(error) !== 404) return this.#failed(error);
       election.lease = undefined;
       election.seen = undefined;
       return { outcome: 'absent', draw: draw() };
@@ -183,7 +183,7 @@ export class Elections {
         draw: draw(),
       };
     } catch (error) {
-      const isConflict = codeOf(error) === 409 || (codeOf(error) === 404 && before !== undefined);
+      const isConflict = statusOf(error) === 409 || (statusOf(error) === 404 && before !== undefined);
       return isConflict ? { outcome: 'conflict', draw: draw() } : this.#failed(error);
     }
   }
@@ -235,8 +235,4 @@ export class Elections {
     const { written, failed, reason } = await run;
     return { written, failed, reason };
   }
-}
-
-function codeOf(error: unknown): number | undefined {
-  return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
 }

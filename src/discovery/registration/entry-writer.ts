@@ -7,7 +7,7 @@ import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/regist
 import type { WorkloadHealth } from '../../../machines/discovery/registration/registration-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
-import { ApiError } from '../kubernetes/api-failure.ts';
+import { statusOf } from '../kubernetes/api-failure.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import { requestOf, type WriteOrder } from '../leader/write-gate.ts';
@@ -58,7 +58,7 @@ export class EntryWriter {
       const order = { method: 'GET', resource, namespace, name, timeoutMs: answerMs } as const;
       return await this.#options.server.request(order, signal);
     } catch (error) {
-      if (codeOf(error) === 404) return undefined;
+      if (statusOf(error) === 404) return undefined;
       throw error;
     }
   }
@@ -171,16 +171,12 @@ function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: 
 }
 
 function answerTo(error: unknown, { deed }: EntryOrder): EntryAnswer {
-  const code = codeOf(error);
+  const code = statusOf(error);
   if (code === 404 && deed !== 'register') return { outcome: 'not ours' };
   const reason = messageOf(error);
   // What is written cannot be taken, whenever it comes.
   if (deed === 'register' && (code === 400 || code === 413 || code === 422)) return { outcome: 'rejected', reason };
   return { outcome: 'failed', reason };
-}
-
-function codeOf(error: unknown): number | undefined {
-  return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
 }
 
 function annotationsOf({ metadata }: KubernetesObject): Readonly<Record<string, string | undefined>> {

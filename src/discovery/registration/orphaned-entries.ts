@@ -4,7 +4,7 @@
  * replica. By our clock alone: what time a Lease says is never looked at.
  */
 import { messageOf } from '../../runtime/errors.ts';
-import { ApiError } from '../kubernetes/api-failure.ts';
+import { statusOf } from '../kubernetes/api-failure.ts';
 import { leases, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import type { Duty, DutyReport, DutyRun } from '../leader/duty.ts';
@@ -183,8 +183,7 @@ async function deleted(gate: WriteGate, deletion: Deletion, report: MutableRepor
     await gate.write({ ...deletion, verb: 'delete' });
     report.written++;
   } catch (error) {
-    const failure = error instanceof ApiError ? error.failure : undefined;
-    if (failure?.kind === 'status' && (failure.code === 404 || failure.code === 409)) return;
+    if (statusOf(error) === 404 || statusOf(error) === 409) return;
     report.failed++;
     report.reason = messageOf(error);
   }

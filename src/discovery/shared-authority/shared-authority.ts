@@ -16,7 +16,7 @@ import type { AuthorityMaterial } from '../authority/authority-material.ts';
 import { CertificateSigner } from '../authority/certificate-signer.ts';
 import type { LifetimeLimits } from '../authority/leaf-lifetime.ts';
 import { makeRoot, type RootOptions } from '../authority/root-maker.ts';
-import { ApiError } from '../kubernetes/api-failure.ts';
+import { statusOf } from '../kubernetes/api-failure.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import {
@@ -245,8 +245,7 @@ export class SharedAuthority implements SigningAuthority {
         signal,
       );
     } catch (error) {
-      const isThere = error instanceof ApiError && error.failure.kind === 'status' && error.failure.code === 409;
-      if (!isThere) {
+      if (statusOf(error) !== 409) {
         const reason = `Secret ${namespace}/${name}: ${messageOf(error)}`;
         if (anew) this.awaited = reason;
         return { outcome: 'failed', reason };

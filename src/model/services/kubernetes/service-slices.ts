@@ -10,11 +10,6 @@ export class ServiceSlices {
   readonly #ofService = new Map<string, Map<string, Config<EndpointSlice>>>();
   readonly #endpoints = new Map<string, Config<Endpoints>>();
 
-  /** Of services that something is known of. */
-  get size(): number {
-    return new Set([...this.#ofService.keys(), ...this.#endpoints.keys()]).size;
-  }
-
   /** Files a slice. Returns the services that it was of and is of. */
   put(id: string, current: Config<EndpointSlice> | undefined): string[] {
     const touched: string[] = [];

@@ -5,11 +5,6 @@
 export class Users {
   readonly #users = new Map<string, Set<string>>();
 
-  /** Of what is used. */
-  get size(): number {
-    return this.#users.size;
-  }
-
   *of(...uses: readonly string[]): Iterable<string> {
     for (const use of uses) yield* this.#users.get(use) ?? [];
   }
