@@ -7,8 +7,9 @@ import { subjectAccessReviews } from './api-resource.ts';
 import type { ApiServer } from './api-server.ts';
 
 /**
- * Each is asked about once a minute: strangers with many accounts must not keep the API server busy. Where there are more, those of a namespace
- * that has few come before those of one that has many: who may make accounts in one keeps nobody of another from being asked about.
+ * Each is asked about once a minute: strangers with many accounts must not keep the API server busy. Where there are more, those of
+ * a namespace that has few come before those of one that has many: somebody who may make accounts in one namespace keeps nobody of
+ * another from being asked about.
  */
 const mostAccounts = 1_000;
 const answerMs = 5_000;
@@ -39,7 +40,7 @@ export class SecretAccess implements SecretReaders {
       this.#count++;
       if (this.#count === mostAccounts + 1) {
         this.#warn(
-          `proxies of more than ${mostAccounts} service accounts ask for Secrets: some of ${namespace} or of others get none`,
+          `proxies of more than ${mostAccounts} service accounts ask for Secrets: some of the namespaces with most of them get none`,
         );
       }
       this.#tell();

@@ -1,6 +1,7 @@
 /**
- * The duty to give the root of the mesh to each namespace that takes part in it: a ConfigMap that pods mount, by which agents know the control plane before they
- * have anything else of it (spec/discovery.md §11). Who writes something else into it is overwritten, as Istio does.
+ * The duty to give the root of the mesh to each namespace that takes part in it: a ConfigMap that pods mount, by which agents know
+ * the control plane before they have anything else of it (spec/discovery.md §11). What somebody else writes into it is overwritten,
+ * as Istio does.
  */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';

@@ -199,7 +199,11 @@ export class Oversight {
     this.#watched.change({ proven: new Set(this.#watched.state.proven).add(binary) });
   }
 
-  /** The agent hears that it is gone. `awaits`: it does not know yet that one which it waits for is gone, too. */
+  /**
+   * The agent hears that a process is gone.
+   *
+   * @param awaits the agent still waits for another Envoy, which is gone as well: it has not heard of that yet
+   */
   noteLeft(process: SimulatedProcess, awaits = false): void {
     const isOfNoUse = process.sentAway || process.supersededSeen || process.closed;
     if (isOfNoUse) {
