@@ -1,9 +1,9 @@
 /** What the port with TLS shows its clients (spec/discovery.md §1.2, §1.3), from three PEM files. */
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions } from 'node:tls';
 import { ServerCredentials } from '@grpc/grpc-js';
-import { readCertificates } from '../identity/certificate.ts';
+import { type Certificate, readCertificate, readCertificates, rootKeyOf } from '../identity/certificate.ts';
 import { findPath } from '../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { readBoundedText } from './config/bounded-file.ts';
@@ -68,17 +68,23 @@ function pathProblem(files: ServerCertificateFiles, { ca, chain }: Pick<ServerCe
  */
 export interface OtherClients {
   takes(chain: readonly Uint8Array[]): boolean;
-  /** SHA-256 of the roots by which it judges, in hexadecimal. */
-  readonly roots: readonly string[];
+  /** Those by which it judges. */
+  readonly roots: readonly Certificate[];
 }
 
 const noOthers: OtherClients = { takes: () => false, roots: [] };
 
-/** What is used of a client's connection: node's TLSSocket. */
+/** A connection by which a client has shown a certificate that is good. */
 export interface ClientConnection {
-  /** Whether its certificate says who the client is: grpc-js looks at it with each call. */
-  authorized?: boolean;
-  once(event: 'close', listener: () => void): unknown;
+  /** Node's TLSSocket. Whether the certificate says who the client is: grpc-js looks at it with each call. */
+  readonly socket: { authorized?: boolean };
+  /** Node's ServerHttp2Session. Closed, it takes no more streams, tells the client so, and keeps those that there are. */
+  readonly session: {
+    close(): void;
+    once(event: 'close', listener: () => void): unknown;
+  };
+  /** DER, the leaf first, as far as node knows it. */
+  readonly chain: readonly Uint8Array[];
 }
 
 /**
@@ -87,10 +93,10 @@ export interface ClientConnection {
  */
 export class SecurePortCredentials extends ServerCredentials {
   #others: OtherClients;
-  /** SHA-256 of those that clients' certificates may lead to. */
+  /** Those that clients' certificates may lead to, by {@link rootKeyOf}. */
   #roots: ReadonlySet<string>;
-  /** Clients that have shown a good certificate, and the root that it led to. */
-  readonly #clients = new Map<ClientConnection, string>();
+  /** With the root that the certificate led to, as far as it is known. */
+  readonly #clients = new Map<ClientConnection, string | undefined>();
 
   constructor(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers) {
     super(constructorOptions(port), contextOptions(port, certificate));
@@ -99,17 +105,17 @@ export class SecurePortCredentials extends ServerCredentials {
   }
 
   /**
-   * For handshakes from now on; connections that there are go on with what they have. A certificate of a root that is trusted no more
-   * says nothing from the next call on: who has stolen its key would have a certificate of the next root by a connection that was there
-   * before.
+   * For handshakes from now on; connections that there are go on with what they have. Where a root is trusted no more, those that are
+   * not known to lead to another one take no more calls, and their clients shake hands anew: who has stolen the key of the old root
+   * would have a certificate of the next one by a connection that was there before. Tickets of before are good for nothing by then.
    */
   use(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
     const [before, now] = [this.#roots, rootsOf(certificate, others)];
     this.#others = others;
     this.#roots = now;
-    const isLess = [...before].some((root) => !now.has(root));
-    for (const [client, root] of this.#clients) if (isLess || now.has(root)) client.authorized = now.has(root);
+    if ([...before].every((root) => now.has(root))) return;
+    for (const [client, root] of this.#clients) if (root === undefined || !now.has(root)) this.#letGo(client);
   }
 
   /** Whether a client is good whose certificate TLS does not take. */
@@ -117,10 +123,16 @@ export class SecurePortCredentials extends ServerCredentials {
     return this.#others.takes(chain);
   }
 
-  /** A client has shown a certificate that is good. */
-  showed(client: ClientConnection, chain: readonly Uint8Array[]): void {
-    this.#clients.set(client, sha256Of(chain.at(-1)!));
-    client.once('close', () => this.#clients.delete(client));
+  showed(client: ClientConnection): void {
+    this.#clients.set(client, rootIn(client.chain));
+    client.session.once('close', () => this.#clients.delete(client));
+  }
+
+  /** A call that has begun may not have been asked yet who makes it. */
+  #letGo(client: ClientConnection): void {
+    this.#clients.delete(client);
+    client.socket.authorized = false;
+    client.session.close();
   }
 
   override _equals(other: ServerCredentials): boolean {
@@ -129,11 +141,20 @@ export class SecurePortCredentials extends ServerCredentials {
 }
 
 function rootsOf({ ca }: ServerCertificate, { roots }: OtherClients): ReadonlySet<string> {
-  return new Set([...readCertificates(ca.toString()).map(({ sha256 }) => sha256), ...roots]);
+  return new Set([...readCertificates(ca.toString()), ...roots].map(rootKeyOf));
 }
 
-function sha256Of(der: Uint8Array): string {
-  return createHash('sha256').update(der).digest('hex');
+/**
+ * Of a chain with intermediates node may say the leaf alone (nodejs/node#65579): the last that it says is no root then, and none that
+ * anybody trusts.
+ */
+function rootIn(chain: readonly Uint8Array[]): string | undefined {
+  try {
+    return rootKeyOf(readCertificate(chain.at(-1)!));
+  } catch {
+    // TLS took what is not read here.
+    return undefined;
+  }
 }
 
 type TlsChoices = Pick<SecurePort, 'cipherSuites' | 'minVersion'>;

@@ -48,6 +48,15 @@ export interface Certificate {
   readonly unknownCritical: readonly string[];
 }
 
+/**
+ * Of a root that was renewed with its key it is the same: whoever trusts the one trusts what the other has signed, as a certificate names its
+ * issuer by name and key alone.
+ */
+export function rootKeyOf({ subject, publicKey }: Pick<Certificate, 'subject' | 'publicKey'>): string {
+  const key = publicKey.export({ type: 'spki', format: 'der' });
+  return createHash('sha256').update(subject).update(key).digest('hex');
+}
+
 export type KeyUsageName = keyof typeof KeyUsageFlags;
 
 export interface AlternativeNames {

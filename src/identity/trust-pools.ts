@@ -21,9 +21,9 @@ export class TrustPools {
     this.#ofAliases = ofAliases;
   }
 
-  /** SHA-256 of each that signs for an alias, in hexadecimal. */
-  get rootsOfAliases(): string[] {
-    return [...this.#ofAliases.values()].flatMap((roots) => roots.map(({ sha256 }) => sha256));
+  /** Those that sign for an alias. */
+  get rootsOfAliases(): Certificate[] {
+    return [...this.#ofAliases.values()].flat();
   }
 
   /**

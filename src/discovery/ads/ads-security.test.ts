@@ -1,4 +1,5 @@
 /** Who may come in by which port, on the wire (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { credentials } from '@grpc/grpc-js';
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, secretType } from '../../../machines/discovery/ads/ads-types.ts';
@@ -6,6 +7,8 @@ import { AdsTestClient } from '../../../test/ads-client.ts';
 import { type CertificateAuthority, createAuthority } from '../../../test/certs/authority.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
+import { readCertificate } from '../../identity/certificate.ts';
+import { type Issuer, issueIntermediate, issueLeaf, issueRoot } from '../../identity/issue.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import { SecurePortCredentials } from '../server-certificates.ts';
 import { type AdsServerOptions, createAdsServer } from './ads-server.ts';
@@ -21,11 +24,16 @@ interface World {
   readonly authority: CertificateAuthority;
   plaintext(): AdsTestClient;
   /** A client with a certificate of these names, of this authority unless it is said otherwise; with none without names. */
-  secure(names?: readonly string[], authority?: CertificateAuthority): AdsTestClient;
+  secure(names?: readonly string[], authority?: Issues): AdsTestClient;
   identities(): readonly (string | undefined)[];
+  /** Of the connections that streams have. */
+  addresses(): readonly string[];
   /** Certificates of clients may lead to these from now on, and to no others. */
-  trust(...authorities: readonly CertificateAuthority[]): void;
+  trust(...authorities: readonly Root[]): void;
 }
+
+type Issues = Pick<CertificateAuthority, 'issue'>;
+type Root = Pick<CertificateAuthority, 'certificate'>;
 
 const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promise<World> }>({
   start: async ({ task: _ }, use) => {
@@ -60,6 +68,7 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
           return kept(new AdsTestClient(ports.secure, credentials.createSsl(root, key, chain)));
         },
         trust: (...authorities) => port.trust(authorities),
+        addresses: () => server.connections().map(({ peer }) => peer),
         identities: () => server.connections().map(({ identity }) => identity.verifiedIdentity),
       };
     });
@@ -71,7 +80,7 @@ function portOf(authority: CertificateAuthority) {
   const { certificate, privateKey, serialNumber } = authority.issue(['127.0.0.1']);
   const [chain, key] = [Buffer.from(certificate), Buffer.from(privateKey)];
   const shown = { chain, key, serialNumber, notAfter: new Date() };
-  const trusting = (authorities: readonly CertificateAuthority[]) => ({
+  const trusting = (authorities: readonly Root[]) => ({
     ...shown,
     ca: Buffer.from(authorities.map((one) => one.certificate).join('\n')),
   });
@@ -79,7 +88,7 @@ function portOf(authority: CertificateAuthority) {
   const port = new SecurePortCredentials(choices, trusting([authority]));
   return {
     credentials: port,
-    trust: (authorities: readonly CertificateAuthority[]) => port.use(choices, trusting(authorities)),
+    trust: (authorities: readonly Root[]) => port.use(choices, trusting(authorities)),
   };
 }
 
@@ -158,31 +167,84 @@ describe('the secure port', () => {
   });
 });
 
+const keyOf = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+
+/** A root, and clients of an intermediate below it. */
+function deepAuthority(key = keyOf()): Root & Issues {
+  const lifetime = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+  const subject = { organization: 'cluster.local', commonName: 'deep' };
+  const root: Issuer = { certificate: readCertificate(issueRoot(key, subject, lifetime)), privateKey: key };
+  const privateKey = keyOf();
+  const name = { ...subject, commonName: 'between' };
+  const below = readCertificate(issueIntermediate(root, createPublicKey(privateKey), name, lifetime));
+  return {
+    certificate: root.certificate.pem,
+    issue(uris) {
+      const own = keyOf();
+      const names = { uris, dns: [], ips: [] };
+      const leaf = readCertificate(
+        issueLeaf({ certificate: below, privateKey }, createPublicKey(own), names, lifetime),
+      );
+      return {
+        certificate: leaf.pem + below.pem,
+        privateKey: own.export({ type: 'pkcs8', format: 'pem' }).toString(),
+        serialNumber: leaf.serialNumber,
+      };
+    },
+  };
+}
+
+function begun(client: AdsTestClient) {
+  const stream = client.sotw();
+  stream.send({ node, typeUrl: clusterType });
+  return stream;
+}
+
 describe('a root that is trusted no more', () => {
-  test('says of nobody who they are, on connections that were made before, until it is trusted again', async ({
-    start,
-  }) => {
+  test('lets nobody in by connections that were made before, until it is trusted again', async ({ start }) => {
     const world = await start();
     const next = createAuthority('next');
     const [old, later] = [world.secure([shop]), world.secure([shop], next)];
-    const begin = (client: AdsTestClient) => {
-      const stream = client.sotw();
-      stream.send({ node, typeUrl: clusterType });
-      return stream;
-    };
-    const first = begin(old);
+    const first = begun(old);
     await first.next();
     world.trust(world.authority, next);
-    await begin(old).next();
-    await begin(later).next();
+    await begun(old).next();
+    await begun(later).next();
     world.trust(next);
-    expect(await begin(old).ended).toMatchObject({ code: code.unauthenticated });
-    await begin(later).next();
+    expect(await begun(old).ended).toMatchObject({ code: code.unavailable });
+    await begun(later).next();
     // Streams that are there stay, as Envoy's connections do.
     first.send({ typeUrl: secretType, resourceNames: ['key'] });
     await first.next();
     world.trust(next, world.authority);
-    await begin(old).next();
+    await begun(world.secure([shop])).next();
+  });
+
+  test('is nothing to clients of another root that show an intermediate', async ({ start }) => {
+    const world = await start();
+    const next = deepAuthority();
+    world.trust(world.authority, next);
+    const client = world.secure([shop], next);
+    const first = begun(client);
+    await first.next();
+    world.trust(next);
+    await begun(client).next();
+    first.send({ typeUrl: secretType, resourceNames: ['key'] });
+    await first.next();
+    expect(world.identities()).toEqual([shop, shop]);
+    world.trust(world.authority);
+    expect(await begun(client).ended).toMatchObject({ code: code.unavailable });
+  });
+
+  test('is one with another key: of one that was renewed with its key, connections stay', async ({ start }) => {
+    const world = await start();
+    const key = keyOf();
+    world.trust(deepAuthority(key));
+    const client = world.secure([shop], deepAuthority(key));
+    await begun(client).next();
+    world.trust(deepAuthority(key));
+    await begun(client).next();
+    expect(new Set(world.addresses()).size).toBe(1);
   });
 });
 

@@ -1,7 +1,7 @@
 /** The effects of the chart `authority`, and what is made of their outcome: who signs, and which roots are trusted. */
 import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/authority/authority.machine.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/protocol.ts';
-import type { Certificate } from '../../identity/certificate.ts';
+import { rootKeyOf } from '../../identity/certificate.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
 import { type AuthorityMaterial, isPluggedIn, readPluggedIn } from './authority-material.ts';
@@ -140,7 +140,7 @@ export class Authority implements SigningAuthority {
       const material = this.#readPluggedIn();
       const before = this.#materials.get(signer);
       if (before !== undefined && isSame(material, before)) return { outcome: 'same' };
-      const isTrusted = before !== undefined && isSameRoot(material.root, before.root);
+      const isTrusted = before !== undefined && rootKeyOf(material.root) === rootKeyOf(before.root);
       if (material.id === signer && !isTrusted) {
         throw new Error(
           `the authority in ${pluggedInDirectory} has another root than before, and needs a key of its own`,
@@ -218,7 +218,7 @@ export class Authority implements SigningAuthority {
       );
       return steady;
     }
-    if (isSameRoot(plugged.root, old.root)) return steady;
+    if (rootKeyOf(plugged.root) === rootKeyOf(old.root)) return steady;
     return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id, tainted: null } };
   }
 
@@ -280,12 +280,6 @@ export class Authority implements SigningAuthority {
 function isSame(one: AuthorityMaterial, other: AuthorityMaterial): boolean {
   const textOf = ({ path }: AuthorityMaterial): string => path.map(({ sha256 }) => sha256).join();
   return textOf(one) === textOf(other) && one.revocationLists === other.revocationLists;
-}
-
-/** Whoever trusts the one trusts what the other has signed: it is the same certificate, or the same name and key in a later one. */
-function isSameRoot(one: Certificate, other: Certificate): boolean {
-  if (one.sha256 === other.sha256) return true;
-  return Buffer.compare(one.subject, other.subject) === 0 && one.publicKey.equals(other.publicKey);
 }
 
 /** @throws ChartpilotError for one that is damaged */

@@ -8,7 +8,7 @@ import {
 import type { SharedAuthorityReport } from '../../../machines/discovery/authority/shared-authority-protocol.ts';
 import type { SharedJournal } from '../../../machines/discovery/authority/shared-rotation.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/protocol.ts';
-import type { Certificate } from '../../identity/certificate.ts';
+import { type Certificate, rootKeyOf } from '../../identity/certificate.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
 import type { AuthorityInForce, SigningAuthority } from '../authority/authority.ts';
@@ -202,9 +202,9 @@ export class SharedAuthority implements SigningAuthority {
     const inForce = this.#inForce;
     if (inForce === undefined) return false;
     const { root } = read.materials.get(read.journal.signer)!;
-    const before = inForce.bundle.roots.map(({ sha256 }) => sha256);
-    const after = rootsGivenOut(read).map(({ certificate }) => certificate.sha256);
-    return before.includes(root.sha256) && after.includes(inForce.material.root.sha256);
+    const before = inForce.bundle.roots.map(rootKeyOf);
+    const after = rootsGivenOut(read).map(({ certificate }) => rootKeyOf(certificate));
+    return before.includes(rootKeyOf(root)) && after.includes(rootKeyOf(inForce.material.root));
   }
 
   #adopt(reading: number): void {

@@ -71,7 +71,8 @@ interface Stream {
   on(event: 'error', listener: () => void): unknown;
 }
 
-interface SecureSocket extends ClientConnection {
+interface SecureSocket {
+  authorized?: boolean;
   getPeerCertificate?(detailed?: boolean): object;
   destroy(): void;
 }
@@ -84,18 +85,24 @@ function refuseBadCertificates(http2: EventEmitter, judge: Judge): void {
   const handlers = http2.listeners('secureConnection') as ((socket: SecureSocket) => void)[];
   http2.removeAllListeners('secureConnection');
   http2.on('secureConnection', (socket: SecureSocket) => {
-    if (isGood(socket, judge)) for (const handler of handlers) handler.call(http2, socket);
-    else socket.destroy();
+    const chain = chainOf(socket);
+    if (!isGood(socket, chain, judge)) {
+      socket.destroy();
+      return;
+    }
+    const began = (session: ClientConnection['session']): void => judge.showed?.({ socket, session, chain });
+    // The session of this connection, if there is one, begins meanwhile.
+    if (chain.length > 0) http2.on('session', began);
+    for (const handler of handlers) handler.call(http2, socket);
+    http2.off('session', began);
   });
 }
 
-function isGood(socket: SecureSocket, judge: Judge): boolean {
-  const chain = chainOf(socket);
+function isGood(socket: SecureSocket, chain: readonly Uint8Array[], judge: Judge): boolean {
   if (chain.length === 0) return true;
   if (socket.authorized !== true && judge.takesOther?.(chain) !== true) return false;
   // grpc-js tells who a client is of these alone.
   socket.authorized = true;
-  judge.showed?.(socket, chain);
   return true;
 }
 
