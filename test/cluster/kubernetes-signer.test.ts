@@ -219,7 +219,7 @@ it('rights to make, read and remove requests and to approve those of this signer
 
 it('who finds no room is told when to come again', async () => {
   const { name } = signer('nothing');
-  const full = client(name, { limitMs: 500, limits: { mostWaiting: 2, mostOfClient: 100, mostOfIdentity: 100 } });
+  const full = client(name, { limitMs: 500, limits: { mostWaiting: 2, mostOfClient: 100 } });
   const answers = await Promise.all(Array.from({ length: 20 }, () => asked(full)));
   expect(answers.filter((answer) => 'tryAgainAfterMs' in answer).length).toBe(2);
 });

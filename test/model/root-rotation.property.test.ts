@@ -82,7 +82,7 @@ class World {
               awaited = undefined;
               sendBack({ type: 'bundle.trusted', roots: order.roots });
             } else {
-              if (this.#ledger.missingRenewal(order.authority, now).count > 0 && this.#mutant !== 'drops at once')
+              if (this.#ledger.missingRenewal([order.authority], now).count > 0 && this.#mutant !== 'drops at once')
                 return;
               awaited = undefined;
               sendBack({ type: 'leaves.ended', authority: order.authority });

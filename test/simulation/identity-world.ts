@@ -357,7 +357,7 @@ export class IdentityWorld implements World {
     const missing =
       awaited.type === 'bundle.await'
         ? ledger.missingTrust(awaited.roots, 0, 0)
-        : ledger.missingRenewal(awaited.authority, 0);
+        : ledger.missingRenewal([awaited.authority], 0);
     return missing.count === 0;
   }
 

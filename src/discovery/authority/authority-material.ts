@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
-import { type Certificate, readCertificates } from '../../identity/certificate.ts';
+import { type Certificate, readCertificates, rootKeyOf } from '../../identity/certificate.ts';
 import { endOf, findPath, issuerProblem, nameOf } from '../../identity/certificate-path.ts';
 import type { Issuer } from '../../identity/issue.ts';
 import { keyProblem } from '../../identity/signature-algorithm.ts';
@@ -24,11 +24,11 @@ export interface AuthorityMaterial {
 }
 
 /**
- * In the ledger of what was signed: an authority whose intermediate was replaced has signed by the one before as well, and all of it
- * hangs on the root that a rotation drops.
+ * The ids under which the ledger may have certificates that hang on the root of an authority, the one of new certificates first: that of the
+ * root, whichever intermediate signed. Lines of before have that of the authority.
  */
-export function rootIdOf({ root }: Pick<AuthorityMaterial, 'root'>): AuthorityId {
-  return root.subjectKeyId ?? root.sha256;
+export function ledgerIdsOf({ id, root }: Pick<AuthorityMaterial, 'id' | 'root'>): [AuthorityId, ...AuthorityId[]] {
+  return [rootKeyOf(root), id];
 }
 
 interface FileNames {

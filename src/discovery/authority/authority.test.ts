@@ -292,6 +292,23 @@ describe('an authority that is plugged in', () => {
     expect(one.readCandidate(journal.signer)).toEqual({ outcome: 'refused', reason });
   });
 
+  it('is not taken over by a restart where one that runs refuses it', () => {
+    const [root, key] = [rootOf('root'), keyOf()];
+    plug(root, key);
+    const one = authority();
+    const { journal } = one.load() as { journal: Journal };
+    one.writeJournal(journal);
+    plug(rootOf('other'), key);
+    for (const again of [authority(), authority()]) {
+      expect(again.load()).toEqual({ outcome: 'resumed', journal });
+      again.publishRoots([journal.signer]);
+      again.signWith(journal.signer);
+      expect(again.inForce?.bundle.roots).toEqual([root.certificate]);
+      expect(again.readCandidate(journal.signer)).toMatchObject({ outcome: 'refused' });
+    }
+    expect(warnings).toEqual(Array(2).fill(expect.stringContaining('needs a key of its own')));
+  });
+
   it('begins a rotation for a root that was plugged in while nothing ran', () => {
     const { id } = begunWith(rootOf('root'));
     plug(rootOf('other'));

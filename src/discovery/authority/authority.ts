@@ -142,9 +142,7 @@ export class Authority implements SigningAuthority {
       if (before !== undefined && isSame(material, before)) return { outcome: 'same' };
       const isTrusted = before !== undefined && rootKeyOf(material.root) === rootKeyOf(before.root);
       if (material.id === signer && !isTrusted) {
-        throw new Error(
-          `the authority in ${pluggedInDirectory} has another root than before, and needs a key of its own`,
-        );
+        throw new Error(this.#otherRoot);
       }
       store.save(material);
       this.#remember(material);
@@ -190,10 +188,22 @@ export class Authority implements SigningAuthority {
     this.#tell();
   }
 
+  /** Of two with one key nobody could say which root a certificate hangs on. */
+  get #otherRoot(): string {
+    return `the authority in ${this.#options.pluggedInDirectory} has another root than before, and needs a key of its own`;
+  }
+
   // ---- what was there before
 
   #resumePluggedIn(plugged: AuthorityMaterial, journal: Journal | undefined): AuthorityReading {
-    const { store, warn } = this.#options;
+    const { store, warn, now } = this.#options;
+    const stored = this.#readStored(journal === undefined ? [] : idsOf(journal));
+    const namesake = stored.find(({ id }) => id === plugged.id);
+    if (journal !== undefined && namesake !== undefined && rootKeyOf(namesake.root) !== rootKeyOf(plugged.root)) {
+      // As in one that runs, what signs goes on.
+      warn(this.#otherRoot);
+      return this.#resumeStored(journal, now());
+    }
     store.save(plugged);
     this.#remember(plugged);
     const steady: AuthorityReading = {
@@ -201,7 +211,7 @@ export class Authority implements SigningAuthority {
       journal: { stage: 'steady', signer: plugged.id, other: null, tainted: null },
     };
     if (journal === undefined) return steady;
-    const before = this.#readStored(idsOf(journal).filter((id) => id !== plugged.id));
+    const before = stored.filter(({ id }) => id !== plugged.id);
     if (idsOf(journal).includes(plugged.id) && before.length === idsOf(journal).length - 1) {
       return { outcome: 'resumed', journal };
     }

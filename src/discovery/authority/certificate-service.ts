@@ -10,7 +10,7 @@ import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { type Authenticator, authenticate, type Peer } from '../ads/authentication.ts';
 import type { AuthorityInForce } from './authority.ts';
-import { rootIdOf } from './authority-material.ts';
+import { ledgerIdsOf } from './authority-material.ts';
 import type { CertificateSigner } from './certificate-signer.ts';
 import { type LifetimeLimits, leafLifetime } from './leaf-lifetime.ts';
 import type { Registrar, Whose } from './registrar.ts';
@@ -36,7 +36,7 @@ export interface IssuedLeaf {
   readonly identity: string;
   /** As the agent says; empty for agents of others. */
   readonly node: string;
-  /** Of the root that it hangs on, see {@link rootIdOf}. */
+  /** Of the root that it hangs on, see {@link ledgerIdsOf}. */
   readonly authority: string;
   readonly serialNumber: string;
   readonly endsAt: number;
@@ -143,7 +143,7 @@ export class CertificateService {
     if (after?.material !== before.material) throw new Refusal(status.UNAVAILABLE, 'the authority changed: ask again');
     const { serialNumber } = result;
     const leaf = { serialNumber, endsAt: lifetime.notAfter.getTime() };
-    issued?.({ identity: uri, node, authority: rootIdOf(after.material), ...leaf });
+    issued?.({ identity: uri, node, authority: ledgerIdsOf(after.material)[0], ...leaf });
     logger.debug('certificate', { identity: uri, notAfter: lifetime.notAfter.toISOString() });
     return responseOf([result.leaf, ...chainOf(after)]);
   }

@@ -34,7 +34,7 @@ interface Thread {
 /** Beside this file, or beside the bundle that it was put into. */
 const helperModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
 
-export const signingLimits: QueueLimits = { mostWaiting: 4_000, mostOfClient: 16, mostOfIdentity: 2_000 };
+export const signingLimits: QueueLimits = { mostWaiting: 4_000, mostOfClient: 16 };
 /** In a thread's hands at once: it never waits for the next, and what is more urgent waits for these only. */
 const mostOfThread = 2;
 /** A thread signs some hundreds a second; whoever is refused comes back when this much of the queue is gone. */

@@ -8,7 +8,7 @@ import { makeRequest } from '../../identity/certificate-request.ts';
 import { type Issuer, issueIntermediate, issueRoot } from '../../identity/issue.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
-import { type AuthorityMaterial, materialOf, rootIdOf } from './authority-material.ts';
+import { type AuthorityMaterial, ledgerIdsOf, materialOf } from './authority-material.ts';
 import { CertificateService } from './certificate-service.ts';
 import { LedgerKeeper } from './ledger-effect.ts';
 import { WorkloadLedger } from './workload-ledger.ts';
@@ -37,7 +37,7 @@ test('a root is not dropped while what an intermediate before the last one has s
   const materials = [first, second, next];
   const keeper = new LedgerKeeper({
     ledger: new WorkloadLedger({ maxLeafMs: 3_600_000 }),
-    rootOf: (authority) => rootIdOf(materials.find(({ id }) => id === authority)!),
+    idsOf: (authority) => ledgerIdsOf(materials.find(({ id }) => id === authority)!),
     now: Date.now,
     warn: () => {},
   });
@@ -76,4 +76,8 @@ test('a root is not dropped while what an intermediate before the last one has s
   await asks(next, 'a');
   keeper.arrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'a', serialNumber: next.id });
   expect(missing()).toBe(0);
+  // A line of a version that wrote who had signed.
+  const [identity, endsAt] = ['spiffe://td/ns/shop/sa/cart', Date.now() + 60_000];
+  keeper.issued({ identity, node: 'c', authority: second.id, serialNumber: '1', endsAt });
+  expect(missing()).toBe(1);
 });

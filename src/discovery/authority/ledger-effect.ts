@@ -16,8 +16,8 @@ export interface LedgerKeeperOptions {
   readonly ledger: WorkloadLedger;
   /** Absent: what is known is lost with the process, as the authority in memory is. */
   readonly log?: LedgerLog;
-  /** What an authority is called in the ledger: by its root. */
-  readonly rootOf: (authority: AuthorityId) => AuthorityId;
+  /** What an authority is called in the ledger: by its root, or by itself. */
+  readonly idsOf: (authority: AuthorityId) => readonly AuthorityId[];
   readonly now: () => number;
   readonly warn: (message: string) => void;
 }
@@ -123,8 +123,8 @@ export class LedgerKeeper {
   }
 
   #missingFor(order: Order, now: number): Missing {
-    const { ledger, rootOf } = this.#options;
-    if (order.type === 'leaves.await') return ledger.missingRenewal(rootOf(order.authority), now);
+    const { ledger, idsOf } = this.#options;
+    if (order.type === 'leaves.await') return ledger.missingRenewal(idsOf(order.authority), now);
     return ledger.missingTrust(order.roots, this.#since.get(textOfRoots(order.roots)) ?? now, now);
   }
 

@@ -1,8 +1,10 @@
 /**
  * Who is signed for next: the certificate with the shortest remaining life first, so that a storm of those who could wait
- * cuts nobody off. Bounded for all together, for each connection and for each identity (spec/identity.md §8, "herd"): a workload may have
- * as many connections as it likes, and with nothing in its hands it comes before everybody who renews.
+ * cuts nobody off. Bounded for all together and for each connection (spec/identity.md §8, "herd"). A workload may have as many connections
+ * as it likes, a tenant as many service accounts, and with nothing in its hands each comes before everybody who renews: where there is no
+ * room, it is made among those of the namespace with the most. As long as there is room, a namespace may have all of it.
  */
+import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 
 export interface Waiting<T> {
   readonly item: T;
@@ -14,19 +16,21 @@ export interface Waiting<T> {
   readonly identity: string;
 }
 
+interface Held<T> extends Waiting<T> {
+  readonly namespace: string;
+}
+
 export interface QueueLimits {
   readonly mostWaiting: number;
   readonly mostOfClient: number;
-  /** Replicas of a workload that come at once are many, too. */
-  readonly mostOfIdentity: number;
 }
 
 export class SigningQueue<T> {
   readonly #limits: QueueLimits;
   /** The last is the next: most urgent at the end. Equal ones in the order in which they came. */
-  readonly #waiting: Waiting<T>[] = [];
+  readonly #waiting: Held<T>[] = [];
   readonly #ofClient = new Shares();
-  readonly #ofIdentity = new Shares();
+  readonly #ofNamespace = new Shares();
 
   constructor(limits: QueueLimits) {
     this.#limits = limits;
@@ -36,14 +40,14 @@ export class SigningQueue<T> {
     return this.#waiting.length;
   }
 
-  /** @returns who is not taken: the newcomer, or one that is less urgent; undefined when there is room for all */
+  /** @returns who is not taken: the newcomer, or another one; undefined when there is room for all */
   add(newcomer: Waiting<T>): Waiting<T> | undefined {
-    const { client, identity, endsAt } = newcomer;
-    const { mostOfClient, mostOfIdentity, mostWaiting } = this.#limits;
-    if (this.#ofClient.of(client) >= mostOfClient || this.#ofIdentity.of(identity) >= mostOfIdentity) return newcomer;
-    this.#waiting.splice(this.#placeOf(endsAt), 0, newcomer);
-    this.#count(newcomer, 1);
-    return this.#waiting.length > mostWaiting ? this.#removeAt(0) : undefined;
+    const { mostOfClient, mostWaiting } = this.#limits;
+    if (this.#ofClient.of(newcomer.client) >= mostOfClient) return newcomer;
+    const held = { ...newcomer, namespace: namespaceOf(newcomer.identity) };
+    this.#waiting.splice(this.#placeOf(held.endsAt), 0, held);
+    this.#count(held, 1);
+    return this.#waiting.length > mostWaiting ? this.#removeAt(this.#firstToGo()) : undefined;
   }
 
   next(): Waiting<T> | undefined {
@@ -68,21 +72,36 @@ export class SigningQueue<T> {
     return low;
   }
 
+  /** Of the namespace with the most, or of several that have as many, the one that can wait longest. */
+  #firstToGo(): number {
+    const most = this.#ofNamespace.most;
+    return this.#waiting.findIndex(({ namespace }) => this.#ofNamespace.of(namespace) === most);
+  }
+
   #removeAt(at: number): Waiting<T> {
     const [removed] = this.#waiting.splice(at, 1);
     this.#count(removed!, -1);
     return removed!;
   }
 
-  #count({ client, identity }: Waiting<T>, more: number): void {
+  #count({ client, namespace }: Held<T>, more: number): void {
     this.#ofClient.add(client, more);
-    this.#ofIdentity.add(identity, more);
+    this.#ofNamespace.add(namespace, more);
   }
+}
+
+function namespaceOf(identity: string): string {
+  return workloadIdentityOf(identity)?.namespace ?? identity;
 }
 
 /** How many there are of each. */
 class Shares {
   readonly #counts = new Map<string, number>();
+
+  /** How many the one has that has the most. */
+  get most(): number {
+    return Math.max(0, ...this.#counts.values());
+  }
 
   of(whose: string): number {
     return this.#counts.get(whose) ?? 0;

@@ -22,7 +22,7 @@ import { watchDirectory } from '../config/directory-watch.ts';
 import { type StopWatching, type WatchHandlers, watchFile } from '../config/file-watch.ts';
 import { watchEffect } from '../config/watch-effect.ts';
 import { Authority, type AuthorityInForce, type SigningAuthority } from './authority.ts';
-import { rootIdOf } from './authority-material.ts';
+import { ledgerIdsOf } from './authority-material.ts';
 import type { AuthoritySettings } from './authority-settings.ts';
 import { type AuthorityStore, DirectoryStore, MemoryStore } from './authority-store.ts';
 import { CertificateService, certificateMethod, type IssuedLeaf } from './certificate-service.ts';
@@ -120,9 +120,9 @@ export class Signing {
     this.ledger = new LedgerKeeper({
       ledger: new WorkloadLedger({ maxLeafMs: leaves.maxMs }),
       ...(stateDirectory !== '' && { log: new LedgerLog(join(stateDirectory, 'workloads.log')) }),
-      rootOf: (authority) => {
+      idsOf: (authority) => {
         const material = this.authority.inForce?.authorities.find(({ id }) => id === authority);
-        return material === undefined ? authority : rootIdOf(material);
+        return material === undefined ? [authority] : ledgerIdsOf(material);
       },
       now: Date.now,
       warn,

@@ -20,7 +20,7 @@ function issue(ledger: WorkloadLedger, authority: string, serialNumber: string, 
 }
 
 const missing = (ledger: WorkloadLedger, authority: string, hours = 0) =>
-  ledger.missingRenewal(authority, hours * hourMs);
+  ledger.missingRenewal([authority], hours * hourMs);
 
 describe('a workload is waited for', () => {
   it('until another certificate has arrived, however many were signed', () => {

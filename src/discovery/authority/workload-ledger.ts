@@ -123,14 +123,14 @@ export class WorkloadLedger {
   }
 
   /**
-   * Those that may hold a certificate which this authority has signed: it lives, and none that was signed later is known to have
+   * Those that may hold a certificate which an authority of these ids has signed: it lives, and none that was signed later is known to have
    * arrived in its place. That one was signed is no such word: its agent may have ended before its Envoy had it.
    */
-  missingRenewal(authority: AuthorityId, now: number): Missing {
+  missingRenewal(authorities: readonly AuthorityId[], now: number): Missing {
     return this.#missing(now, ({ certificates }) => {
-      const held = certificates.filter((one) => one.authority === authority && one.endsAt > now);
+      const held = certificates.filter((one) => authorities.includes(one.authority) && one.endsAt > now);
       if (held.length === 0) return undefined;
-      const isSignedAnew = certificates.at(-1)!.authority !== authority;
+      const isSignedAnew = !authorities.includes(certificates.at(-1)!.authority);
       return { endsAt: lastEnd(held), why: isSignedAnew ? 'signed anew, and not said to have arrived; ' : '' };
     });
   }

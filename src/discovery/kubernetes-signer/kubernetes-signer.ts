@@ -42,7 +42,7 @@ const requestLimitMs = 10_000;
 const answerMs = 5_000;
 /** Each is some five requests: the API server has more to do. */
 const mostAtOnce = 16;
-const queueLimits: QueueLimits = { mostWaiting: 1_000, mostOfClient: 16, mostOfIdentity: 500 };
+const queueLimits: QueueLimits = { mostWaiting: 1_000, mostOfClient: 16 };
 /** Of those under way some are done in a second. */
 const perSecond = 10;
 /** Kubernetes signs for no less. */
