@@ -30,6 +30,8 @@ export interface GrpcServerLimits {
   readonly streams: number;
   /** Those that it may begin: each costs its server more than its client. */
   readonly begun: Pace;
+  /** Those that all connections may begin together: whoever is refused by one makes another. */
+  readonly begunInWhole: Pace;
   /** What a client may send of a call before it was read. */
   readonly windowBytes: number;
   /** How long the last bytes of a call may take to be read, once it was ended. */
@@ -40,6 +42,7 @@ const defaultServerLimits: GrpcServerLimits = {
   connections: 64,
   streams: 16,
   begun: { most: 100, perSecond: 10 },
+  begunInWhole: { most: 1_000, perSecond: 100 },
   windowBytes: 1024 * 1024,
   lingerMs: 5_000,
 };
@@ -130,7 +133,7 @@ export class GrpcSocketServer {
   #forgetOwnership: (() => void) | undefined;
 
   private constructor(path: string, { methods, limits, ownership }: GrpcServerOptions) {
-    const { connections, streams, begun, windowBytes, lingerMs } = { ...defaultServerLimits, ...limits };
+    const { connections, streams, begun, begunInWhole, windowBytes, lingerMs } = { ...defaultServerLimits, ...limits };
     this.#path = path;
     this.#ownership = ownership;
     this.#server = createServer({
@@ -141,6 +144,9 @@ export class GrpcSocketServer {
     this.#server.maxConnections = connections;
     this.#server.on('sessionError', () => {});
     const allowances = new WeakMap<object, Allowance>();
+    const inWhole = new Allowance(begunInWhole);
+    const mayBegin = (session: object | undefined): boolean =>
+      session !== undefined && allowances.get(session)?.take() !== false && inWhole.take();
     this.#server.on('session', (session) => {
       allowances.set(session, new Allowance(begun));
       this.#sessions.add(session);
@@ -153,7 +159,7 @@ export class GrpcSocketServer {
       const method = methods.get(String(headers[':path']));
       if (!String(headers['content-type']).startsWith('application/grpc')) {
         stream.respond({ ':status': 415 }, { endStream: true });
-      } else if (stream.session === undefined || allowances.get(stream.session)?.take() === false) {
+      } else if (!mayBegin(stream.session)) {
         call.end('RESOURCE_EXHAUSTED', 'too many calls are begun');
       } else if (method === undefined) call.end('UNIMPLEMENTED', `unknown method ${String(headers[':path'])}`);
       else method(call);

@@ -219,6 +219,23 @@ test('a connection may begin so many calls at once, and others all the same', as
   await call(other, 'Echo');
 });
 
+test('who makes another connection for each call may begin no more', async () => {
+  await serve({ limits: { begunInWhole: { most: 20, perSecond: 0 } } });
+  const answers: string[] = [];
+  for (let i = 0; i < 21; i++) {
+    const connection = await open();
+    answers.push(
+      await call(connection, 'Echo').then(
+        () => 'OK',
+        (error: Error) => error.message,
+      ),
+    );
+    connection.close();
+  }
+  expect(answers.filter((answer) => answer === 'OK')).toHaveLength(20);
+  expect(answers.at(-1)).toBe('RESOURCE_EXHAUSTED: too many calls are begun');
+});
+
 /** Two programs at one path: in one process, so one of them has a name of another's. */
 async function serveOwned(ownership: Ownership, word: string, pid: number): Promise<GrpcSocketServer> {
   const own = Object.getOwnPropertyDescriptor(process, 'pid')!;

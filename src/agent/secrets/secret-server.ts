@@ -23,10 +23,22 @@ const service = '/envoy.service.secret.v3.SecretDiscoveryService';
 export const agentMethod = '/chartpilot.agent.v1.Secrets/WhoServes';
 
 /** An Envoy has a stream for each secret of each listener and cluster. */
-const mostStreams = 2_000;
+const mostOfEnvoy = 2_000;
+/** In a hot restart there are two Envoys at once. */
+const mostStreams = 2 * mostOfEnvoy;
 /**
- * Names that clients may come to want, or want no more, on streams that want something already: at once, and each second. An Envoy's
- * stream is for one name for ever; each change is an actor begun or ended, and two thousand of them are a second without anything else.
+ * Streams that a connection may begin, and all of them together: an Envoy begins its 2,000 at once, so does the next one of a hot restart, and
+ * one in the place of that which died at once: three times 2,000. After these another one may begin its 2,000 in ten seconds. An agent that was
+ * started anew has all of it again, when its Envoys come back. A stream costs what a name does, and 200 of these are a tenth of a second.
+ */
+const usuallyBegun = {
+  ofOne: { most: mostOfEnvoy, perSecond: 100 },
+  inWhole: { most: 3 * mostOfEnvoy, perSecond: 200 },
+};
+/**
+ * Names that clients may come to want, or want no more, on streams that want something already, or beyond the first name of a stream's first
+ * request: at once, and each second. An Envoy's stream is for one name for ever, so Envoys use nothing of it; each change is an actor begun or
+ * ended, and two thousand of them are a second without anything else.
  */
 const usualChanges = { most: 200, perSecond: 20 };
 /** The first message has the node's metadata in it. */
@@ -39,7 +51,7 @@ export interface SecretServerMeans {
   readonly log: Logger;
   /** What clients may ask for, for tests that ask for more. */
   readonly changes?: Pace;
-  /** Streams that a connection may begin. */
+  /** Streams that a connection may begin, and all of them together. */
   readonly begun?: Pace;
 }
 
@@ -102,7 +114,11 @@ export class SecretServer {
             },
           ],
         ]),
-        limits: { streams: mostStreams, begun: this.#means.begun ?? { most: mostStreams, perSecond: 100 } },
+        limits: {
+          streams: mostOfEnvoy,
+          begun: this.#means.begun ?? usuallyBegun.ofOne,
+          begunInWhole: this.#means.begun ?? usuallyBegun.inWhole,
+        },
       });
       if (this.#isClosed) socket.close();
       else {
@@ -298,9 +314,11 @@ class SecretStream {
     const wanted = new Set(names);
     const left = [...this.#deliveries.keys()].filter((name) => !wanted.has(name));
     const added = [...wanted].filter((name) => !this.#deliveries.has(name));
-    const isFirst = !this.#hasWanted;
+    // The first name was paid for when the stream began.
+    const isPaidFor = !this.#hasWanted && added.length > 0;
     this.#hasWanted = true;
-    if (!isFirst && left.length + added.length > 0 && !this.#peer.mayChange(left.length + added.length)) {
+    const changes = left.length + added.length - (isPaidFor ? 1 : 0);
+    if (changes > 0 && !this.#peer.mayChange(changes)) {
       this.#call.end('RESOURCE_EXHAUSTED', 'other secrets are wanted too often');
       return;
     }

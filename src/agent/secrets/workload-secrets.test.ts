@@ -297,12 +297,13 @@ test.each<[string, (envoy: SecretClient) => void, string]>([
 test('names of files have a bound; those that were there are served on', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
-  const hostile = [await client(), await client(), await client()];
-  for (const [index, one] of hostile.entries()) {
-    one.ask(...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${index}/${i}`));
+  // As an Envoy with two streams of many names, and streams of one each.
+  for (const [index, names] of [99, 99, 1, 1, 1].entries()) {
+    const one = await client();
+    one.ask(...Array.from({ length: names }, (_, i) => `file-root:/nowhere/${index}/${i}`));
   }
   const refusals = () => secrets.events('sds.refuse');
-  await eventually('some are refused', () => refusals().length === 3 * 99 - 198);
+  await eventually('some are refused', () => refusals().length === 3);
   expect(refusals()[0]!.reason).toBe('200 secrets are wanted already');
   const envoy = await client();
   envoy.ask('ROOTCA');
@@ -323,6 +324,21 @@ test('who wants other secrets without end is let go, and costs nobody else the a
   await eventually('what it wanted is let go', () => secrets.events('sds.left').length > 0);
   write('certs/root-cert.pem', createAuthority().certificate);
   await envoy.next(2);
+});
+
+test('who wants much from the first has no more of it than who wants it later', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  const hostile = [await client(), await client(), await client(), await client()];
+  for (const [index, one] of hostile.entries()) {
+    one.ask(...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${index}/${i}`));
+  }
+  await eventually('two are let go', () => hostile.filter(({ ended }) => ended !== undefined).length >= 2);
+  expect(hostile.filter(({ ended }) => ended?.includes('wanted too often') === true)).toHaveLength(2);
+  expect(secrets.events('sds.asked')).toHaveLength(2 * 99);
+  const envoy = await client();
+  envoy.ask('ROOTCA');
+  await envoy.next();
 });
 
 test('a client may begin so many streams, and no more', async () => {
