@@ -13,7 +13,7 @@ async function answerTo(token: string, more: Partial<TokenReviewOptions> = {}, c
     ['clusterid', clusterId === undefined ? [] : [clusterId]],
   ]);
   return tokenReview({ server: cluster.client(), ...options, ...more }).authenticate({
-    ...{ address: '127.0.0.1:1', certificate: undefined },
+    ...{ host: '127.0.0.1', address: '127.0.0.1:1', certificate: undefined },
     metadata: (name) => headers.get(name) ?? [],
   });
 }

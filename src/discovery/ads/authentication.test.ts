@@ -1,7 +1,10 @@
+import { Metadata } from '@grpc/grpc-js';
 import { describe, expect, test, vi } from 'vitest';
 import { type Authenticator, authenticate, clientCertificate, type Peer } from './authentication.ts';
+import { peerOf } from './stream/ads-transport.ts';
 
 const peerWith = (subjectaltname?: string): Peer => ({
+  host: '127.0.0.1',
   address: '127.0.0.1:1',
   metadata: () => [],
   certificate: subjectaltname === undefined ? undefined : { subjectaltname },
@@ -66,4 +69,14 @@ describe('a client certificate', () => {
     expect(await ask(end + 1_000)).toEqual({ failure: 'the certificate has ended on Nov 23 02:05:07 2026 GMT' });
     expect(await ask(end, 'some day')).toHaveProperty('failure');
   });
+});
+
+test.each([
+  ['10.0.0.1:4711', '10.0.0.1'],
+  ['fd00::1:4711', 'fd00::1'],
+  ['[fd00::1]:4711', 'fd00::1'],
+  ['::ffff:10.0.0.1:4711', '::ffff:10.0.0.1'],
+])('a call of %s is from %s', (peer, host) => {
+  const call = { getPeer: () => peer, metadata: new Metadata(), getAuthContext: () => ({}) };
+  expect(peerOf(call)).toMatchObject({ host, address: peer });
 });

@@ -3,7 +3,9 @@ import { messageOf } from '../../runtime/errors.ts';
 
 /** What a client shows of itself. */
 export interface Peer {
-  /** `host:port`. */
+  /** Where it calls from: an IP address without brackets. */
+  readonly host: string;
+  /** For people, and to tell connections apart: with the port, where it is known. */
   readonly address: string;
   /** The stream's request headers: names in lower case, a header's values in order. */
   readonly metadata: (name: string) => readonly string[];

@@ -19,10 +19,10 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
   const trusted = blockListOf(networks);
   return {
     name: 'forwarded certificate',
-    authenticate({ address, metadata }) {
+    authenticate({ host: shown, metadata }) {
       const values = metadata(header);
       if (values.length === 0) return { failure: 'no forwarded certificate' };
-      const host = hostOf(address);
+      const host = asIpv4(shown);
       if (!trusted.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')) {
         return { failure: `${host} is not among TRUSTED_GATEWAY_CIDR` };
       }
@@ -55,9 +55,8 @@ function blockListOf(networks: readonly string[]): BlockList {
   return list;
 }
 
-/** Of `host:port`; an IPv4 address in an IPv6 one is itself. */
-function hostOf(address: string): string {
-  const host = address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '');
+/** An IPv4 address in an IPv6 one is itself. */
+function asIpv4(host: string): string {
   return host.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
 }
 

@@ -59,6 +59,7 @@ function signed(claims: Claims, key = ours, header: object = {}): Promise<string
 function peerWith(...tokens: string[]): Peer {
   const values = tokens.map((token) => `Bearer ${token}`);
   return {
+    host: '10.0.0.1',
     address: '10.0.0.1:4711',
     metadata: (name) => (name === 'authorization' ? values : []),
     certificate: undefined,
@@ -244,9 +245,9 @@ describe('keys that are fetched', () => {
 });
 
 describe('a forwarded certificate', () => {
-  const ask = (value: string | string[], address = '10.1.2.3:999', networks = ['10.0.0.0/8', 'fd00::/8']) =>
+  const ask = (value: string | string[], host = '10.1.2.3', networks = ['10.0.0.0/8', 'fd00::/8']) =>
     forwardedCertificate(networks, () => 'cluster.local').authenticate({
-      address,
+      ...{ host, address: host },
       metadata: (name) => (name === 'x-forwarded-client-cert' ? [value].flat() : []),
       certificate: undefined,
     });
@@ -255,14 +256,14 @@ describe('a forwarded certificate', () => {
     expect(ask(`By=x;URI=${mine}`)).toEqual({ identities: [mine] });
     expect(ask(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({ identities: [mine] });
     expect(ask([`URI=spiffe://cluster.local/ns/evil/sa/x`, `URI=${mine}`])).toEqual({ identities: [mine] });
-    expect(ask(`URI=${mine}`, '[fd00::1]:999')).toEqual({ identities: [mine] });
-    expect(ask(`URI=${mine}`, '::ffff:10.1.2.3:999')).toEqual({ identities: [mine] });
+    expect(ask(`URI=${mine}`, 'fd00::1')).toEqual({ identities: [mine] });
+    expect(ask(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
   });
 
   it.each<[string, string, string?]>([
-    ['from elsewhere', `URI=${mine}`, '192.168.0.1:999'],
-    ['from this machine', `URI=${mine}`, '127.0.0.1:999'],
-    ['from this machine by IPv6', `URI=${mine}`, '[::1]:999'],
+    ['from elsewhere', `URI=${mine}`, '192.168.0.1'],
+    ['from this machine', `URI=${mine}`, '127.0.0.1'],
+    ['from this machine by IPv6', `URI=${mine}`, '::1'],
     ['of another trust domain', 'URI=spiffe://other/ns/shop/sa/cart'],
     ['with a host name', 'DNS=cluster.local'],
     ['with a subject', 'Subject="URI=spiffe://cluster.local/ns/shop/sa/cart"'],
@@ -271,8 +272,8 @@ describe('a forwarded certificate', () => {
     ['with a URI in quotes of another field', `Subject="a\\";URI=${mine}"`],
     ['that is empty', ''],
     ['that is long', `URI=${mine};${'x'.repeat(20_000)}`],
-  ])('is nobody %s', (_, value, address) => {
-    expect(ask(value, address)).toHaveProperty('failure');
+  ])('is nobody %s', (_, value, host) => {
+    expect(ask(value, host)).toHaveProperty('failure');
   });
 
   it.each(['', 'x', '10.0.0.0/33', '10.0.0.0/x', 'fd00::/129', '10.0.0/8'])(

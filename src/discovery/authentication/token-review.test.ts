@@ -4,7 +4,7 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { tokenReview } from './token-review.ts';
 
 const peer = {
-  ...{ address: '127.0.0.1:1', certificate: undefined },
+  ...{ host: '127.0.0.1', address: '127.0.0.1:1', certificate: undefined },
   metadata: (name: string) => (name === 'authorization' ? ['Bearer a.b.c'] : []),
 };
 

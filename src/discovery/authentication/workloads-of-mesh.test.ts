@@ -4,6 +4,7 @@ import { workloadsOfMesh } from './workloads-of-mesh.ts';
 
 const domains = ['cluster.local', 'former.example'];
 const peerWith = (subjectaltname: string): Peer => ({
+  host: '10.0.0.1',
   address: '10.0.0.1:1',
   metadata: () => [],
   certificate: { subjectaltname },

@@ -58,7 +58,7 @@ test('a root is not dropped while what an intermediate before the last one has s
   const asks = async (by: AuthorityMaterial, NodeID: string): Promise<void> => {
     signer = by;
     const request = create(IstioCertificateRequestSchema, { csr: makeRequest(keyOf(), []), metadata: { NodeID } });
-    const peer = { address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
+    const peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
     await service.create(toBinary(IstioCertificateRequestSchema, request), peer);
   };
   const ledger = createActor(keeper.effect()).start();

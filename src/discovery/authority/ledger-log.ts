@@ -2,21 +2,11 @@
  * The ledger's lines in a file: one is added for each certificate and each word, so that a control plane that is killed knows
  * after its start who is out there. Made anew at each start and when it has grown.
  */
-import {
-  appendFileSync,
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, closeSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
-import { whatElse } from '../config/bounded-file.ts';
+import { openRegularFile } from '../config/bounded-file.ts';
 import { isGone } from '../config/directory-walk.ts';
 import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
 
@@ -88,11 +78,8 @@ export class LedgerLog {
  * parts, which nobody can read.
  */
 function* linesOf(path: string): Generator<string> {
-  // A pipe that nobody writes to would keep whoever opens it waiting.
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const file = openRegularFile(path, path);
   try {
-    const other = whatElse(fstatSync(file));
-    if (other !== undefined) throw new Error(`${path} is ${other}, no file: it is not read`);
     const decoder = new StringDecoder('utf8');
     const piece = Buffer.allocUnsafe(pieceBytes);
     let rest = '';

@@ -45,6 +45,7 @@ function rootOf(commonName: string): Issuer {
 }
 
 const peerWith = (token: string): Peer => ({
+  host: '10.0.0.1',
   address: '10.0.0.1:4711',
   metadata: (name) => (name === 'authorization' ? [`Bearer ${token}`] : []),
   certificate: undefined,

@@ -20,14 +20,26 @@ export function isOfTheKernel(path: string): boolean {
   return filesystemsOfTheKernel.has(statfsSync(path).type);
 }
 
-/** @throws an error of the file system, {@link FileTooLarge}, and for what is no file */
-export function readBoundedText(path: string, maxBytes: number): string {
+/**
+ * For whoever reads it, and closes the descriptor.
+ *
+ * @param called how an error calls it, where nobody else says which file it is
+ * @throws an error of the file system, and for what is no file
+ */
+export function openRegularFile(path: string, called = ''): number {
   // A pipe that nobody writes to would keep whoever opens it waiting.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const other = whatElse(fstatSync(file));
+  if (other === undefined) return file;
+  closeSync(file);
+  throw new Error(`${called} is ${other}, no file: it is not read`.trimStart());
+}
+
+/** @throws an error of the file system, {@link FileTooLarge}, and for what is no file */
+export function readBoundedText(path: string, maxBytes: number): string {
+  const file = openRegularFile(path);
   try {
     const stats = fstatSync(file);
-    const other = whatElse(stats);
-    if (other !== undefined) throw new Error(`is ${other}, no file: it is not read`);
     if (stats.size > maxBytes) throw new FileTooLarge(stats.size, maxBytes);
     if (stats.size === 0) {
       // The kernel's files say that they are empty, and some of them have no end.

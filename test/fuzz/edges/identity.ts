@@ -56,7 +56,7 @@ function authorityOf() {
   return { issuer: { certificate, privateKey }, life };
 }
 
-const nobody: Peer = { address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
+const nobody: Peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
 const withHeader = (name: string, value: string): Peer => ({
   ...nobody,
   metadata: (asked) => (asked === name ? [value] : []),
@@ -306,7 +306,7 @@ function forwarded(): Edge {
       const text = draw.list(0, 5, () => `${part()}${draw.pick([';', ',', '"', '\\', '', '\\"'])}`).join('');
       const elsewhere = {
         ...withHeader(header, text),
-        address: draw.pick(['127.0.0.1:1', '[::1]:1', '11.0.0.1:1', '', ':']),
+        host: draw.pick(['127.0.0.1', '::1', '11.0.0.1', '', ':']),
       };
       const peers = [elsewhere, withHeader(header, text)];
       const answers = await thinking(shown(text), () =>

@@ -128,8 +128,9 @@ export function endOpenSide(call: AdsCall): void {
 
 /** What the client shows of itself. A certificate counts only when TLS has verified it. */
 export function peerOf(call: Pick<AdsCall, 'getPeer' | 'metadata' | 'getAuthContext'>): Peer {
+  const address = call.getPeer();
   return {
-    address: call.getPeer(),
+    ...{ address, host: address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '') },
     metadata: (name) => call.metadata.get(name).map(String),
     certificate: call.getAuthContext().sslPeerCertificate,
   };

@@ -11,9 +11,9 @@ import type { DebugAccess } from './debug-access.ts';
  */
 export function callerNamespace(authenticators: readonly Authenticator[]): NonNullable<DebugAccess['namespaceOf']> {
   return async ({ headers, peer }: HttpRequest) => {
+    const host = peer.remoteAddress ?? '';
     const answer = await authenticate(authenticators, {
-      // Nobody asks by which port.
-      address: `${peer.remoteAddress ?? ''}:0`,
+      ...{ host, address: host },
       metadata: (name) => [headers[name] ?? []].flat(),
       certificate: undefined,
     });
