@@ -126,14 +126,22 @@ const virtualService = fc
     subset: fc.constantFrom(...subsets),
     delegate: fc.option(fc.constantFrom('one', 'two', 'three'), { nil: undefined }),
     exportTo,
-    sourceLabels: fc.constantFrom(undefined, { app: 'web' }),
+    /** With these it has a route for some clients, or some ports, and the others have that of the next one. */
+    asks: fc.constantFrom(
+      {},
+      {},
+      { sourceLabels: { app: 'web' } },
+      { sourceLabels: { app: 'none' } },
+      { sourceNamespace: 'a' },
+      { port: 80 },
+    ),
     tcp: fc.boolean(),
     timeoutMs: fc.constantFrom(1000, 2000),
     age: fc.constantFrom(0, 5),
   })
-  .map(({ namespace, name, host, to, subset, delegate, sourceLabels, tcp, timeoutMs, age, ...rest }) => {
+  .map(({ namespace, name, host, to, subset, delegate, asks, tcp, timeoutMs, age, ...rest }) => {
     const route = [{ destination: defined({ host: to, subset: subset || undefined }) }];
-    const match = sourceLabels && [{ sourceLabels }];
+    const match = Object.keys(asks).length > 0 ? [asks] : undefined;
     const leads = delegate !== undefined && host !== undefined;
     const http = [defined({ match, ...(leads ? { delegate: { name: delegate } } : { timeoutMs, route }) })];
     const routes = tcp && host !== undefined ? { tcp: [{ route }] } : { http };

@@ -35,7 +35,7 @@ import {
   withDomains,
 } from './sidecar-virtual-hosts.ts';
 import type { VirtualHostPart } from './virtual-host-part.ts';
-import { type ByHost, oldestByHost, virtualServicesOver } from './virtual-services-by-host.ts';
+import { type ByHost, type ClientRules, clientRules, virtualServicesOver } from './virtual-services-by-host.ts';
 
 export interface RoutePlan {
   /** Blocks of virtual hosts sorted by name: the very same list for the same virtual hosts. */
@@ -305,20 +305,20 @@ function* makingAll(
   around: Surroundings,
   others: Model | undefined,
 ): Generator<Encodable | undefined, Made> {
-  const { selection, scope, push, reach } = around;
+  const { selection, shape, scope, push, reach } = around;
   const { egress } = selection;
   const { services } = scope;
   const rules = push.destinationRuleRevision;
   // Each of these looks at all services, or all virtual services, for the first who comes with them.
   const groups = groupsOf(around);
   yield undefined;
-  const byHost = oldestByHost(egress.virtualServices);
+  const byClient = clientRules(egress.virtualServices, shape);
   yield undefined;
-  const over = virtualServicesOver(groups, byHost);
+  const over = virtualServicesOver(groups, byClient, selection.listenerPort);
   yield undefined;
   const aliases = aliasesOf(egress, reach);
   yield undefined;
-  const unknown = unknownHosts(selection, groups, byHost, scope);
+  const unknown = unknownHosts(selection, groups, byClient, scope);
   yield undefined;
   const touched = before && touchedSince(before, services, rules);
   const named = namedPlaces(groups, aliases);
@@ -328,6 +328,7 @@ function* makingAll(
   const isSame = likeness?.isSame;
   const withNames = (place: number): readonly MadeVirtualHost[] => {
     const group = groups[place]!;
+    const byHost = byClient.at(selection.listenerPort || group.port.number);
     return ofGroupWithNames(group, over[place], aliases.get(group.service.hostname)!, byHost, around);
   };
   const again = known && (yield* makingAgain(known, touched!, { ...inputs, withNames }, around, likeness));
@@ -564,7 +565,7 @@ function claimedAgain(before: Claimed, was: readonly MadeVirtualHost[], { hosts,
     const old = parts[place];
     if (old === undefined) continue;
     const host = hosts[place]!;
-    const part = old === was[place]!.part ? host.part! : withDomains(host, old.domains);
+    const part = old === was[place]!.part ? host.part : withDomains(host, old.domains);
     parts[place] = part;
     byBlock.set(before.sorted[place]!, part);
   }
@@ -572,15 +573,13 @@ function claimedAgain(before: Claimed, was: readonly MadeVirtualHost[], { hosts,
 }
 
 function isInPlaceOf(was: MadeVirtualHost, host: MadeVirtualHost): boolean {
-  return (was.part === undefined) === (host.part === undefined) && was.name === host.name;
+  return was.name === host.name;
 }
 
 /** Which host has which domain, where no two want one. */
 const ownersOf = onceFor((hosts: readonly MadeVirtualHost[]): ReadonlyMap<string, number> => {
   const owners = new Map<string, number>();
-  for (const [place, { part, domains }] of hosts.entries()) {
-    if (part !== undefined) for (const domain of domains.all) owners.set(domain, place);
-  }
+  for (const [place, { domains }] of hosts.entries()) for (const domain of domains.all) owners.set(domain, place);
   return owners;
 });
 
@@ -639,7 +638,6 @@ function* claiming(hosts: readonly MadeVirtualHost[], sorts: boolean): Generator
   let takesAll = false;
   let allHaveTheirs = true;
   const claim = (host: MadeVirtualHost): VirtualHostPart | undefined => {
-    if (host.part === undefined) return undefined;
     const wanted = host.domains.all;
     const free = wanted.every((domain) => !claimed.has(domain))
       ? wanted
@@ -687,21 +685,27 @@ const unknownOf = new WeakMap<readonly ServiceGroup[], WeakMap<ByHost, UnknownHo
 function unknownHosts(
   selection: RouteSelection,
   groups: readonly ServiceGroup[],
-  byHost: ByHost,
+  rules: ClientRules,
   scope: SidecarScope,
 ): readonly UnknownHost[] {
   if (selection.host !== undefined) return [];
+  const make = (): readonly UnknownHost[] => {
+    const portOf = portOfUnknown(selection, groups, scope);
+    return [...rules.hosts].flatMap((hostname) => {
+      const port = portOf(hostname);
+      const over = port === undefined ? undefined : rules.at(port).get(hostname);
+      return port === undefined || over === undefined ? [] : [{ hostname, port, over }];
+    });
+  };
+  // Of one port all virtual services are those of that port.
+  if (selection.port === undefined && !rules.sameAtAllPorts) return make();
+  const byHost = rules.at(selection.listenerPort);
   const ofGroups = unknownOf.get(groups) ?? new WeakMap<ByHost, UnknownHosts>();
   unknownOf.set(groups, ofGroups);
   const { services } = selection.egress;
   let known = ofGroups.get(byHost);
   if (known?.services !== services || known.known !== scope.services) {
-    const portOf = portOfUnknown(selection, groups, scope);
-    const hosts = [...byHost].flatMap(([hostname, over]) => {
-      const port = portOf(hostname);
-      return port === undefined ? [] : [{ hostname, port, over }];
-    });
-    known = { services, known: scope.services, hosts };
+    known = { services, known: scope.services, hosts: make() };
     ofGroups.set(byHost, known);
   }
   return known.hosts;

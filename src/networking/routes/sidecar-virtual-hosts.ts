@@ -51,7 +51,7 @@ export interface Wanted {
   readonly aliasServices: readonly Service[];
   /** Set where the name is one of these, with routes of its own. */
   readonly alias?: Service;
-  /** Absent: the service's default route. */
+  /** One that has a route for the client; absent: the service's default route. */
   readonly over: ResolvedVirtualService | undefined;
   readonly servicePort?: Port;
 }
@@ -62,13 +62,12 @@ export interface MadeVirtualHost {
   readonly domains: Domains;
   readonly over: ResolvedVirtualService | undefined;
   readonly routes: MadeRoutes;
-  /** Undefined when no route of the host holds for the proxy: an empty list would answer 404 to what another host could serve. */
-  readonly part: VirtualHostPart | undefined;
+  readonly part: VirtualHostPart;
 }
 
 /** The routes of a virtual host: what it is called is told apart by its name and domains. */
 export interface MadeRoutes {
-  readonly part: Encodable | undefined;
+  readonly part: Encodable;
   readonly dependsOn: readonly ConfigKey[];
   /** The hosts that the routes lead to: what those mean, and their destination rules, are in them. */
   readonly leadsTo: readonly string[];
@@ -95,7 +94,7 @@ export function makeVirtualHost(wanted: Wanted, around: Surroundings): MadeVirtu
   const name = virtualHostName(wanted.hostname, wanted.port);
   let made = routes.hosts.get(domains.text);
   if (made === undefined) {
-    const part = routes.part && new VirtualHostPart(name, domains.all, routes.part);
+    const part = new VirtualHostPart(name, domains.all, routes.part);
     made = { name, domains, over: wanted.over, routes, part };
     setBounded(routes.hosts, domains.text, made, maxHosts);
   }
@@ -137,11 +136,11 @@ const narrowed = onceFor((_: VirtualHostPart) => new Map<string, VirtualHostPart
 
 /** A virtual host with some of its domains: others claimed the rest. The same for who claims the same again. */
 export function withDomains({ name, routes, part }: MadeVirtualHost, domains: readonly string[]): VirtualHostPart {
-  const ofPart = narrowed(part!);
+  const ofPart = narrowed(part);
   const key = domains.join();
   let less = ofPart.get(key);
   if (less === undefined) {
-    less = new VirtualHostPart(name, domains, routes.part!);
+    less = new VirtualHostPart(name, domains, routes.part);
     setBounded(ofPart, key, less, maxHosts);
   }
   return less;
@@ -207,7 +206,6 @@ function makeRoutes(wanted: Wanted, { shape, push, memory, reach }: Surroundings
         ? [defaultRoute(services[0]!, servicePort!, hostname, context)]
         : virtualServiceRoutes(over, context);
     const origins = [...[...services, ...others].flatMap(serviceOrigin), ...virtualServiceOrigins(over)];
-    const part = routes.length === 0 ? undefined : routesPart(routes, origins);
-    return { part, dependsOn, leadsTo: [...leadsTo], hosts: new Map(), client, meant };
+    return { part: routesPart(routes, origins), dependsOn, leadsTo: [...leadsTo], hosts: new Map(), client, meant };
   });
 }

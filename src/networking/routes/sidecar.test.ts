@@ -65,6 +65,52 @@ describe('routes of a sidecar', () => {
     ]);
   });
 
+  describe('over which a virtual service has no route for the client', () => {
+    const only = (name: string, host: string, match: string): string =>
+      virtualService(name, host, 'never.test').replace('http: [{ ', `http: [{ match: [{ ${match} }], `);
+    const theService = ['a.test:80 → outbound|80||a.test', 'allow_any → PassthroughCluster'];
+
+    it.each([
+      ['client’s labels', 'a.test', 'sourceLabels: { app: canary }'],
+      ['client’s namespace', 'a.test', 'sourceNamespace: blue'],
+      ['port', 'a.test', 'port: 81'],
+      ['gateway', 'a.test', 'gateways: [shop/gw]'],
+      ['client’s labels, by a wildcard', '*.test', 'sourceLabels: { app: canary }'],
+    ])('lead to the service: it is for another %s', (_, host, match) => {
+      const made = configuration(service('a.test') + only('first', host, match), '80');
+      expect(hosts(made)).toEqual(theService);
+    });
+
+    it('follow the next one for the host, and then the next wildcard', () => {
+      const none = only('first', 'a.test', 'sourceNamespace: blue');
+      const wide = virtualService('wide', '*.test', 'wide.test');
+      const mesh = service('a.test') + wide + none;
+      expect(hosts(configuration(mesh, '80'))[0]).toBe('a.test:80 → outbound|80||wide.test');
+      const made = configuration(mesh + virtualService('second', 'a.test', 'to.test'), '80');
+      expect(hosts(made)[0]).toBe('a.test:80 → outbound|80||to.test');
+    });
+
+    it('lead to the service where its protocol is sniffed', () => {
+      const made = configuration(service('a.test') + only('first', '*.test', 'sourceNamespace: blue'), 'a.test:80');
+      expect(hosts(made)).toEqual(['a.test:80 → outbound|80||a.test']);
+    });
+
+    it('have no virtual host for a name that only that one knows', () => {
+      const made = configuration(service('a.test') + only('new', 'new.test', 'sourceNamespace: blue'), '80');
+      expect(hosts(made)).toEqual(theService);
+    });
+
+    it('follow the one for each port where one listener serves all', () => {
+      const ports = '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]';
+      const mesh = service('a.test', ports) + only('first', 'a.test', 'port: 81') + only('new', 'new.test', 'port: 81');
+      expect(hosts(configuration(mesh, 'http_proxy'))).toEqual([
+        'a.test:80 → outbound|80||a.test',
+        'a.test:81 → outbound|81||never.test',
+        'allow_any → PassthroughCluster',
+      ]);
+    });
+  });
+
   it('serve a host that no registry knows on port 80 alone', () => {
     const mesh =
       service('a.test', '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]') +
