@@ -52,8 +52,8 @@ spec:
   endpoints: [{ address: 10.0.0.4 }]
 `);
 
-function addressesOf(cluster: string): string[] {
-  const [resource] = buildEndpoints(givenShape(), context, [cluster]);
+function addressesOf(cluster: string, push = context, shape = givenShape()): string[] {
+  const [resource] = buildEndpoints(shape, push, [cluster]);
   expect(resource!.name).toBe(cluster);
   const { endpoints } = resource!.message as ClusterLoadAssignment;
   return endpoints
@@ -95,4 +95,54 @@ describe('endpoints of a cluster', () => {
       expect(addressesOf(cluster)).toEqual([]);
     },
   );
+});
+
+describe('endpoints in another network', () => {
+  const rule = (tls: string, more = ''): string => `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: far }
+spec: { host: far.test, subsets: [{ name: v1, labels: {} }], trafficPolicy: { tls: { ${tls} }${more} } }
+---`;
+  const mesh = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: far }
+spec:
+  hosts: [far.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints:
+    - { address: 10.0.0.1, network: n1, labels: { security.istio.io/tlsMode: istio } }
+    - { address: 10.0.0.2, network: n2, labels: { security.istio.io/tlsMode: istio } }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: east-west, namespace: istio-system, labels: { topology.istio.io/network: n2 } }
+spec: { type: LoadBalancer, clusterIP: 10.1.0.9, ports: [{ name: tls, port: 15443 }] }
+status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
+---`;
+  const both = ['10.0.0.1:80', '9.9.9.9:15443'];
+  const near = ['10.0.0.1:80'];
+
+  it.each<[string, string, string, string[]]>([
+    ['nothing is said', '', '', both],
+    ['a rule asks for mutual TLS', rule('mode: ISTIO_MUTUAL'), '', both],
+    ['a rule switches it off', rule('mode: DISABLE'), '', near],
+    ['a rule wants other TLS', rule('mode: SIMPLE'), '', near],
+    [
+      'a rule switches it off for the port',
+      rule('mode: ISTIO_MUTUAL', ', portLevelSettings: [{ port: { number: 80 }, tls: { mode: DISABLE } }]'),
+      '',
+      near,
+    ],
+    ['the mesh does without it', '', 'enableAutoMtls: false', near],
+    ['the mesh does without it, and a rule asks for it', rule('mode: ISTIO_MUTUAL'), 'enableAutoMtls: false', both],
+  ])('are reached by their gateway, which takes mutual TLS alone, where %s', (_, rules, meshConfig, expected) => {
+    const { context } = givenMesh(mesh + rules, { meshConfig });
+    const client = { ...givenShape(), network: 'n1' };
+    expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
+    expect(addressesOf('outbound_.80_._.far.test', context, client)).toEqual(both);
+  });
 });

@@ -16,7 +16,7 @@ import { type Reach, reachOf } from '../traffic/reach.ts';
 import { parseAssignmentName } from '../traffic/resource-names.ts';
 import { endpointShapeKey } from '../traffic/shape-keys.ts';
 import { effectivePolicy, localityOrdering, subsetOf } from '../traffic/traffic-policy.ts';
-import { endpointsAsSecured } from '../traffic/upstream-mutual-tls.ts';
+import { endpointsAsSecured, isMutualTlsTried } from '../traffic/upstream-mutual-tls.ts';
 import { loadAssignment } from './assignment.ts';
 import { healthSelection } from './health.ts';
 import { reachableEndpoints } from './network-endpoints.ts';
@@ -71,7 +71,9 @@ function endpointsOfCluster(
       onlyMutualTls: parts!.sni,
     });
     const clusterLocal = push.isClusterLocal(service.hostname);
-    const view = { network, clusterId, clusterLocal, gateways: push.networkGateways };
+    // Behind a gateway that passes it on TLS is the client's own.
+    const mutualTls = parts!.sni || isMutualTlsTried(policy, service, push);
+    const view = { network, clusterId, clusterLocal, gateways: push.networkGateways, mutualTls };
     const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, view), {
       proxyLocality: shape.locality,
       proxyLabels: shape.labels,

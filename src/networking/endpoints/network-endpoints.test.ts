@@ -23,6 +23,7 @@ function seen(
     network: 'east',
     clusterId: 'c1',
     clusterLocal: false,
+    mutualTls: true,
     gateways: new NetworkGateways(gateways),
     ...view,
   };
@@ -55,6 +56,11 @@ describe('endpoints of other networks', () => {
     expect(seen([west('10.9.0.1', { tlsMode: 'disabled' })], [gateway('7.0.0.1')])).toEqual([]);
   });
 
+  it('are left out where clients send something else', () => {
+    const far = [endpoint('10.0.0.1'), west('10.9.0.1'), west('10.8.0.1', { network: 'north' })];
+    expect(seen(far, [gateway('7.0.0.1')], { mutualTls: false })).toEqual(['10.0.0.1:8080 0', '10.8.0.1:8080 0']);
+  });
+
   it('count for their gateway while they are well: it could not say how many are', () => {
     const some = [
       west('10.9.0.1'),
@@ -77,6 +83,7 @@ describe('endpoints of other networks', () => {
       network: 'east',
       clusterId: '',
       clusterLocal: false,
+      mutualTls: true,
       gateways: new NetworkGateways([gateway('7.0.0.1')]),
     };
     expect(reachableEndpoints(two, from).map(({ locality }) => locality)).toEqual(['r1', 'r2']);

@@ -9,11 +9,13 @@ export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;
   /** Clients must stay in their own cluster. */
   readonly clusterLocal: boolean;
+  /** Connections are mutual TLS wherever an endpoint takes it; else they are none of what gateways take. */
+  readonly mutualTls: boolean;
 }
 
 /**
  * What is in another network is reached through that network's gateways, which take mutual TLS alone: an endpoint that
- * does not take it is left out. Where no gateway is known, or a side does not say its network, it is reached directly.
+ * does not take it is left out, and all are where clients send something else. Where no gateway is known, or a side does not say its network, it is reached directly.
  *
  * Weights keep their proportions: a gateway has that of all endpoints behind it, several gateways share it. So that they
  * stay whole numbers, all weights are multiplied where networks have several gateways.
@@ -29,7 +31,8 @@ export function reachableEndpoints(endpoints: readonly Endpoint[], view: Network
     const ways = gateways.to(endpoint.network, endpoint.clusterId);
     if (ways.length > 0) waysTo.set(endpoint, ways);
   }
-  return waysTo.size === 0 ? here : throughGateways(here, waysTo);
+  if (waysTo.size === 0) return here;
+  return view.mutualTls ? throughGateways(here, waysTo) : here.filter((endpoint) => !waysTo.has(endpoint));
 }
 
 function throughGateways(

@@ -5,6 +5,7 @@
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
+import type { EffectivePolicy } from './traffic-policy.ts';
 
 /** The last answer for a list of endpoints, and which of them it is about. */
 const lastAnswers = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
@@ -63,6 +64,12 @@ export function automaticMutualTls(
   if (push.disablesMutualTls && push.peerModesFor(service.namespace, noLabels).mode === 'DISABLE') return 'never';
   if (!originalDestination) return 'by endpoint';
   return allTakeMutualTls(endpointsOfService(service, push)) ? 'always' : 'never';
+}
+
+/** Whether clients connect by mutual TLS to those who take it, under this policy. */
+export function isMutualTlsTried({ tls }: EffectivePolicy, { meshExternal }: Service, { mesh }: PushContext): boolean {
+  if (tls?.mode !== undefined) return tls.mode === 'ISTIO_MUTUAL';
+  return mesh.enableAutoMtls && !meshExternal;
 }
 
 /** What clusters of a service depend on here, for the key under which they are kept. */
