@@ -1,6 +1,7 @@
 /**
- * Patches of lists of filters, one after the other (spec/discovery.md §8.9): what one inserts, the next can find. Envoy
- * refuses a list in which anything comes after the filter that ends it, so what patches leave there is taken out again.
+ * Patches of lists of filters (spec/discovery.md §8.9): what there is is removed and merged, then replaced, and then come new
+ * ones, each of which the next can find. So a namespace does not remove or change what the whole mesh inserts. Envoy refuses
+ * a list in which anything comes after the filter that ends it, so what patches leave there is taken out again.
  */
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
@@ -32,7 +33,7 @@ export function patchedFilters<F extends ListedFilter>(
 ): readonly F[] {
   const insertedBy = new Map<F, HeldPatch>();
   let result = filters;
-  for (const held of patches) {
+  for (const held of inPasses(patches)) {
     const wanted = list.wanted(held);
     const before = result;
     if (hasNothingToDo(held, wanted, before)) continue;
@@ -40,6 +41,15 @@ export function patchedFilters<F extends ListedFilter>(
     for (const filter of madeBy(held, before, result, list.schema)) insertedBy.set(filter, held);
   }
   return result === filters ? filters : withoutUnreachable(result, insertedBy, list);
+}
+
+const passes: Readonly<Record<HeldPatch['patch']['operation'], number>> = {
+  ...{ REMOVE: 0, MERGE: 0, MERGE_AND_REPLACE_LIST: 0, REPLACE: 1 },
+  ...{ ADD: 2, INSERT_FIRST: 2, INSERT_BEFORE: 2, INSERT_AFTER: 2 },
+};
+
+function inPasses(patches: readonly HeldPatch[]): readonly HeldPatch[] {
+  return [...patches].sort((a, b) => passes[a.patch.operation] - passes[b.patch.operation]);
 }
 
 /** What is in the list since a patch: the filter that it has as its value, or those that it has merged in their places. */

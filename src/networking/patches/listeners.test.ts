@@ -3,8 +3,9 @@ import { httpFilterNames, type JsonObject, nodes, PatchedMesh } from '../../../t
 
 const manager = 'envoy.filters.network.http_connection_manager';
 const router = 'envoy.filters.http.router';
-const lua =
-  '{name: lua, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: ""}}}';
+const typedLua = (code: string): string =>
+  `{"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: "${code}"}}`;
+const lua = `{name: lua, typed_config: ${typedLua('')}}`;
 const filter = (match: string, operation: string, value = lua): string =>
   `{applyTo: HTTP_FILTER, match: ${match}, patch: {operation: ${operation}${operation === 'REMOVE' ? '' : `, value: ${value}`}}}`;
 const inManager = (more = '', sub = ''): string =>
@@ -105,7 +106,26 @@ describe('what is done to a list of filters', () => {
       [filter(at(router), 'INSERT_BEFORE'), filter(at('lua'), 'INSERT_BEFORE', named('other'))],
       (names) => names.toSpliced(-1, 0, 'other', 'lua'),
     ],
-    ['removed after it came', [filter(all, 'INSERT_FIRST'), filter(at('lua'), 'REMOVE')], (names) => names],
+    [
+      'not removed by another patch than that which it came by',
+      [filter(all, 'INSERT_FIRST'), filter(at('lua'), 'REMOVE')],
+      (names) => ['lua', ...names],
+    ],
+    [
+      'not replaced either',
+      [filter(all, 'INSERT_FIRST'), filter(at('lua'), 'REPLACE', named('other'))],
+      (names) => ['lua', ...names],
+    ],
+    [
+      'in the place of one of its name, which is removed',
+      [filter(all, 'INSERT_FIRST', named(before[0]!)), filter(at(before[0]!), 'REMOVE')],
+      (names) => names,
+    ],
+    [
+      'after the replacement of another',
+      [filter(at('lua'), 'INSERT_AFTER', named('other')), filter(at(before[0]!), 'REPLACE')],
+      (names) => ['lua', 'other', ...names.slice(1)],
+    ],
     [
       'last, in the place of the one that was',
       [filter(all, 'ADD'), filter(at(router), 'REMOVE')],
@@ -113,6 +133,14 @@ describe('what is done to a list of filters', () => {
     ],
   ])('%s', (_what, patches, expected) => {
     expect(namesAfter(...patches)).toEqual(expected(before));
+  });
+
+  it('a merge is for what was there, not for what another patch brings', () => {
+    const settings = (code: string) => `{name: lua, typed_config: ${typedLua(code)}}`;
+    const patches = [filter(all, 'INSERT_FIRST', settings('first')), filter(at('lua'), 'MERGE', settings('other'))];
+    const text = JSON.stringify(new PatchedMesh({ patches }).one('listeners', nodes.client, '0.0.0.0_80'));
+    expect(text).toContain('first');
+    expect(text).not.toContain('other');
   });
 
   it.each(['ADD', 'INSERT_AFTER'])('nothing comes after the last, and that is said: %s', (operation) => {
