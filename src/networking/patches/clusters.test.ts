@@ -71,6 +71,50 @@ describe('what is done to clusters', () => {
     });
   });
 
+  describe('a transport socket that is merged', () => {
+    const node = { ...nodes.client, metadata: { WORKLOAD_CERTIFICATES: 'true' } };
+    const type = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext';
+    const settings = 'common_tls_context: { tls_params: { tls_minimum_protocol_version: TLSv1_3 } }';
+    const merge = (name: string, operation = 'MERGE', cluster = web): PatchedMesh => {
+      const typed = name.endsWith('tls') ? `, typed_config: { "@type": ${type}, ${settings} }` : '';
+      const value = `{ connect_timeout: 7s, transport_socket: { name: ${name}${typed} } }`;
+      const match = `{ cluster: { name: "${cluster}" } }`;
+      return new PatchedMesh({
+        patches: [`{applyTo: CLUSTER, match: ${match}, patch: {operation: ${operation}, value: ${value}}}`],
+      });
+    };
+    const before = new PatchedMesh().one('clusters', node, web);
+
+    it.each(['MERGE', 'MERGE_AND_REPLACE_LIST'])(
+      'is merged into that of the endpoints that have one of its name: %s',
+      (operation) => {
+        const after = merge('envoy.transport_sockets.tls', operation).one('clusters', node, web);
+        expect(after.transportSocket).toBeUndefined();
+        expect(after.connectTimeout).toBe('7s');
+        const [istio, disabled] = before.transportSocketMatches;
+        expect(after.transportSocketMatches[1]).toEqual(disabled);
+        const { typedConfig } = after.transportSocketMatches[0].transportSocket;
+        expect(typedConfig.commonTlsContext.tlsParams.tlsMinimumProtocolVersion).toBe('TLSv1_3');
+        expect(typedConfig.sni).toBe(istio.transportSocket.typedConfig.sni);
+      },
+    );
+
+    it('leaves a cluster as it is of which no endpoint has one of its name, and that is said', () => {
+      const patched = merge('envoy.transport_sockets.quic');
+      expect(patched.one('clusters', node, web)).toEqual(before);
+      expect(patched.problems()).toEqual([
+        'the cluster has no transport socket envoy.transport_sockets.quic for any of its endpoints',
+      ]);
+    });
+
+    it('is the cluster’s where endpoints do not decide', () => {
+      const patched = merge('envoy.transport_sockets.tls', 'MERGE', 'PassthroughCluster');
+      expect(patched.one('clusters', node, 'PassthroughCluster').transportSocket.name).toBe(
+        'envoy.transport_sockets.tls',
+      );
+    });
+  });
+
   it('its name stays', () => {
     const patched = new PatchedMesh({
       patches: [`{applyTo: CLUSTER, match: ${named}, patch: {operation: MERGE, value: {name: x, alt_stat_name: y}}}`],

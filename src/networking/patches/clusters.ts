@@ -1,17 +1,20 @@
 /** Patches of clusters (spec/discovery.md §8.9). Which ones a cluster meets, its name says. */
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
 import type { ClusterMatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { Resource } from '../messages/resource.ts';
 import { inboundTargets } from '../traffic/inbound-target.ts';
 import { inboundPassthroughCluster, parseOutboundClusterName } from '../traffic/resource-names.ts';
 import { withAdded } from './additions.ts';
-import { inTurn, mergedWith } from './in-turn.ts';
+import { inTurn, listsOf, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
-import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext } from './patch-set.ts';
+import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
+import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
 
 export function patchedClusters(
   clusters: Resource[],
@@ -68,9 +71,39 @@ function patchedCluster(cluster: Resource, met: readonly HeldPatch[], patches: P
 
 /** Routes and filters refer to it by its name: that stays. */
 function mergedCluster(cluster: Cluster, held: HeldPatch): Cluster {
-  const result = mergedWith(ClusterSchema, cluster, held);
+  const value = valueAs(ClusterSchema, held);
+  const { transportSocket: socket, transportSocketMatches } = value;
+  const isForMatch =
+    socket !== undefined && transportSocketMatches.length === 0 && cluster.transportSocketMatches.length > 0;
+  const result = isForMatch
+    ? mergedWith(ClusterSchema, withSocketMerged(cluster, socket, held), held, withoutSocket(value))
+    : mergedWith(ClusterSchema, cluster, held);
   result.name = cluster.name;
   return result;
+}
+
+/**
+ * Where the endpoint decides which socket is used, one beside those would never be: the one of the same name is meant.
+ *
+ * @throws PatchFailure when there is none
+ */
+function withSocketMerged(cluster: Cluster, socket: TransportSocket, held: HeldPatch): Cluster {
+  const matches = cluster.transportSocketMatches;
+  const place = matches.findIndex(({ transportSocket }) => transportSocket?.name === socket.name);
+  const match = matches[place];
+  if (match === undefined) {
+    throw new PatchFailure(`the cluster has no transport socket ${socket.name} for any of its endpoints`);
+  }
+  const changed = shallowCopy(match);
+  changed.transportSocket = merged(TransportSocketSchema, match.transportSocket!, socket, listsOf(held));
+  const result = shallowCopy(cluster);
+  result.transportSocketMatches = matches.with(place, changed);
+  return withOrigins(result, originsOf(cluster));
+}
+
+function withoutSocket(value: Cluster): Cluster {
+  const { transportSocket: _, ...rest } = value;
+  return Object.assign(Object.create(Object.getPrototypeOf(value)) as Cluster, rest);
 }
 
 /** The hosts of the services of an inbound port. */

@@ -20,13 +20,19 @@ export function inTurn<M extends object>(
   return result;
 }
 
-/** A copy with the patch's value merged into it, which knows where it is from. @throws PatchFailure */
+/**
+ * A copy with the patch's value merged into it, which knows where it is from.
+ *
+ * @param value what of it is merged
+ * @throws PatchFailure
+ */
 export function mergedWith<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
   held: HeldPatch,
+  value: MessageShape<Desc> = valueAs(schema, held),
 ): MessageShape<Desc> {
-  const result = merged(schema, message, valueAs(schema, held), listsOf(held));
+  const result = merged(schema, message, value, listsOf(held));
   return withOrigins(result, [...originsOf(message), held.origin]);
 }
 
