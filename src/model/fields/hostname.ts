@@ -76,9 +76,9 @@ export function mostSpecific(host: string, keys: HostKeys): string | undefined {
   return undefined;
 }
 
-/** Whether a name is to be completed by who says it: names with a dot and wildcards are as they are. */
+/** Whether a name is to be completed by who says it: names with a dot, wildcards and addresses are as they are. */
 export function isShortName(host: string): boolean {
-  return host !== '' && !host.includes('.') && !isWildcard(host);
+  return host !== '' && !host.includes('.') && !host.includes(':') && !isWildcard(host);
 }
 
 /**

@@ -31,6 +31,13 @@ describe('the names of a service', () => {
     expect(domainsOf(service, { proxyDomain })).toEqual(['api.example.com', 'api.example.com.', '[2001:db8::1]']);
   });
 
+  it('that are an IPv6 address are in brackets, as clients write it', () => {
+    expect(domainsOf({ hostname: '2001:db8::1', addresses: [] }, { proxyDomain })).toEqual(['[2001:db8::1]']);
+    expect(domainsOf({ hostname: '2001:db8::1', addresses: [] }, { proxyDomain, port: 80 })).toContain(
+      '[2001:db8::1]:80',
+    );
+  });
+
   it('that are a wildcard stay as they are', () => {
     expect(domainsOf({ hostname: '*.example.com', addresses: [] }, { proxyDomain })).toEqual(['*.example.com']);
   });

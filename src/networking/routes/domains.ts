@@ -1,4 +1,5 @@
 /** The names under which clients ask for a service (spec/discovery.md §8.5, domains). */
+import { isIPv6 } from 'node:net';
 import { isWildcard } from '../../model/fields/hostname.ts';
 import { bracketed, isCidr, isWildcardAddress } from '../messages/address.ts';
 
@@ -36,6 +37,7 @@ export function domainsOf(service: NamedService, options: DomainOptions): readon
 
 /** The forms of a host's name, also with the trailing dot of an absolute one. */
 function hostForms(hostname: string, absoluteNames: boolean): string[] {
+  if (isIPv6(hostname)) return [bracketed(hostname)];
   return isWildcard(hostname) || !absoluteNames ? [hostname] : [hostname, `${hostname}.`];
 }
 

@@ -46,6 +46,11 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['*.a.test,b.test → two', 'x.a.test → one']);
   });
 
+  it('have an IPv6 address in brackets', () => {
+    const yaml = gateway(httpServer('["*"]')) + virtualService('shop', 'one', '["2001:db8::1"]');
+    expect(routes(yaml)).toEqual(['[2001:db8::1] → one']);
+  });
+
   it('are of one virtual host where two objects spell a host differently: Envoy refuses two of one name', () => {
     const yaml =
       gateway(httpServer('["*.Test", "Shop.test", "shop.Test"]')) +

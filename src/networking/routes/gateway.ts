@@ -18,6 +18,7 @@ import {
 } from '../gateway/merge-gateways.ts';
 import { takenServices } from '../gateway/server-hosts.ts';
 import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
+import { bracketed } from '../messages/address.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
@@ -62,7 +63,7 @@ function virtualHosts(
       withOrigins(
         virtualHost(
           virtualHostName(names[0]!, [...plan.servers][0]!.server.port.number),
-          names,
+          names.map(bracketed),
           routesOf(plan, shape, push, reach, dependsOn),
           plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
         ),

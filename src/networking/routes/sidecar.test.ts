@@ -119,6 +119,13 @@ describe('routes of a sidecar', () => {
     expect(hosts(configuration(mesh, '81')).join()).not.toContain('new.test');
   });
 
+  it('serve an IPv6 address that a virtual service is for', () => {
+    const mesh = service('a.test') + virtualService('address', '2001:db8::1', 'a.test');
+    const host = configuration(mesh, '80').virtualHosts.find(({ domains }) => domains.includes('[2001:db8::1]'));
+    expect(host?.name).toBe('2001:db8::1:80');
+    expect(host?.domains).toEqual(['[2001:db8::1]']);
+  });
+
   it('serve a host under a wildcard service on that service’s port', () => {
     const mesh =
       service('*.wild.test', '[{ number: 81, name: http, protocol: HTTP }]') +
