@@ -177,11 +177,11 @@ function* noteWithoutEndpoints(
 /** Two virtual services of the mesh for one host, where a client sees both: one of them has no effect there. */
 function* findSharedDomains({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
   const oldest = new Map<string, Config<VirtualService>>();
-  const seenFrom = new Map<string, ReadonlySet<string>>();
-  const isSeenFrom = (namespace: string, other: Config<VirtualService>): boolean => {
-    const services = seenFrom.get(namespace) ?? idsOf(context.virtualServicesFor('mesh', namespace));
+  const seenFrom = new Map<string, ReadonlyMap<string, number>>();
+  const placeFrom = (namespace: string, other: Config<VirtualService>): number | undefined => {
+    const services = seenFrom.get(namespace) ?? placesOf(context.virtualServicesFor('mesh', namespace));
     seenFrom.set(namespace, services);
-    return services.has(`${other.namespace}/${other.name}`);
+    return services.get(`${other.namespace}/${other.name}`);
   };
   for (const config of configs.VirtualService) {
     yield;
@@ -190,18 +190,25 @@ function* findSharedDomains({ context, configs }: StatusSources, note: NoteDiagn
     for (const host of hosts) {
       const qualified = context.hostNames.qualified(host, config.namespace);
       const first = oldest.get(qualified);
-      if (first === undefined) oldest.set(qualified, config);
-      else if (isSeenFrom(first.namespace, config)) {
-        note(qualified, `${first.namespace}/${first.name} and ${config.namespace}/${config.name}: the older one holds`);
+      if (first === undefined) {
+        oldest.set(qualified, config);
+        continue;
       }
+      const place = placeFrom(first.namespace, config);
+      if (place === undefined) continue;
+      const holding = place < (placeFrom(first.namespace, first) ?? -1) ? 'newer' : 'older';
+      note(
+        qualified,
+        `${first.namespace}/${first.name} and ${config.namespace}/${config.name}: the ${holding} one holds for ${first.namespace}`,
+      );
     }
   }
 }
 
 /** All namespaces have the same list while nothing is private. */
-const idsOf = onceFor(
-  (services: readonly ResolvedVirtualService[]): ReadonlySet<string> =>
-    new Set(services.map(({ config: { namespace, name } }) => `${namespace}/${name}`)),
+const placesOf = onceFor(
+  (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, number> =>
+    new Map(services.map(({ config: { namespace, name } }, place) => [`${namespace}/${name}`, place])),
 );
 
 function* findSharedSubsets({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {

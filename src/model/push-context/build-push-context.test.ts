@@ -141,7 +141,7 @@ describe('virtual services in a push context', () => {
       context.virtualServicesFor(gateway, namespace).map(({ config }) => config.name);
     expect(names('mesh', 'z')).toEqual(['mesh', 'both']);
     expect(names('a/gw', 'z')).toEqual(['both']);
-    expect(names('a/gw', 'b')).toEqual(['both', 'theirs']);
+    expect(names('a/gw', 'b')).toEqual(['theirs', 'both']);
     const [first] = context.virtualServicesFor('mesh', 'z');
     expect(first?.config.spec).toMatchObject({
       hosts: ['reviews.a.svc.cluster.local'],

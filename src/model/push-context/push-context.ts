@@ -48,7 +48,8 @@ export interface PushContext {
   /** Endpoints of all ports, in a stable order. Match them to a port by `servicePortName`. */
   endpointsOf(hostname: string, namespace: string): readonly Endpoint[];
   /**
-   * Virtual services bound to a gateway and exported to a namespace, oldest first. Delegates are not among them: they are merged in.
+   * Virtual services bound to a gateway and exported to a namespace, in the order in which they hold for it (`byHolding`).
+   * Delegates are not among them: they are merged in.
    *
    * @param gateway `mesh`, or `namespace/name`.
    */

@@ -9,6 +9,8 @@ import type { VirtualService } from '../kinds/virtual-service.ts';
  */
 export interface ResolvedVirtualService {
   readonly config: Config<VirtualService>;
+  /** Who sees it; empty: everybody. */
+  readonly exportTo: ReadonlySet<string>;
   /** The object, and the delegates that were merged into it. */
   readonly origins: readonly ConfigKey[];
   /**

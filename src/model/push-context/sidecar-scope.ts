@@ -38,6 +38,6 @@ export interface EgressListenerScope {
    * the port, with this port alone.
    */
   readonly services: readonly Service[];
-  /** Visible through this listener and bound to `mesh`, oldest first. */
+  /** Visible through this listener and bound to `mesh`, in the order in which they hold for the namespace. */
   readonly virtualServices: readonly ResolvedVirtualService[];
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.ts';
 import { HostNames } from '../fields/hostname.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
+import { HostImports } from './host-imports.ts';
 import { VirtualServiceIndex } from './virtual-service-index.ts';
 
 type Source = Config<VirtualService>;
@@ -67,6 +68,43 @@ describe('an index that goes on from the last one', () => {
     const hidden = source('hidden', { hosts: ['h.test'], exportTo: ['.'], ...leadingTo('h.test') }, 3);
     const third = indexOf([older, plain, hidden], second);
     expect(third.for('mesh', 'b').map(({ config }) => config.name)).toEqual(['older', 'plain']);
-    expect(third.for('mesh', 'a').map(({ config }) => config.name)).toEqual(['older', 'plain', 'hidden']);
+    expect(third.for('mesh', 'a').map(({ config }) => config.name)).toEqual(['hidden', 'older', 'plain']);
+  });
+});
+
+describe('the virtual services that a namespace sees', () => {
+  const named = (name: string, age: number, exportTo?: string[], namespace = 'a'): Source => ({
+    ...source(name, { hosts: ['x.test'], ...leadingTo('x.test'), ...(exportTo && { exportTo }) }, age),
+    namespace,
+  });
+  const all = [
+    named('public', 1),
+    named('public-2', 2, ['*', 'b']),
+    named('for-b', 3, ['b', '.']),
+    named('own', 4, ['.'], 'b'),
+    named('nobody', 5, ['~']),
+    named('own-2', 6, ['a', 'b'], 'b'),
+    named('for-b-2', 7, ['c', 'b'], 'c'),
+    named('public-3', 8, undefined, 'b'),
+  ];
+  const names = (found: readonly { readonly config: Source }[]): string[] => found.map(({ config }) => config.name);
+
+  it('are its own that not everybody sees, then those exported to it, then those for everybody, each oldest first', () => {
+    const index = indexOf(all);
+    expect(names(index.for('mesh', 'b'))).toEqual([
+      ...['own', 'own-2', 'for-b', 'for-b-2', 'public', 'public-2', 'public-3'],
+    ]);
+    expect(names(index.for('mesh', 'a'))).toEqual(['for-b', 'own-2', 'public', 'public-2', 'public-3']);
+    expect(names(index.for('mesh', 'z'))).toEqual(['public', 'public-2', 'public-3']);
+    const imports = new HostImports(['*/x.test'], 'b');
+    expect(names(index.imported('mesh', 'b', imports))).toEqual(names(index.for('mesh', 'b')));
+  });
+
+  it('are in this order also when they come later', () => {
+    const index = all.reduce<VirtualServiceIndex>(
+      (before, _, count) => indexOf(all.slice(0, count + 1), before),
+      indexOf([]),
+    );
+    expect(names(index.for('mesh', 'b'))).toEqual(names(indexOf(all).for('mesh', 'b')));
   });
 });

@@ -14,6 +14,7 @@ import type { HostImports } from './host-imports.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
 import { resolveVirtualService, shortNamesText } from './resolve-virtual-service.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
+import { byHolding } from './virtual-service-order.ts';
 
 type Source = Config<VirtualService>;
 
@@ -103,7 +104,7 @@ export class VirtualServiceIndex {
     for (const source of [...plain.filter(([, one]) => one.config.spec.hosts.length > 0).map(([s]) => s), ...again]) {
       const { config, exportTo, virtualService: before } = bySource.get(source)!;
       if (before !== undefined) removed.add(bySource.get(source)!);
-      const virtualService = withDelegates(config, delegates);
+      const virtualService = withDelegates(config, exportTo, delegates);
       const one = { config, exportTo, virtualService };
       bySource.set(source, one);
       if (virtualService.config !== config) roots.add(source);
@@ -115,14 +116,17 @@ export class VirtualServiceIndex {
     this.byGateway = changedBuckets(previous?.byGateway ?? new Map(), removed, added);
   }
 
-  /** Oldest first. Namespaces that see the same share the list, and it stays the same object while its items do. */
+  /**
+   * In the order in which they hold for the namespace. Namespaces that see the same share the list, and it stays the same
+   * object while its items do.
+   */
   for(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;
     if (!bucket.named.has(namespace)) return bucket.publicServices;
     let visible = bucket.visible.get(namespace);
     if (visible === undefined) {
-      const made = servicesOf(bucket.items.filter((item) => isVisible(item, namespace)));
+      const made = servicesFor(namespace, bucket.items);
       const before = bucket.visibleBefore.get(namespace);
       visible = before !== undefined && sameItems(before, made) ? before : made;
       bucket.visible.set(namespace, visible);
@@ -138,11 +142,10 @@ export class VirtualServiceIndex {
     for (const [from, hosts] of imports.hosts) {
       for (const item of candidatesOf(bucket, from, hosts)) candidates.add(item);
     }
-    const found = [...candidates].filter((item) => {
-      const touches = item.config.spec.hosts.some((host) => imports.touches(item.config.namespace, host));
-      return touches && isVisible(item, namespace);
-    });
-    return servicesOf(found.sort(byConfigAge));
+    const touched = [...candidates].filter(({ config }) =>
+      config.spec.hosts.some((host) => imports.touches(config.namespace, host)),
+    );
+    return servicesFor(namespace, touched);
   }
 
   /** The virtual services that an object is, or is merged into; none for one that takes no effect. */
@@ -256,8 +259,10 @@ function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
 
 const none: readonly ResolvedVirtualService[] = [];
 
-function servicesOf(items: readonly Exported[]): readonly ResolvedVirtualService[] {
-  return items.map(({ virtualService }) => virtualService!);
+/** Those that the namespace sees, in the order in which they hold for it. */
+function servicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
+  const seen = items.filter((item) => isVisible(item, namespace));
+  return seen.map(({ virtualService }) => virtualService!).sort(byHolding(namespace));
 }
 
 function byGatewayName(items: Iterable<Exported>): Map<string, Exported[]> {
@@ -281,9 +286,13 @@ function idOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): strin
 }
 
 /** A delegate that is not there, or not exported to the root's namespace, gives no routes. */
-function withDelegates(config: Source, delegates: ReadonlyMap<string, Exported>): ResolvedVirtualService {
+function withDelegates(
+  config: Source,
+  exportTo: ReadonlySet<string>,
+  delegates: ReadonlyMap<string, Exported>,
+): ResolvedVirtualService {
   const own = configKeyOf(config);
-  if (!config.spec.http?.some((route) => route.delegate !== undefined)) return { config, origins: [own] };
+  if (!config.spec.http?.some((route) => route.delegate !== undefined)) return { config, exportTo, origins: [own] };
   const origins: ConfigKey[] = [own];
   const http: HttpRoute[] = [];
   const httpOrigins: (readonly Origin[])[] = [];
@@ -305,5 +314,5 @@ function withDelegates(config: Source, delegates: ReadonlyMap<string, Exported>)
       httpOrigins.push([{ key, path: ['spec', 'http', index] }, here]);
     }
   }
-  return { config: { ...config, spec: { ...config.spec, http } }, origins, httpOrigins };
+  return { config: { ...config, spec: { ...config.spec, http } }, exportTo, origins, httpOrigins };
 }

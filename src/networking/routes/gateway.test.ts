@@ -76,6 +76,16 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['a.test → cart,everything']);
   });
 
+  it('are first those of the gateway’s namespace that not everybody sees', () => {
+    const match = (path: string): string => `match: [{ uri: { prefix: ${path} } }],`;
+    const yaml =
+      gateway(httpServer('["*"]')) +
+      virtualService('shop', 'public', '[a.test]', match('/a')) +
+      virtualService('shop', 'sent', '[a.test]', match('/b')).replace('spec:', 'spec:\n  exportTo: [ingress]') +
+      virtualService('ingress', 'own', '[a.test]', match('/c')).replace('spec:', 'spec:\n  exportTo: ["."]');
+    expect(routes(yaml)).toEqual(['a.test → own,sent,public']);
+  });
+
   it('say so when there are none, and are none when the gateway is gone', () => {
     expect(routes(gateway(httpServer('["*"]')))).toEqual(['* → ']);
     expect(routes('', 'http.80')).toEqual([]);

@@ -5,10 +5,11 @@ import {
   VirtualHost_TlsRequirementType,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { byAge, type ConfigKey, compareText, configKeyOf } from '../../model/config/config.ts';
+import { type ConfigKey, compareText, configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
+import { byHolding } from '../../model/push-context/virtual-service-order.ts';
 import {
   dnsName,
   type GatewayServer,
@@ -42,7 +43,7 @@ export function gatewayRoutes(
 }
 
 interface HostPlan {
-  /** A virtual service with the servers through which it takes the host, oldest first: of those that it does not tell apart the first. */
+  /** A virtual service with the servers through which it takes the host: of those that it does not tell apart the first. */
   readonly services: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
   /** The servers that have the host; at least one. */
   readonly servers: Set<GatewayServer>;
@@ -152,10 +153,11 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
   return [...groups.values()];
 }
 
-/** The routes of all virtual services of the host, oldest first; those that take everything come last. */
+/** The routes of all virtual services of the host, in the order in which they hold; those that take everything come last. */
 function routesOf(plan: HostPlan, shape: ProxyShape, push: PushContext, reach: Reach, dependsOn: ConfigKey[]): Route[] {
+  const inOrder = byHolding(shape.configNamespace);
   const routes = [...plan.services]
-    .sort(([a], [b]) => byAge(a.config, b.config))
+    .sort(([a], [b]) => inOrder(a, b))
     .flatMap(([service, through]) => {
       const made: MadeRoutes = new Map();
       return [...through.values()].flatMap(({ gateway, server }) =>

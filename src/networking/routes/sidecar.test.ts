@@ -111,6 +111,12 @@ describe('routes of a sidecar', () => {
     });
   });
 
+  it('follow what the client’s namespace has for itself, before what is for everybody', () => {
+    const own = virtualService('own', 'a.test', 'own.test').replace('spec: { ', 'spec: { exportTo: ["."], ');
+    const mesh = service('a.test') + virtualService('public', 'a.test', 'to.test') + own;
+    expect(hosts(configuration(mesh, '80'))[0]).toBe('a.test:80 → outbound|80||own.test');
+  });
+
   it('serve a host that no registry knows on port 80 alone', () => {
     const mesh =
       service('a.test', '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]') +

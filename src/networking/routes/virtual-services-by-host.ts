@@ -22,7 +22,7 @@ export interface ClientRules {
 }
 
 /**
- * Of several of one host the oldest that has a route for the client holds, the others are ignored (§8.5): one that has none is
+ * Of several of one host the first that has a route for the client holds, the others are ignored (§8.5): one that has none is
  * passed over, so that requests are not left without a route because of what is written for somebody else.
  */
 export function clientRules(services: readonly ResolvedVirtualService[], shape: ProxyShape): ClientRules {
@@ -61,7 +61,7 @@ interface Rules {
 const rulesOf = onceFor((services: readonly ResolvedVirtualService[]): Rules => {
   const conditional = services.filter((service) => !facts(service).forAll);
   const anyPort = conditional.some((service) => facts(service).matches.some(({ port }) => port !== undefined));
-  return { all: oldestByHost(services, noneWithout), conditional, anyPort, without: new Map() };
+  return { all: firstByHost(services, noneWithout), conditional, anyPort, without: new Map() };
 });
 
 const noneWithout: ReadonlySet<ResolvedVirtualService> = new Set();
@@ -79,13 +79,13 @@ function held(services: readonly ResolvedVirtualService[], shape: ProxyShape, po
   const key = places.join();
   let byHost = without.get(key);
   if (byHost === undefined) {
-    byHost = oldestByHost(services, new Set(places.map((place) => conditional[place]!)));
+    byHost = firstByHost(services, new Set(places.map((place) => conditional[place]!)));
     setBounded(without, key, byHost, mostAnswers);
   }
   return byHost;
 }
 
-function oldestByHost(
+function firstByHost(
   services: readonly ResolvedVirtualService[],
   without: ReadonlySet<ResolvedVirtualService>,
 ): ByHost {

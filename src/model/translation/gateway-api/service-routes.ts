@@ -37,13 +37,8 @@ export interface ClientsRoutes {
 export function* byClients(attachments: readonly ServiceAttachment[]): Generator<ClientsRoutes> {
   for (const [service, ofService] of Map.groupBy(attachments, ({ service }) => service)) {
     const byNamespace = Map.groupBy(ofService, ({ route }) => route.namespace);
-    const own = byNamespace.get(service.namespace) ?? [];
-    const ownAge = Math.min(...own.map(({ route }) => route.creationTimestamp));
     for (const [namespace, ofNamespace] of byNamespace) {
-      const age = Math.min(...ofNamespace.map(({ route }) => route.creationTimestamp));
-      const isOwn = namespace === service.namespace;
-      // Of several for one host the oldest counts.
-      const creationTimestamp = isOwn ? age : Math.min(age, ownAge - 1);
+      const creationTimestamp = Math.min(...ofNamespace.map(({ route }) => route.creationTimestamp));
       yield { service, namespace, creationTimestamp, attachments: ofNamespace };
     }
   }
