@@ -7,7 +7,7 @@ import {
 import type { OutlierDetection as OutlierRule } from '../../model/kinds/traffic-policy.ts';
 import { optionalDuration } from '../messages/protobuf-duration.ts';
 
-/** A threshold of 0 switches its check off; success rate ejection is always off, it surprised people. */
+/** A threshold of 0 switches its check off; a share of 0 is one that is not said, and Envoy's own holds. Success rate ejection is always off, it surprised people. */
 export function outlierDetection(rule: OutlierRule): OutlierDetection {
   return create(OutlierDetectionSchema, {
     consecutive5xx: rule.consecutive5xxErrors,
@@ -17,7 +17,7 @@ export function outlierDetection(rule: OutlierRule): OutlierDetection {
     enforcingSuccessRate: 0,
     interval: optionalDuration(rule.intervalMs),
     baseEjectionTime: optionalDuration(rule.baseEjectionTimeMs),
-    maxEjectionPercent: rule.maxEjectionPercent,
+    maxEjectionPercent: rule.maxEjectionPercent || undefined,
     splitExternalLocalOriginErrors: rule.splitExternalLocalOriginErrors ?? false,
     ...(rule.splitExternalLocalOriginErrors && {
       consecutiveLocalOriginFailure: rule.consecutiveLocalOriginFailures,
