@@ -14,6 +14,9 @@ describe('the protocol of a port', () => {
     [{ name: 'tcp', number: 80, appProtocol: 'kubernetes.io/h2c' }, 'HTTP2'],
     [{ name: 'tcp', number: 80, appProtocol: 'kubernetes.io/wss' }, 'HTTPS'],
     [{ name: 'http', number: 80, appProtocol: 'example.com/x' }, 'unsupported'],
+    [{ name: 'constructor', number: 80 }, 'unsupported'],
+    [{ name: 'constructor-x', number: 3306 }, 'TCP'],
+    [{ name: 'http', number: 80, appProtocol: 'constructor' }, 'unsupported'],
   ])('of %j is %s', (port, protocol) => {
     expect(protocolOf(port)).toBe(protocol);
   });

@@ -15,25 +15,30 @@ export type Protocol =
   /** Not said: sniffed by the listener. */
   | 'unsupported';
 
-const byPrefix: Readonly<Record<string, Protocol>> = {
-  grpc: 'GRPC',
-  http: 'HTTP',
-  http2: 'HTTP2',
-  https: 'HTTPS',
-  http_proxy: 'HTTP_PROXY',
-  mongo: 'Mongo',
-  mysql: 'MySQL',
-  redis: 'Redis',
-  tcp: 'TCP',
-  tls: 'TLS',
-  udp: 'UDP',
-};
+/** Names that people write are looked up here: a plain object would know `constructor`. */
+const byPrefix: ReadonlyMap<string, Protocol> = new Map(
+  Object.entries({
+    grpc: 'GRPC',
+    http: 'HTTP',
+    http2: 'HTTP2',
+    https: 'HTTPS',
+    http_proxy: 'HTTP_PROXY',
+    mongo: 'Mongo',
+    mysql: 'MySQL',
+    redis: 'Redis',
+    tcp: 'TCP',
+    tls: 'TLS',
+    udp: 'UDP',
+  }),
+);
 
-const byAppProtocol: Readonly<Record<string, Protocol>> = {
-  'kubernetes.io/h2c': 'HTTP2',
-  'kubernetes.io/ws': 'HTTP',
-  'kubernetes.io/wss': 'HTTPS',
-};
+const byAppProtocol: ReadonlyMap<string, Protocol> = new Map(
+  Object.entries({
+    'kubernetes.io/h2c': 'HTTP2',
+    'kubernetes.io/ws': 'HTTP',
+    'kubernetes.io/wss': 'HTTPS',
+  }),
+);
 
 /** Ports whose protocols speak server first, so that sniffing would stall them. */
 export const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
@@ -46,12 +51,12 @@ export const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 2701
 export function protocolOf(port: { name: string; number: number; appProtocol?: string; transport?: string }): Protocol {
   if (port.transport === 'UDP') return 'UDP';
   if (port.appProtocol !== undefined) {
-    const special = byAppProtocol[port.appProtocol];
+    const special = byAppProtocol.get(port.appProtocol);
     if (special !== undefined) return special;
   }
   const text = (port.appProtocol ?? port.name).toLowerCase();
   if (text.startsWith('grpc-web')) return 'GRPC-Web';
-  const protocol = byPrefix[text.split('-', 1)[0]!];
+  const protocol = byPrefix.get(text.split('-', 1)[0]!);
   return protocol ?? (serverFirstPorts.has(port.number) ? 'TCP' : 'unsupported');
 }
 

@@ -125,7 +125,7 @@ const oldNames: Readonly<Record<string, string>> = {
 
 /** The name that Envoy gives a filter now. */
 export function currentFilterName(name: string): string {
-  return oldNames[name] ?? name;
+  return Object.hasOwn(oldNames, name) ? oldNames[name]! : name;
 }
 
 /** What is allowed and probably not meant. */
@@ -167,8 +167,8 @@ function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError
     ['patch.value.name', value?.name],
   ];
   return names.flatMap(([field, name]) => {
-    const now = typeof name === 'string' ? oldNames[name] : undefined;
-    return mistakeAt(`${path}.${field}`, now && `is the old name of ${now}`);
+    const now = typeof name === 'string' ? currentFilterName(name) : name;
+    return mistakeAt(`${path}.${field}`, now === name ? undefined : `is the old name of ${now}`);
   });
 }
 

@@ -447,6 +447,10 @@ const warned: Warned[] = [
   ['EnvoyFilter', filter('{applyTo: HTTP_FILTER, patch: {operation: INSERT_BEFORE, value: {name: a}}}', 'priority: 1')],
   [
     'EnvoyFilter',
+    filter('{applyTo: HTTP_FILTER, patch: {operation: INSERT_BEFORE, value: {name: constructor}}}', 'priority: 1'),
+  ],
+  [
+    'EnvoyFilter',
     filter('{applyTo: CLUSTER, patch: {operation: MERGE, value: {http2_protocol_options: {}, some_new_field: 1}}}'),
     'configPatches[0].patch.value: envoy.config.cluster.v3.Cluster: key "some_new_field" is unknown: only a newer',
     'configPatches[0].patch.value: envoy.config.cluster.v3.Cluster.http2_protocol_options is deprecated',
