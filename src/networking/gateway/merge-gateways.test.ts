@@ -67,6 +67,25 @@ describe('gateways of one proxy', () => {
     expect([...merged.routes.keys()]).toEqual(['http.80.127.0.0.1']);
   });
 
+  it('share a port where one says that it binds every address, and another does not say it', () => {
+    const unsaid = gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]');
+    const said = (address: string): string =>
+      gateway('b', `[{ port: { number: 80, name: http, protocol: HTTP }, bind: "${address}", hosts: [b.test] }]`);
+    const names = (yaml: string, ipFamily: ProxyShape['ipFamily']): Record<string, string[]> => {
+      const { ports, routes } = merge(yaml, { ipFamily });
+      expect(ports).toHaveLength(routes.size);
+      return Object.fromEntries([...routes].map(([name, servers]) => [name, servers.map((one) => one.gateway.name)]));
+    };
+    expect(names(unsaid + said('0.0.0.0'), 'v4')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(said('0.0.0.0') + unsaid, 'v4')).toEqual({ 'http.80': ['b', 'a'] });
+    expect(names(unsaid + said('::'), 'v6')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(unsaid + said('::'), 'dual')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(unsaid + said('::'), 'v4')).toEqual({ 'http.80': ['a'], 'http.80.::': ['b'] });
+    expect(names(said('0.0.0.0'), 'v4')).toEqual({ 'http.80.0.0.0.0': ['b'] });
+    const tcp = said('0.0.0.0').replace('protocol: HTTP', 'protocol: TCP');
+    expect(merge(unsaid + tcp).rejected).toEqual([expect.stringContaining('port 80 is taken by a http server')]);
+  });
+
   const oneServer = '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]';
   const target = (hostname: string, targetPort: number, labels: object = {}): ServiceTarget =>
     ({ service: { hostname, namespace: 'default', labels }, port: { number: 80 }, targetPort }) as ServiceTarget;

@@ -12,7 +12,7 @@ import { gatewayServicesOf, isGatewayService } from '../../model/push-context/ga
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ServiceTarget } from '../../model/services/service.ts';
 import type { Origin } from '../inputs/message-origin.ts';
-import { isUnixSocket } from '../messages/address.ts';
+import { isUnixSocket, wildcardAddress } from '../messages/address.ts';
 import { isPrivilegedPort } from '../traffic/reserved-ports.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../traffic/resource-names.ts';
 import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
@@ -92,6 +92,8 @@ const ofGateways = onceFor((_: readonly Config<Gateway>[]) => new WeakValues<Mer
 /** A server on a port of the proxy, before it is known whether older ones leave it anything there. */
 interface PlacedServer {
   readonly one: Omit<GatewayServer, 'hosts' | 'routeName'>;
+  /** Absent for all addresses, which some servers say and others do not: they share a listener. */
+  readonly bind: string | undefined;
   /** Why the port cannot be listened on. */
   readonly notThere: string | undefined;
 }
@@ -99,29 +101,39 @@ interface PlacedServer {
 /** All that of a shape decides what is merged. */
 function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
   const targets = Map.groupBy(shape.serviceTargets, ({ port }) => port.number);
-  return gateways.flatMap((gateway) => {
+  const placed = gateways.flatMap((gateway) => {
     const named = gatewayServicesOf(gateway);
     return gateway.spec.servers.flatMap((server, index) => {
       const closed = server.closed ?? (server.tls && unenforceableTls(server.tls, shape));
       return proxyPorts(server, gateway, named, targets).map((port) => ({
         one: { gateway, server, index, port, ...(closed && { closed }) },
+        bind: server.bind || undefined,
         notThere: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,
       }));
     });
   });
+  const atAll = new Set(placed.filter(({ bind }) => bind === undefined).map(({ one }) => one.port));
+  return placed.map((one) =>
+    atAll.has(one.one.port) && isEveryAddress(one.bind, shape) ? { ...one, bind: undefined } : one,
+  );
+}
+
+/** Whether it binds what a server without a `bind` binds, or a part of that. */
+function isEveryAddress(bind: string | undefined, { ipFamily }: Pick<ProxyShape, 'ipFamily'>): boolean {
+  return bind === wildcardAddress(ipFamily) || (ipFamily === 'dual' && bind === wildcardAddress('v6'));
 }
 
 /** Of the same objects, in their order: which server it is, where, and what is wrong with it. */
-function placeText({ one: { gateway, index, port, closed = '' }, notThere = '' }: PlacedServer): string {
-  return `${gatewayName(gateway)} ${index} ${port} ${closed} ${notThere}`;
+function placeText({ one: { gateway, index, port, closed = '' }, bind = '', notThere = '' }: PlacedServer): string {
+  return `${gatewayName(gateway)} ${index} ${bind} ${port} ${closed} ${notThere}`;
 }
 
 function merge(placed: readonly PlacedServer[]): MergedGateways {
   const ports = new Map<string, PortInMaking>();
   const rejected: string[] = [];
-  for (const { one, notThere } of placed) {
+  for (const { one, bind, notThere } of placed) {
     const { gateway, server, closed } = one;
-    const reason = notThere ?? add(ports, one) ?? closed;
+    const reason = notThere ?? add(ports, one, bind) ?? closed;
     if (reason) rejected.push(`${configKeyText(gateway)} server ${server.port.name || server.port.number}: ${reason}`);
   }
   const all = [...ports.values()].flatMap((merged) => merged.servers);
@@ -142,9 +154,8 @@ interface PortInMaking extends GatewayPort {
 }
 
 /** Puts a server on a port, or says why it cannot be there. The first on a port decides what may join it. */
-function add(ports: Map<string, PortInMaking>, one: Omit<GatewayServer, 'hosts' | 'routeName'>): string | undefined {
+function add(ports: Map<string, PortInMaking>, one: PlacedServer['one'], bind: string | undefined): string | undefined {
   const { gateway, server, port, closed } = one;
-  const bind = server.bind || undefined;
   const kind = kindOf(server);
   const key = `${bind ?? ''}~${port}`;
   const merged = ports.get(key) ?? { port, bind, kind, servers: [], hosts: new Set(), routeNames: new Set() };
