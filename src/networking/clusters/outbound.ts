@@ -86,9 +86,9 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
 
 /** The cluster behind an AUTO_PASSTHROUGH gateway: TLS goes through untouched, to endpoints that take mutual TLS. */
 export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
+  if (!hasSniCluster(target, shape, push)) return undefined;
   const { service, port, subset, rule } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
-  if (discoveryOf(service, policy, shape, push) !== 'EDS') return undefined;
   const name = sniName(port.number, subset, service.hostname);
   const cluster = create(ClusterSchema, {
     name,
@@ -101,6 +101,15 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
     metadata: clusterMetadata(target),
   });
   return withOrigins(cluster, originsOfTarget(target));
+}
+
+/** Whether TLS can go through to a service: whose names are resolved, or whose addresses clients know, has no such cluster. */
+export function hasSniCluster(
+  { service, port, subset, rule }: OutboundTarget,
+  shape: ClusterShape,
+  push: PushContext,
+): boolean {
+  return discoveryOf(service, effectivePolicy(rule?.config.spec, subset, port.number), shape, push) === 'EDS';
 }
 
 /** Where Redis' commands are sent on one by one, each goes to the server that its key belongs to. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { buildClusters } from '../clusters/build.ts';
 import { buildListeners } from './build.ts';
 
 const door: GivenNode = { type: 'router', namespace: 'shop', labels: { app: 'door' } };
@@ -37,6 +38,30 @@ test('what TLS passes through by its name are services that have one, and no wil
   expect(listener!.filterChains.map(({ filterChainMatch }) => filterChainMatch!.serverNames)).toEqual([
     ['outbound_.80_._.web.test'],
   ]);
+});
+
+test('it has a chain where there is a cluster: not for names that are resolved', () => {
+  const rule = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: web, namespace: shop }
+spec:
+  host: web.test
+  subsets:
+    - { name: near, labels: { v: near } }
+    - { name: through, labels: { v: x }, trafficPolicy: { loadBalancer: { simple: PASSTHROUGH } } }
+---`;
+  const yaml =
+    gateway('port: { number: 15443, name: tls, protocol: TLS }, hosts: ["*.test"], tls: { mode: AUTO_PASSTHROUGH }') +
+    service('web', 'web.test', 'STATIC') +
+    rule +
+    service('resolved', 'resolved.test', 'DNS');
+  const { context } = givenMesh(yaml);
+  const clusters = buildClusters(givenShape(door, context), context).map(({ name }) => name);
+  const [listener] = listenersOf(yaml);
+  const names = listener!.filterChains.flatMap(({ filterChainMatch }) => filterChainMatch!.serverNames);
+  expect(names).toEqual(['outbound_.80_._.web.test', 'outbound_.80_.near_.web.test']);
+  expect(clusters).toEqual(expect.arrayContaining(names));
 });
 
 test('a gateway of both families takes clients of both, unless it is told where to listen', () => {

@@ -11,6 +11,7 @@ import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../model/services/service.ts';
+import { hasSniCluster } from '../clusters/outbound.ts';
 import {
   dnsName,
   type GatewayPort,
@@ -166,15 +167,20 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
   };
 }
 
-/** Every service port and subset under its SNI name: TLS between networks goes through untouched. */
+/** Every service port and subset that has a cluster, under its SNI name: TLS between networks goes through untouched. */
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
+  const { shape, push } = connection;
   return servicesWithin(server.hosts.map(dnsName), reach.services).flatMap((service) => {
     const rule = reach.destinationRuleFor(service);
     const subsets = ['', ...(rule?.config.spec.subsets ?? []).map(({ name }) => name)];
     const origins = [gatewayOrigin(server), ...serviceOrigin(service), ...ruleOrigins(rule)];
     return service.ports
       .filter((port) => port.protocol !== 'UDP')
-      .flatMap((port) => subsets.map((subset) => sniName(port.number, subset, service.hostname)))
+      .flatMap((port) =>
+        subsets
+          .filter((subset) => hasSniCluster({ service, port, subset, rule }, shape, push))
+          .map((subset) => sniName(port.number, subset, service.hostname)),
+      )
       .map((name) => ({
         match: { serverNames: [name] },
         filters: tcpFilters(connection, { destinations: [{ cluster: name, weight: 0 }] }),
