@@ -64,6 +64,32 @@ spec:
   expect(clusters).toEqual(expect.arrayContaining(names));
 });
 
+test('policies do not hold there: the other end of the same TLS asks who the client is', () => {
+  const policy = `
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: { name: allow-nothing, namespace: istio-system }
+spec: {}
+---`;
+  const filters = (mode: string): string[] => {
+    const server = `port: { number: 15443, name: tls, protocol: TLS }, hosts: ["*.test"], tls: { mode: ${mode} }`;
+    const route = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: web, namespace: shop }
+spec:
+  hosts: [web.test]
+  gateways: [door]
+  tls: [{ match: [{ sniHosts: [web.test] }], route: [{ destination: { host: web.test } }] }]
+---`;
+    const [listener] = listenersOf(policy + gateway(server) + service('web', 'web.test', 'STATIC') + route);
+    return listener!.filterChains[0]!.filters.map(({ name }) => name);
+  };
+  const tcp = 'envoy.filters.network.tcp_proxy';
+  expect(filters('AUTO_PASSTHROUGH')).toEqual([tcp]);
+  expect(filters('PASSTHROUGH')).toEqual(['envoy.filters.network.rbac', tcp]);
+});
+
 test('a gateway of both families takes clients of both, unless it is told where to listen', () => {
   const addresses = (server: string): unknown =>
     listenersOf(gateway(server), { ...door, metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } }).map((one) =>

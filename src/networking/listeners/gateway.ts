@@ -24,7 +24,7 @@ import {
 import { takenServices } from '../gateway/server-hosts.ts';
 import type { ConnectionContext, ProxyContext } from '../inputs/connection-context.ts';
 import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../inputs/message-origin.ts';
-import { policyKeys } from '../inputs/policies.ts';
+import { policiesOutbound, policyKeys } from '../inputs/policies.ts';
 import { isUnixSocket, wildcardAddress } from '../messages/address.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
@@ -167,9 +167,13 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
   };
 }
 
-/** Every service port and subset that has a cluster, under its SNI name: TLS between networks goes through untouched. */
+/**
+ * Every service port and subset that has a cluster, under its SNI name: TLS between networks goes through untouched. Who the
+ * client is only the other end can tell, whose policies hold there: those of the gateway would refuse everybody, or nobody.
+ */
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
-  const { shape, push } = connection;
+  const { shape, push, policies } = connection;
+  const unasked: ConnectionContext = { ...connection, policies: policiesOutbound(policies) };
   return servicesWithin(server.hosts.map(dnsName), reach.services).flatMap((service) => {
     const rule = reach.destinationRuleFor(service);
     const subsets = ['', ...(rule?.config.spec.subsets ?? []).map(({ name }) => name)];
@@ -183,7 +187,7 @@ function autoPassthrough(server: GatewayServer, { connection, reach }: PortConte
       )
       .map((name) => ({
         match: { serverNames: [name] },
-        filters: tcpFilters(connection, { destinations: [{ cluster: name, weight: 0 }] }),
+        filters: tcpFilters(unasked, { destinations: [{ cluster: name, weight: 0 }] }),
         origins,
       }));
   });
