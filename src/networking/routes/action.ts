@@ -1,10 +1,11 @@
 /** Where a route sends requests, and how (spec/discovery.md §8.6: route, timeout, mirror, rewrite). */
 
-import { create } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import {
   type RouteAction,
   RouteAction_ClusterNotFoundResponseCode,
   type RouteAction_HashPolicy,
+  RouteAction_HashPolicySchema,
   type RouteAction_RequestMirrorPolicy,
   RouteAction_RequestMirrorPolicySchema,
   RouteActionSchema,
@@ -91,11 +92,12 @@ function clusterOf(destination: Destination, { reach, listenerPort }: ActionCont
   return resolveDestination(destination, listenerPort, reach).cluster;
 }
 
+/** A request has one hash, for whichever destination it goes to: it is made of what any of them is sticky by, each once. */
 function hashPolicies(destinations: readonly HttpRouteDestination[], context: ActionContext): RouteAction_HashPolicy[] {
-  const policies = destinations.map(({ destination }) => hashOf(destination, context));
-  const [first] = policies;
-  // A request has one hash: where destinations of a route disagree, the first decides.
-  return first ? [first] : [];
+  const found = destinations.flatMap(({ destination }) => hashOf(destination, context) ?? []);
+  return found.filter(
+    (policy, place) => !found.slice(0, place).some((earlier) => equals(RouteAction_HashPolicySchema, earlier, policy)),
+  );
 }
 
 /** The hash policy of a destination's traffic policy. */

@@ -117,6 +117,34 @@ describe('routes of a sidecar', () => {
     expect(hosts(configuration(mesh, '80'))[0]).toBe('a.test:80 → outbound|80||own.test');
   });
 
+  it('are hashed by what any of their destinations is sticky by, each once', () => {
+    const rule = (host: string, hash: string): string => `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: ${host}, namespace: shop }
+spec: { host: ${host}, trafficPolicy: { loadBalancer: { consistentHash: { ${hash} } } } }
+---`;
+    const weighted = [10, 40, 30, 20].map(
+      (weight, index) => `{ destination: { host: ${'abcd'[index]}.test }, weight: ${weight} }`,
+    );
+    const mesh = `${['a', 'b', 'c', 'd'].map((name) => service(`${name}.test`)).join('')}
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: weighted, namespace: shop }
+spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
+---`;
+    const hashes = (rules: string): (string | undefined)[] => {
+      const [host] = configuration(mesh + rules, '80').virtualHosts;
+      const action = host!.routes[0]!.action;
+      return action.case === 'route' ? action.value.hashPolicy.map((one) => one.policySpecifier.case) : [];
+    };
+    expect(hashes('')).toEqual([]);
+    expect(hashes(rule('b.test', 'httpHeaderName: x'))).toEqual(['header']);
+    const all =
+      rule('b.test', 'httpHeaderName: x') + rule('c.test', 'httpHeaderName: x') + rule('d.test', 'useSourceIp: true');
+    expect(hashes(all)).toEqual(['header', 'connectionProperties']);
+  });
+
   it('serve a host that no registry knows on port 80 alone', () => {
     const mesh =
       service('a.test', '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]') +
