@@ -107,6 +107,18 @@ describe('the destination rule of a service', () => {
     expect(names(context, 'b', 'x.b', 'a', { app: 'web' })).toEqual(['a/all']);
   });
 
+  it('is the one for the very host, whatever workload one for a wildcard selects', () => {
+    const chosen = (name: string, host: string): string =>
+      rule(name, host, ', workloadSelector: {matchLabels: {app: web}}');
+    const web = { app: 'web' };
+    const exact = contextOf(service('a/s', 'x.y.b') + rule('a/exact', 'x.y.b') + chosen('a/wide', '"*.b"'));
+    expect(names(exact, 'a', 'x.y.b', 'a', web)).toEqual(['a/exact']);
+    const narrower = contextOf(service('a/s', 'x.y.b') + rule('a/wide', '"*.b"') + chosen('a/mid', '"*.y.b"'));
+    expect(names(narrower, 'a', 'x.y.b', 'a', web)).toEqual(['a/mid']);
+    const elsewhere = contextOf(service('b/s', 'x.y.b') + rule('b/exact', 'x.y.b') + chosen('a/wide', '"*.b"'));
+    expect(names(elsewhere, 'a', 'x.y.b', 'b', web)).toEqual(['a/wide']);
+  });
+
   it('is made of all for the host: subsets add up, the first policy holds', () => {
     const context = contextOf(
       service('a/s', 'reviews.a.svc.cluster.local') +

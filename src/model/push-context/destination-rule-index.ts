@@ -4,7 +4,7 @@ import { changedList, listDiff } from '../collections/list-diff.ts';
 import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
-import { type HostNames, isShortName, isWildcard, keysAround } from '../fields/hostname.ts';
+import { type HostNames, isShortName, isWildcard, keysAround, mostSpecific } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/traffic-policy.ts';
 import { SelectingList } from '../services/label-match.ts';
@@ -79,17 +79,20 @@ export class DestinationRuleIndex {
 
   /**
    * @param labels of the client's workload
-   * @returns the merged rule of the first place that has one: rules of the client's namespace that select the workload,
-   *   the client's namespace, the service's, the root namespace; in each the most specific host.
+   * @returns the merged rule of the first place that has one: the client's namespace, the service's, the root namespace; in
+   *   each the most specific host, and of one host rules of the client's namespace that select the workload.
    */
   for(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
     const selected = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
-    if (selected !== undefined) return merged(selected);
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
       // The root namespace's rules are defaults for all: for its own workloads too, others come first.
       const privately =
         namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
       const found = this.generalRule(namespace, clientNamespace, service.hostname, privately);
+      if (namespace === clientNamespace && selected !== undefined) {
+        const chosen = merged(selected);
+        return found !== undefined && isNarrower(found, chosen, service.hostname) ? found : chosen;
+      }
       if (found !== undefined) return found;
     }
     return clientNamespace === this.rootNamespace
@@ -219,6 +222,12 @@ export class DestinationRuleIndex {
     }
     return undefined;
   }
+}
+
+/** Whether a rule's host is closer to a name than another one's, where both have it. */
+function isNarrower(one: MergedDestinationRule, other: MergedDestinationRule, hostname: string): boolean {
+  const [a, b] = [one.config.spec.host, other.config.spec.host];
+  return a !== b && mostSpecific(hostname, new Set([a, b])) === a;
 }
 
 const noLabels: Labels = {};
