@@ -156,10 +156,10 @@ const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
 
 /** What the inbound side of a proxy is made from, in its scope or not: its services, and the rules for them. */
 function keysOfWorkload({ shape, context }: SeenProxy): string[] {
-  const { serviceTargets, configNamespace, labels } = shape;
+  const { serviceTargets, configNamespace } = shape;
   return serviceTargets
     .flatMap(({ service }) => {
-      const rule = context.destinationRuleFor(configNamespace, service, labels);
+      const rule = context.destinationRuleFor(configNamespace, service);
       return [serviceKey(service), endpointsKey(service), service.origin, ...(rule?.origins ?? [])];
     })
     .map(configKeyText);

@@ -16,7 +16,7 @@ import type { Init } from '../messages/init.ts';
 import { istioMetadata, serviceMetadata } from '../messages/metadata.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
-import { type InboundTarget, inboundOrigins, inboundTargets } from '../traffic/inbound-target.ts';
+import { type InboundTarget, inboundOrigins, inboundRuleFor, inboundTargets } from '../traffic/inbound-target.ts';
 import { peerModesInForce } from '../traffic/peer-mode.ts';
 import { inboundClusterName } from '../traffic/resource-names.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
@@ -44,8 +44,7 @@ const lastClusters = new WeakMap<
 
 /** The very same as long as nothing that the workload takes in is another: hardly any change is about that. */
 export function inboundClusters(shape: ProxyShape, push: PushContext): readonly Resource[] {
-  const { configNamespace, labels, serviceTargets } = shape;
-  const rules = serviceTargets.map(({ service }) => push.destinationRuleFor(configNamespace, service, labels));
+  const rules = shape.serviceTargets.map(({ service }) => inboundRuleFor(service, shape, push));
   const inputs = [push.mesh, push.sidecarScopeFor(shape).sidecar, peerModesInForce(shape, push), ...rules];
   const last = lastClusters.get(shape);
   if (last !== undefined && sameItems(last.inputs, inputs)) return last.clusters;

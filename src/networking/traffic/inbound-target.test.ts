@@ -39,6 +39,24 @@ describe('what a sidecar takes in', () => {
     ]);
   });
 
+  it('has the connection pool of the rule for all workloads: one for chosen ones is about what these send', () => {
+    const rule = (name: string, connections: number, selector = ''): string => `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: ${name} }
+spec: { host: own.test, ${selector}trafficPolicy: { connectionPool: { tcp: { maxConnections: ${connections} } } } }
+---`;
+    const chosen = rule('chosen', 1, 'workloadSelector: { matchLabels: { app: own } }, ');
+    const pool = (yaml: string): unknown => {
+      const { context } = givenMesh(service + yaml);
+      const shape = givenShape({ ip: '10.0.0.9', labels: { app: 'own' } }, context);
+      expect(shape.labels).toEqual({ app: 'own' });
+      return inboundTargets(shape, context)[0]!.connectionPool?.tcp?.maxConnections;
+    };
+    expect(pool(chosen)).toBeUndefined();
+    expect(pool(chosen + rule('all', 100))).toBe(100);
+  });
+
   it('is nothing without redirection: the application itself has the ports', () => {
     expect(targets(service, 'NONE')).toEqual([]);
   });

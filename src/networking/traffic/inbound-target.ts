@@ -10,6 +10,7 @@ import type { ConnectionPoolSettings } from '../../model/kinds/traffic-policy.ts
 import { type IpFamily, ipFamilyOf, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PeerMode, type PeerModes, peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
 import type { Port, Service, ServiceTarget } from '../../model/services/service.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
 import { type Origin, serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
@@ -81,7 +82,7 @@ function fromServices(
   const toLoopback = push.mesh.inboundTrafficPolicy.mode === 'LOCALHOST';
   return [...byPort].map(([port, targets]) => {
     const { service, port: servicePort } = targets[0]!;
-    const rule = push.destinationRuleFor(shape.configNamespace, service, shape.labels);
+    const rule = inboundRuleFor(service, shape, push);
     const connectionPool = pool ?? effectivePolicy(rule?.config.spec, '', servicePort.number).connectionPool;
     return {
       port,
@@ -94,6 +95,15 @@ function fromServices(
       ...(connectionPool && { connectionPool }),
     };
   });
+}
+
+/** Which rule holds for what a workload takes in: those for chosen workloads are about what these send. */
+export function inboundRuleFor(
+  service: Service,
+  { configNamespace }: Pick<ProxyShape, 'configNamespace'>,
+  push: Pick<PushContext, 'destinationRuleFor'>,
+): MergedDestinationRule | undefined {
+  return push.destinationRuleFor(configNamespace, service);
 }
 
 function fromIngress(
