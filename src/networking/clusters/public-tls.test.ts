@@ -3,10 +3,11 @@ import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
 import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
+import type { Service } from '../../model/services/service.ts';
 import { type PublicTlsTarget, publicTls } from './public-tls.ts';
 
 const target: PublicTlsTarget = {
-  service: { serviceAccounts: [] },
+  service: { serviceAccounts: [], registry: 'External' },
   http2: false,
   mesh: {},
   hasAgent: false,
@@ -53,15 +54,21 @@ describe('certificates and roots', () => {
 });
 
 it('the server is checked by the name that the request asks for, where the rule names none', () => {
-  const auto = (settings: Partial<ClientTlsSettings>, serviceAccounts: string[] = []) => {
+  const auto = (
+    settings: Partial<ClientTlsSettings>,
+    serviceAccounts: string[] = [],
+    registry: Service['registry'] = 'External',
+  ) => {
     const { autoSni, autoSanValidation } = publicTls(
       { mode: 'SIMPLE', ...settings },
-      { ...target, service: { serviceAccounts } },
+      { ...target, service: { serviceAccounts, registry } },
     );
     return [autoSni, autoSanValidation];
   };
   expect(auto({})).toEqual([true, true]);
   expect(auto({ sni: 'a.b' })).toEqual([false, false]);
   expect(auto({}, ['a.b'])).toEqual([true, false]);
+  // Accounts of a Service are no names of a server that knows nothing of the mesh.
+  expect(auto({}, ['spiffe://a/ns/b/sa/c'], 'Kubernetes')).toEqual([true, true]);
   expect(auto({ subjectAltNames: ['a.b'] })).toEqual([true, false]);
 });

@@ -16,7 +16,7 @@ const systemRootsFile = '/etc/ssl/certs/ca-certificates.crt';
 const systemRoots = 'system';
 
 export interface PublicTlsTarget {
-  readonly service: Pick<Service, 'serviceAccounts'>;
+  readonly service: Pick<Service, 'serviceAccounts' | 'registry'>;
   readonly http2: boolean;
   readonly mesh: Pick<MeshConfig, 'tlsDefaults'>;
   /** Whether the proxy has an agent beside it, which reads files for it. */
@@ -37,7 +37,7 @@ export interface PublicTls {
 
 export function publicTls(settings: ClientTlsSettings, target: PublicTlsTarget): PublicTls {
   const { service, http2, mesh } = target;
-  const names = settings.subjectAltNames?.length ? settings.subjectAltNames : service.serviceAccounts;
+  const names = settings.subjectAltNames?.length ? settings.subjectAltNames : namesOf(service);
   const autoSni = settings.sni === undefined || settings.sni === '';
   return {
     autoSni,
@@ -49,6 +49,11 @@ export function publicTls(settings: ClientTlsSettings, target: PublicTlsTarget):
       tlsParams: tlsParameters(mesh.tlsDefaults),
     }),
   };
+}
+
+/** What a ServiceEntry says; accounts of a Service are names of the mesh, which such a server has not. */
+function namesOf({ registry, serviceAccounts }: PublicTlsTarget['service']): readonly string[] {
+  return registry === 'External' ? serviceAccounts : [];
 }
 
 function clientCertificate(settings: ClientTlsSettings, target: PublicTlsTarget): CommonTlsInit {
