@@ -13,7 +13,7 @@ export interface ServedProxy {
 
 export interface StatusSources {
   readonly context: PushContext;
-  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter' | PolicyKind>;
+  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter' | 'WasmPlugin' | PolicyKind>;
   readonly proxies: Iterable<ServedProxy>;
   /** Files of configuration that cannot be read, with the reason. */
   readonly unreadable: ReadonlyMap<string, string>;

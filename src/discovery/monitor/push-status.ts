@@ -28,7 +28,9 @@ interface Diagnostic {
 }
 
 /** Kinds of what stands in force for objects that are refused. */
-const closedKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication', 'DestinationRule'] as const;
+const closedKinds = [
+  ...(['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication', 'DestinationRule', 'WasmPlugin'] as const),
+];
 
 const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_eds_no_instances: function* ({ context }, note) {

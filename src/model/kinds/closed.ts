@@ -19,6 +19,8 @@ import { jwtRuleFields } from './policies/request-authentication.decode.ts';
 import type { JwtRule, RequestAuthentication } from './policies/request-authentication.ts';
 import { clientTls } from './traffic-policy.decode.ts';
 import type { ClientTlsSettings, PortTrafficPolicy, TrafficPolicy } from './traffic-policy.ts';
+import { wasmMatches } from './wasm-plugin.decode.ts';
+import type { WasmPlugin } from './wasm-plugin.ts';
 
 /** What of a refused object there is to read. */
 export interface Refused {
@@ -31,9 +33,14 @@ export interface Refused {
 }
 
 export interface Closed {
-  readonly kind: 'AuthorizationPolicy' | 'PeerAuthentication' | 'RequestAuthentication' | 'DestinationRule';
+  readonly kind:
+    | 'AuthorizationPolicy'
+    | 'PeerAuthentication'
+    | 'RequestAuthentication'
+    | 'DestinationRule'
+    | 'WasmPlugin';
   readonly apiVersion: string;
-  readonly spec: AuthorizationPolicy | PeerAuthentication | RequestAuthentication | DestinationRule;
+  readonly spec: AuthorizationPolicy | PeerAuthentication | RequestAuthentication | DestinationRule | WasmPlugin;
   readonly isScopeKnown: boolean;
   /** What is closed, as the end of a sentence; `where` is what the object is for: `namespace shop`. */
   readonly effect: (where: string) => string;
@@ -51,6 +58,7 @@ export const closings: ReadonlyMap<string, (refused: Refused) => Closed | undefi
   ['RequestAuthentication', closedTokens],
   ['Sidecar', closedIngress],
   ['DestinationRule', closedUpstream],
+  ['WasmPlugin', closedPlugin],
 ]);
 
 const security = 'security.istio.io/v1';
@@ -261,6 +269,38 @@ function tlsOf(value: unknown): ClientTlsSettings {
 }
 
 const strictest: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
+
+const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
+
+/**
+ * Code that says who a client is, or what it may do, is code that nobody can get: what it would have looked at does not pass.
+ * Not where its author lets that pass, nor for code of any other phase, which restricts nothing.
+ */
+function closedPlugin(refused: Refused): Closed | undefined {
+  const written = fieldsOf(refused.spec);
+  const meant = (name: (typeof pluginFields)[number]): unknown => {
+    if (Object.hasOwn(written, name)) return written[name];
+    return Object.entries(written).find(([field]) => nearestName(field, pluginFields) === name)?.[1];
+  };
+  const phase = meant('phase');
+  if (phase === undefined || phase === 'UNSPECIFIED_PHASE' || phase === 'STATS') return undefined;
+  if (meant('failStrategy') === 'FAIL_OPEN') return undefined;
+  const { isKnown, scope } = scopeOf(refused);
+  const isNetwork = meant('type') === 'NETWORK';
+  const match = refused.isBroken ? undefined : read(wasmMatches, meant('match'));
+  const spec: WasmPlugin = {
+    ...scope,
+    url: 'oci://refused',
+    phase: phase === 'AUTHZ' ? 'AUTHZ' : 'AUTHN',
+    ...(isNetwork && { type: 'NETWORK' }),
+    ...(match && { match }),
+  };
+  return {
+    ...{ kind: 'WasmPlugin', apiVersion: 'extensions.istio.io/v1alpha1', isScopeKnown: isKnown, spec },
+    effect: (where) =>
+      `every ${isNetwork ? 'connection' : 'request'} that it would have looked at is refused, by ${workloads(scope, refused.namespace, where)}`,
+  };
+}
 
 interface ReadScope {
   readonly isKnown: boolean;

@@ -45,10 +45,13 @@ const variable: Decoder<WasmVariable> = refine(
     ),
 );
 
-const match = struct<WasmMatch>({
-  mode: optional(oneOf(['UNDEFINED', 'CLIENT', 'SERVER', 'CLIENT_AND_SERVER'])),
-  ports: optional(list(struct<{ number: number }>({ number: required(port) }))),
-});
+/** Which connections a plugin is for. */
+export const wasmMatches: Decoder<readonly WasmMatch[]> = list(
+  struct<WasmMatch>({
+    mode: optional(oneOf(['UNDEFINED', 'CLIENT', 'SERVER', 'CLIENT_AND_SERVER'])),
+    ports: optional(list(struct<{ number: number }>({ number: required(port) }))),
+  }),
+);
 
 /** A WasmPlugin's `spec`. */
 export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
@@ -74,7 +77,7 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
           failStrategy: optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
           type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
           vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
-          match: restricting(optional(list(match))),
+          match: restricting(optional(wasmMatches)),
         },
         scopeAliases(),
       ),
