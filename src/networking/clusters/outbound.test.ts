@@ -47,7 +47,33 @@ function only(yaml: string, node: GivenNode = {}): Cluster {
   return clusters(yaml, node).get(name)!;
 }
 
+/** A workload that says of itself whether it is well. */
+function workload(name: string, address: string, healthy: boolean): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: { name: ${name}, annotations: { proxy.istio.io/health-checks-enabled: "true" } }
+spec: { address: ${address}, labels: { app: a } }
+status: { conditions: [{ type: Healthy, status: "${healthy ? 'True' : 'False'}" }] }
+---`;
+}
+
 describe('how the endpoints of a cluster are found', () => {
+  it('one name is that of the first that is well', () => {
+    const entry = service('DNS_ROUND_ROBIN', 'workloadSelector: { labels: { app: a } }');
+    const addresses = (...workloads: string[]): unknown =>
+      only(entry + workloads.join(''))
+        .loadAssignment!.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)
+        .map(({ hostIdentifier }) =>
+          hostIdentifier.case === 'endpoint' && hostIdentifier.value.address?.address.case === 'socketAddress'
+            ? hostIdentifier.value.address.address.value.address
+            : undefined,
+        );
+    const [ill, well] = [workload('a', '10.0.0.1', false), workload('b', '10.0.0.2', true)];
+    expect(addresses(ill, well)).toEqual(['10.0.0.2']);
+    expect(addresses(ill)).toEqual(['10.0.0.1']);
+  });
+
   const router: GivenNode = { type: 'router' };
   const one = 'endpoints: [{ address: 10.0.0.1 }]';
 

@@ -145,7 +145,7 @@ function discoveryFields(
   if (discovery === 'DYNAMIC_DNS') return dynamicDnsFields(shape, push.mesh);
   const endpoints = dnsEndpoints(target, policy, push);
   if (endpoints.length === 0) return undefined;
-  const assignment = loadAssignment(name, discovery === 'LOGICAL_DNS' ? endpoints.slice(0, 1) : endpoints, {
+  const assignment = loadAssignment(name, discovery === 'LOGICAL_DNS' ? [theOne(endpoints)] : endpoints, {
     proxyLocality: shape.locality,
     proxyLabels: shape.labels,
     // Services whose names are resolved know of no networks and nodes.
@@ -155,6 +155,11 @@ function discoveryFields(
     outlierDetection: policy.outlierDetection !== undefined,
   });
   return { ...dnsFields(discovery, assignment, shape, push), typedDnsResolverConfig: dnsResolver };
+}
+
+/** Envoy takes one name for such a cluster: the first that is well. */
+function theOne(endpoints: readonly Endpoint[]): Endpoint {
+  return endpoints.find(({ health }) => health === 'healthy') ?? endpoints[0]!;
 }
 
 function dnsEndpoints(
