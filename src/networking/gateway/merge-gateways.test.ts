@@ -40,6 +40,15 @@ describe('gateways of one proxy', () => {
     expect(merged.rejected).toEqual([expect.stringMatching(/default\/c server https: all its hosts are taken/)]);
   });
 
+  it('reject an HTTPS server whose routes have the name of those of another, and say whose', () => {
+    const server = (name: string, host: string): string =>
+      `[{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }]`;
+    const merged = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
+    expect(merged.rejected).toEqual([
+      expect.stringContaining('an HTTPS server of default/a has its routes under the same name'),
+    ]);
+  });
+
   it('share them whatever the case of a name: an SNI has none, and Envoy refuses chains of one name', () => {
     const merged = merge(
       gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [A.Test], ${tls} }]`) +

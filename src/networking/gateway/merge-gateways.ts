@@ -149,8 +149,8 @@ interface PortInMaking extends GatewayPort {
   readonly servers: GatewayServer[];
   /** Names that its TLS servers have. */
   readonly hosts: Set<string>;
-  /** Route configurations of its TLS servers. */
-  readonly routeNames: Set<string>;
+  /** Route configurations of its TLS servers, and the objects that they are of. */
+  readonly routeNames: Map<string, Config<Gateway>>;
 }
 
 /** Puts a server on a port, or says why it cannot be there. The first on a port decides what may join it. */
@@ -158,7 +158,14 @@ function add(ports: Map<string, PortInMaking>, one: PlacedServer['one'], bind: s
   const { gateway, server, port, closed } = one;
   const kind = kindOf(server);
   const key = `${bind ?? ''}~${port}`;
-  const merged = ports.get(key) ?? { port, bind, kind, servers: [], hosts: new Set(), routeNames: new Set() };
+  const merged: PortInMaking = ports.get(key) ?? {
+    port,
+    bind,
+    kind,
+    servers: [],
+    hosts: new Set(),
+    routeNames: new Map(),
+  };
   if (merged.servers.length > 0 && (merged.kind !== kind || kind === 'tcp')) {
     return `port ${port} is taken by a ${merged.kind} server of ${gatewayName(merged.servers[0]!.gateway)}`;
   }
@@ -167,10 +174,11 @@ function add(ports: Map<string, PortInMaking>, one: PlacedServer['one'], bind: s
   if (hosts.length === 0) return `all its hosts are taken on port ${port}`;
   const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind) : undefined;
   if (kind === 'tls') {
-    if (routeName !== undefined && merged.routeNames.has(routeName)) {
-      return `another HTTPS server of the object has the port name ${JSON.stringify(server.port.name)}`;
+    const other = routeName === undefined ? undefined : merged.routeNames.get(routeName);
+    if (other !== undefined) {
+      return `an HTTPS server of ${gatewayName(other)} has its routes under the same name: give the port another name`;
     }
-    if (routeName !== undefined) merged.routeNames.add(routeName);
+    if (routeName !== undefined) merged.routeNames.set(routeName, gateway);
     for (const host of hosts) merged.hosts.add(dnsName(host));
   }
   merged.servers.push({ ...one, hosts, ...(routeName !== undefined && { routeName }) });
