@@ -8,6 +8,7 @@ import { messageOf } from '../../runtime/errors.ts';
 import { parseResolvConf, type ResolvConf } from '../../runtime/files/resolv-conf.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import type { WorkloadNames } from './dns-names.ts';
 
 export interface DnsOptions {
@@ -97,10 +98,10 @@ function withoutItself(
 ): string[] {
   // As numbers, for an IPv6 address is written in many ways.
   const own = new BlockList();
-  const taken = addresses.flatMap((address) => [address, ...(isAny(address) ? ownAddresses() : [])]);
+  const taken = addresses.flatMap((address) => [address, ...(isUnspecified(address) ? ownAddresses() : [])]);
   for (const address of taken) own.addAddress(withoutZone(address), familyOf(address));
   const isItself = (server: string): boolean =>
-    own.check(withoutZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isAny));
+    own.check(withoutZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isUnspecified));
   const others = servers.filter((server) => !isItself(server));
   if (others.length === servers.length) return others;
   const itself = servers.filter(isItself).join(', ');
@@ -110,7 +111,6 @@ function withoutItself(
   return others;
 }
 
-const isAny = (address: string): boolean => address === '0.0.0.0' || address === '::';
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6');
 /** An address of one link may say which: `fe80::1%eth0`. */
 const withoutZone = (address: string): string => address.replace(/%.*$/, '');

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLinkLocal } from '../../runtime/link-local.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 
 /** The names under which Envoy and the agent reach each other on this host. */
 export interface LocalAddresses {
@@ -63,8 +64,4 @@ export async function awaitAddresses(
     if (performance.now() >= until) return `no address in ${limitMs / 1000} s: ${waiting.join(', ')}`;
     await sleep(addressPollMs);
   }
-}
-
-function isUnspecified(address: string): boolean {
-  return address === '0.0.0.0' || address === '::';
 }

@@ -1,5 +1,6 @@
 /** The virtual addresses under which the clients of one proxy reach a service (spec/discovery.md §5.2). */
 import { isIPv6 } from 'node:net';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import type { Features } from '../mesh/features.ts';
 import type { Service } from '../services/service.ts';
 import type { ProxyShape } from './proxy-shape.ts';
@@ -42,8 +43,4 @@ function ofFamily(addresses: readonly string[], { ipFamily }: AddressingShape): 
   if (ipFamily === 'dual') return addresses;
   const reachable = addresses.filter((address) => isIPv6(address.split('/', 1)[0]!) === (ipFamily === 'v6'));
   return reachable.length > 0 ? reachable : addresses;
-}
-
-function isUnspecified(address: string): boolean {
-  return address === '0.0.0.0' || address === '::';
 }

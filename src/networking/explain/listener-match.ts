@@ -4,6 +4,7 @@ import type { Address } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import type { Question } from './question.ts';
 
 export interface FoundListener {
@@ -51,14 +52,10 @@ function atDestination(
     listeners.find((listener) => placesOf(listener).some((place) => place.port === port && holds(place)));
   return (
     at((place) => place.address === address) ??
-    at((place) => isWildcard(place.address)) ??
+    at((place) => isUnspecified(place.address)) ??
     // The question names no address: the proxy binds services at loopback.
     (address === undefined ? at((place) => isLoopback(place.address)) : undefined)
   );
-}
-
-function isWildcard(address: string): boolean {
-  return address === '0.0.0.0' || address === '::';
 }
 
 function placesOf({ address, additionalAddresses }: Listener): readonly Place[] {

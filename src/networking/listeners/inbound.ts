@@ -2,9 +2,10 @@
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import { serviceKey } from '../../model/services/service.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import { policyKeys } from '../inputs/policies.ts';
-import { isWildcardAddress, wildcardAddress } from '../messages/address.ts';
+import { wildcardAddress } from '../messages/address.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { type InboundTarget, inboundTargets } from '../traffic/inbound-target.ts';
 import { isPrivilegedPort, isReservedPort } from '../traffic/reserved-ports.ts';
@@ -32,7 +33,7 @@ function ownListener(target: InboundTarget, proxy: ProxyContext): Resource[] {
   const { shape, push, policies } = proxy;
   const { bind } = target;
   if (isPrivilegedPort(target.port, shape)) return [];
-  if (isWildcardAddress(bind) && isReservedPort(target.port, push.mesh)) return [];
+  if (isUnspecified(bind) && isReservedPort(target.port, push.mesh)) return [];
   const { chains, tellsTls, tellsHttp } = inboundPort(target, proxy, { redirected: false });
   const listener = makeListener({
     name: listenerName(bind, target.port),

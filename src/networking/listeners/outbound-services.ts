@@ -8,14 +8,9 @@ import type { ResolvedVirtualService } from '../../model/push-context/resolved-r
 import type { EgressListenerScope, SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { type Port, type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import { serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
-import {
-  isUnixSocket,
-  isWildcardAddress,
-  loopbackAddress,
-  unixSocketPath,
-  wildcardAddress,
-} from '../messages/address.ts';
+import { isUnixSocket, loopbackAddress, unixSocketPath, wildcardAddress } from '../messages/address.ts';
 import { aliasesOf, namedBy } from '../traffic/alias.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { isPrivilegedPort, isReservedPort } from '../traffic/reserved-ports.ts';
@@ -150,7 +145,7 @@ function addService(input: OutboundInput, service: Service, port: Port, protocol
   for (const { bind, subnets } of addressesOf(service, protocol, input)) {
     const number = egress.port?.number ?? port.number;
     const place = { bind, port: number, bindToPort: bound, locked };
-    if (isWildcardAddress(bind) && isReservedPort(number, push.mesh)) continue;
+    if (isUnspecified(bind) && isReservedPort(number, push.mesh)) continue;
     if (bound && !locked && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
     const dependsOn = [serviceKey(service)];
     const origins = serviceOrigin(service);
@@ -158,7 +153,7 @@ function addService(input: OutboundInput, service: Service, port: Port, protocol
     if (isHttp(protocol)) plan.addHttp(place, { routeName: String(number), grpcWeb }, dependsOn, origins);
     else {
       if (protocol === 'unsupported') {
-        const shared = isWildcardAddress(bind) || bind === loopbackAddress(input.family);
+        const shared = isUnspecified(bind) || bind === loopbackAddress(input.family);
         const routeName = shared ? String(number) : sniffedRouteName(service.hostname, number);
         plan.addHttp(place, { routeName, grpcWeb }, dependsOn, origins);
       }
@@ -205,7 +200,7 @@ function tcpChains(
     .filter(({ clustered }) => clustered.hostname === service.hostname)
     .map(({ hostname }) => hostname);
   // Where others have the address as well, only a name says that a connection is for the service.
-  const isShared = tls && (bound || isWildcardAddress(bind)) && service.hostname !== '*';
+  const isShared = tls && (bound || isUnspecified(bind)) && service.hostname !== '*';
   const ownNames = isShared ? [service.hostname, ...others] : [];
   const chains: TcpChainPlan[] = routes.map((route) => ({
     match: {

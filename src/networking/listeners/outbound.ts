@@ -3,11 +3,12 @@ import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import { type ConnectionContext, clientContext, type ProxyContext } from '../inputs/connection-context.ts';
 import type { Memory } from '../inputs/generator-memory.ts';
 import { ruleOrigins, sidecarOrigin, withOrigins } from '../inputs/message-origin.ts';
 import { policyKeys, policyObjects } from '../inputs/policies.ts';
-import { isWildcardAddress, loopbackAddress } from '../messages/address.ts';
+import { loopbackAddress } from '../messages/address.ts';
 import { resolvesDynamically } from '../messages/dynamic-dns.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { telemetryOf } from '../telemetry/connection-telemetry.ts';
@@ -43,7 +44,7 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
   const policy = scope.outboundTrafficPolicy;
   const fallback = `${policy.mode} ${fallbackCluster(policy, reachOf(shape, push))}`;
   const chains = tcp.map(({ origins: _, ...chain }) => chain);
-  const families = isWildcardAddress(bind) || resolvesDynamically(shape, push) ? shape.ipFamily : '';
+  const families = isUnspecified(bind) || resolvesDynamically(shape, push) ? shape.ipFamily : '';
   const selecting = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
   const about = [
     selecting,
@@ -79,7 +80,7 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
     chain: tcpChain(chain, context),
   }));
   const catchesAll = tcp.find(({ everything }) => everything)?.chain;
-  const captured = !plan.bindToPort && isWildcardAddress(bind);
+  const captured = !plan.bindToPort && isUnspecified(bind);
   // Several chains, or other people's traffic on the port: HTTP must be recognised before it is spoken.
   const sniffed = http !== undefined && (captured || tcp.length > 0);
   // Among others Envoy would not come back to it, once their ranges were matched and the rest of them was not.

@@ -46,10 +46,6 @@ export function cidrRange(text: string): CidrRange | undefined {
   });
 }
 
-export function isWildcardAddress(address: string): boolean {
-  return address === '0.0.0.0' || address === '::';
-}
-
 /** The address that means every interface, and the one that means this host, for a family. */
 export function wildcardAddress(family: IpFamily): string {
   return family === 'v6' ? '::' : '0.0.0.0';

@@ -1,7 +1,8 @@
 /** The names under which clients ask for a service (spec/discovery.md §8.5, domains). */
 import { isIPv6 } from 'node:net';
 import { isWildcard } from '../../model/fields/hostname.ts';
-import { bracketed, isCidr, isWildcardAddress } from '../messages/address.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
+import { bracketed, isCidr } from '../messages/address.ts';
 
 export interface NamedService {
   readonly hostname: string;
@@ -30,7 +31,7 @@ export function domainsOf(service: NamedService, options: DomainOptions): readon
   const names = formsOf(service.hostname);
   const ofPods = service.headless ? names.map((name) => `*.${name}`) : [];
   const all = [...names, ...ofPods, ...(service.aliases ?? []).flatMap(formsOf)];
-  const addresses = service.addresses.filter((address) => !isCidr(address) && !isWildcardAddress(address));
+  const addresses = service.addresses.filter((address) => !isCidr(address) && !isUnspecified(address));
   const domains = [...new Set([...all, ...addresses.map(bracketed)])];
   return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);
 }

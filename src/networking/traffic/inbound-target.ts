@@ -13,8 +13,9 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
 import type { Port, Service, ServiceTarget } from '../../model/services/service.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import { type Origin, serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
-import { isUnixSocket, isWildcardAddress, loopbackAddress, wildcardAddress } from '../messages/address.ts';
+import { isUnixSocket, loopbackAddress, wildcardAddress } from '../messages/address.ts';
 import { peerModesInForce } from './peer-mode.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
@@ -150,7 +151,7 @@ function forwardAddress(endpoint: string | undefined, shape: ProxyShape): Inboun
   const host = endpoint.slice(0, colon).replace(/^\[|\]$/g, '');
   const port = Number(endpoint.slice(colon + 1));
   if (host === '') return { address: loopbackAddress(shape.ipFamily), port };
-  if (!isWildcardAddress(host)) return { address: host, port };
+  if (!isUnspecified(host)) return { address: host, port };
   const family: IpFamily = host === '::' ? 'v6' : 'v4';
   const own = shape.ownAddresses.find((address) => ipFamilyOf([address]) === family);
   return { address: own ?? loopbackAddress(family), port };
@@ -158,6 +159,6 @@ function forwardAddress(endpoint: string | undefined, shape: ProxyShape): Inboun
 
 /** The application on the same port of the loopback address, if the proxy's listener leaves that to it. */
 function ownApplication(bind: string | undefined, port: number): InboundTarget['forwardTo'] {
-  if (bind === undefined || isWildcardAddress(bind) || isLoopback(bind) || isUnixSocket(bind)) return undefined;
+  if (bind === undefined || isUnspecified(bind) || isLoopback(bind) || isUnixSocket(bind)) return undefined;
   return { address: loopbackAddress(ipFamilyOf([bind])), port };
 }
