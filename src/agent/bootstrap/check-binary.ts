@@ -1,12 +1,11 @@
 /** The check of another Envoy, before anything is changed for it: who it is, and whether it would take over from the one that runs. */
 import { closeSync, fstatSync } from 'node:fs';
-import { execa } from 'execa';
 import { fromPromise } from 'xstate';
 import type { BinaryCheck, BinaryCheckOrder } from '../../../machines/agent/files/binary-watcher.machine.ts';
+import { askProgram } from '../../runtime/asked-program.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
-import { endGroupWith } from '../../runtime/process-group.ts';
 import { digestOf, type EnvoyBinaries, type FoundBinary, findBinary, heldPath } from '../envoy/envoy-binaries.ts';
 import type { Verdict } from '../envoy/envoy-validation.ts';
 
@@ -113,18 +112,13 @@ interface Answer {
 const mostWords = 10_000;
 
 async function ask(path: string, words: readonly string[], signal: AbortSignal): Promise<Answer> {
-  const asked = execa(path, words, {
-    reject: false,
-    detached: true,
+  const result = await askProgram(path, words, {
     all: true,
     stdin: 'ignore',
     maxBuffer: mostWords,
     timeout: answerLimitMs,
-    killSignal: 'SIGKILL',
     cancelSignal: signal,
   });
-  endGroupWith(asked.nodeChildProcess);
-  const result = await asked;
   if (result.timedOut) throw new Error(`it has not answered ${words.at(-1)} in ${answerLimitMs} ms`);
   return { exitCode: result.exitCode, said: (result.all ?? '').trim(), problem: result.shortMessage ?? '' };
 }

@@ -1,7 +1,7 @@
 /** Envoy's own judgement of a configuration: `--mode validate` opens no port, takes no base id, needs no shared memory. */
-import { execa } from 'execa';
+
+import { askProgram } from '../../runtime/asked-program.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
-import { endGroupWith } from '../../runtime/process-group.ts';
 import { EnvoyOutput } from './output/envoy-log.ts';
 import { type OutputChannel, openErrorChannel } from './output/output-channels.ts';
 import { readLines } from './output/output-lines.ts';
@@ -44,18 +44,14 @@ export async function validateWithEnvoy(
   const [file, ...words] = [...guard, binary, ...args];
   const errors: OutputChannel & { release(): void } =
     scratch === undefined ? { childEnd: 'pipe', stream: undefined, release: () => {} } : openErrorChannel(scratch);
-  const subprocess = execa(file!, words, {
-    reject: false,
-    detached: true,
+  const subprocess = askProgram(file!, words, {
     stdin: 'ignore',
     stdout: 'ignore',
     stderr: errors.childEnd,
     buffer: false,
     timeout,
-    killSignal: 'SIGKILL',
     cancelSignal: signal,
   });
-  endGroupWith(subprocess.nodeChildProcess);
   errors.release();
   const output = new EnvoyOutput(silentLogger, { now: () => 0 });
   const read = readLines(errors.stream ?? subprocess.nodeChildProcess.stderr, (line) => output.line(line));

@@ -1,11 +1,10 @@
 /** What has to be there before anything is started: folders, shared memory, an Envoy that takes its command line. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { execa } from 'execa';
+import { askProgram } from '../../runtime/asked-program.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
-import { endGroupWith } from '../../runtime/process-group.ts';
 import { type EnvoyFlags, envoyArguments } from '../envoy/envoy-args.ts';
 import { inScratchFolder, unwritable } from '../envoy/scratch-folder.ts';
 
@@ -94,16 +93,11 @@ const answerLimitMs = 10_000;
  */
 export async function requireFlags(binary: string, flags: EnvoyFlags): Promise<void> {
   const words = envoyArguments(flags, { configFile: '/none', epoch: 0, baseId: 0 });
-  const asked = execa(binary, [...words, '--hot-restart-version'], {
-    reject: false,
-    detached: true,
+  const { exitCode, stderr } = await askProgram(binary, [...words, '--hot-restart-version'], {
     stdin: 'ignore',
     stdout: 'ignore',
     timeout: answerLimitMs,
-    killSignal: 'SIGKILL',
   });
-  endGroupWith(asked.nodeChildProcess);
-  const { exitCode, stderr } = await asked;
   const refusal = exitCode === 1 ? refusalIn(stderr) : undefined;
   if (refusal !== undefined)
     throw new ChartpilotError('FLAG_INVALID', `Envoy refuses what it would be started with: ${refusal}`);

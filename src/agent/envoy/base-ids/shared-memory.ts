@@ -1,10 +1,9 @@
 /** Reads and repairs what a child that failed before it was live leaves in the shared memory of its base id. */
 import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { execa } from 'execa';
 import { fromPromise } from 'xstate';
+import { askProgram } from '../../../runtime/asked-program.ts';
 import { ChartpilotError } from '../../../runtime/errors.ts';
-import { endGroupWith } from '../../../runtime/process-group.ts';
 
 export interface RepairEnvironment {
   /** Path of the Envoy binary. */
@@ -53,10 +52,7 @@ export function repairSharedMemory(environment: RepairEnvironment) {
 
 async function requireKnownLayout(binary: string): Promise<void> {
   // Envoy prints the version to stderr (spec/envoy-hot-restart.md §8).
-  const options = { reject: false, detached: true, all: true, timeout: 5_000, killSignal: 'SIGKILL' } as const;
-  const asked = execa(binary, ['--hot-restart-version'], options);
-  endGroupWith(asked.nodeChildProcess);
-  const { all } = await asked;
+  const { all } = await askProgram(binary, ['--hot-restart-version'], { all: true, timeout: 5_000 });
   const version = (all ?? '').trim();
   if (version !== knownVersion || process.arch !== knownArch) {
     throw impossible(
