@@ -6,6 +6,7 @@
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { Config } from '../../model/config/config.ts';
 import { standInText } from '../../model/config/refused.ts';
+import { closedKinds } from '../../model/kinds/closed.ts';
 import type { VirtualService } from '../../model/kinds/virtual-service.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -26,11 +27,6 @@ interface Diagnostic {
   readonly proxy?: string;
   readonly message: string;
 }
-
-/** Kinds of what stands in force for objects that are refused. */
-const closedKinds = [
-  ...(['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication', 'DestinationRule', 'WasmPlugin'] as const),
-];
 
 const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_eds_no_instances: function* ({ context }, note) {

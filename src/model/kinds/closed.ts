@@ -32,13 +32,17 @@ export interface Refused {
   readonly namespace: string | undefined;
 }
 
+/** Kinds of what stands in force for objects that are refused. */
+export const closedKinds = [
+  'AuthorizationPolicy',
+  'PeerAuthentication',
+  'RequestAuthentication',
+  'DestinationRule',
+  'WasmPlugin',
+] as const;
+
 export interface Closed {
-  readonly kind:
-    | 'AuthorizationPolicy'
-    | 'PeerAuthentication'
-    | 'RequestAuthentication'
-    | 'DestinationRule'
-    | 'WasmPlugin';
+  readonly kind: (typeof closedKinds)[number];
   readonly apiVersion: string;
   readonly spec: AuthorizationPolicy | PeerAuthentication | RequestAuthentication | DestinationRule | WasmPlugin;
   readonly isScopeKnown: boolean;
