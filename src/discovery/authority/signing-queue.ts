@@ -5,6 +5,7 @@
  * room, it is made among those of the namespace with the most. As long as there is room, a namespace may have all of it.
  */
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { Shares } from '../../model/collections/shares.ts';
 
 export interface Waiting<T> {
   readonly item: T;
@@ -92,24 +93,4 @@ export class SigningQueue<T> {
 
 function namespaceOf(identity: string): string {
   return workloadIdentityOf(identity)?.namespace ?? identity;
-}
-
-/** How many there are of each. */
-class Shares {
-  readonly #counts = new Map<string, number>();
-
-  /** How many the one has that has the most. */
-  get most(): number {
-    return Math.max(0, ...this.#counts.values());
-  }
-
-  of(whose: string): number {
-    return this.#counts.get(whose) ?? 0;
-  }
-
-  add(whose: string, more: number): void {
-    const count = this.of(whose) + more;
-    if (count === 0) this.#counts.delete(whose);
-    else this.#counts.set(whose, count);
-  }
 }

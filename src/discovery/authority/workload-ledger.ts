@@ -4,6 +4,7 @@
  * word, and is waited for by time.
  */
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
+import { Shares } from '../../model/collections/shares.ts';
 
 export interface Workload {
   readonly identity: string;
@@ -66,7 +67,7 @@ export class WorkloadLedger {
   readonly #mostOfIdentity: number;
   readonly #now: () => number;
   /** How many entries each identity has. */
-  readonly #ofIdentity = new Map<string, number>();
+  readonly #ofIdentity = new Shares();
   #sweptAt = Number.NEGATIVE_INFINITY;
   /** The last end of a certificate of those that are not listed, by who signed it. */
   readonly #unlisted = new Map<AuthorityId, number>();
@@ -142,7 +143,7 @@ export class WorkloadLedger {
       this.#addUnlisted(certificate);
       return;
     }
-    if (known === undefined) this.#count(identity, 1);
+    if (known === undefined) this.#ofIdentity.add(identity, 1);
     const before = known?.certificates ?? [];
     // Several workloads without an id are one to us: of what each authority has signed for them the last end counts.
     const all = node === '' ? withLastEnd(before, certificate) : [...before, certificate];
@@ -152,7 +153,7 @@ export class WorkloadLedger {
   /** However many nodes one of them names, there is room for the others: nobody else's word is lost for it. */
   #hasRoom(identity: string): boolean {
     const isThere = (): boolean =>
-      this.#entries.size < this.#mostEntries && (this.#ofIdentity.get(identity) ?? 0) < this.#mostOfIdentity;
+      this.#entries.size < this.#mostEntries && this.#ofIdentity.of(identity) < this.#mostOfIdentity;
     if (isThere()) return true;
     const now = this.#now();
     if (Math.abs(now - this.#sweptAt) < sweptEveryMs) return false;
@@ -163,13 +164,7 @@ export class WorkloadLedger {
 
   #forget(key: string, { identity }: Entry): void {
     this.#entries.delete(key);
-    this.#count(identity, -1);
-  }
-
-  #count(identity: string, more: number): void {
-    const count = (this.#ofIdentity.get(identity) ?? 0) + more;
-    if (count === 0) this.#ofIdentity.delete(identity);
-    else this.#ofIdentity.set(identity, count);
+    this.#ofIdentity.add(identity, -1);
   }
 
   /** The oldest is forgotten as a certificate of somebody, and waited for until it ends. */
