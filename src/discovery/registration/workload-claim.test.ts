@@ -65,6 +65,9 @@ describe('a claim that is none', () => {
   it.each([
     ...['0.0.0.0', '127.0.0.1', '127.8.8.8', '169.254.169.254', '224.0.0.1', '255.255.255.255', '::', '::1', 'fe80::1'],
     ...['ff02::1', '::ffff:127.0.0.1', '::ffff:169.254.169.254', 'fe80::1%eth0', '2001:db8::%x'],
+    // Issue 33 item 15: NAT64 of loopback, metadata of a cloud, and other forms of the same addresses.
+    ...['64:ff9b::7f00:1', '64:ff9b:1:7f00:0:100::', 'fd00:ec2::254', '::127.0.0.1', '2002:7f00:1::1', 'fec0::1'],
+    ...['2001:0:7f00:1::', '2001:0:808:808::80ff:fffe', '::ffff:0:7f00:1', '100.100.100.200', '168.63.129.16'],
   ])('by the address %s', (ip) => {
     expect(code(node({ ip }))).toBe('INVALID_ARGUMENT');
   });

@@ -1,5 +1,4 @@
 /** Which WorkloadEntry a connection asks for by `AUTO_REGISTER_GROUP` (spec/discovery.md §5.5, §7.2), and whether it may have it. */
-import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import * as E from 'fp-ts/lib/Either.js';
 import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
 import type { EntryKey } from '../../../machines/discovery/registration/registration-protocol.ts';
@@ -7,6 +6,7 @@ import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import { isObjectName } from '../../model/fields/names.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
 import { isObject } from '../../runtime/json-object.ts';
+import { specialUseOf } from '../../runtime/special-address.ts';
 import type { NodeIdentity } from '../ads/resource-source.ts';
 
 /** What a workload is registered as. What it says of itself is here as well, and is no more than its word. */
@@ -35,24 +35,6 @@ export interface Rejection {
 const maxName = 253;
 /** What it says of labels goes into an object of the API server. */
 const maxLabelCharacters = 16_384;
-
-/** Addresses that are nobody's in particular, or whoever's who uses them. */
-const nobodys = new BlockList();
-for (const [network, bits] of [
-  ['0.0.0.0', 8],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['224.0.0.0', 3],
-] as const) {
-  nobodys.addSubnet(network, bits, 'ipv4');
-}
-for (const [network, bits] of [
-  ['::', 127],
-  ['fe80::', 10],
-  ['ff00::', 8],
-] as const) {
-  nobodys.addSubnet(network, bits, 'ipv6');
-}
 
 /** Whether a node asks to be registered. */
 export function asksToRegister({ metadata }: NodeIdentity): boolean {
@@ -84,7 +66,8 @@ export function claimOf(
       reason: `registration of ${namespace}/${group} requires a verified identity of namespace ${namespace}`,
     };
   }
-  if (isNobodys(address)) return invalid(`a workload cannot be registered by the address ${address}`);
+  const addressError = errorOfAddress(address);
+  if (addressError !== undefined) return invalid(addressError);
   if (JSON.stringify(labels).length > maxLabelCharacters)
     return invalid('metadata LABELS is too long to be registered');
   const name = entryName(group, address, network);
@@ -110,10 +93,11 @@ function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespa
   return shown.map(workloadIdentityOf).find((one) => one?.namespace === namespace)?.serviceAccount;
 }
 
-function isNobodys(address: string): boolean {
-  if (isIPv4(address)) return nobodys.check(address, 'ipv4');
-  // An address with a zone is one of a machine's interface.
-  return !isIPv6(address) || address.includes('%') || nobodys.check(address, 'ipv6');
+/** An address that every host has, or that leads to one's own host, link or cloud, would send a client's requests there. */
+function errorOfAddress(address: string): string | undefined {
+  if (address.includes('%')) return `address ${address}: must have no zone, which names an interface of one host`;
+  const use = specialUseOf(address);
+  return use && `address ${address}: must be the address of a workload, is or embeds an address of use "${use}"`;
 }
 
 /** `PROXY_CONFIG` as an agent sends it. */

@@ -1,0 +1,117 @@
+/** Which IP addresses reach no workload of the network but the host itself, its link, or its cloud: what a client may not name. */
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
+
+/** `malformed`: the text is not an IP address. `unspecified` includes all of 0.0.0.0/8, which Linux connects to itself. */
+export type SpecialUse =
+  | 'malformed'
+  | 'unspecified'
+  | 'loopback'
+  | 'link-local'
+  | 'site-local'
+  | 'multicast'
+  | 'reserved'
+  | 'metadata';
+
+const networksByUse: Readonly<Record<Exclude<SpecialUse, 'malformed'>, readonly string[]>> = {
+  unspecified: ['0.0.0.0/8', '::/128'],
+  loopback: ['127.0.0.0/8', '::1/128'],
+  'link-local': ['169.254.0.0/16', 'fe80::/10'],
+  'site-local': ['fec0::/10'],
+  multicast: ['224.0.0.0/4', 'ff00::/8'],
+  reserved: ['240.0.0.0/4', '100::/64'],
+  // Services of a cloud that identify a machine by its network path, where they are not link-local: Alibaba, Azure, Oracle;
+  // AWS, Google, Oracle, Scaleway.
+  metadata: [
+    ...['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
+    ...['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:c1::a9fe:a9fe/128', 'fd00:42::42/128'],
+  ],
+};
+
+const uses = Object.entries(networksByUse).map(([use, networks]) => ({
+  use: use as SpecialUse,
+  list: blockListOf(networks),
+}));
+
+/**
+ * The special use of an address, or of an IPv4 address that an IPv6 address embeds; `undefined` for an address that may be
+ * a workload's. Restrictions ask this function. A privilege of loopback asks `isLoopback`, which knows no translators.
+ */
+export function specialUseOf(address: string): SpecialUse | undefined {
+  if (!isIPv4(address) && !isIPv6(address)) return 'malformed';
+  for (const one of [withoutZone(address), ...embeddedIpv4sOf(address)]) {
+    const family = isIPv4(one) ? 'ipv4' : 'ipv6';
+    const found = uses.find(({ list }) => list.check(one, family));
+    if (found !== undefined) return found.use;
+  }
+  return undefined;
+}
+
+interface Embedding {
+  /** The first groups of 16 bits. */
+  readonly prefix: readonly number[];
+  /** Places of the four bytes of the IPv4 address; one list for each layout. */
+  readonly layouts: readonly (readonly number[])[];
+}
+
+const lastFour = [12, 13, 14, 15];
+const embeddings: readonly Embedding[] = [
+  // IPv4-compatible (RFC 4291 §2.5.5.1), IPv4-mapped, IPv4-translated (RFC 2765).
+  { prefix: [0, 0, 0, 0, 0, 0], layouts: [lastFour] },
+  { prefix: [0, 0, 0, 0, 0, 0xffff], layouts: [lastFour] },
+  { prefix: [0, 0, 0, 0, 0xffff, 0], layouts: [lastFour] },
+  // NAT64's well-known prefix (RFC 6052).
+  { prefix: [0x64, 0xff9b, 0, 0, 0, 0], layouts: [lastFour] },
+  // 6to4 (RFC 3056); Teredo's server (RFC 4380), whose client is below.
+  { prefix: [0x2002], layouts: [[2, 3, 4, 5]] },
+  { prefix: [0x2001, 0], layouts: [[4, 5, 6, 7]] },
+];
+
+/** NAT64's local prefix (RFC 8215). A translator has a part of it; its length decides the layout (RFC 6052 §2.2), so all are read. */
+const localNat64: Embedding = {
+  prefix: [0x64, 0xff9b, 1],
+  layouts: [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], lastFour],
+};
+
+/**
+ * IPv4 addresses to which a packet for this IPv6 address can be delivered: IPv4-mapped, -compatible and -translated, NAT64, 6to4,
+ * Teredo, ISATAP. A list of blocked IPv4 networks applies to these as well. Empty for an IPv4 address and for any other text.
+ */
+export function embeddedIpv4sOf(address: string): readonly string[] {
+  if (!isIPv6(address)) return [];
+  const groups = groupsOf(address);
+  // `::` and `::1` are addresses of their own.
+  if (groups.slice(0, 7).every((group) => group === 0) && groups[7]! < 2) return [];
+  const bytes = groups.flatMap((group) => [group >> 8, group & 0xff]);
+  const at = (layout: readonly number[]): string => layout.map((place) => bytes[place]).join('.');
+  const has = ({ prefix }: Embedding): boolean => prefix.every((group, index) => groups[index] === group);
+  const found = embeddings.filter(has).flatMap(({ layouts }) => layouts.map(at));
+  if (groups[0] === 0x2001 && groups[1] === 0) found.push(lastFour.map((place) => bytes[place]! ^ 0xff).join('.'));
+  if (groups[5] === 0x5efe && (groups[4]! & ~0x200) === 0) found.push(at(lastFour));
+  // In a layout that the translator does not use, the bytes are mostly zeros of the prefix or of the end.
+  if (has(localNat64)) found.push(...localNat64.layouts.map(at).filter((ipv4) => !ipv4.startsWith('0.')));
+  return [...new Set(found)];
+}
+
+/** The eight groups of a valid IPv6 address. */
+function groupsOf(address: string): number[] {
+  const text = withoutZone(address).replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) =>
+    [a * 256 + +b, c * 256 + +d].map((group) => group.toString(16)).join(':'),
+  );
+  const [head, tail] = text.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const zeros = Array.from({ length: 8 - head!.length - (tail?.length ?? 0) }, () => '0');
+  return [...head!, ...zeros, ...(tail ?? [])].map((group) => Number.parseInt(group, 16));
+}
+
+/** `fe80::1` of `fe80::1%eth0`: the zone names an interface of a host. */
+function withoutZone(address: string): string {
+  return address.replace(/%.*$/, '');
+}
+
+function blockListOf(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address, bits] = network.split('/');
+    list.addSubnet(address!, Number(bits), isIPv4(address!) ? 'ipv4' : 'ipv6');
+  }
+  return list;
+}
