@@ -1,10 +1,8 @@
 /** `istio.v1.auth.IstioCertificateService/CreateCertificate` (spec/discovery.md §11). */
-import type { KeyObject } from 'node:crypto';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
 import type { Certificate } from '../../identity/certificate.ts';
-import { namesIn, RequestError, verifyRequest } from '../../identity/certificate-request.ts';
 import { oneWorkloadOf, uriInMesh } from '../../identity/spiffe-id.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -18,7 +16,7 @@ import type { Registrar, Whose } from './registrar.ts';
 export interface CertificateServiceOptions {
   readonly authenticators: readonly Authenticator[];
   readonly inForce: () => AuthorityInForce | undefined;
-  readonly signer: Pick<CertificateSigner, 'sign'>;
+  readonly signer: Pick<CertificateSigner, 'sign' | 'verify'>;
   /** Of the mesh, now: its own, and then its aliases. */
   readonly trustDomains: () => readonly string[];
   readonly limits: LifetimeLimits;
@@ -154,8 +152,12 @@ export class CertificateService {
     { csr, uri, validityDuration, whose }: { csr: string; uri: string; validityDuration: bigint; whose: Whose },
     signal: AbortSignal | undefined,
   ): Promise<Buffer> {
-    const { limits, now, logger, rootsInMesh } = this.#options;
-    const key = keyOfRequestFor(uri, csr);
+    const { limits, now, logger, rootsInMesh, signer } = this.#options;
+    const verified = await signer.verify({ requestToVerify: csr, uri, ...whose }, signal);
+    if ('tryAgainAfterMs' in verified) throw busy(verified.tryAgainAfterMs);
+    if ('refused' in verified) throw new Refusal(status.INVALID_ARGUMENT, verified.refused);
+    if ('failed' in verified) throw new Refusal(status.INTERNAL, verified.failed);
+    const { key } = verified;
     const answer = leafLifetime(validityDuration, limits, forever, now());
     if ('tooLong' in answer) throw new Refusal(status.INVALID_ARGUMENT, answer.tooLong);
     if ('ended' in answer) throw new Refusal(status.FAILED_PRECONDITION, answer.ended);
@@ -196,19 +198,6 @@ export class CertificateService {
     }
     return { uri, endsAt: endOfCertificate(peer) };
   }
-}
-
-/** @throws Refusal */
-function keyOfRequestFor(uri: string, csr: string): KeyObject {
-  try {
-    const key = verifyRequest(csr);
-    const { uris, dns, ips, others } = namesIn(csr);
-    if (uris.length === 1 && uris[0] === uri && dns.length + ips.length + others === 0) return key;
-  } catch (error) {
-    if (error instanceof RequestError) throw new Refusal(status.INVALID_ARGUMENT, `the request ${error.message}`);
-    throw error;
-  }
-  throw new Refusal(status.INVALID_ARGUMENT, `the request must ask for ${uri}, and for no other name`);
 }
 
 /** From what signed, over what is between, to the roots: all of them, while a rotation has two. */

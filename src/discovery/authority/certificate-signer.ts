@@ -1,29 +1,42 @@
-/** Has certificates signed by threads, so that neither pushes nor probes wait for it. */
+/** Has requests verified and certificates signed by threads, so that neither pushes nor probes wait for it. */
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { FairQueue } from '../../model/collections/fair-queue.ts';
 import type { AuthorityMaterial } from './authority-material.ts';
-import { type QueueLimits, SigningQueue } from './signing-queue.ts';
-import type { SignerOrder, SigningAnswer, SigningOrder, SigningOutcome } from './signing-work.ts';
+import { type SigningLimits, signingKey, signingShares } from './signing-shares.ts';
+import type {
+  LeafOrder,
+  SignerOrder,
+  SigningAnswer,
+  SigningOrder,
+  SigningOutcome,
+  ThreadOutcome,
+  VerifiedRequest,
+  VerifyOrder,
+} from './signing-work.ts';
 
-export interface SigningRequest {
-  readonly request: string;
-  readonly uri: string;
-  readonly notBefore: Date;
-  readonly notAfter: Date;
-  /** When what the caller has now ends, Unix time in milliseconds; 0: it has nothing. */
+/** Whose share of the queue a request takes. */
+interface Caller {
+  /** When the caller's current certificate ends, Unix time in milliseconds; 0: it has none. */
   readonly endsAt: number;
-  /** Whose share of the queue it takes: a connection. */
+  /** Its connection. */
   readonly client: string;
 }
 
-export type SigningResult =
-  | SigningOutcome
-  /** There is no room; worth another try after so long. */
-  | { readonly tryAgainAfterMs: number };
+export interface SigningRequest extends LeafOrder, Caller {}
 
-interface Job extends Omit<SigningOrder, 'id'> {
-  readonly settle: (result: SigningResult) => void;
+export interface VerifyRequest extends VerifyOrder, Caller {}
+
+/** There is no room; worth another try after so long. */
+type Busy = { readonly tryAgainAfterMs: number };
+
+export type SigningResult = SigningOutcome | Busy;
+
+interface Job {
+  readonly order: LeafOrder | VerifyOrder;
+  readonly endsAt: number;
+  readonly settle: (result: ThreadOutcome | Busy) => void;
 }
 
 interface Thread {
@@ -34,7 +47,7 @@ interface Thread {
 /** Beside this file, or beside the bundle that it was put into. */
 const helperModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
 
-export const signingLimits: QueueLimits = { mostWaiting: 4_000, mostOfClient: 16 };
+export const signingLimits: SigningLimits = { maxWaiting: 4_000, maxOfConnection: 16 };
 /** In a thread's hands at once: it never waits for the next, and what is more urgent waits for these only. */
 const mostOfThread = 2;
 /** A thread signs some hundreds a second; whoever is refused comes back when this much of the queue is gone. */
@@ -44,13 +57,13 @@ const mostThreads = 2;
 const threads = Math.max(1, Math.min(mostThreads, availableParallelism() - 1));
 
 export interface CertificateSignerOptions {
-  readonly limits?: QueueLimits;
+  readonly limits?: SigningLimits;
   /** Told of a thread that broke; what it had in hand has failed, and another is begun. */
   readonly broken?: (error: Error) => void;
 }
 
 export class CertificateSigner {
-  readonly #queue: SigningQueue<Job>;
+  readonly #queue: FairQueue<Job>;
   readonly #broken: (error: Error) => void;
   readonly #threads: Thread[] = [];
   #material: AuthorityMaterial | undefined;
@@ -58,7 +71,7 @@ export class CertificateSigner {
   #isClosed = false;
 
   constructor({ limits = signingLimits, broken = () => {} }: CertificateSignerOptions = {}) {
-    this.#queue = new SigningQueue(limits);
+    this.#queue = new FairQueue<Job>(signingShares(limits));
     this.#broken = broken;
   }
 
@@ -70,29 +83,50 @@ export class CertificateSigner {
 
   /** For metrics. */
   get waiting(): number {
-    return this.#queue.length;
+    return this.#queue.size;
   }
 
   /** @param signal the caller is gone: what has not begun is not done */
   sign({ endsAt, client, ...order }: SigningRequest, signal?: AbortSignal): Promise<SigningResult> {
-    const { promise, resolve } = Promise.withResolvers<SigningResult>();
-    if (this.#isClosed || signal?.aborted === true) return Promise.resolve({ failed: 'nothing is signed any more' });
-    const job: Job = { ...order, settle: resolve };
+    return this.#queued<SigningOutcome>(order, { endsAt, client }, signal);
+  }
+
+  /**
+   * Verifies a request that another signer will sign.
+   *
+   * @param signal the caller is gone: what has not begun is not done
+   */
+  verify({ endsAt, client, ...order }: VerifyRequest, signal?: AbortSignal): Promise<VerifiedRequest | Busy> {
+    return this.#queued<VerifiedRequest>(order, { endsAt, client }, signal);
+  }
+
+  #queued<Outcome extends ThreadOutcome>(
+    order: LeafOrder | VerifyOrder,
+    { endsAt, client }: Caller,
+    signal: AbortSignal | undefined,
+  ): Promise<Outcome | Busy> {
+    const { promise, resolve } = Promise.withResolvers<ThreadOutcome | Busy>();
+    // A thread responds to each kind of order with its kind of outcome.
+    const result = promise as Promise<Outcome | Busy>;
+    const job: Job = { order, endsAt, settle: resolve };
+    if (this.#isClosed || signal?.aborted === true) {
+      resolve({ failed: 'nothing is signed any more' });
+      return result;
+    }
     const leave = (): void => {
       this.#queue.remove(job);
       resolve({ failed: 'the caller is gone' });
     };
     signal?.addEventListener('abort', leave, { once: true });
-    const refused = this.#queue.add({ item: job, endsAt, client, identity: order.uri });
-    refused?.item.settle({ tryAgainAfterMs: this.#delayMs() });
+    this.#queue.add(job, signingKey(order.uri, client))?.settle({ tryAgainAfterMs: this.#delayMs() });
     this.#hand();
-    return promise.finally(() => signal?.removeEventListener('abort', leave));
+    return result.finally(() => signal?.removeEventListener('abort', leave));
   }
 
   close(): void {
     this.#isClosed = true;
     for (let waiting = this.#queue.next(); waiting !== undefined; waiting = this.#queue.next()) {
-      waiting.item.settle({ failed: 'the control plane ends' });
+      waiting.settle({ failed: 'the control plane ends' });
     }
     for (const thread of this.#threads.splice(0)) {
       failAll(thread, 'the control plane ends');
@@ -101,13 +135,13 @@ export class CertificateSigner {
   }
 
   #hand(): void {
-    while (this.#queue.length > 0) {
+    while (this.#queue.size > 0) {
       const thread = this.#freeThread();
       if (thread === undefined) return;
-      const { settle, ...order } = this.#queue.next()!.item;
+      const job = this.#queue.next()!;
       const id = ++this.#count;
-      thread.jobs.set(id, { settle, ...order });
-      thread.worker.postMessage({ id, ...order } satisfies SigningOrder);
+      thread.jobs.set(id, job);
+      thread.worker.postMessage({ id, ...job.order } satisfies SigningOrder);
     }
   }
 
@@ -145,7 +179,7 @@ export class CertificateSigner {
   }
 
   #delayMs(): number {
-    return Math.max(1_000, Math.ceil((1_000 * this.#queue.length) / perSecondAndThread));
+    return Math.max(1_000, Math.ceil((1_000 * this.#queue.size) / perSecondAndThread));
   }
 }
 

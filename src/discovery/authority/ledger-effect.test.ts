@@ -48,7 +48,10 @@ test('a root is not dropped while what an intermediate before the last one has s
       ...{ material: signer, bundle: new TrustBundle('td', [signer.root]), ofServer: signer },
       ...{ authorities: [signer], tainted: [], roots: [signer.id] },
     }),
-    signer: { sign: async () => ({ leaf: '', serialNumber: signer.id }) },
+    signer: {
+      sign: async () => ({ leaf: '', serialNumber: signer.id }),
+      verify: () => Promise.reject(new Error('no other signer is configured')),
+    },
     trustDomains: () => ['td'],
     limits: { defaultMs: 60_000, maxMs: 60_000 },
     now: () => new Date(),

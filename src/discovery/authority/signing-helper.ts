@@ -2,12 +2,20 @@
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { readCertificate } from '../../identity/certificate.ts';
-import { RequestError, verifyRequest } from '../../identity/certificate-request.ts';
+import { namesIn, RequestError, verifyRequest } from '../../identity/certificate-request.ts';
 import { type Issuer, issueLeaf } from '../../identity/issue.ts';
 import { LeafCheck } from '../../identity/leaf-check.ts';
 import { pemOf } from '../../identity/pem.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import type { SignerOrder, SigningAnswer, SigningOrder, SigningOutcome } from './signing-work.ts';
+import type {
+  LeafOrder,
+  SignerOrder,
+  SigningAnswer,
+  SigningOrder,
+  SigningOutcome,
+  VerifiedRequest,
+  VerifyOrder,
+} from './signing-work.ts';
 
 /**
  * A push is waited for now, a certificate has hours: where all want a processor, this thread has a tenth of it. Of whoever calls, Linux
@@ -22,10 +30,24 @@ parentPort!.on('message', (order: SigningOrder | SignerOrder) => {
     const { der, privateKey } = order.signer;
     const issuer = { certificate: readCertificate(der), privateKey };
     signing = { issuer, check: new LeafCheck(issuer) };
-  } else parentPort!.postMessage({ id: order.id, ...outcomeOf(order) } satisfies SigningAnswer);
+  } else {
+    const outcome = 'requestToVerify' in order ? verified(order) : signed(order);
+    parentPort!.postMessage({ id: order.id, ...outcome } satisfies SigningAnswer);
+  }
 });
 
-function outcomeOf({ request, uri, notBefore, notAfter }: SigningOrder): SigningOutcome {
+function verified({ requestToVerify, uri }: VerifyOrder): VerifiedRequest {
+  try {
+    const key = verifyRequest(requestToVerify);
+    const { uris, dns, ips, others } = namesIn(requestToVerify);
+    if (uris.length === 1 && uris[0] === uri && dns.length + ips.length + others === 0) return { key };
+    return { refused: `the request must ask for ${uri}, and for no other name` };
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function signed({ request, uri, notBefore, notAfter }: LeafOrder): SigningOutcome {
   if (signing === undefined) return { failed: 'there is no authority yet' };
   try {
     const key = verifyRequest(request);
@@ -34,6 +56,10 @@ function outcomeOf({ request, uri, notBefore, notAfter }: SigningOrder): Signing
     const serialNumber = signing.check.serialNumberOf(der, { key, uri, lifetime });
     return { leaf: pemOf('CERTIFICATE', der), serialNumber };
   } catch (error) {
-    return error instanceof RequestError ? { refused: `the request ${error.message}` } : { failed: messageOf(error) };
+    return failureOf(error);
   }
+}
+
+function failureOf(error: unknown): { readonly refused: string } | { readonly failed: string } {
+  return error instanceof RequestError ? { refused: `the request ${error.message}` } : { failed: messageOf(error) };
 }

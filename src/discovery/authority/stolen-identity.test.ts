@@ -71,6 +71,7 @@ describe('a request for a certificate', () => {
           const leaf = readCertificate(issueLeaf(issuer, verifyRequest(order.request), names, order));
           return { leaf: leaf.pem, serialNumber: leaf.serialNumber };
         },
+        verify: () => Promise.reject(new Error('no other signer is configured')),
       },
       trustDomains: () => ['cluster.local'],
       limits: { defaultMs: 60_000, maxMs: 60_000 },

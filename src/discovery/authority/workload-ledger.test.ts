@@ -107,7 +107,7 @@ describe('a workload that is at many nodes, by its own word', () => {
   const at = (node: string, identity = cart.identity) => ({ identity, node });
 
   it('has room for so many, waits for the others by time, and takes nothing from another', () => {
-    const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, mostOfIdentity: 2, mostEntries: 3, now: () => 0 });
+    const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => 0 });
     for (const node of ['a', 'b', 'c', 'd']) issue(ledger, 'old', node, 24, at(node));
     const other = at('a', 'spiffe://td/ns/shop/sa/other');
     issue(ledger, 'old', '9', 24, other);
@@ -122,13 +122,29 @@ describe('a workload that is at many nodes, by its own word', () => {
 
   it('has room again when certificates have ended, without anybody waiting for them', () => {
     let now = 0;
-    const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, mostOfIdentity: 2, mostEntries: 3, now: () => now });
+    const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => now });
     for (const node of ['a', 'b']) issue(ledger, 'old', node, 24, at(node));
     now = 25 * hourMs;
     issue(ledger, 'old', 'c', 48, at('c'));
     expect(ledger.size).toBe(1);
     expect([...ledger.lines(now)]).toMatchObject([{ issued: { node: 'c' } }]);
   });
+});
+
+it('a namespace with many service accounts takes no room from another namespace, and is waited for by time', () => {
+  const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxEntries: 4, now: () => 0 });
+  for (let i = 0; i < 9; i++) {
+    issue(ledger, 'old', `${i}`, 20, { identity: `spiffe://td/ns/mallory/sa/${i}`, node: 'a' });
+  }
+  const bank = { identity: 'spiffe://td/ns/bank/sa/pay', node: 'a' };
+  issue(ledger, 'old', '99', 24, bank);
+  expect(ledger.size).toBe(4);
+  expect(ledger.isNews({ ...bank, serialNumber: '99' })).toBe(false);
+  issue(ledger, 'new', '100', 30, bank);
+  expect(ledger.isNews({ ...bank, serialNumber: '100' })).toBe(true);
+  ledger.apply({ arrived: { ...bank, serialNumber: '100' } });
+  expect(missing(ledger, 'old', 19).count).toBe(4);
+  expect(missing(ledger, 'old', 20).count).toBe(0);
 });
 
 describe('the log', () => {

@@ -4,7 +4,8 @@
  * word, and is waited for by time.
  */
 import type { AuthorityId } from '../../../machines/discovery/protocol.ts';
-import { Shares } from '../../model/collections/shares.ts';
+import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { FairQueue } from '../../model/collections/fair-queue.ts';
 
 export interface Workload {
   readonly identity: string;
@@ -45,9 +46,10 @@ export interface Missing {
 export interface LedgerOptions {
   /** Longest life of a certificate. */
   readonly maxLeafMs: number;
-  readonly mostEntries?: number;
+  /** Workloads that are listed. Beyond it the namespace with the most gives one up. */
+  readonly maxEntries?: number;
   /** Nodes that workloads of one identity may be at, by their own word. */
-  readonly mostOfIdentity?: number;
+  readonly maxOfIdentity?: number;
   /** Unix time in milliseconds. */
   readonly now?: () => number;
 }
@@ -63,19 +65,20 @@ const sweptEveryMs = 60_000;
 export class WorkloadLedger {
   readonly #entries = new Map<string, Entry>();
   readonly #maxLeafMs: number;
-  readonly #mostEntries: number;
-  readonly #mostOfIdentity: number;
+  readonly #maxEntries: number;
+  readonly #maxOfIdentity: number;
   readonly #now: () => number;
-  /** How many entries each identity has. */
-  readonly #ofIdentity = new Shares();
+  /** Keys of entries, by namespace and identity. */
+  readonly #listed: FairQueue<string>;
   #sweptAt = Number.NEGATIVE_INFINITY;
   /** The last end of a certificate of those that are not listed, by who signed it. */
   readonly #unlisted = new Map<AuthorityId, number>();
 
-  constructor({ maxLeafMs, mostEntries = 200_000, mostOfIdentity = 20_000, now = Date.now }: LedgerOptions) {
+  constructor({ maxLeafMs, maxEntries = 200_000, maxOfIdentity = 20_000, now = Date.now }: LedgerOptions) {
     this.#maxLeafMs = maxLeafMs;
-    this.#mostEntries = mostEntries;
-    this.#mostOfIdentity = mostOfIdentity;
+    this.#maxEntries = maxEntries;
+    this.#maxOfIdentity = maxOfIdentity;
+    this.#listed = new FairQueue({ maxItems: maxEntries, maxOfKey: [undefined, maxOfIdentity] });
     this.#now = now;
   }
 
@@ -139,32 +142,44 @@ export class WorkloadLedger {
   #issued({ identity, node, ...certificate }: Workload & IssuedCertificate): void {
     const key = keyOfWorkload({ identity, node });
     const known = this.#entries.get(key);
-    if (identity === '' || (known === undefined && !this.#hasRoom(identity))) {
+    if (identity === '' || (known === undefined && !this.#list(key, identity))) {
       this.#addUnlisted(certificate);
       return;
     }
-    if (known === undefined) this.#ofIdentity.add(identity, 1);
     const before = known?.certificates ?? [];
     // Several workloads without an id are one to us: of what each authority has signed for them the last end counts.
     const all = node === '' ? withLastEnd(before, certificate) : [...before, certificate];
     this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: known?.trusts ?? '' });
   }
 
-  /** However many nodes one of them names, there is room for the others: nobody else's word is lost for it. */
-  #hasRoom(identity: string): boolean {
-    const isThere = (): boolean =>
-      this.#entries.size < this.#mostEntries && this.#ofIdentity.of(identity) < this.#mostOfIdentity;
-    if (isThere()) return true;
-    const now = this.#now();
-    if (Math.abs(now - this.#sweptAt) < sweptEveryMs) return false;
-    this.#sweptAt = now;
-    for (const [key, entry] of this.#entries) if (lastEnd(entry.certificates) <= now) this.#forget(key, entry);
-    return isThere();
+  /**
+   * However many nodes one identity names, there is room for other identities, and however many identities a namespace has, for other
+   * namespaces. An entry that makes room is waited for by time.
+   *
+   * @returns whether the new entry is listed
+   */
+  #list(key: string, identity: string): boolean {
+    const share = [workloadIdentityOf(identity)?.namespace ?? identity, identity];
+    if (this.#listed.size >= this.#maxEntries || this.#listed.sizeOf(share) >= this.#maxOfIdentity) this.#sweep();
+    const rejected = this.#listed.add(key, share);
+    if (rejected === key) return false;
+    if (rejected !== undefined) {
+      for (const certificate of this.#entries.get(rejected)!.certificates) this.#addUnlisted(certificate);
+      this.#entries.delete(rejected);
+    }
+    return true;
   }
 
-  #forget(key: string, { identity }: Entry): void {
+  #sweep(): void {
+    const now = this.#now();
+    if (Math.abs(now - this.#sweptAt) < sweptEveryMs) return;
+    this.#sweptAt = now;
+    for (const [key, entry] of this.#entries) if (lastEnd(entry.certificates) <= now) this.#forget(key);
+  }
+
+  #forget(key: string): void {
     this.#entries.delete(key);
-    this.#ofIdentity.add(identity, -1);
+    this.#listed.remove(key);
   }
 
   /** The oldest is forgotten as a certificate of somebody, and waited for until it ends. */
@@ -208,7 +223,7 @@ export class WorkloadLedger {
     const workloads: string[] = [];
     for (const [key, entry] of this.#entries) {
       if (lastEnd(entry.certificates) <= now) {
-        this.#forget(key, entry);
+        this.#forget(key);
         continue;
       }
       const missing = missingOf(entry);

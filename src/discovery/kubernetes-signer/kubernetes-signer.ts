@@ -8,12 +8,13 @@ import {
   signingRequestMachine,
 } from '../../../machines/discovery/authority/signing-request.machine.ts';
 import type { Certificate } from '../../identity/certificate.ts';
+import { FairTasks } from '../../model/collections/fair-tasks.ts';
 import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { CertificateOrder, IssuedCertificate, Registrar, SignerAnswer, Whose } from '../authority/registrar.ts';
-import { type QueueLimits, SigningQueue } from '../authority/signing-queue.ts';
+import { type SigningLimits, signingKey } from '../authority/signing-shares.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import { certificateSigningRequests } from '../kubernetes/api-resource.ts';
 import type { ApiRequest, ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
@@ -29,20 +30,17 @@ export interface KubernetesSignerOptions {
   readonly roots: () => readonly Certificate[];
   readonly now: () => Date;
   readonly limitMs?: number;
-  readonly limits?: QueueLimits;
+  readonly limits?: SigningLimits;
   readonly recorder?: Recorder;
-}
-
-interface Job {
-  readonly order: CertificateOrder;
-  readonly settle: (answer: SignerAnswer) => void;
 }
 
 const requestLimitMs = 10_000;
 const answerMs = 5_000;
 /** Each is some five requests: the API server has more to do. */
-const mostAtOnce = 16;
-const queueLimits: QueueLimits = { mostWaiting: 1_000, mostOfClient: 16 };
+const maxRunning = 16;
+/** Leaves room for other namespaces: a request may take its whole limit of time. */
+const maxRunningOfNamespace = 12;
+const signingLimits: SigningLimits = { maxWaiting: 1_000, maxOfConnection: 16 };
 /** Of those under way some are done in a second. */
 const perSecond = 10;
 /** Kubernetes signs for no less. */
@@ -53,50 +51,38 @@ const longestReason = 300;
 
 export class KubernetesSigner implements Registrar {
   readonly #options: KubernetesSignerOptions;
-  readonly #queue: SigningQueue<Job>;
-  #underWay = 0;
+  readonly #tasks: FairTasks;
   #count = 0;
 
   constructor(options: KubernetesSignerOptions) {
     this.#options = options;
-    this.#queue = new SigningQueue(options.limits ?? queueLimits);
+    const { maxWaiting, maxOfConnection } = options.limits ?? signingLimits;
+    this.#tasks = new FairTasks({
+      ...{ maxRunning, maxRunningOfKey: maxRunningOfNamespace, maxWaiting },
+      maxWaitingOfKey: [undefined, undefined, maxOfConnection],
+    });
   }
 
   /** For metrics. */
   get waiting(): number {
-    return this.#queue.length;
+    return this.#tasks.waiting;
   }
 
   /** @param signal the caller is gone: what has not begun is not done */
   sign(order: CertificateOrder, { endsAt, client }: Whose, signal?: AbortSignal): Promise<SignerAnswer> {
-    const { promise, resolve } = Promise.withResolvers<SignerAnswer>();
-    const job: Job = { order, settle: resolve };
-    const leave = (): void => {
-      this.#queue.remove(job);
-      resolve({ failed: 'the caller is gone' });
-    };
-    if (signal?.aborted === true) return Promise.resolve({ failed: 'the caller is gone' });
-    signal?.addEventListener('abort', leave, { once: true });
     const identity = [...order.names.uris, ...order.names.dns].join();
-    const refused = this.#queue.add({ item: job, endsAt, client, identity });
-    refused?.item.settle({ tryAgainAfterMs: Math.max(1_000, Math.ceil((1_000 * this.#queue.length) / perSecond)) });
-    this.#begin();
-    return promise.finally(() => signal?.removeEventListener('abort', leave));
+    return this.#tasks.do<SignerAnswer>(
+      {
+        ...{ key: signingKey(identity, client), rank: endsAt },
+        run: (settle) => this.#run(order, settle),
+        reject: (waiting) => ({ tryAgainAfterMs: Math.max(1_000, Math.ceil((1_000 * waiting) / perSecond)) }),
+        cancelled: () => ({ failed: 'the caller is gone' }),
+      },
+      signal,
+    );
   }
 
-  #begin(): void {
-    while (this.#underWay < mostAtOnce) {
-      const next = this.#queue.next();
-      if (next === undefined) return;
-      this.#underWay++;
-      void this.#run(next.item).finally(() => {
-        this.#underWay--;
-        this.#begin();
-      });
-    }
-  }
-
-  async #run({ order, settle }: Job): Promise<void> {
+  async #run(order: CertificateOrder, settle: (answer: SignerAnswer) => void): Promise<void> {
     const { approves, limitMs = requestLimitMs, recorder } = this.#options;
     const request = new RequestObject(this.#options, order);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();

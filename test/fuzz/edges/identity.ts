@@ -94,6 +94,7 @@ function certificateRequest(): Edge {
           throw error;
         }
       },
+      verify: () => Promise.reject(new Error('no other signer is configured')),
     },
     trustDomains: () => [trustDomain],
     limits: { defaultMs: 3_600_000, maxMs: 7_200_000 },

@@ -1,0 +1,131 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FairQueue, type ShareKey } from './fair-queue.ts';
+
+function taken(queue: FairQueue<string>, count = Number.POSITIVE_INFINITY): string[] {
+  const items: string[] = [];
+  while (items.length < count) {
+    const item = queue.next();
+    if (item === undefined) break;
+    items.push(item);
+  }
+  return items;
+}
+
+describe('a queue with fair turns', () => {
+  it('serves namespaces in turn, and within a namespace its accounts', () => {
+    const queue = new FairQueue<string>({ maxItems: 100 });
+    for (const item of ['m/a/1', 'm/a/2', 'm/a/3', 'm/b/1', 'm/b/2', 'bank/pay/1', 'bank/pay/2', 'shop/x/1']) {
+      queue.add(item, item.split('/').slice(0, 2));
+    }
+    expect(taken(queue)).toEqual([
+      ...['m/a/1', 'bank/pay/1', 'shop/x/1'],
+      ...['m/b/1', 'bank/pay/2', 'm/a/2', 'm/b/2', 'm/a/3'],
+    ]);
+  });
+
+  it('serves a newly arrived namespace after one turn of each other namespace, however much those have queued', () => {
+    const queue = new FairQueue<string>({ maxItems: 10_000 });
+    for (let i = 0; i < 5_000; i++) queue.add(`mallory ${i}`, ['mallory', `account-${i}`]);
+    taken(queue, 3);
+    queue.add('bank', ['bank', 'default']);
+    expect(taken(queue, 2)).toContain('bank');
+  });
+
+  it('rejects of the largest namespace when it is full, and there of the largest account', () => {
+    const queue = new FairQueue<string>({ maxItems: 4 });
+    for (const item of ['a1', 'a2', 'a3', 'b1']) queue.add(item, ['mallory', item[0]!]);
+    expect(queue.add('bank 1', ['bank', 'pay'])).toBe('a3');
+    expect(queue.add('bank 2', ['bank', 'pay'])).toBe('a2');
+    expect(queue.add('bank 3', ['bank', 'pay'])).toBe('bank 3');
+    expect([queue.size, queue.sizeOf(['mallory']), queue.sizeOf(['bank'])]).toEqual([4, 2, 2]);
+    expect(queue.add('shop', ['shop', 'cart'])).toBe('a1');
+    expect(queue.add('zoo', ['zoo', 'keeper'])).toBe('bank 2');
+    // Each has one.
+    expect(queue.add('farm', ['farm', 'cow'])).toBe('farm');
+    expect(queue.sizeOf(['farm'])).toBe(0);
+  });
+
+  it('rejects a new item beyond the limit of its key, and takes it once the key has room', () => {
+    const queue = new FairQueue<string>({ maxItems: 10, maxOfKey: [undefined, 2] });
+    queue.add('1', ['n', 'a']);
+    queue.add('2', ['n', 'a']);
+    expect([queue.add('3', ['n', 'a']), queue.add('other', ['n', 'b'])]).toEqual(['3', undefined]);
+    queue.remove('1');
+    expect(queue.add('3', ['n', 'a'])).toBeUndefined();
+  });
+
+  it('keeps the order of precedence within one key only', () => {
+    const queue = new FairQueue<{ name: string; due: number }>({ maxItems: 10, precedes: (a, b) => a.due < b.due });
+    for (const [name, due, whose] of [
+      ['late', 9, 'bank'],
+      ['soon', 1, 'bank'],
+      ['also soon', 1, 'bank'],
+      ['now', 0, 'mallory'],
+      ['now, too', 0, 'mallory'],
+    ] as const)
+      queue.add({ name, due }, [whose]);
+    expect(Array.from({ length: 5 }, () => queue.next()?.name)).toEqual([
+      ...['soon', 'now', 'also soon', 'now, too', 'late'],
+    ]);
+  });
+
+  it('passes over items that are not ready, which keep their place', () => {
+    const queue = new FairQueue<string>({ maxItems: 10 });
+    for (const item of ['a1', 'a2', 'b1']) queue.add(item, [item[0]!]);
+    expect([queue.next((item) => item !== 'a1'), queue.next((item) => item !== 'a1')]).toEqual(['a2', 'b1']);
+    expect(queue.next((item) => item !== 'a1')).toBeUndefined();
+    expect(taken(queue)).toEqual(['a1']);
+  });
+});
+
+describe('any sequence of arrivals and turns', () => {
+  const arrival = fc.record({ namespace: fc.constantFrom('a', 'b', 'c'), account: fc.constantFrom('x', 'y') });
+  const step = fc.option(arrival, { nil: undefined });
+
+  it('never rejects an item of a namespace that has fewer than another one', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 1, max: 12 }), (steps, maxItems) => {
+        const queue = new FairQueue<number>({ maxItems });
+        const keys = new Map<number, ShareKey>();
+        const countOf = (namespace: string) => [...keys.values()].filter(([whose]) => whose === namespace).length;
+        steps.forEach((come, item) => {
+          if (come === undefined) {
+            const next = queue.next();
+            expect(keys.delete(next!)).toBe(next !== undefined);
+          } else {
+            keys.set(item, [come.namespace, come.account]);
+            const rejected = queue.add(item, [come.namespace, come.account]);
+            if (rejected !== undefined) {
+              const most = Math.max(...['a', 'b', 'c'].map(countOf));
+              expect(countOf(keys.get(rejected)![0]!)).toBe(most);
+              keys.delete(rejected);
+            }
+          }
+          expect([...queue.items()].toSorted()).toEqual([...keys.keys()].toSorted());
+          for (const namespace of ['a', 'b', 'c']) expect(queue.sizeOf([namespace])).toBe(countOf(namespace));
+          expect(queue.size).toBeLessThanOrEqual(maxItems);
+        });
+      }),
+    );
+  });
+
+  it('serves each namespace that waits once before it serves any other one twice', () => {
+    fc.assert(
+      fc.property(fc.array(arrival, { minLength: 1, maxLength: 60 }), (arrivals) => {
+        const queue = new FairQueue<number>({ maxItems: 100 });
+        arrivals.forEach(({ namespace, account }, item) => void queue.add(item, [namespace, account]));
+        const served: string[] = [];
+        for (let item = queue.next(); item !== undefined; item = queue.next()) served.push(arrivals[item]!.namespace);
+        for (const namespace of new Set(served)) {
+          const last = served.lastIndexOf(namespace);
+          for (const other of new Set(served)) {
+            const until = served.slice(0, last + 1);
+            const [own, others] = [namespace, other].map((one) => until.filter((name) => name === one).length);
+            expect(others!).toBeLessThanOrEqual(own! + 1);
+          }
+        }
+      }),
+    );
+  });
+});

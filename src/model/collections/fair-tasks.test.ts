@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { FairTasks } from './fair-tasks.ts';
+
+/** Tasks that end when they are told to; `begun` has their names in the order in which they began. */
+function given(options: ConstructorParameters<typeof FairTasks>[0]) {
+  const tasks = new FairTasks(options);
+  const begun: string[] = [];
+  const ends = new Map<string, () => void>();
+  const start = (name: string, rank = 0, signal?: AbortSignal) =>
+    tasks.do<string>(
+      {
+        ...{ key: [name.split(' ')[0]!], rank },
+        run: async (settle) => {
+          begun.push(name);
+          await new Promise<void>((resolve) => ends.set(name, resolve));
+          settle('done');
+        },
+        reject: (waiting) => `rejected, ${waiting} wait`,
+        cancelled: () => 'cancelled',
+      },
+      signal,
+    );
+  return { tasks, begun, start, end: (name: string) => ends.get(name)!() };
+}
+
+describe('tasks in fair turns', () => {
+  it('run so many at once, the next one of another key first', async () => {
+    const { begun, start, end } = given({ maxRunning: 2, maxWaiting: 10 });
+    const first = start('mallory 1');
+    for (const name of ['mallory 2', 'mallory 3', 'mallory 4', 'bank 1']) void start(name);
+    expect(begun).toEqual(['mallory 1', 'mallory 2']);
+    end('mallory 1');
+    expect(await first).toBe('done');
+    end('mallory 2');
+    await expect.poll(() => begun.length).toBe(4);
+    expect(begun.slice(2).toSorted()).toEqual(['bank 1', 'mallory 3']);
+  });
+
+  it('leave room for a new key, however many tasks of another one run', () => {
+    const { begun, start } = given({ maxRunning: 3, maxRunningOfKey: 2, maxWaiting: 10 });
+    for (const name of ['mallory 1', 'mallory 2', 'mallory 3', 'bank 1']) void start(name);
+    expect(begun).toEqual(['mallory 1', 'mallory 2', 'bank 1']);
+  });
+
+  it('of the largest key are rejected when there is no room', async () => {
+    const { start } = given({ maxRunning: 1, maxWaiting: 2 });
+    const [, , second] = ['mallory 1', 'mallory 2', 'mallory 3'].map((name) => start(name));
+    void start('bank 1');
+    expect(await second).toBe('rejected, 2 wait');
+  });
+
+  it('do not begin when their caller is gone', async () => {
+    const { begun, start, end } = given({ maxRunning: 1, maxWaiting: 2 });
+    const caller = new AbortController();
+    const first = start('a');
+    const second = start('b', 0, caller.signal);
+    caller.abort();
+    expect(await second).toBe('cancelled');
+    end('a');
+    await first;
+    expect(begun).toEqual(['a']);
+    expect(await start('c', 0, caller.signal)).toBe('cancelled');
+  });
+
+  it('run by rank within their key, and go on after one that fails', async () => {
+    const { tasks, begun, start, end } = given({ maxRunning: 1, maxWaiting: 9 });
+    const failing = tasks.do({ key: ['a'], run: () => Promise.reject(new Error('broken')), reject: () => undefined });
+    for (const [name, rank] of [
+      ['a late', 2],
+      ['a soon', 1],
+    ] as const)
+      void start(name, rank);
+    await expect(failing).rejects.toThrow('broken');
+    await expect.poll(() => begun).toEqual(['a soon']);
+    end('a soon');
+    await expect.poll(() => begun).toEqual(['a soon', 'a late']);
+  });
+});

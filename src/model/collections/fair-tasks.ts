@@ -1,0 +1,92 @@
+/** Runs tasks, a bounded number at once and a bounded number waiting, in turns by key (see FairQueue). */
+import { FairQueue, type ShareKey } from './fair-queue.ts';
+
+export interface FairTasksOptions {
+  /** Tasks that run at the same time. */
+  readonly maxRunning: number;
+  /** Tasks of one outermost key that run at the same time. Default: {@link maxRunning}. */
+  readonly maxRunningOfKey?: number;
+  readonly maxWaiting: number;
+  /** Waiting tasks of one key, by its level. */
+  readonly maxWaitingOfKey?: readonly (number | undefined)[];
+}
+
+export interface FairTask<Result> {
+  readonly key: ShareKey;
+  /** Tasks of one innermost key with a lower rank run first. Default 0. */
+  readonly rank?: number;
+  /** The task counts as running until the promise settles; its result may be there earlier. A rejection without a result is the result. */
+  readonly run: (settle: (result: Result) => void) => Promise<void>;
+  /** Called instead of `run` if there is no room. @param waiting how many tasks wait */
+  readonly reject: (waiting: number) => Result;
+  /** Called instead of `run` if the signal is aborted first. Absent: the task waits on. */
+  readonly cancelled?: () => Result;
+}
+
+interface Waiting {
+  readonly key: ShareKey;
+  readonly rank: number;
+  readonly begin: () => Promise<void>;
+  readonly reject: () => void;
+}
+
+export class FairTasks {
+  readonly #options: FairTasksOptions;
+  readonly #queue: FairQueue<Waiting>;
+  /** Outermost keys of the tasks that run, and how many each has. */
+  readonly #runningOf = new Map<string, number>();
+  #running = 0;
+
+  constructor(options: FairTasksOptions) {
+    this.#options = options;
+    const { maxWaiting, maxWaitingOfKey } = options;
+    this.#queue = new FairQueue({
+      maxItems: maxWaiting,
+      ...(maxWaitingOfKey !== undefined && { maxOfKey: maxWaitingOfKey }),
+      precedes: (one, other) => one.rank < other.rank,
+    });
+  }
+
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  /** Settles as the task does, or with the result of its `reject` or `cancelled`. */
+  do<Result>({ key, rank = 0, run, reject, cancelled }: FairTask<Result>, signal?: AbortSignal): Promise<Result> {
+    if (signal?.aborted === true && cancelled !== undefined) return Promise.resolve(cancelled());
+    const { promise, resolve, reject: fail } = Promise.withResolvers<Result>();
+    const waiting: Waiting = {
+      ...{ key, rank },
+      begin: () => run(resolve).catch(fail),
+      reject: () => resolve(reject(this.#queue.size)),
+    };
+    const leave = (): void => {
+      if (cancelled !== undefined && this.#queue.remove(waiting)) resolve(cancelled());
+    };
+    signal?.addEventListener('abort', leave, { once: true });
+    this.#queue.add(waiting, key)?.reject();
+    this.#begin();
+    return promise.finally(() => signal?.removeEventListener('abort', leave));
+  }
+
+  #begin(): void {
+    const { maxRunning, maxRunningOfKey = maxRunning } = this.#options;
+    while (this.#running < maxRunning) {
+      const next = this.#queue.next(({ key }) => (this.#runningOf.get(key[0]!) ?? 0) < maxRunningOfKey);
+      if (next === undefined) return;
+      const [whose = ''] = next.key;
+      this.#count(whose, 1);
+      void next.begin().finally(() => {
+        this.#count(whose, -1);
+        this.#begin();
+      });
+    }
+  }
+
+  #count(whose: string, more: number): void {
+    this.#running += more;
+    const count = (this.#runningOf.get(whose) ?? 0) + more;
+    if (count === 0) this.#runningOf.delete(whose);
+    else this.#runningOf.set(whose, count);
+  }
+}
