@@ -80,7 +80,7 @@ describe('an aggregate of registries', () => {
     registryOf('Kubernetes', 'home');
     registryOf('Kubernetes', 'away', web!).putEndpoints(web!, [endpoint]);
     const from = (clusterId: string): number =>
-      aggregate.getProxyServiceTargets({ ...givenProxy({ ip: '10.0.0.1' }), clusterId }).length;
+      aggregate.getProxyServiceTargets({ ...givenProxy({ ip: '10.0.0.1', namespace: 'shop' }), clusterId }).length;
     expect([from('away'), from('home'), from('')]).toEqual([1, 0, 1]);
   });
 

@@ -25,7 +25,8 @@ export abstract class AnyRegistry implements Registry {
   }
 
   getProxyServiceTargets(proxy: LookedUp): readonly ServiceTarget[] {
-    return serviceTargets(this.lookup.targetsOf(proxy), (host, namespace) => this.servicesOf(host, namespace));
+    const refs = this.lookup.targetsOf(proxy);
+    return serviceTargets(proxy.configNamespace, refs, (host, namespace) => this.servicesOf(host, namespace));
   }
 
   getProxyWorkloadLabels(proxy: LookedUp): Readonly<Record<string, string>> | undefined {

@@ -30,7 +30,7 @@ export class MemoryRegistry extends ShardRegistry {
     const isElsewhere = (proxy: LookedUp): boolean =>
       provider === 'Kubernetes' && proxy.clusterId !== '' && proxy.clusterId !== clusterId;
     return {
-      targetsOf: (proxy) => (isElsewhere(proxy) ? [] : addresses.at(proxy.ipAddresses)),
+      targetsOf: (proxy) => (isElsewhere(proxy) ? [] : addresses.at(proxy.configNamespace, proxy.ipAddresses)),
       workloadOf: () => undefined,
     };
   }

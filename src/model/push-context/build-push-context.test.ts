@@ -220,12 +220,13 @@ describe('service targets of a proxy', () => {
         '{hosts: [x.b, y.b], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.1, ports: {http: 8080}}, {address: 10.0.0.2}]}',
       ),
     );
-    const targets = context.serviceTargetsOf(givenProxy({ ip: '10.0.0.1' }));
+    const targets = context.serviceTargetsOf(givenProxy({ ip: '10.0.0.1', namespace: 'a' }));
     expect(targets.map(({ service: { hostname }, port, targetPort }) => [hostname, port.number, targetPort])).toEqual([
       ['x.b', 80, 8080],
       ['y.b', 80, 8080],
     ]);
-    expect(context.serviceTargetsOf(givenProxy({ ip: '10.0.0.3' }))).toEqual([]);
+    expect(context.serviceTargetsOf(givenProxy({ ip: '10.0.0.3', namespace: 'a' }))).toEqual([]);
+    expect(context.serviceTargetsOf(givenProxy({ ip: '10.0.0.1', namespace: 'b' }))).toEqual([]);
   });
 
   it('are found by its labels where a ServiceEntry of its namespace selects them', () => {

@@ -314,7 +314,8 @@ class IndexedPushContext implements PushContext {
   }
 
   serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[] {
-    return serviceTargets(this.workloads.targetsOf(proxy), (host, namespace) => this.serviceIndex.of(host, namespace));
+    const refs = this.workloads.targetsOf(proxy);
+    return serviceTargets(proxy.configNamespace, refs, (host, namespace) => this.serviceIndex.of(host, namespace));
   }
 
   workloadOf(proxy: LookedUp): KnownWorkload | undefined {

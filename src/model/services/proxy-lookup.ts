@@ -5,12 +5,16 @@ import { PersistentMap } from '../collections/persistent-map.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { compareText } from '../config/config.ts';
 import type { Proxy } from '../node/proxy.ts';
+import type { ServiceName } from './endpoint-shards.ts';
+import { addressIn } from './namespaced-address.ts';
 import type { Endpoint } from './service.ts';
 
-/** A service port that a workload serves, by name: what the service is, others know. */
+/**
+ * A port of a service in the proxy's own namespace. The namespace is not a field, so that no registry can name a service of another
+ * one: an object that any tenant may create at any address must not decide what another tenant's proxy serves.
+ */
 export interface TargetRef {
   readonly hostname: string;
-  readonly namespace: string;
   readonly portName: string;
   readonly targetPort: number;
 }
@@ -20,10 +24,10 @@ export type LookedUp = Pick<
   'type' | 'ipAddresses' | 'configNamespace' | 'labels' | 'clusterId' | 'name' | 'metadata'
 >;
 
-/** Immutable. */
+/** Only objects of `configNamespace` of the proxy count. Immutable. */
 export interface ProxyLookup {
   targetsOf(proxy: LookedUp): readonly TargetRef[];
-  /** Labels and place of the proxy's workload; undefined when no registry knows it. */
+  /** Labels and locality of the proxy's workload; undefined if its namespace has no such workload. */
   workloadOf(proxy: LookedUp): KnownWorkload | undefined;
 }
 
@@ -50,30 +54,29 @@ export function joinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
   };
 }
 
-interface EndpointsChange extends Pick<TargetRef, 'hostname' | 'namespace'> {
+interface EndpointsChange extends ServiceName {
   readonly before: readonly Endpoint[];
   readonly after: readonly Endpoint[];
 }
 
-/** Service ports by the addresses that serve them. Immutable: each change makes another. */
+/** Service ports by the addresses that serve them, each namespace by itself. Immutable: each change returns a new book. */
 export class AddressBook {
+  /** By `namespace/address`. */
   private readonly byAddress: PersistentMap<readonly TargetRef[]>;
 
   constructor(byAddress: PersistentMap<readonly TargetRef[]> = PersistentMap.empty()) {
     this.byAddress = byAddress;
   }
 
-  at(addresses: readonly string[]): readonly TargetRef[] {
-    return addresses.flatMap((address) => this.byAddress.get(address) ?? []);
+  /** Service ports of one namespace: any tenant may claim any address for its own services. */
+  at(namespace: string, addresses: readonly string[]): readonly TargetRef[] {
+    return addresses.flatMap((address) => this.byAddress.get(addressIn(namespace, address)) ?? []);
   }
 
   /** The endpoints of a service are others. */
-  with(
-    service: Pick<TargetRef, 'hostname' | 'namespace'>,
-    before: readonly Endpoint[],
-    after: readonly Endpoint[],
-  ): AddressBook {
-    return atOnce(this.changing([{ ...service, before, after }]));
+  with(service: ServiceName, before: readonly Endpoint[], after: readonly Endpoint[]): AddressBook {
+    const { hostname, namespace } = service;
+    return atOnce(this.changing([{ hostname, namespace, before, after }]));
   }
 
   /** The endpoints of services are others. In steps. */
@@ -85,9 +88,9 @@ export class AddressBook {
     }
     const come = [...moved].filter(([, refs]) => refs.length > 0);
     let book = yield* this.byAddress.addingAll(come);
-    for (const [address, refs] of moved) {
+    for (const [key, refs] of moved) {
       if (refs.length > 0) continue;
-      book = book.without(address);
+      book = book.without(key);
       yield;
     }
     return moved.size === 0 ? this : new AddressBook(book);
@@ -102,23 +105,16 @@ export class AddressBook {
     for (const address of new Set([...old.keys(), ...refs.keys()])) {
       const [before, now] = [old.get(address), refs.get(address)];
       if (before !== undefined && now !== undefined && sameItems(before, now)) continue;
-      const others = (moved.get(address) ?? this.byAddress.get(address) ?? []).filter(
-        (ref) => ref.hostname !== hostname || ref.namespace !== namespace,
-      );
-      const own = (refs.get(address) ?? []).map(({ servicePortName, port }) => ({
-        ...{ hostname, namespace },
-        ...{ portName: servicePortName, targetPort: port },
-      }));
-      moved.set(address, [...others, ...own].sort(byName));
+      const key = addressIn(namespace, address);
+      const others = (moved.get(key) ?? this.byAddress.get(key) ?? []).filter((ref) => ref.hostname !== hostname);
+      const own = (refs.get(address) ?? []).map(({ servicePortName, port }) => {
+        return { hostname, portName: servicePortName, targetPort: port };
+      });
+      moved.set(key, [...others, ...own].sort(byName));
     }
   }
 }
 
 function byName(a: TargetRef, b: TargetRef): number {
-  return (
-    compareText(a.hostname, b.hostname) ||
-    compareText(a.namespace, b.namespace) ||
-    compareText(a.portName, b.portName) ||
-    a.targetPort - b.targetPort
-  );
+  return compareText(a.hostname, b.hostname) || compareText(a.portName, b.portName) || a.targetPort - b.targetPort;
 }

@@ -6,18 +6,20 @@ import type { Service, ServiceTarget } from './service.ts';
 /**
  * What registries say that a workload serves, with the services themselves. Each port once, oldest service first.
  *
+ * @param namespace of the workload: services of other namespaces are never its targets
  * @param servicesOf the services of a host in a namespace
  */
 export function serviceTargets(
+  namespace: string,
   refs: readonly TargetRef[],
   servicesOf: (hostname: string, namespace: string) => readonly Service[],
 ): readonly ServiceTarget[] {
   const targets = new Map<string, ServiceTarget>();
-  for (const { hostname, namespace, portName, targetPort } of refs) {
+  for (const { hostname, portName, targetPort } of refs) {
     const service = servicesOf(hostname, namespace)[0];
     const port = service?.ports.find((candidate) => candidate.name === portName);
     if (service === undefined || port === undefined) continue;
-    const id = `${namespace}/${hostname}/${port.number}`;
+    const id = `${hostname}/${port.number}`;
     if (!targets.has(id)) targets.set(id, { service, port, targetPort });
   }
   return [...targets.values()].sort(byServiceAndPort);
@@ -27,7 +29,6 @@ function byServiceAndPort(a: ServiceTarget, b: ServiceTarget): number {
   return (
     a.service.creationTime - b.service.creationTime ||
     compareText(a.service.hostname, b.service.hostname) ||
-    compareText(a.service.namespace, b.service.namespace) ||
     a.port.number - b.port.number
   );
 }

@@ -252,7 +252,7 @@ class ServiceEntryLookup implements ProxyLookup {
   }
 
   targetsOf(proxy: LookedUp): readonly TargetRef[] {
-    const named = this.#addresses.at(knownBy(proxy));
+    const named = this.#addresses.at(proxy.configNamespace, knownBy(proxy));
     const selecting = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
     if (selecting.length === 0) return named;
     // No labels would make every proxy of the namespace an instance.
@@ -273,11 +273,8 @@ function knownBy({ type, ipAddresses }: LookedUp): readonly string[] {
   return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;
 }
 
-function targetsOfEntry({ namespace, spec }: Config<ServiceEntry>): TargetRef[] {
+function targetsOfEntry({ spec }: Config<ServiceEntry>): TargetRef[] {
   return spec.hosts.flatMap((hostname) =>
-    spec.ports.map(({ name, number, targetPort }) => ({
-      ...{ hostname, namespace, portName: name },
-      targetPort: targetPort ?? number,
-    })),
+    spec.ports.map(({ name, number, targetPort }) => ({ hostname, portName: name, targetPort: targetPort ?? number })),
   );
 }

@@ -40,17 +40,18 @@ it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change'
   ['that it does not see', { namespace: 'other', exportTo: ['.'] }, {}, 'stay'],
   ['for which another rule holds', {}, { host: 't.test' }, 'stay'],
   ['of its own workload', { endpoint: '10.9.0.1' }, {}, 'change'],
+  ['of its own workload, which it does not see', { exportTo: ['~'], endpoint: '10.9.0.1' }, {}, 'change'],
   [
-    'of its own workload, which it does not see',
-    { namespace: 'other', exportTo: ['.'], endpoint: '10.9.0.1' },
-    {},
+    'of its own workload, which it does not see, by a wildcard',
+    { exportTo: ['~'], endpoint: '10.9.0.1' },
+    { host: '*.test' },
     'change',
   ],
   [
-    'of its own workload, which it does not see, by a wildcard',
+    'of another namespace at the address of its workload, which it does not see',
     { namespace: 'other', exportTo: ['.'], endpoint: '10.9.0.1' },
-    { host: '*.test' },
-    'change',
+    {},
+    'stay',
   ],
 ])('a timeout of connections changes for a service %s: the listeners of a client', (_, given, about, expected) => {
   const world = new GivenWorld([service(given), rule(1_000, about)]);

@@ -11,18 +11,20 @@ import { soleAt } from './pods.ts';
 /** What a service with a selector says of itself. */
 export interface SelectingService {
   readonly hostname: string;
-  readonly namespace: string;
   readonly ports: readonly KubernetesServicePort[];
 }
 
 export interface KubernetesFacts {
   readonly clusterId: string;
   readonly pods: ReadonlyMap<string, Workload>;
+  /** By {@link addressIn}. */
   readonly podsByAddress: ReadonlyMap<string, readonly Workload[]>;
   readonly selectors: SelectorIndex<SelectingService>;
   /** Addresses of endpoints that are no pods. */
   readonly addresses: AddressBook;
 }
+
+type PodSubject = Pick<LookedUp, 'name' | 'configNamespace' | 'ipAddresses'>;
 
 export class KubernetesLookup implements ProxyLookup {
   readonly #facts: KubernetesFacts;
@@ -33,7 +35,7 @@ export class KubernetesLookup implements ProxyLookup {
 
   targetsOf(proxy: LookedUp): readonly TargetRef[] {
     if (!this.#isHere(proxy)) return [];
-    const byAddress = this.#facts.addresses.at(proxy.ipAddresses);
+    const byAddress = this.#facts.addresses.at(proxy.configNamespace, proxy.ipAddresses);
     const pod = this.podOf(proxy);
     if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod)];
     if (byAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return byAddress;
@@ -47,13 +49,17 @@ export class KubernetesLookup implements ProxyLookup {
     return pod && { labels: pod.labels, locality: pod.template.locality };
   }
 
-  /** The pod of a proxy, by its name, `web-0.shop`, as the node's id has it, else by its address. */
-  podOf(proxy: Pick<LookedUp, 'name' | 'ipAddresses'>): Workload | undefined {
-    const dot = proxy.name.lastIndexOf('.');
-    const named = this.#facts.pods.get(`${proxy.name.slice(dot + 1)}/${proxy.name.slice(0, dot)}`);
-    if (named !== undefined) return named;
-    for (const address of proxy.ipAddresses) {
-      const pod = soleAt(this.#facts.podsByAddress, address);
+  /**
+   * The pod of a proxy in the proxy's own namespace, by its name, `web-0.shop`, as the node's id has it, else by its address. Name and
+   * address are what the client says; its namespace is what it is authenticated for.
+   */
+  podOf({ name, configNamespace: namespace, ipAddresses }: PodSubject): Workload | undefined {
+    const suffix = `.${namespace}`;
+    const podName = name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined;
+    const named = podName && this.#facts.pods.get(`${namespace}/${podName}`);
+    if (named) return named;
+    for (const address of ipAddresses) {
+      const pod = soleAt(this.#facts.podsByAddress, namespace, address);
       if (pod !== undefined) return pod;
     }
     return undefined;
@@ -72,7 +78,7 @@ export class KubernetesLookup implements ProxyLookup {
       item.ports.flatMap((port) => {
         const targetPort = targetPortOf(port, workload);
         if (targetPort === undefined) return [];
-        return [{ hostname: item.hostname, namespace: item.namespace, portName: port.name, targetPort }];
+        return [{ hostname: item.hostname, portName: port.name, targetPort }];
       }),
     );
   }

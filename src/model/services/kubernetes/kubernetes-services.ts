@@ -11,6 +11,7 @@ import type { Pod } from '../../kinds/kubernetes/pod.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import type { LabelSelector } from '../../kinds/label-selector.ts';
 import { LabelIndex, SelectorIndex } from '../label-match.ts';
+import { addressIn } from '../namespaced-address.ts';
 import { gatewaysOfService, type NetworkGateway } from '../network-gateways.ts';
 import { AddressBook } from '../proxy-lookup.ts';
 import { keptServices, type ObjectChange, type RegistryDelta, type ServiceDelta } from '../registry-delta.ts';
@@ -218,7 +219,8 @@ export class KubernetesServices {
   #markUsers({ previous, current }: WorkloadEvent, dirty: Set<string>): void {
     for (const workload of [previous, current]) {
       if (workload === undefined) continue;
-      const names = [`pod ${workload.namespace}/${workload.name}`, ...workload.addresses.map((ip) => `ip ${ip}`)];
+      const { namespace, name, addresses } = workload;
+      const names = [`pod ${namespace}/${name}`, ...addresses.map((address) => `ip ${addressIn(namespace, address)}`)];
       for (const service of this.#users.of(...names)) dirty.add(service);
     }
   }
@@ -265,13 +267,13 @@ export class KubernetesServices {
       hasSelector: selects,
       publishNotReady: spec.spec.publishNotReadyAddresses,
       drains: config.labels[this.#options.persistentSessionLabel] !== undefined,
-      podNamed: (ns, name) => {
-        uses.add(`pod ${ns}/${name}`);
-        return this.#pods.byName.get(`${ns}/${name}`);
+      podNamed: (name) => {
+        uses.add(`pod ${namespace}/${name}`);
+        return this.#pods.byName.get(`${namespace}/${name}`);
       },
       podAt: (address) => {
-        uses.add(`ip ${address}`);
-        return this.#pods.at(address);
+        uses.add(`ip ${addressIn(namespace, address)}`);
+        return this.#pods.at(namespace, address);
       },
       templateAt: (address, nodeName) => {
         if (nodeName !== undefined) uses.add(`node ${nodeName}`);
@@ -281,7 +283,7 @@ export class KubernetesServices {
     const selected = selects ? this.#selectedWorkloads(config) : [];
     const endpoints = keptEndpoints([...found.endpoints, ...selected], before.endpoints);
     const foreign = selects ? keptEndpoints(selected, before.foreign) : endpoints;
-    const item = { hostname: service.hostname, namespace, ports: spec.spec.ports };
+    const item = { hostname: service.hostname, ports: spec.spec.ports };
     return {
       services: keptServices([service], before.services),
       ...{ endpoints, foreign, uses, pending: found.pending, bare: found.bare },

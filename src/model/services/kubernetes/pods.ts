@@ -4,6 +4,7 @@ import { PersistentMap } from '../../collections/persistent-map.ts';
 import { type Config, compareText } from '../../config/config.ts';
 import type { Node } from '../../kinds/kubernetes/node.ts';
 import type { Pod } from '../../kinds/kubernetes/pod.ts';
+import { addressIn } from '../namespaced-address.ts';
 import { sameWorkload, type Workload, type WorkloadEvent } from '../workload.ts';
 import type { ClusterNetworks } from './networks.ts';
 import { podWorkload } from './pod-workload.ts';
@@ -22,7 +23,7 @@ export class Pods {
   readonly #onNode = new Users();
   /** By `namespace/name`. Immutable: a later change makes another. */
   byName = PersistentMap.empty<Workload>();
-  /** All that have the address: pods of the host's network share their node's. */
+  /** All pods of a namespace at an address, by {@link addressIn}: pods of the host's network share their node's. */
   byAddress = PersistentMap.empty<readonly Workload[]>();
 
   constructor(options: PodOptions) {
@@ -75,28 +76,35 @@ export class Pods {
       config && visible(config.namespace) ? podWorkload(config, { ...this.#options, networks, node }) : undefined;
     if (sameWorkload(previous, current)) return undefined;
     this.byName = current === undefined ? this.byName.without(id) : this.byName.with(id, current);
-    for (const address of previous?.addresses ?? []) this.#refile(address, previous!, undefined);
-    for (const address of current?.addresses ?? []) this.#refile(address, undefined, current);
+    const { namespace } = (current ?? previous)!;
+    for (const address of previous?.addresses ?? []) this.#refile(addressIn(namespace, address), previous!, undefined);
+    for (const address of current?.addresses ?? []) this.#refile(addressIn(namespace, address), undefined, current);
     return { previous, current };
   }
 
-  /** The one pod at an address; undefined when there are several, or none. */
-  at(address: string): Workload | undefined {
-    return soleAt(this.byAddress, address);
+  /** The one pod of a namespace at an address; undefined if there are several, or none. */
+  at(namespace: string, address: string): Workload | undefined {
+    return soleAt(this.byAddress, namespace, address);
   }
 
-  #refile(address: string, gone: Workload | undefined, come: Workload | undefined): void {
-    const there = (this.byAddress.get(address) ?? []).filter((workload) => workload !== gone);
+  /** @param key of {@link addressIn} */
+  #refile(key: string, gone: Workload | undefined, come: Workload | undefined): void {
+    const there = (this.byAddress.get(key) ?? []).filter((workload) => workload !== gone);
     const now = come === undefined ? there : [...there, come].sort(byName);
-    this.byAddress = now.length === 0 ? this.byAddress.without(address) : this.byAddress.with(address, now);
+    this.byAddress = now.length === 0 ? this.byAddress.without(key) : this.byAddress.with(key, now);
   }
 }
 
-export function soleAt(pods: ReadonlyMap<string, readonly Workload[]>, address: string): Workload | undefined {
-  const there = pods.get(address) ?? [];
+/** @param pods by {@link addressIn} */
+export function soleAt(
+  pods: ReadonlyMap<string, readonly Workload[]>,
+  namespace: string,
+  address: string,
+): Workload | undefined {
+  const there = pods.get(addressIn(namespace, address)) ?? [];
   return there.length === 1 ? there[0] : undefined;
 }
 
 function byName(a: Workload, b: Workload): number {
-  return compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
+  return compareText(a.name, b.name);
 }

@@ -13,8 +13,9 @@ export interface SliceSurroundings {
   readonly publishNotReady: boolean;
   /** Endpoints that drain may still be of use. */
   readonly drains: boolean;
-  /** Undefined when there is none of this name, or none that may be used. */
-  podNamed(namespace: string, name: string): Workload | undefined;
+  /** A pod of the service's namespace; undefined if there is none of this name. */
+  podNamed(name: string): Workload | undefined;
+  /** A pod of the service's namespace. */
   podAt(address: string): Workload | undefined;
   /** What is known of an address without a pod. */
   templateAt(address: string, nodeName: string | undefined): EndpointTemplate;
@@ -87,7 +88,9 @@ function templateOf(
   const { targetRef } = given;
   if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
     const namespace = targetRef.namespace || around.namespace;
-    const pod = around.podNamed(namespace, targetRef.name);
+    // A Service selects pods of its own namespace. Another pod's identity is not this service's to accept.
+    if (namespace !== around.namespace) return bare;
+    const pod = around.podNamed(targetRef.name);
     return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, given) }) };
   }
   const pod = around.podAt(address);

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import type { Proxy } from '../../src/model/node/proxy.ts';
+import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
+import { givenProxy } from '../fixtures/given-mesh.ts';
+import { attacks, bankAddress, bankProxy, gatewayProxy, tenantsMesh, victims } from './bank-and-mallory.ts';
+import { asJson, generate } from './case.ts';
+
+const pod = victims['a pod that its Service selects'];
+
+/** All that a proxy is sent, as text. */
+function sentTo(proxy: Proxy, victim: string, attack: string): string {
+  const { context: push } = tenantsMesh(victim, attack);
+  const sections = Object.entries(generate({ shape: shapeOf(proxy, push), push }));
+  return JSON.stringify(
+    sections.map(([name, resources]) => [name, resources.map(asJson)]),
+    null,
+    1,
+  );
+}
+
+function targetsOf(proxy: Proxy, victim: string): string[] {
+  const { context } = tenantsMesh(victim, '');
+  return shapeOf(proxy, context).serviceTargets.map(({ service, targetPort }) => `${service.hostname} ${targetPort}`);
+}
+
+describe.each(Object.entries(victims))('the proxy of %s', (_, victim) => {
+  it('serves the port of its own namespace as HTTP', () => {
+    expect(targetsOf(bankProxy, victim)).toEqual([expect.stringMatching(/^web\.bank\..* 8080$/)]);
+    expect(sentTo(bankProxy, victim, '')).toContain('envoy.filters.http.jwt_authn');
+  });
+
+  it.each(Object.entries(attacks))('is sent the same bytes when another namespace creates %s', (_, attack) => {
+    expect(sentTo(bankProxy, victim, attack)).toBe(sentTo(bankProxy, victim, ''));
+  });
+});
+
+describe('a gateway', () => {
+  it('listens on the ports to which the Service of its own namespace leads', () => {
+    const text = sentTo(gatewayProxy, pod, '');
+    for (const name of ['0.0.0.0_8080', '0.0.0.0_9000']) expect(text).toContain(`"name": "${name}"`);
+  });
+
+  it.each(Object.entries(attacks))('is sent the same bytes when another namespace creates %s', (_, attack) => {
+    expect(sentTo(gatewayProxy, pod, attack)).toBe(sentTo(gatewayProxy, pod, ''));
+  });
+});
+
+describe('a node of another namespace', () => {
+  const node = { namespace: 'mallory', metadata: { CLUSTER_ID: 'Kubernetes' } };
+
+  it.each([
+    ['the address of a pod', { ...givenProxy({ ...node, ip: bankAddress }), name: 'x.mallory' }],
+    ['the name of a pod', { ...givenProxy(node), name: 'web-0.bank' }],
+    ['name and address of a pod', { ...givenProxy({ ...node, ip: bankAddress }), name: 'web-0.bank' }],
+    ['the labels of a pod', givenProxy({ ...node, labels: { app: 'web' } })],
+    [
+      'name and address, in no namespace',
+      { ...givenProxy({ ip: bankAddress }), name: 'web-0.bank', configNamespace: '' },
+    ],
+  ])('that claims %s is sent no port, label or name of its namespace', (_, proxy) => {
+    for (const victim of Object.values(victims)) {
+      expect(targetsOf(proxy, victim)).toEqual([]);
+      expect(tenantsMesh(victim, '').context.workloadOf(proxy)).toBeUndefined();
+      expect(sentTo(proxy, victim, '')).not.toMatch(/web\.bank/);
+    }
+  });
+});
+
+describe('an EndpointSlice', () => {
+  const client = givenProxy({ namespace: 'mallory', metadata: { ISTIO_VERSION: '1.30.0' } });
+  const names = [
+    'a Service with a selector and an EndpointSlice of its own',
+    'a Service with a selector and an EndpointSlice that names the pod',
+  ] as const;
+
+  it.each(names)('gives no identity of another namespace to %s', (name) => {
+    const { context: push, registry } = tenantsMesh(pod, attacks[name]);
+    const endpoints = registry.endpoints.get('x.mallory.svc.cluster.local')?.get('mallory') ?? [];
+    expect(endpoints.map(({ address }) => address)).toContain(bankAddress);
+    for (const endpoint of endpoints) {
+      expect(endpoint).toMatchObject({ namespace: 'mallory', serviceAccount: '', workloadName: '', labels: {} });
+    }
+    const clusters = generate({ shape: shapeOf(client, push), push }).clusters;
+    const cluster = clusters.find(({ name }) => name === 'outbound|8080||x.mallory.svc.cluster.local');
+    expect(cluster).toBeDefined();
+    expect(JSON.stringify(asJson(cluster!))).not.toContain('/ns/bank/');
+  });
+
+  it('gives the identity of a pod of its own namespace, with and without a reference to it', () => {
+    for (const ref of [
+      '',
+      ', targetRef: { kind: Pod, name: web-0, namespace: bank }',
+      ', targetRef: { kind: Pod, name: web-0 }',
+    ]) {
+      const own = pod.replace(/, targetRef: [^}]*}/, ref);
+      const endpoints = tenantsMesh(own, '').registry.endpoints.get('web.bank.svc.cluster.local')?.get('bank');
+      expect(endpoints).toMatchObject([
+        { serviceAccount: 'spiffe://cluster.local/ns/bank/sa/sa-web', workloadName: 'web-0' },
+      ]);
+    }
+  });
+
+  it('gives the identity of its own pod when a pod of another namespace reports the address', () => {
+    const attack = attacks['a pod that reports the address as its own'];
+    const own = pod.replace(/, targetRef: [^}]*}/, '');
+    const endpoints = tenantsMesh(own, attack).registry.endpoints.get('web.bank.svc.cluster.local')?.get('bank');
+    expect(endpoints).toMatchObject([{ serviceAccount: 'spiffe://cluster.local/ns/bank/sa/sa-web' }]);
+  });
+});
