@@ -16,6 +16,7 @@ import { keepOpeningDropped } from './shell/drop-zone.tsx';
 import { onKey } from './shell/keys.ts';
 import { keepAnnouncing, keepTitle, Shell } from './shell/shell.tsx';
 import { keepTheme } from './shell/theme.tsx';
+import { escapeDrawnText } from './shell/visible-nodes.ts';
 import { keepGrowing, keepInView } from './timeline/timeline-view.ts';
 
 /** For tests and measurements: README.md says what is in it. */
@@ -31,6 +32,7 @@ const hooks = {
 
 async function start(): Promise<void> {
   Object.assign(globalThis, { chartpilot: hooks });
+  escapeDrawnText();
   keepTheme();
   runClock();
   keepInView();

@@ -2,6 +2,7 @@ import { statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { makeFolder } from '../runtime/files/make-folder.ts';
+import { visibleText } from '../runtime/visible-text.ts';
 
 /** A new file that holds what a trace does is for its owner only, as the trace is. */
 export const ownersOnly = 0o600;
@@ -17,7 +18,7 @@ export function writeOutput(flag: string, path: string, text: string, traces?: r
   if (traces !== undefined) refuseInput(flag, path, traces);
   try {
     makeFolder(dirname(resolve(path)));
-    writeFileSync(path, text, traces === undefined ? {} : { mode: ownersOnly });
+    writeFileSync(path, visibleText(text), traces === undefined ? {} : { mode: ownersOnly });
   } catch (error) {
     throw new ChartpilotError('FLAG_INVALID', `${flag} ${path} cannot be written: ${messageOf(error)}`, {
       cause: error,

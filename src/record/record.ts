@@ -8,6 +8,7 @@ import { createRecorder } from '../runtime/trace/recorder.ts';
 import { secretsIn } from '../runtime/trace/secret-texts.ts';
 import { formatTraceLine, type TraceLevel, type TraceSink } from '../runtime/trace/trace.ts';
 import { TraceRing } from '../runtime/trace/trace-ring.ts';
+import { visibleLine } from '../runtime/visible-text.ts';
 import { TextSink, type WriteText } from './text-sink.ts';
 
 export type { MarkKind, MarkRule, Timeline } from '../../machines/timeline.ts';
@@ -64,7 +65,7 @@ export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): R
   const {
     write,
     keep = keptByDefault,
-    onProblem = (message) => console.warn(`chartpilot/record: ${message}`),
+    onProblem = (message) => console.warn(visibleLine(`chartpilot/record: ${message}`)),
   } = options;
   const { program, machines, level, omits, secrets = [] } = options;
   const ring = new TraceRing(keep);

@@ -1,4 +1,4 @@
-import { terminalText } from './terminal-text.ts';
+import { visibleText } from './visible-text.ts';
 
 /**
  * The errors that a person can act on, each with a stable code. Anything else that is thrown is a bug and prints its
@@ -50,7 +50,7 @@ export class ChartpilotError extends Error {
 
 /** One paragraph for a person's mistake; stack and all for a bug of ours. It may quote what a stranger wrote. */
 export function explainError(error: unknown): string {
-  return terminalText(explained(error));
+  return visibleText(explained(error));
 }
 
 function explained(error: unknown): string {

@@ -1,4 +1,5 @@
 /** The sequence view's rows as a picture. */
+import { markupText } from '../../src/runtime/markup-text.ts';
 import { clockText } from '../model/words.ts';
 import { drawn, gutter, hasLifeline, layoutOf, noteMiddle, rowHeight, xOf } from '../sequence/sequence-layout.ts';
 import { type Columns, columnsWith, type Lifeline, livesWithin, titleOf } from '../sequence/sequence-lifelines.ts';
@@ -118,7 +119,7 @@ function arrowSvg(
   if (form.form === 'note') return [noteBox(note, noteMiddle(form.x, note, layout), y + 4, palette)];
   const who = whoOf(entry, columns);
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
-  const words = `<tspan fill="${palette.muted}">${escape(who)}</tspan><tspan font-weight="600">${escape(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : escape(payload)}</tspan>`;
+  const words = `<tspan fill="${palette.muted}">${markupText(who)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : markupText(payload)}</tspan>`;
   // Lifelines must not cross out what is written on them.
   const halo = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
   const ends = [
@@ -170,15 +171,9 @@ function noteBox(name: string, x: number, y: number, { active, activeInk }: Pale
 
 function text(x: number, y: number, words: string, attributes: Readonly<Record<string, string>>): string {
   const more = Object.entries(attributes).map(([name, value]) => ` ${name}="${value}"`);
-  return `<text x="${x}" y="${y}"${more.join('')}>${escape(words)}</text>`;
+  return `<text x="${x}" y="${y}"${more.join('')}>${markupText(words)}</text>`;
 }
 
 function yOf(row: number): number {
   return head + row * rowHeight;
-}
-
-function escape(words: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a line of a process may hold what XML may not.
-  const clean = words.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, ' ');
-  return clean.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }

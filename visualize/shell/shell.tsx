@@ -1,5 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { visibleLine } from '../../src/runtime/visible-text.ts';
 import { Actors } from '../actors/actors.tsx';
 import { ChartView } from '../chart/chart-view.tsx';
 import { Details } from '../details/details.tsx';
@@ -100,7 +101,7 @@ export function keepTitle(): void {
     size.value;
     const name = sources.value[source.value]?.name;
     const departs = (recording.value?.departures.length ?? 0) > 0;
-    document.title = `${departs ? '⚠ ' : ''}${name === undefined ? '' : `${name} · `}chartpilot`;
+    document.title = `${departs ? '⚠ ' : ''}${name === undefined ? '' : `${visibleLine(name)} · `}chartpilot`;
   });
 }
 

@@ -1,5 +1,7 @@
 /** What a call ended with (gRPC over HTTP/2, "Responses"). */
+
 import type { IncomingHttpHeaders } from 'node:http2';
+import { visibleLine } from '../../runtime/visible-text.ts';
 
 export const grpcCodes = {
   OK: 0,
@@ -96,5 +98,7 @@ function decodeDetails(text: string): string {
 /** The trailers that end a call. */
 export function trailersOf(code: GrpcCode, details = ''): Record<string, string> {
   const trailers = { 'grpc-status': String(grpcCodes[code]) };
-  return details === '' ? trailers : { ...trailers, 'grpc-message': encodeURIComponent(details.slice(0, mostDetails)) };
+  return details === ''
+    ? trailers
+    : { ...trailers, 'grpc-message': encodeURIComponent(visibleLine(details, mostDetails)) };
 }

@@ -7,6 +7,7 @@ import type { UncaughtOrigin } from '../../runtime/fences/uncaught.ts';
 import { labelValue } from '../../runtime/label-value.ts';
 import type { SinkLines } from '../../runtime/output/line-sink.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { visibleMetrics } from '../../runtime/visible-text.ts';
 import type { DnsCounts } from '../dns/dns-counts.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
 import { binaryIn, restartIn } from './restart-log.ts';
@@ -166,7 +167,7 @@ export class AgentMetrics {
     this.#exposeEnvoy(envoy);
     this.#exposeXds(envoy);
     const own = await registry.metrics();
-    return [own, ...[this.#dns, this.#secrets].flatMap((counts) => counts?.text() ?? [])].join('\n');
+    return visibleMetrics([own, ...[this.#dns, this.#secrets].flatMap((counts) => counts?.text() ?? [])].join('\n'));
   }
 
   #exposeEnvoy({ restarts, timeToLive, notServing, serving, binaries }: EnvoyExposition): void {

@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import { ChartpilotError, type ErrorCode, explainError } from '../../runtime/errors.ts';
-import { terminalLine } from '../../runtime/terminal-text.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { bundledDiagrams } from '../diagram/bundled.ts';
 import type { Diagram } from '../diagram/diagram.ts';
@@ -145,7 +145,7 @@ function formatResult(result: CheckedTrace, diagrams: readonly Diagram[]): strin
 
 function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string {
   const found = verdict === 'accepted' ? 'accepted' : 'departs from the sequence diagrams';
-  return terminalLine(`${files.join(' + ')}: ${found} (${program}, started ${startedAt})`);
+  return visibleLine(`${files.join(' + ')}: ${found} (${program}, started ${startedAt})`);
 }
 
 function formatDrawing(result: CheckedTrace, window: MessageWindow): string {

@@ -1,4 +1,4 @@
-import { terminalLine } from '../../runtime/terminal-text.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 import type { Diagram } from '../diagram/diagram.ts';
 import type { CheckReport, Departure } from './check.ts';
 import type { ExpectedMessage } from './contract.ts';
@@ -45,7 +45,7 @@ export function formatReport(report: CheckReport, diagrams: readonly Diagram[]):
     ),
     ...report.notChecked.map(
       ({ file, omitted }) =>
-        `${file}  not checked: the trace leaves out ${terminalLine(omitted.join(', '))} (record with --traceLevel full)`,
+        `${file}  not checked: the trace leaves out ${visibleLine(omitted.join(', '))} (record with --traceLevel full)`,
     ),
     `${counts.records} records: ${counts.accepted} messages accepted, ${counts.departures} departures; ${ignored(report)}`,
   ].join('\n');
@@ -54,7 +54,7 @@ export function formatReport(report: CheckReport, diagrams: readonly Diagram[]):
 /** What no rule concerns, and whose it is: a participant that a diagram misspells is among them. */
 function ignored({ counts, ignoredActors }: CheckReport): string {
   const { internal, unknownActor, notInDiagrams } = counts.ignored;
-  const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${terminalLine(series)} ${messages}`);
+  const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${visibleLine(series)} ${messages}`);
   if (ignoredActors.length > maxSeries) actors.push('…');
   return (
     `ignored by rule: ${internal} of XState's own, ${unknownActor} of actors in no diagram` +
@@ -98,5 +98,5 @@ function formatMessage(message: Message): string {
 }
 
 function formatEnds({ from, to, type }: Message | ExpectedMessage): string {
-  return terminalLine(`${from} → ${to}: ${type}`);
+  return visibleLine(`${from} → ${to}: ${type}`);
 }

@@ -1,5 +1,5 @@
 /** Messages of a trace as a mermaid sequence diagram. Runs in a browser. */
-import { terminalLine } from '../../runtime/terminal-text.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 import type { Departure } from './check.ts';
 import { departureInWords } from './check-report-text.ts';
 import type { Message } from './message.ts';
@@ -41,7 +41,7 @@ export function sequenceMermaid({ about = [], messages, departures = [], above, 
   const aside = (text: string | undefined): string[] =>
     text === undefined ? [] : [`note over ${ends(ids, names[0]!, names.at(-1)!)}: ${escaped(text)}`];
   return [
-    ...about.map((line) => `%% ${terminalLine(line)}`),
+    ...about.map((line) => `%% ${visibleLine(line)}`),
     'sequenceDiagram',
     ...[
       ...names.map((name) => `participant ${ids.get(name)} as ${escaped(name)}`),
@@ -95,5 +95,5 @@ const entities: Readonly<Record<string, string>> = { '#': '#35;', ';': '#59;', '
 
 /** Text in which mermaid sees no end of a statement, no entity and no markup. */
 function escaped(text: string): string {
-  return terminalLine(text).replaceAll(/[#;<>]/g, (sign) => entities[sign]!);
+  return visibleLine(text).replaceAll(/[#;<>]/g, (sign) => entities[sign]!);
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { terminalLine } from '../../runtime/terminal-text.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 
 export interface SendOptions {
   /** `name=value,…` as OTEL_EXPORTER_OTLP_HEADERS has it. */
@@ -41,7 +41,7 @@ export async function sendOtlp(url: URL, request: object, options: SendOptions =
       });
       const text = await textOf(answer);
       if (answer.ok) return rejectedIn(text);
-      why = `answers ${answer.status}${text.trim() === '' ? '' : `: ${terminalLine(text.trim().slice(0, 300))}`}`;
+      why = `answers ${answer.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
       if (!worthATry.has(answer.status)) throw failed(url, why);
       const wanted = Number(answer.headers.get('retry-after')) * 1_000;
       if (wanted > 0) pause = wanted;
@@ -88,7 +88,7 @@ function rejectedIn(text: string): string | undefined {
   }
   const rejected = Number(partial?.rejectedSpans ?? 0);
   if (!(rejected > 0)) return undefined;
-  return `${rejected} spans were rejected${typeof partial?.errorMessage === 'string' ? `: ${terminalLine(partial.errorMessage.slice(0, 300))}` : ''}`;
+  return `${rejected} spans were rejected${typeof partial?.errorMessage === 'string' ? `: ${visibleLine(partial.errorMessage.slice(0, 300))}` : ''}`;
 }
 
 function headersIn(list: string): Record<string, string> {

@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError, type ErrorCode, explainError } from '../../runtime/errors.ts';
-import { terminalLine } from '../../runtime/terminal-text.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { loadMachine } from '../generate/load-machine.ts';
 import { halfWritten, openTrace, requireOneProgram } from '../trace/read-trace.ts';
@@ -115,7 +115,7 @@ async function loadMachines(requests: readonly string[]): Promise<AnyStateMachin
 function formatResult(result: ReplayedTrace): string {
   const verdict = result.difference === undefined ? 'the machines do what was recorded' : 'differs';
   return [
-    terminalLine(`${result.files.join(' + ')}: ${verdict} (${result.program}, started ${result.startedAt})`),
+    visibleLine(`${result.files.join(' + ')}: ${verdict} (${result.program}, started ${result.startedAt})`),
     ...halfWritten({ cutOff: () => result.cutOff }),
     formatReplay(result),
   ].join('\n');

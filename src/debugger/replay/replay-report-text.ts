@@ -1,6 +1,6 @@
-import { terminalLine } from '../../runtime/terminal-text.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { valueAt } from '../../runtime/trace/trace-state.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 import { formatRecord } from '../trace/print-trace.ts';
 import type { Difference, ReplayReport } from './replay.ts';
 
@@ -14,7 +14,7 @@ export function formatReplay({ records, compared, difference, warnings }: Replay
   const shown = warnings.slice(0, maxWarnings);
   return [
     ...(difference === undefined ? [] : [`${formatDifference(difference)}\n`]),
-    ...shown.map((warning) => terminalLine(`warning: ${warning}`)),
+    ...shown.map((warning) => visibleLine(`warning: ${warning}`)),
     ...(shown.length < warnings.length ? [`… and ${warnings.length - shown.length} more warnings`] : []),
     `${records} records: ${compared} compared${difference === undefined ? ', no difference' : ' and the same, then this one'}`,
   ].join('\n');
@@ -24,11 +24,11 @@ export function formatReplay({ records, compared, difference, warnings }: Replay
 export function formatDifference(difference: Difference): string {
   const { seq, recorded, replayed, before, cause, field, why } = difference;
   return [
-    terminalLine(headline(difference)),
+    visibleLine(headline(difference)),
     '  before it, the same in both',
     ...[...(cause === undefined ? [] : [cause]), ...before].map((record) => `    ${formatRecord(record)}`),
     `  recorded  ${recorded === undefined ? nothing(seq) : formatRecord(recorded)}`,
-    `  replayed  ${replayed === undefined ? `${nothing()}${why === undefined ? '' : `: ${terminalLine(why)}`}` : formatRecord(replayed)}`,
+    `  replayed  ${replayed === undefined ? `${nothing()}${why === undefined ? '' : `: ${visibleLine(why)}`}` : formatRecord(replayed)}`,
     ...valuesAt(field, recorded, replayed),
   ].join('\n');
 }
@@ -51,7 +51,7 @@ function valuesAt(
 ): string[] {
   if (field === undefined || recorded === undefined || replayed === undefined) return [];
   return [
-    `  ${terminalLine(field)}`,
+    `  ${visibleLine(field)}`,
     `    recorded  ${textAt(recorded, field)}`,
     `    replayed  ${textAt(replayed, field)}`,
   ];
@@ -60,7 +60,7 @@ function valuesAt(
 function textAt(record: TraceRecord, field: string): string {
   const value = JSON.stringify(field.startsWith('/change/') ? changeAt(record, field) : valueAt(record, field));
   if (value === undefined) return 'nothing';
-  const text = terminalLine(value);
+  const text = visibleLine(value);
   return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
 }
 

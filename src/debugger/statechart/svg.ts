@@ -1,4 +1,5 @@
 /** A laid-out statechart as SVG: what the page lights, and what the docs show. */
+import { markupText } from '../../runtime/markup-text.ts';
 import type { Statechart, StatechartState } from '../../runtime/trace/statechart.ts';
 import type { Arrow, ArrowLabel, Box, ChartLayout, InitialMarker, Point, StateBox } from './chart-layout.ts';
 import { type Line, stateName, transitionTitle } from './chart-text.ts';
@@ -27,7 +28,7 @@ export function renderStatechart(chart: Statechart, layout: ChartLayout, part?: 
   const headers = states.map(headerText);
   const label = `Statechart of ${chart.id}`;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" class="statechart" data-machine="${escape(chart.id)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escape(label)}">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" class="statechart" data-machine="${markupText(chart.id)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${markupText(label)}">`,
     // A part is shown where the whole is, which has the style.
     ...(part === undefined ? [`<style>${svgStyle}</style>`] : []),
     `<rect class="paper" width="${width}" height="${height}"/>`,
@@ -42,8 +43,8 @@ function renderState(chart: Statechart, box: StateBox, number: number, part?: Pa
   const state = chart.states[number]!;
   const { header, x, y } = box;
   return [
-    `<g class="${escape(stateClasses(chart, state))}${part?.isFolded(number) === true ? ' folded' : ''}"${numberAttribute(number, part)} data-path="${escape(state.path)}">`,
-    `<title>${escape([stateName(chart, state), state.description].filter(Boolean).join('\n'))}</title>`,
+    `<g class="${markupText(stateClasses(chart, state))}${part?.isFolded(number) === true ? ' folded' : ''}"${numberAttribute(number, part)} data-path="${markupText(state.path)}">`,
+    `<title>${markupText([stateName(chart, state), state.description].filter(Boolean).join('\n'))}</title>`,
     `<rect class="box" ${rect(box)} rx="${cornerRadius + 2}"/>`,
     ...(state.type === 'final' ? [`<rect class="inner" ${rect(inside(box, 3))} rx="${cornerRadius}"/>`] : []),
     ...header.name.map((line, index) => text(line, x + margin, y + margin + index * nameHeight + 13, 'name')),
@@ -66,8 +67,8 @@ function renderRow(chart: Statechart, { transition, lines, y }: HeaderRow, box: 
   const texts = lines.map((line, index) => text(line, box.x + margin, box.y + y + index * lineHeight + 12));
   if (transition === undefined) return texts.join('\n');
   return [
-    `<g class="internal ${escape(chart.transitions[transition]!.kind)}" data-transition="${transition}">`,
-    `<title>${escape(transitionTitle(chart, transition))}</title>`,
+    `<g class="internal ${markupText(chart.transitions[transition]!.kind)}" data-transition="${transition}">`,
+    `<title>${markupText(transitionTitle(chart, transition))}</title>`,
     ...texts,
     '</g>',
   ].join('\n');
@@ -89,8 +90,8 @@ function renderTransition(chart: Statechart, arrow: Arrow, label: ArrowLabel, he
   const { kind } = chart.transitions[label.transition]!;
   const centre = label.x + label.width / 2;
   return [
-    `<g class="transition ${escape(kind)}" data-transition="${label.transition}">`,
-    `<title>${escape(transitionTitle(chart, label.transition))}</title>`,
+    `<g class="transition ${markupText(kind)}" data-transition="${label.transition}">`,
+    `<title>${markupText(transitionTitle(chart, label.transition))}</title>`,
     arrowPaths(arrow.points, [arrow.room, ...headers]),
     ...(kind === 'timer' ? [`<rect class="countdown" ${rect(label)} rx="3"/>`] : []),
     ...label.lines.map((line, index) => text(line, centre, label.y + index * lineHeight + 12, 'label')),
@@ -119,9 +120,9 @@ function headData(points: readonly Point[]): string {
 function text(line: Line, x: number, y: number, kind?: 'name' | 'label'): string {
   const attributes = `x="${x}" y="${y}"${kind === undefined ? '' : ` class="${kind}"`}${kind === 'label' ? ' text-anchor="middle"' : ''}`;
   const spans = line.map(
-    (word) => `<tspan class="${word.role === 'timer' ? 'timer-text' : word.role}">${escape(word.text)}</tspan>`,
+    (word) => `<tspan class="${word.role === 'timer' ? 'timer-text' : word.role}">${markupText(word.text)}</tspan>`,
   );
-  return `<text ${attributes}>${kind === 'name' ? escape(line.map((word) => word.text).join(' ')) : spans.join(' ')}</text>`;
+  return `<text ${attributes}>${kind === 'name' ? markupText(line.map((word) => word.text).join(' ')) : spans.join(' ')}</text>`;
 }
 
 /** Where the words at the top of a state are. */
@@ -136,10 +137,4 @@ function inside({ x, y, width, height }: Box, by: number): Box {
 
 function rect({ x, y, width, height }: Box): string {
   return `x="${x}" y="${y}" width="${width}" height="${height}"`;
-}
-
-function escape(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a name may hold what XML may not; a browser would draw nothing.
-  const clean = text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, ' ');
-  return clean.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }

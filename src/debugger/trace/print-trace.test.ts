@@ -67,8 +67,10 @@ describe('a record in one line', () => {
     expect(words({ kind: 'event', from: 'a', to: 'b', event: { type: 'a.b', long } }).length).toBeLessThan(220);
   });
 
-  test('does not reach out to the terminal', () => {
+  test('escapes what a terminal would obey', () => {
     const text = '\u001b[31mred\u001b[0m\u001b]0;title\u0007\r\nnext\u009b2J';
-    expect(words({ kind: 'log', actor: 'a', level: 'info', text })).toBe('a wrote │ red ]0;title next 2J');
+    expect(words({ kind: 'log', actor: 'a', level: 'info', text })).toBe(
+      'a wrote │ \\x1b[31mred\\x1b[0m\\x1b]0;title\\x07\\r\\nnext\\u009b2J',
+    );
   });
 });

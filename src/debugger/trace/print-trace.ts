@@ -1,6 +1,7 @@
 /** Records in words for a terminal. */
-import { terminalLine } from '../../runtime/terminal-text.ts';
+
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 import type { CauseChain, CauseKind, CauseLink, CauseOrigin } from './cause-chain.ts';
 import { foldChain } from './fold-chain.ts';
 
@@ -16,7 +17,7 @@ const longestValue = 60;
 /** A record in one line: its number, when it happened, what happened, and the number of the record that is its cause. */
 export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
   const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
-  return `${placeOf(record, options)}  ${terminalLine(happening(record))}${cause}`;
+  return `${placeOf(record, options)}  ${visibleLine(happening(record))}${cause}`;
 }
 
 /** A record and why it happened, nearest cause first, a line each; what comes several times alike is there once. */
@@ -27,14 +28,14 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
     const lines = part.links.map((link) => {
       const step = stepBack(link, before);
       before = link.record;
-      return `${placeOf(link.record, options)}  ← ${terminalLine(`${step}${happening(link.record)}`)}`;
+      return `${placeOf(link.record, options)}  ← ${visibleLine(`${step}${happening(link.record)}`)}`;
     });
     const last = part.others.at(-1);
     if (last === undefined) return lines;
     before = last.record;
     return [...lines, `${margin}  … and ${part.times - 1} × the same before it, back to ${last.record.seq}`];
   });
-  return [`${placeOf(record, options)}  ${terminalLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
+  return [`${placeOf(record, options)}  ${visibleLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
 }
 
 type OwnWay = 'told' | 'spawned' | 'owner-state' | 'owner-told';

@@ -1,7 +1,8 @@
 /** Verdicts for a terminal. */
-import { terminalLine } from '../../runtime/terminal-text.ts';
+
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { span } from '../../runtime/verdicts/words.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 import type { TimePart } from './time-spent.ts';
 import type { BrokenRule, Verdict, Weight } from './verdict.ts';
 
@@ -21,12 +22,12 @@ export function formatVerdicts(
     const margin = ' '.repeat(place(record).length + 2);
     const spent = spentText(verdict.spent ?? []);
     return [
-      `${place(record)}  ${signs[verdict.weight]} ${terminalLine(verdict.sentence)}`,
-      ...(spent === '' ? [] : [`${margin}  ${terminalLine(spent)}`]),
+      `${place(record)}  ${signs[verdict.weight]} ${visibleLine(verdict.sentence)}`,
+      ...(spent === '' ? [] : [`${margin}  ${visibleLine(spent)}`]),
     ];
   });
   const failed = broken.map(({ rule, reason }) =>
-    terminalLine(`the rule "${rule}" failed and said nothing more: ${reason}`),
+    visibleLine(`the rule "${rule}" failed and said nothing more: ${reason}`),
   );
   return [...(lines.length === 0 ? ['nothing to tell'] : lines), ...failed];
 }

@@ -1,7 +1,7 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { terminalLine, terminalText } from '../../runtime/terminal-text.ts';
 import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { formatTraceLine, traceVersion } from '../../runtime/trace/trace.ts';
+import { visibleLine, visibleText } from '../../runtime/visible-text.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { chartOf } from '../statechart/charts.ts';
 
@@ -48,7 +48,7 @@ export async function drawDiagram(
       output,
     );
   } else if (machine === undefined) {
-    output.out(recorded === undefined ? listOwn() : recorded.map(({ id }) => `${terminalLine(id)}\n`).join(''));
+    output.out(recorded === undefined ? listOwn() : recorded.map(({ id }) => `${visibleLine(id)}\n`).join(''));
   } else {
     const chart = await chartNamed(machine, recorded, options);
     const text = recorded === undefined ? await textOf(chart, options.format) : await textApart(chart, options.format);
@@ -94,7 +94,7 @@ async function textOf(chart: Statechart, format: DiagramCommandOptions['format']
 
 /** A trace may be anybody's, and so may its machines. */
 async function textApart(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
-  return format === 'json' ? textOf(chart, format) : terminalText(await drawOne(format, chart));
+  return format === 'json' ? textOf(chart, format) : visibleText(await drawOne(format, chart));
 }
 
 /** A trace in which nothing has happened yet: one actor of each machine is there, and has not begun. */

@@ -174,7 +174,7 @@ class Pages {
 
   async #answer(path: string, response: ServerResponse): Promise<void> {
     const file = path === '' ? 'index.html' : path;
-    if (isPageFile(file)) end(response, 200, contentTypes[file], this.#files[file]);
+    if (isPageFile(file)) end(response, 200, contentTypes[file], Buffer.from(this.#files[file]));
     else if (path === sourcesPath) json(response, 200, this.#sources.map(described));
     else await this.#answerSource(path, response);
   }
@@ -256,7 +256,7 @@ function json(response: ServerResponse, status: number, value: unknown): void {
   end(response, status, 'application/json; charset=utf-8', JSON.stringify(value));
 }
 
-function end(response: ServerResponse, status: number, contentType?: string, body = ''): void {
+function end(response: ServerResponse, status: number, contentType?: string, body: string | Buffer = ''): void {
   response.writeHead(status, contentType === undefined ? {} : { 'content-type': contentType });
   response.end(body);
 }

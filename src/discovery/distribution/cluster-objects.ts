@@ -7,7 +7,7 @@ import { scalarNumber, scalarText } from '../../runtime/scalar-text.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ClusterSource } from '../kubernetes/cluster-source.ts';
 import { type Mistake, ownConditions } from './object-verdict.ts';
-import { plainText } from './proxy-text.ts';
+import { proxyText } from './proxy-text.ts';
 import { hasStatus, type StatusObjects, type ToldStatus } from './status-objects.ts';
 
 export interface ClusterObjectsOptions {
@@ -64,5 +64,5 @@ function textOf(errors: readonly ConfigProblem[]): string {
     .slice(0, mostErrors)
     .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
   const more = errors.length - texts.length;
-  return plainText([...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; '), longestMistake);
+  return proxyText([...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; '), longestMistake);
 }

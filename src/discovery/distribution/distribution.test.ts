@@ -485,7 +485,7 @@ describe('hostile proxies', () => {
     one.rejects(clusterType, `Error adding/updating cluster(s) evil-name, ${cart}: \u001b[31m red\nline\u202e`);
     await world.look();
     expect(world.says(badFilter)[1]).toBe(
-      `Rejected True 1: 1 of 2 proxies reject cluster ${cart}: Error adding/updating cluster(s) evil-name, ${cart}: [31m red line`,
+      `Rejected True 1: 1 of 2 proxies reject cluster ${cart}: Error adding/updating cluster(s) evil-name, ${cart}: \\x1b[31m red\\nline\\u202e`,
     );
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { namesIn } from './named-resources.ts';
-import { plainText } from './proxy-text.ts';
+import { proxyText } from './proxy-text.ts';
 
 describe('names in a message', () => {
   it.each<readonly [string, readonly string[], readonly string[]]>([
@@ -19,20 +19,20 @@ describe('names in a message', () => {
   });
 });
 
-describe('a text of a stranger', () => {
+describe('text of a proxy', () => {
   it.each([
-    ['a\u0000b\u001b[31mc', 'a b [31mc'],
-    ['one\r\n  two\u2028three', 'one two three'],
-    ['left\u202eright\u200b', 'left right'],
-    ['half \ud800 of it', 'half of it'],
+    ['a\u0000b\u001b[31mc', 'a\\x00b\\x1b[31mc'],
+    ['one\r\n  two\u2028three', 'one\\r\\n  two\\u2028three'],
+    ['left\u202eright\u200b', 'left\\u202eright\\u200b'],
+    ['half \ud800 of it', 'half \\ud800 of it'],
     ['\n\t ', ''],
     ['Grüße, 世界 😀', 'Grüße, 世界 😀'],
   ])('%j is %j', (text, plain) => {
-    expect(plainText(text)).toBe(plain);
+    expect(proxyText(text)).toBe(plain);
   });
 
   it('is no longer than it may be, and is cut between characters', () => {
-    expect(plainText('x'.repeat(1_000_000))).toBe(`${'x'.repeat(512)}…`);
-    expect(plainText('😀'.repeat(400), 3)).toBe('😀…');
+    expect(proxyText('x'.repeat(1_000_000))).toBe(`${'x'.repeat(511)}…`);
+    expect(proxyText('😀'.repeat(400), 3)).toBe('😀…');
   });
 });

@@ -10,7 +10,7 @@ import {
   routeType,
 } from '../../../machines/discovery/ads/ads-types.ts';
 import { namesIn } from './named-resources.ts';
-import { plainText } from './proxy-text.ts';
+import { proxyText } from './proxy-text.ts';
 
 /** What a resource was made from. */
 export interface MadeResource {
@@ -96,7 +96,7 @@ export function blameOf(rejected: RejectedResponse): Blame | undefined {
       typeUrl,
       guilty.map(({ name }) => name),
     ),
-    reason: plainText(reason) || 'no reason was given',
+    reason: proxyText(reason) || 'no reason was given',
     keys: [...keys].slice(0, mostBlamed),
   };
 }
@@ -107,5 +107,5 @@ const mostNames = 3;
 function inWords(typeUrl: string, names: readonly string[]): string {
   const shown = names.slice(0, mostNames).join(', ');
   const more = names.length > mostNames ? ` and ${names.length - mostNames} more` : '';
-  return plainText(`${words.get(typeUrl)} ${shown}${more}`);
+  return proxyText(`${words.get(typeUrl)} ${shown}${more}`);
 }

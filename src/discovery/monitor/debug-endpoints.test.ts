@@ -264,7 +264,7 @@ describe('the connection view', () => {
     expect(overview.contentType).toContain('text/html');
     expect(overview.body).toContain('web-0.shop');
     const detail = await ask(plane(), '/debug/proxyz?proxyID=web-0.shop', html);
-    expect(detail.body).toContain('no &#60;such&#62; cluster');
+    expect(detail.body).toContain('no &lt;such&gt; cluster');
     expect(detail.body).not.toContain('<such>');
   });
 });

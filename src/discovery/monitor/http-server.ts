@@ -5,6 +5,7 @@ import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.
 import { createFencedServer, type HttpFenceOptions } from '../../runtime/fences/http-fence.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
 import type { StreamAnswer } from '../../runtime/trace/trace-endpoint.ts';
+import { visibleText } from '../../runtime/visible-text.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { jsonText } from './json-text.ts';
 import { sharedPort } from './shared-port.ts';
@@ -133,12 +134,13 @@ export class HttpServers {
       return;
     }
     const { status, body } = answer;
-    const [text, type] =
+    const [raw, type] =
       typeof body === 'string'
         ? [body, answer.contentType ?? 'text/plain; charset=utf-8']
         : [`${jsonText(body, url.searchParams.has('pretty'))}\n`, 'application/json'];
     // Kept alive, the connection would keep the port from closing.
     if (this.#closing !== undefined) response.setHeader('connection', 'close');
+    const text = visibleText(raw);
     const length = Buffer.byteLength(text);
     response.writeHead(status, { ...answer.headers, 'content-type': type, 'content-length': length });
     response.end(request.method === 'HEAD' ? undefined : text);

@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
 import type { UncaughtOrigin } from '../../runtime/fences/uncaught.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
+import { visibleMetrics } from '../../runtime/visible-text.ts';
 import type { EncodedCache } from '../push/encoded-cache.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import type { MeshState } from '../push/mesh-state.ts';
@@ -62,7 +63,7 @@ export class DiscoveryMetrics extends XdsMetrics {
   /** Prometheus' text. */
   async text(): Promise<{ body: string; contentType: string }> {
     await this.#diagnostics.settled();
-    return { body: await this.#registry.metrics(), contentType: this.#registry.contentType };
+    return { body: visibleMetrics(await this.#registry.metrics()), contentType: this.#registry.contentType };
   }
 
   /** Counts what passes between the actors. @returns how to stop. */

@@ -152,8 +152,8 @@ describe('health', () => {
     connection.reportHealth(undefined);
     expect(told.slice(1)).toEqual([
       `workload.health ${entry} healthy`,
-      `workload.health ${entry} ${'x'.repeat(1_000)}…`,
-      `workload.health ${entry} [31mgone txt.exe`,
+      `workload.health ${entry} ${'x'.repeat(999)}…`,
+      `workload.health ${entry} \\x1b[31mgone\\r\\n\\u202etxt.exe`,
       `workload.disconnected ${entry}`,
     ]);
   });

@@ -6,7 +6,7 @@ import type {
   WorkloadHealth,
   WorkloadReport,
 } from '../../../machines/discovery/registration/registration-protocol.ts';
-import { plainText } from '../distribution/proxy-text.ts';
+import { proxyText } from '../distribution/proxy-text.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { ObjectChange } from '../kubernetes/object-store.ts';
 import { EntryWriter, groupProblem } from './entry-writer.ts';
@@ -171,7 +171,7 @@ export class WorkloadRegistrations {
 
   #healthReported(workload: Workload, failure: string | undefined): void {
     const { entry } = workload.claim;
-    const health = { healthy: failure === undefined, message: plainText(failure ?? '', maxHealthMessage) };
+    const health = { healthy: failure === undefined, message: proxyText(failure ?? '', maxHealthMessage) };
     const { health: before } = workload;
     if (before?.healthy === health.healthy && before.message === health.message) return;
     if (workload.connections.size === 0 || this.#workloads.get(entry) !== workload) return;

@@ -1,4 +1,5 @@
 /** What is wrong with something that a person wrote, and where: enough to fix it without asking. */
+import { visibleLine } from '../../runtime/visible-text.ts';
 import type { ConfigKey } from './config.ts';
 
 export interface Problem {
@@ -25,5 +26,6 @@ export function problemText(problem: Problem): string {
   const place = [problem.file, problem.line, ...(problem.column === undefined ? [] : [problem.column])].join(':');
   return [place, problem.severity, problem.object, problem.field, problem.message]
     .filter((part) => part !== undefined && part !== '')
+    .map((part) => visibleLine(String(part)))
     .join(': ');
 }

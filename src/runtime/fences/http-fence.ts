@@ -4,10 +4,14 @@
  * Every HTTP server of the project is made here. A request whose target is no address is answered 400, one whose handler
  * fails (at once, later, or by a promise) 500. A client that sends slowly, says nothing or does not read is let go in
  * time, and connections have a bound by address and in whole.
+ *
+ * Every string written to a response is escaped (`visible-text.ts`): people read pages with curl in a terminal. Bytes are not.
+ * A handler that sets `content-length` escapes first.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { messageOf } from '../errors.ts';
+import { visibleText } from '../visible-text.ts';
 import { ConnectionBounds, type ConnectionBoundsOptions } from './connection-bounds.ts';
 import { onBehalfOf } from './fault-owner.ts';
 import { openFilesLimit } from './open-files.ts';
@@ -57,6 +61,7 @@ export type HttpServe = (request: IncomingMessage, response: ServerResponse, url
 export function createFencedServer(serve: HttpServe, options: HttpFenceOptions = {}): Server {
   const limits = { ...defaultHttpLimits, maxInWhole: connectionsOfPort(openFilesLimit()), ...options.limits };
   const server = createServer({
+    ServerResponse: VisibleResponse,
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
@@ -93,6 +98,22 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
     fence(request, response, serve, options);
   });
   return server;
+}
+
+class VisibleResponse extends ServerResponse {
+  // biome-ignore lint/suspicious/noExplicitAny: both have overloads for an encoding and a callback, which are passed on.
+  override write(chunk: any, ...rest: any[]): boolean {
+    return super.write(visibleChunk(chunk), ...(rest as []));
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  override end(chunk?: any, ...rest: any[]): this {
+    return super.end(visibleChunk(chunk), ...(rest as []));
+  }
+}
+
+function visibleChunk<T>(chunk: T): T | string {
+  return typeof chunk === 'string' ? visibleText(chunk) : chunk;
 }
 
 /** A port of HTTP takes an eighth of the files that may be open at most: a program that has none left answers nobody. */

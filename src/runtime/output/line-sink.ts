@@ -5,8 +5,13 @@
  * A line is written at once. What the outlet has no room for waits, up to a bound; what does not fit is lost, and so is all
  * that comes until the last waiting line is out: then it is told how many there were. An outlet that fails is closed and
  * opened again later, less and less often. Answers to a person ({@link LineSink.print}) wait without a bound and are never lost.
+ *
+ * Everything written here is read by people and their terminals: control and invisible characters are escaped
+ * (`visible-text.ts`), whether the text is ours or another program's.
  */
 import { isSystemError, messageOf } from '../errors.ts';
+import { visibleBytes } from '../visible-bytes.ts';
+import { visibleText } from '../visible-text.ts';
 import type { Outlet } from './outlet.ts';
 
 /** Lines that are gone for ever. */
@@ -150,7 +155,7 @@ export class LineSink {
   /** Writes whole lines, now or later, or loses them. */
   write(lines: string | Buffer): void {
     this.#renew();
-    const bytes = typeof lines === 'string' ? Buffer.from(lines) : lines;
+    const bytes = typeof lines === 'string' ? Buffer.from(visibleText(lines)) : visibleBytes(lines);
     const fits = this.#waitingBytes === 0 || this.#waitingBytes + bytes.length <= this.#maxBytes;
     if (this.#loss === undefined && fits) this.#add({ bytes });
     else this.#lose(linesIn(bytes));
@@ -160,7 +165,7 @@ export class LineSink {
   /** Writes an answer, now or later. */
   print(text: string): void {
     this.#printing = true;
-    this.#add({ bytes: Buffer.from(text) });
+    this.#add({ bytes: Buffer.from(visibleText(text)) });
     this.#drainUnlessWaiting();
   }
 
@@ -368,7 +373,7 @@ export class LineSink {
     this.#waiting = [];
     this.#waitingBytes = 0;
     this.#current = undefined;
-    this.#add({ bytes: Buffer.from(this.#options.begin()), begins: true });
+    this.#add({ bytes: Buffer.from(visibleText(this.#options.begin())), begins: true });
   }
 
   /** The half of a line that is in the other file stays there: here it begins again. */

@@ -56,6 +56,12 @@ describe('a line of text', () => {
     expect(text({ many }).length).toBeLessThan(1_000);
   });
 
+  test('quotes a value with an escape or a backslash, so that no value looks like the escape of another', () => {
+    expect(text({ name: 'a\u001b[31m' })).toBe('info\tdefault\tsaid  name="a\\u001b[31m"');
+    expect(text({ name: 'a\\u001b[31m' })).toBe('info\tdefault\tsaid  name="a\\\\u001b[31m"');
+    expect(text({ name: 'txt\u202eexe' })).toBe('info\tdefault\tsaid  name="txt\\u202eexe"');
+  });
+
   test('is one line, whatever the message and the strings are', () => {
     expect(text({ why: 'first\nsecond' })).toBe('info\tdefault\tsaid  why="first\\nsecond"');
     const [line] = written({}, (log) => log.info('first\r\nsecond'));

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { configure } from 'safe-stable-stringify';
 import { messageOf } from '../errors.ts';
+import { visibleLine, visibleText } from '../visible-text.ts';
 import { standardOutput } from './standard-streams.ts';
 
 /** Levels as Istio's programs know them, least talkative first. */
@@ -97,7 +98,7 @@ const jsonLines: Lines = (scope, level, write) => {
       formatters: { level: (label) => ({ level: label }) },
       messageKey: 'msg',
     },
-    { write },
+    { write: (line: string) => write(visibleText(line)) },
   );
   return (said) => (message, fields) => log[said](fields ?? {}, message);
 };
@@ -138,17 +139,22 @@ function placeOf(frame = ''): string {
 const textLines: Lines = (scope, level, write) => (said) => {
   if (logLevels.indexOf(said) > logLevels.indexOf(level)) return () => {};
   return (message, fields = {}) => {
-    const words = [inOneLine(message), ...Object.entries(fields).flatMap(textOfField)].join('  ');
-    write(`${new Date().toISOString()}\t${said}\t${scope}\t${words}\n`);
+    const words = [message, ...Object.entries(fields).flatMap(textOfField)].join('  ');
+    write(`${new Date().toISOString()}\t${said}\t${visibleLine(scope)}\t${visibleLine(words)}\n`);
   };
 };
 
 function textOfField([key, value]: [string, unknown]): string[] {
-  if (typeof value === 'string') return [`${key}=${/[\s"=]/.test(value) ? JSON.stringify(value) : value}`];
+  if (typeof value === 'string') return [`${key}=${isBare(value) ? value : JSON.stringify(value)}`];
   const json = jsonOf(value);
   if (json === undefined) return [];
   // What becomes a string, a date, is written as one.
   return json.startsWith('"') ? textOfField([key, JSON.parse(json)]) : [`${key}=${json}`];
+}
+
+/** A value that holds a backslash is quoted, too: there it is doubled, and no value looks like the escape of another. */
+function isBare(value: string): boolean {
+  return !/[\s"=\\]/.test(value) && visibleText(value) === value;
 }
 
 const stringify = configure({ maximumDepth: 5, maximumBreadth: 100 });
@@ -160,11 +166,6 @@ function jsonOf(value: unknown): string | undefined {
   } catch (error) {
     return JSON.stringify(`cannot be written: ${messageOf(error)}`);
   }
-}
-
-/** A message with a line break would look like two lines, the second of anybody's making. */
-function inOneLine(message: string): string {
-  return message.replaceAll('\n', '\\n').replaceAll('\r', '\\r');
 }
 
 /** A log that says nothing, for tests and for parts that are used as a library. */

@@ -2,6 +2,7 @@
  * The trace: newline-delimited JSON, one line per thing that happened between actors. The debugger, the sequence check
  * and the tests read it; `docs/trace-format.md` describes it for others.
  */
+import { visibleText } from '../visible-text.ts';
 import type { Statechart } from './statechart.ts';
 
 /** Raised when a reader of the old format could misread the new one. */
@@ -149,5 +150,5 @@ export interface TraceSink {
 
 /** One line of a trace file, with its newline. */
 export function formatTraceLine(line: TraceLine): string {
-  return `${JSON.stringify(line)}\n`;
+  return `${visibleText(JSON.stringify(line))}\n`;
 }

@@ -431,9 +431,11 @@ export class AdsStream {
     const fields = { node: shortened(node), typeUrl };
     if (verdict === 'rejection') {
       observer.responseRejected?.(typeUrl, node, reason);
-      this.#lines.warn(`rejection ${typeUrl}`, `client rejects ${typeUrl}: ${shortened(reason)}`, {
-        node: fields.node,
+      const { node: client } = fields;
+      this.#lines.warn(`rejection ${typeUrl}`, `client rejects ${typeUrl}`, {
+        node: client,
         peer: this.peer,
+        reason: shortened(reason),
       });
     } else if (verdict === 'stale') {
       observer.nonceExpired?.(typeUrl, node);

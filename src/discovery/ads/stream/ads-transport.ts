@@ -6,6 +6,7 @@ import { constants } from 'node:http2';
 import type { Writable } from 'node:stream';
 import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { EndCode } from '../../../../machines/discovery/ads/ads-protocol.ts';
+import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { Peer } from '../authentication.ts';
 import type { MessageDecoder } from '../requests/known-runs.ts';
 import { bytesIn, type ResponseParts } from '../responses/ads-response.ts';
@@ -137,8 +138,13 @@ export function peerOf(call: Pick<AdsCall, 'getPeer' | 'metadata' | 'getAuthCont
 }
 
 function endCall(call: AdsCall, code: EndCode, reason: string): void {
-  if (code === 'OK') call.end();
-  else call.emit('error', Object.assign(new Error(reason), { code: status[code], details: reason }));
+  if (code === 'OK') {
+    call.end();
+    return;
+  }
+  // A client writes it into its log, and it may quote what the client or an object contains.
+  const details = visibleLine(reason);
+  call.emit('error', Object.assign(new Error(details), { code: status[code], details }));
 }
 
 /** What is used of node's ServerHttp2Stream. */

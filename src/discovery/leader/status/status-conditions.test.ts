@@ -92,13 +92,16 @@ describe('bounds of the API', () => {
     expect(one({ reason }).reason).toBe(legal);
   });
 
-  it('a message moves no cursor and turns no text: it is read in terminals', () => {
-    expect(one({ message: 'no\r\n\u001b[31mService \u202etxt\u2028é' }).message).toBe('no [31mService  txt é');
+  it('a message contains escapes instead of controls, bidirectional controls and lone surrogates', () => {
+    expect(one({ message: 'no\r\n\u001b[31mService \u202etxt\u2028é' }).message).toBe(
+      'no\\r\\n\\x1b[31mService \\u202etxt\\u2028é',
+    );
+    expect(one({ message: 'a\uD800' }).message).toBe('a\\ud800');
   });
 
-  it('a message is cut, between characters, and half a character is none', () => {
+  it('a message is cut between characters and between escapes', () => {
     expect(one({ message: `${'a'.repeat(32_766)}😀😀` }).message).toBe(`${'a'.repeat(32_766)}…`);
-    expect(one({ message: 'a\uD800' }).message).toBe('a\uFFFD');
+    expect(one({ message: `${'a'.repeat(32_766)}\u202e` }).message).toBe(`${'a'.repeat(32_766)}…`);
     expect(one({ message: 'b'.repeat(32_768) }).message).toHaveLength(32_768);
   });
 });

@@ -1,6 +1,7 @@
 /** Conditions of a status by the rules of `metav1.Condition` (spec/kubernetes.md §5): ours are put among those of others. Pure. */
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../../runtime/json-object.ts';
+import { visibleLine } from '../../../runtime/visible-text.ts';
 
 /** As it is meant to be. When it has changed is found out where it is put in place. */
 export interface WantedCondition {
@@ -106,12 +107,7 @@ function reasonOf(text: string): string {
   return legal === '' ? 'Unknown' : legal;
 }
 
-/** Of control and format (which move a cursor, or turn the direction of a text), and ends of lines. */
-const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
-
-/** A text may have been made of what a stranger wrote: half a character is none that an API server takes, and others read it in their terminals. */
+/** One line, escaped: the text may quote an object or a proxy, and other people read it in their terminals. */
 function messageOf(text: string): string {
-  const whole = text.toWellFormed().replaceAll(unprintable, ' ');
-  if (whole.length <= maxMessageCharacters) return whole;
-  return `${whole.slice(0, maxMessageCharacters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+  return visibleLine(text, maxMessageCharacters);
 }

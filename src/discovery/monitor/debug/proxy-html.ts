@@ -1,4 +1,5 @@
 /** The connection view as a page for people: an overview of all proxies, or all about some of them. No script. */
+import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
 
@@ -7,9 +8,9 @@ export function proxiesPage(proxies: readonly ProxyDescription[], { one }: { one
   const title = one ? `Proxy ${proxies[0]?.proxy ?? ''}` : 'Proxies';
   const body = one ? proxies.map(detail).join('\n') : overview(proxies);
   return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>${escaped(title)} – pilot-discovery</title>
+<html lang="en"><head><meta charset="utf-8"><title>${markupText(title)} – pilot-discovery</title>
 <meta name="viewport" content="width=device-width"><style>${style}</style></head>
-<body><header><a href="/debug">debug</a> › ${one ? '<a href="/debug/proxyz">proxyz</a> › ' : ''}<b>${escaped(title)}</b></header>
+<body><header><a href="/debug">debug</a> › ${one ? '<a href="/debug/proxyz">proxyz</a> › ' : ''}<b>${markupText(title)}</b></header>
 ${body}
 </body></html>
 `;
@@ -30,23 +31,23 @@ function overviewRow(proxy: ProxyDescription, types: readonly string[]): string 
     const found = proxy.types.find((candidate) => candidate.type === type);
     return found === undefined ? '<td class="none">–</td>' : `<td>${badge(found.state, found.rejected)}</td>`;
   });
-  return `<tr><td><a href="${escaped(link)}">${escaped(proxy.proxy)}</a></td><td>${escaped(proxy.namespace)}</td>
+  return `<tr><td><a href="${markupText(link)}">${markupText(proxy.proxy)}</a></td><td>${markupText(proxy.namespace)}</td>
 <td>${proxy.protocol}</td><td>${time(proxy.connectedAt)}</td>${states.join('')}<td class="number">${waiting(proxy)}</td></tr>`;
 }
 
 function detail(proxy: ProxyDescription): string {
   const facts: [string, string][] = [
-    ['connection', escaped(proxy.connectionId)],
-    ['kind', escaped(`${proxy.type} of namespace ${proxy.namespace}, cluster ${proxy.cluster || 'not said'}`)],
-    ['Istio version', escaped(proxy.version || 'not said')],
-    ['address', escaped(proxy.address)],
-    ['protocol', `${proxy.protocol}, connection ${escaped(proxy.state)}`],
+    ['connection', markupText(proxy.connectionId)],
+    ['kind', markupText(`${proxy.type} of namespace ${proxy.namespace}, cluster ${proxy.cluster || 'not said'}`)],
+    ['Istio version', markupText(proxy.version || 'not said')],
+    ['address', markupText(proxy.address)],
+    ['protocol', `${proxy.protocol}, connection ${markupText(proxy.state)}`],
     ['connected since', time(proxy.connectedAt)],
-    ['served from context', escaped(proxy.context)],
+    ['served from context', markupText(proxy.context)],
     ['waiting to leave', `${waiting(proxy)} bytes`],
   ];
   const heads = ['type', 'state', 'watches', 'resources', 'sent', 'acknowledged', 'on its way'];
-  return `<section><h1>${escaped(proxy.proxy)} ${badge(proxy.worst)}</h1>
+  return `<section><h1>${markupText(proxy.proxy)} ${badge(proxy.worst)}</h1>
 <dl>${facts.map(([name, value]) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl>
 <table><thead><tr>${heads.map(head).join('')}</tr></thead>
 <tbody>${[...proxy.types]
@@ -57,22 +58,22 @@ function detail(proxy: ProxyDescription): string {
 }
 
 function head(name: string): string {
-  return `<th${['resources', 'waiting bytes'].includes(name) ? ' class="number"' : ''}>${escaped(name)}</th>`;
+  return `<th${['resources', 'waiting bytes'].includes(name) ? ' class="number"' : ''}>${markupText(name)}</th>`;
 }
 
 function detailRow(type: TypeDescription): string {
   const { sent, acknowledged } = type;
-  const row = `<tr><td title="${escaped(type.typeUrl)}">${escaped(shortName(type.type))}</td><td>${badge(type.state)}</td>
+  const row = `<tr><td title="${markupText(type.typeUrl)}">${markupText(shortName(type.type))}</td><td>${badge(type.state)}</td>
 <td>${type.watches === '*' ? 'all' : `${type.watches} names`}</td><td class="number">${type.resources ?? '–'}</td>
 <td>${version(sent.version)}<small>${sent.at === '' ? '' : `<br>at ${time(sent.at)}`}</small></td>
 <td>${acknowledged.nonce === sent.nonce && sent.nonce !== '' ? 'the same' : version(acknowledged.version)}</td>
-<td>${escaped(type.pending ?? '')}</td></tr>`;
+<td>${markupText(type.pending ?? '')}</td></tr>`;
   if (type.rejected === undefined) return row;
-  return `${row}<tr class="why"><td></td><td colspan="6">rejected: <code>${escaped(type.rejected)}</code></td></tr>`;
+  return `${row}<tr class="why"><td></td><td colspan="6">rejected: <code>${markupText(type.rejected)}</code></td></tr>`;
 }
 
 function links({ connectionId }: ProxyDescription): string {
-  const query = `?pretty&amp;proxyID=${escaped(encodeURIComponent(connectionId))}`;
+  const query = `?pretty&amp;proxyID=${markupText(encodeURIComponent(connectionId))}`;
   return ['config_dump', 'edsz', 'sidecarz', 'adsz']
     .map((name) => `<a href="/debug/${name}${query}">${name}</a>`)
     .join(' · ');
@@ -95,7 +96,7 @@ const words: Readonly<Record<SyncState, string>> = {
 };
 
 function badge(state: SyncState, why = ''): string {
-  return `<span class="badge ${state}"${why === '' ? '' : ` title="${escaped(why)}"`}>${words[state]}</span>`;
+  return `<span class="badge ${state}"${why === '' ? '' : ` title="${markupText(why)}"`}>${words[state]}</span>`;
 }
 
 function waiting({ slow, unflushedBytes }: ProxyDescription): string {
@@ -103,11 +104,11 @@ function waiting({ slow, unflushedBytes }: ProxyDescription): string {
 }
 
 function version(text: string): string {
-  return text === '' ? 'nothing' : `<code>${escaped(text)}</code>`;
+  return text === '' ? 'nothing' : `<code>${markupText(text)}</code>`;
 }
 
 function time(iso: string): string {
-  return `<time>${escaped(iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC'))}</time>`;
+  return `<time>${markupText(iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC'))}</time>`;
 }
 
 /** Types in the order in which Envoy takes them: clusters, endpoints, listeners, routes, then the others. */
@@ -131,10 +132,6 @@ function shortName(type: string): string {
 function byOrder(a: string, b: string): number {
   const rank = (type: string): number => (order.indexOf(messageName(type)) + order.length + 1) % (order.length + 1);
   return rank(a) - rank(b) || (a < b ? -1 : 1);
-}
-
-export function escaped(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 const style = `

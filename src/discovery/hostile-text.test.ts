@@ -1,0 +1,83 @@
+/** Hostile text from each edge of a whole control plane: a client of the plain port, objects, and names of files. */
+import { afterEach, expect, it } from 'vitest';
+import { typeUrls } from '../../test/ads-client.ts';
+import { hostileCharacters, hostileText } from '../../test/fixtures/hostile-text.ts';
+import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../../test/harness/control-plane.ts';
+import { eventually } from '../../test/harness/eventually.ts';
+
+afterEach(stopControlPlanes);
+
+/** As protobuf carries it: a string on the wire has no lone surrogate. */
+const wireText = hostileText.toWellFormed();
+/** A quoted scalar of YAML. */
+const quoted = JSON.stringify(hostileText);
+
+async function expectVisiblePages(plane: ControlPlane): Promise<void> {
+  const list = (await plane.get('/debug/list')).json() as { pages?: string[] } | string[];
+  const pages = (Array.isArray(list) ? list : (list.pages ?? []))
+    .map(String)
+    .filter((page) => !/pprof|trace/.test(page));
+  expect(pages.length).toBeGreaterThan(10);
+  for (const page of [...pages.map((name) => (name.startsWith('/') ? name : `/debug/${name}`)), '/metrics']) {
+    const { text } = await plane.get(page);
+    expect(text, page).not.toMatch(hostileCharacters);
+    expect(text, page).not.toMatch(/^forged/m);
+  }
+  expect(plane.lines.join('\n')).not.toMatch(hostileCharacters);
+  expect(plane.lines.filter((line) => line.startsWith('forged'))).toEqual([]);
+}
+
+it('a client that rejects a response writes no control character into the log, the pages or the metrics', async () => {
+  const plane = await ControlPlane.serving();
+  const { stream } = await plane.subscribe();
+  const errorDetail = { code: 13, message: `no such filter ${wireText}` };
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce, errorDetail });
+  await eventually('the rejection is logged', () => plane.troubles().some((line) => line.includes('client rejects')));
+  expect(plane.troubles().find((line) => line.includes('client rejects'))).toContain('no such filter \\u001b[2J');
+  await expectVisiblePages(plane);
+  expect((await plane.get('/metrics')).text).toContain('err="no such filter \\\\x1b[2J');
+  expect((await plane.get('/debug/syncz')).status).toBe(200);
+});
+
+it('a node with a hostile id, cluster and metadata writes no control character, nor does the status of its stream', async () => {
+  const plane = await ControlPlane.serving();
+  const client = plane.client('ads.listening');
+  for (const node of [
+    { ...sidecar, id: `sidecar~127.0.0.1~web-${wireText}.shop~shop.svc.cluster.local` },
+    { ...sidecar, id: wireText },
+    { ...sidecar, cluster: wireText, metadata: { ...sidecar.metadata, NAMESPACE: wireText, [wireText]: wireText } },
+    { ...sidecar, metadata: { ...sidecar.metadata, LABELS: { [wireText]: wireText } } },
+  ]) {
+    const stream = client.sotw();
+    stream.send({ node, typeUrl: typeUrls.CDS });
+    const status = await Promise.race([
+      stream.ended,
+      stream.next().then(
+        () => undefined,
+        () => undefined,
+      ),
+    ]);
+    expect(status?.details ?? '').not.toMatch(hostileCharacters);
+    stream.send({ typeUrl: wireText, resourceNames: [wireText] });
+  }
+  await expectVisiblePages(plane);
+});
+
+it('an object with a hostile kind, name, namespace, host or URI writes no control character', async () => {
+  const plane = await ControlPlane.serving(
+    {},
+    {
+      'cart.yaml': serviceEntry(),
+      'kind.yaml': `apiVersion: networking.istio.io/v1\nkind: ${quoted}\nmetadata: {name: a, namespace: shop}\nspec: {}\n`,
+      'name.yaml': serviceEntry().replace(/name: \w+/, `name: ${quoted}`),
+      'host.yaml': `apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: h, namespace: shop}\nspec: {hosts: [${quoted}], ports: [{number: 80, name: ${quoted}, protocol: ${quoted}}], resolution: STATIC}\n`,
+      'uri.yaml': `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web, namespace: shop, labels: {${quoted}: ${quoted}}}\nspec: {hosts: [cart.example.com], http: [{name: ${quoted}, match: [{uri: {exact: ${quoted}}}], route: [{destination: {host: cart.example.com}}]}]}\n`,
+      'field.yaml': `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: field, namespace: shop}\nspec: {${quoted}: 1, hosts: [a.example.com]}\n`,
+      [`${hostileText.replaceAll('/', '').toWellFormed()}.yaml`]: 'kind: [',
+    },
+  );
+  await plane.subscribe();
+  expect(plane.troubles().length).toBeGreaterThan(3);
+  expect(plane.lines.join('\n')).toMatch(/\\x1b\[2J|\\u001b\[2J/);
+  await expectVisiblePages(plane);
+});

@@ -1,0 +1,53 @@
+/**
+ * The one place that makes characters visible which a reader would not see, or which a terminal or a browser would obey.
+ *
+ * Escaped: controls (C0 except tab and line feed, DEL, C1), format characters (bidirectional controls, zero-width and tag
+ * characters), everything that Unicode calls ignorable for display (variation selectors, fillers), line and paragraph
+ * separators, noncharacters and lone surrogates. A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each
+ * UTF-16 code unit. C0 controls do not occur in JSON text and `\u202e` is an escape of JSON, so valid JSON stays valid and
+ * keeps its value. Both functions leave text alone that they returned before. Runs in a browser.
+ */
+
+/** Text without such a character is returned as it is, which is nearly all text. */
+const notPlainAscii = /[^\t\n\x20-\x7e]/;
+const invisible =
+  /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
+const lineFeedOrTab = /[\t\n]/g;
+const partOfEscape = /\\(?:x[\da-f]?|u[\da-f]{0,3})?$/;
+
+/** Text with its lines and tabs kept. For a whole page, file or message of ours that may quote foreign text. */
+export function visibleText(text: string): string {
+  return notPlainAscii.test(text) ? text.replaceAll(invisible, escaped) : text;
+}
+
+/**
+ * Text as one line: line feeds and tabs are escaped, too (`\n`, `\t`). For a foreign name or message within a line of ours.
+ *
+ * @param maxLength UTF-16 code units of the result; longer text is cut between characters and escapes, and ends with `…`
+ */
+export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY): string {
+  // Escaping never shortens text: what is behind `maxLength` cannot be part of the result.
+  const line = visibleText(text.slice(0, maxLength + 1)).replaceAll(lineFeedOrTab, (sign) =>
+    sign === '\n' ? '\\n' : '\\t',
+  );
+  if (line.length <= maxLength) return line;
+  return `${line
+    .slice(0, maxLength - 1)
+    .replace(/[\ud800-\udbff]$/, '')
+    .replace(partOfEscape, '')}…`;
+}
+
+/** A page of metrics: a label's value has its backslashes doubled there, and a scraper rejects `\\u202e`. */
+export function visibleMetrics(page: string): string {
+  return notPlainAscii.test(page) ? page.replaceAll(invisible, (sign) => escaped(sign).replaceAll('\\', '\\\\')) : page;
+}
+
+function escaped(character: string): string {
+  if (character === '\r') return '\\r';
+  let text = '';
+  for (let i = 0; i < character.length; i++) {
+    const code = character.charCodeAt(i);
+    text += code < 0x20 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
+  }
+  return text;
+}
