@@ -94,6 +94,11 @@ class RegistrationWorld {
     await this.settle();
   }
 
+  async displace(): Promise<void> {
+    this.#tell({ type: 'workload.displaced', entry });
+    await this.settle();
+  }
+
   async health(message?: string): Promise<void> {
     this.#tell({ type: 'workload.health', entry, healthy: message === undefined, message: message ?? '' });
     await this.settle();
@@ -245,6 +250,56 @@ describe('a workload', () => {
       await world.pass(50);
     }
     expect(world.orders.length).toBe(1 + 5);
+  });
+});
+
+describe('a workload whose slot another namespace gets', () => {
+  it.each<[string, (world: RegistrationWorld) => Promise<void>]>([
+    ['while it is registered', async () => {}],
+    ['after a write of its health', (world) => world.health('down')],
+    ['while its connection may be back', (world) => world.disconnect()],
+  ])('loses its entry without a grace period, %s', async (_, before) => {
+    const world = await connected();
+    await world.pass(5_000);
+    await before(world);
+    await world.displace();
+    await world.pass(0);
+    expect(world.orders.slice(-2)).toEqual(['5000 note disconnect', '5000 delete']);
+    expect([world.forgotten, world.workloads]).toEqual([[entry], 0]);
+  });
+
+  it('loses its entry at once in its grace period', async () => {
+    const world = await connected();
+    await world.disconnect();
+    await world.pass(3_000);
+    await world.displace();
+    expect(world.orders).toEqual(['0 register', '1000 note disconnect', '3000 delete']);
+    expect(world.forgotten).toEqual([entry]);
+  });
+
+  it.each(['register', 'note disconnect'])('loses its entry after the write to %s that is under way', async (deed) => {
+    const world = new RegistrationWorld();
+    world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
+    await world.connect();
+    if (deed === 'note disconnect') await world.disconnect();
+    await world.pass(2_000);
+    await world.displace();
+    await world.answer(written);
+    expect(world.orders.at(-1)).toBe('2000 delete');
+    expect(world.mostAtATime).toBe(1);
+  });
+
+  it('is registered anew when it gets a slot while its entry is being deleted', async () => {
+    const world = await connected();
+    world.answers.push(written, 'held');
+    await world.displace();
+    await world.connect();
+    await world.answer(written);
+    await world.pass(60_000);
+    expect(world.orders.map((text) => text.replace(/^\d+ /, ''))).toEqual([
+      ...['register', 'note disconnect', 'delete', 'register'],
+    ]);
+    expect(world.forgotten).toEqual([]);
   });
 });
 

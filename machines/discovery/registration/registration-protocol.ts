@@ -16,6 +16,11 @@ export type WorkloadHealth = { healthy: boolean /** Why it is not; empty where i
 export type WorkloadConnected = { type: 'workload.connected'; entry: EntryKey };
 /** None of its connections is left. */
 export type WorkloadDisconnected = { type: 'workload.disconnected'; entry: EntryKey };
+/**
+ * Its slot is given to a workload of a namespace with fewer: its connections are being closed, and its entry is
+ * deleted without a grace period.
+ */
+export type WorkloadDisplaced = { type: 'workload.displaced'; entry: EntryKey };
 /** It said how it is; what was said before counts no more. */
 export type WorkloadHealthReported = { type: 'workload.health'; entry: EntryKey } & WorkloadHealth;
 /** The entry of a workload that is connected here is gone, or says that it is not connected: somebody else has written it. */
@@ -31,7 +36,12 @@ export type RegistrationRejected = { type: 'registration.rejected'; entry: Entry
 export type RegistrationEnded = { type: 'registration.ended'; entry: EntryKey };
 
 /** What is told of one workload. */
-export type WorkloadReport = WorkloadConnected | WorkloadDisconnected | WorkloadHealthReported | EntryLost;
+export type WorkloadReport =
+  | WorkloadConnected
+  | WorkloadDisconnected
+  | WorkloadDisplaced
+  | WorkloadHealthReported
+  | EntryLost;
 
 /** What one registration tells. */
 export type RegistrationReport = RegistrationFailed | RegistrationRejected | RegistrationEnded;
@@ -51,6 +61,10 @@ export const registrationCatalogue = [
     ...{ diagram: 'registrations', seeds: [] },
   },
   {
+    ...{ type: 'workload.displaced', from: 'registrations/workloads', to: registrations },
+    ...{ diagram: 'registrations', seeds: [] },
+  },
+  {
     ...{ type: 'workload.health', from: 'registrations/workloads', to: registrations },
     ...{ diagram: 'registrations', seeds: [] },
   },
@@ -62,6 +76,7 @@ export const registrationCatalogue = [
   { type: 'spawn', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'workload.connected', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'workload.disconnected', from: registrations, to: one, diagram: 'registration', seeds: [] },
+  { type: 'workload.displaced', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'workload.health', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'entry.lost', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'spawn', from: one, to: 'registration-N/writing', diagram: 'registration', seeds: [] },

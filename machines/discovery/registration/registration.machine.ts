@@ -32,6 +32,7 @@ export const registrationMachine = registrationSetup.createMachine({
   context: ({ input }) => ({
     ...input,
     isConnected: true,
+    isDisplaced: false,
     isRegistered: false,
     wasRegistered: false,
     isLostMeanwhile: false,
@@ -45,6 +46,7 @@ export const registrationMachine = registrationSetup.createMachine({
     // What is under way is ended first.
     'workload.connected': { actions: 'noteConnected' },
     'workload.disconnected': { actions: 'noteDisconnected' },
+    'workload.displaced': { actions: 'noteDisplaced' },
     'workload.health': { actions: { type: 'noteHealth', params: ({ event }) => event } },
     'entry.lost': { actions: 'noteLost' },
   },
@@ -82,6 +84,7 @@ export const registrationMachine = registrationSetup.createMachine({
         { guard: 'mustRegister', target: 'registering' },
         { guard: 'mustReportHealth', target: 'reporting health' },
         { guard: 'isConnected', target: 'registered' },
+        { guard: 'isDisplaced', target: 'noting the disconnect' },
         { target: 'settling' },
       ],
     },
@@ -94,6 +97,7 @@ export const registrationMachine = registrationSetup.createMachine({
           actions: { type: 'noteHealth', params: ({ event }) => event },
         },
         'workload.disconnected': { target: 'settling', actions: 'noteDisconnected' },
+        'workload.displaced': { target: 'noting the disconnect', actions: 'noteDisplaced' },
         'entry.lost': {
           description: 'Who fights with somebody over an entry does so slowly.',
           target: 'resting',
@@ -131,6 +135,7 @@ export const registrationMachine = registrationSetup.createMachine({
       after: { pace: 'looking' },
       on: {
         'workload.disconnected': { target: 'settling', actions: 'noteDisconnected' },
+        'workload.displaced': { target: 'noting the disconnect', actions: 'noteDisplaced' },
         'entry.lost': { target: 'resting', actions: ['noteLost', 'countFailure'] },
       },
     },
@@ -139,6 +144,7 @@ export const registrationMachine = registrationSetup.createMachine({
       after: { settleTime: 'noting the disconnect' },
       on: {
         'workload.connected': { target: 'looking', actions: 'noteConnected' },
+        'workload.displaced': { target: 'noting the disconnect', actions: 'noteDisplaced' },
       },
     },
     'noting the disconnect': {
@@ -160,8 +166,14 @@ export const registrationMachine = registrationSetup.createMachine({
     'in grace': {
       description: 'The workload may come back, here or to another replica. Its entry is there.',
       after: { gracePeriod: 'unregistering' },
-      always: { guard: 'isConnected', target: 'registering' },
-      on: { 'workload.connected': { target: 'registering', actions: 'noteConnected' } },
+      always: [
+        { guard: 'isConnected', target: 'registering' },
+        { guard: 'isDisplaced', target: 'unregistering' },
+      ],
+      on: {
+        'workload.connected': { target: 'registering', actions: 'noteConnected' },
+        'workload.displaced': { target: 'unregistering', actions: 'noteDisplaced' },
+      },
     },
     unregistering: {
       description: 'The entry is being deleted, unless it is with another replica.',

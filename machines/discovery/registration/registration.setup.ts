@@ -19,6 +19,8 @@ export interface RegistrationInput {
 interface RegistrationContext extends RegistrationInput {
   /** There is a connection here. */
   isConnected: boolean;
+  /** Its slot was given to another namespace: its entry is deleted without a grace period. */
+  isDisplaced: boolean;
   /** Its entry was written, and says that it is connected here. */
   isRegistered: boolean;
   /** It was, once. */
@@ -83,6 +85,7 @@ export const registrationSetup = setup({
   },
   guards: {
     isConnected: ({ context }) => context.isConnected,
+    isDisplaced: ({ context }) => context.isDisplaced,
     mustRegister: ({ context }) => context.isConnected && !context.isRegistered,
     mustReportHealth: ({ context: { isConnected, health, writtenHealth } }) =>
       isConnected && health !== null && !isSameHealth(health, writtenHealth),
@@ -94,8 +97,9 @@ export const registrationSetup = setup({
     isRejected: ({ context }, params: EntryAnswer) => params.outcome === 'rejected' && !context.wasRegistered,
   },
   actions: {
-    noteConnected: assign({ isConnected: true }),
+    noteConnected: assign({ isConnected: true, isDisplaced: false }),
     noteDisconnected: assign({ isConnected: false }),
+    noteDisplaced: assign({ isConnected: false, isDisplaced: true }),
     noteHealth: assign({
       health: (_, { healthy, message }: WorkloadHealth) => ({ healthy, message }),
     }),

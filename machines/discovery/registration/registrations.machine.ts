@@ -20,7 +20,8 @@ const lookMs = 5_000;
 
 /**
  * Workloads of WorkloadGroups that are connected to this replica, or were a while ago (spec/discovery.md §5.5). What is written of them this
- * replica writes, whoever is elected. How many there may be the effect knows, which turns away more.
+ * replica writes, whoever is elected. The effect bounds their number, with a fair share for each
+ * namespace.
  */
 export const registrationsMachine = setup({
   types: {
@@ -78,6 +79,7 @@ export const registrationsMachine = setup({
       on: {
         'workload.connected': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
         'workload.disconnected': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
+        'workload.displaced': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
         'workload.health': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
         'entry.lost': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
         'registration.failed': { description: 'For the record: it is tried again.' },

@@ -9,12 +9,17 @@ const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
 const run = { retry: false, anew: false };
 
-function entry(name: string, controller: string | undefined, group: string | undefined = 'vm'): KubernetesObject {
+function entry(
+  name: string,
+  controller: string | undefined,
+  group: string | undefined = 'vm',
+  namespace = 'shop',
+): KubernetesObject {
   const annotations = {
     ...(group !== undefined && { 'istio.io/autoRegistrationGroup': group }),
     ...(controller !== undefined && { 'istio.io/workloadController': controller }),
   };
-  return { metadata: { name, namespace: 'shop', resourceVersion: `of ${name}`, annotations } };
+  return { metadata: { name, namespace, resourceVersion: `of ${name}`, annotations } };
 }
 
 interface Left {
@@ -100,6 +105,18 @@ it('entries of one whose Lease changes no more go when its time and the grace pe
   expect(world.deleted).toEqual([]);
   expect(await world.runAt(25_000)).toEqual({ written: 3, failed: 0, reason: '' });
   expect(world.deleted).toEqual(['vm-1 of vm-1', 'vm-2 of vm-2', `${leaseOf(other)} 7`]);
+});
+
+it('a namespace with many entries of invented replicas delays no deletion of another namespace', async () => {
+  const invented = Array.from({ length: 1_000 }, (_, i) => {
+    const controller = `istiod-x_${(0x33333333 + i).toString(16)}`;
+    return entry(`flood-${i}`, controller, 'vm', 'mallory');
+  });
+  const world = given([...invented, entry('vm-1', other, 'vm', 'bank')]);
+  await world.runAt(0);
+  await world.runAt(25_000);
+  expect(world.deleted.length).toBe(200);
+  expect(world.deleted).toContain('vm-1 of vm-1');
 });
 
 it('entries of one that has no Lease go as well, and not before one that has just begun could have made its own', async () => {

@@ -3,6 +3,7 @@
  * (src/discovery/leader/replica-presence.ts): one that is there and does not change any more, or is gone, for longer than a workload may take to come to another
  * replica. By our clock alone: what time a Lease says is never looked at.
  */
+import { FairQueue } from '../../model/collections/fair-queue.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import { leases, resourceOf } from '../kubernetes/api-resource.ts';
@@ -46,13 +47,13 @@ interface Sighting {
 }
 
 const workloadEntries = resourceOf('WorkloadEntry');
-/** Replicas that are followed, dead ones too. */
-const mostReplicas = 500;
+/** Replicas that are followed, dead ones too. Annotations of entries name them: each namespace has a fair share. */
+const maxReplicas = 500;
 /** Leases of a page, and pages: other programs may have theirs in the same namespace. */
 const pageLeases = 500;
 const mostPages = 20;
-/** Deletions in one run; more are left for the next. */
-const mostDeletions = 200;
+/** Deletions in one run, with a fair share for each namespace; more are left for the next. */
+const maxDeletions = 200;
 const listMs = 5_000;
 /** Where no other replica has entries, Leases of dead ones are looked for that rarely. */
 const looksUntilLeases = 12;
@@ -98,9 +99,12 @@ export class OrphanedEntries implements Duty {
     }
     const { words } = this.#options;
     for (const lease of words?.leases ?? []) if (this.#isDead(lease)) words?.ended(lease);
-    const orphans = [...this.#othersEntries()].filter(([, lease]) => this.#isDead(lease)).slice(0, mostDeletions);
+    const orphans = new FairQueue<KubernetesObject>({ maxItems: maxDeletions });
+    for (const [entry, lease] of this.#othersEntries()) {
+      if (this.#isDead(lease)) orphans.add(entry, [entry.metadata.namespace ?? '']);
+    }
     const report = { written: 0, failed: 0, reason: '' };
-    for (const [{ metadata }] of orphans) {
+    for (const { metadata } of orphans.items()) {
       const { name, namespace = '', resourceVersion: version = '' } = metadata;
       await deleted(gate, { resource: workloadEntries, namespace, name, version }, report);
     }
@@ -124,14 +128,22 @@ export class OrphanedEntries implements Duty {
   async #see(): Promise<void> {
     const there = await this.#presenceLeases();
     const at = this.#options.now();
-    const withEntries = [...this.#othersEntries()].map(([, lease]) => lease);
-    const names = new Set([...there.keys(), ...withEntries, ...(this.#options.words?.leases ?? [])]);
+    const names = new Set([...there.keys(), ...this.#holders(), ...(this.#options.words?.leases ?? [])]);
     this.#sightings = new Map(
-      [...names].slice(0, mostReplicas).map((name) => {
+      [...names].slice(0, maxReplicas).map((name) => {
         const [version, before] = [there.get(name), this.#sightings.get(name)];
         return [name, before?.version === version && before !== undefined ? before : { version, since: at }];
       }),
     );
+  }
+
+  /** Leases of the replicas that entries name. */
+  #holders(): Iterable<string> {
+    const holders = new FairQueue<string>({ maxItems: maxReplicas });
+    for (const [{ metadata }, lease] of this.#othersEntries()) {
+      if (!holders.has(lease)) holders.add(lease, [metadata.namespace ?? '']);
+    }
+    return holders.items();
   }
 
   /**

@@ -3,7 +3,11 @@ import type { WorkloadReport } from '../../../machines/discovery/registration/re
 import type { ObjectChange } from '../kubernetes/object-store.ts';
 import type { GroupInForce, ReadGroup } from './group-entry.ts';
 import type { Rejection, WorkloadClaim } from './workload-claim.ts';
-import { WorkloadRegistrations } from './workload-registrations.ts';
+import {
+  type RegistrationLimits,
+  WorkloadRegistrations,
+  type WorkloadRegistrationsOptions,
+} from './workload-registrations.ts';
 
 const group: GroupInForce = { name: 'vm', uid: 'uid', apiVersion: 'v1', spec: { template: { serviceAccount: 'vm' } } };
 
@@ -16,17 +20,21 @@ function claimed(address = '10.0.0.1', more: Partial<WorkloadClaim> = {}): Workl
 }
 
 /** What is told; `connected shop/vm-10.0.0.1`. */
-function given(groups: Record<string, ReadGroup> = { 'shop/vm': { group } }) {
+function given(
+  groups: Record<string, ReadGroup> = { 'shop/vm': { group } },
+  limits: Partial<RegistrationLimits> = {},
+  server: WorkloadRegistrationsOptions['server'] = { request: () => Promise.reject(new Error('nobody is asked')) },
+) {
   const told: string[] = [];
   let entriesChanged: (changes: readonly ObjectChange[]) => void = () => {};
   const registrations = new WorkloadRegistrations({
-    server: { request: () => Promise.reject(new Error('nobody is asked')) },
+    server,
     groupOf: (namespace, name) => groups[`${namespace}/${name}`],
     onEntries: (changed) => {
       entriesChanged = changed;
     },
     controller: 'me',
-    limits: { mostWorkloads: 3, mostOfAccount: 2 },
+    limits: { maxWorkloads: 3, maxOfAccount: 2, ...limits },
   });
   const tell = ({ type, entry, ...said }: WorkloadReport): void => {
     const health = 'healthy' in said ? ` ${said.healthy ? 'healthy' : said.message}` : '';
@@ -137,6 +145,85 @@ describe('who may not be registered', () => {
     expect(codeFor(claimed('10.0.0.4', other))).toBeUndefined();
     registrations.forget('shop/vm-10.0.0.2');
     expect(codeFor(claimed('10.0.0.4'))).toBeUndefined();
+  });
+});
+
+describe('a namespace that uses up all slots', () => {
+  const any = { group: { ...group, spec: { template: {} } } };
+  const groups = { 'mallory/vm': any, 'bank/vm': any };
+  const of = (namespace: string, serviceAccount: string, index: number): WorkloadClaim => {
+    const address = `10.${namespace.length}.${index >> 8}.${index & 255}`;
+    const name = `vm-${address}`;
+    return claimed(address, { entry: `${namespace}/${name}`, namespace, name, serviceAccount });
+  };
+  /** Two service accounts of `mallory` have 500 connections each. */
+  const attacked = (server?: WorkloadRegistrationsOptions['server']) => {
+    const world = given(groups, { maxWorkloads: 1_000, maxOfAccount: 500 }, server);
+    const turned: string[] = [];
+    const claims = ['one', 'two'].flatMap((account, a) =>
+      Array.from({ length: 500 }, (_, index) => of('mallory', account, a * 500 + index)),
+    );
+    for (const claim of claims) {
+      expect(world.registrations.rejectionOf(claim)).toBeUndefined();
+      world.registrations.enter(claim, ({ code }) => void turned.push(`${code} ${claim.entry}`));
+    }
+    return { ...world, turned, claims };
+  };
+
+  it('gives one up for another namespace, and gets none of them back', () => {
+    const { registrations, told, turned } = attacked();
+    const bank = of('bank', 'pay', 1);
+    expect(registrations.rejectionOf(bank)).toBeUndefined();
+    registrations.enter(bank, nothing);
+    const [displaced] = turned;
+    expect(turned).toEqual([expect.stringMatching(/^RESOURCE_EXHAUSTED mallory/)]);
+    expect(told.slice(-2)).toEqual([
+      `workload.displaced ${displaced!.split(' ')[1]}`,
+      `workload.connected ${bank.entry}`,
+    ]);
+    const again = registrations.rejectionOf(of('mallory', 'one', 1_001));
+    expect(again).toEqual({ code: 'RESOURCE_EXHAUSTED', reason: expect.stringMatching(/1000 of at most 1000 .*999/) });
+  });
+
+  it('shares them evenly with another namespace that needs as many', () => {
+    const { registrations, turned } = attacked();
+    const accepted = Array.from({ length: 600 }, (_, index) => of('bank', `pay-${index % 2}`, index)).filter(
+      (claim) => {
+        const isAccepted = registrations.rejectionOf(claim) === undefined;
+        if (isAccepted) registrations.enter(claim, nothing);
+        return isAccepted;
+      },
+    );
+    expect([accepted.length, turned.length]).toEqual([500, 500]);
+  });
+
+  it('knows of displaced workloads no more than there are slots for', () => {
+    const { registrations } = given(groups, { maxWorkloads: 4, maxOfAccount: 4 });
+    const all = [...Array(4).keys()].map((index) => of('mallory', 'one', index));
+    for (const claim of all) registrations.enter(claim, nothing);
+    const bank = [...Array(4).keys()].map((index) => of('bank', 'pay', index));
+    for (const claim of bank) if (registrations.rejectionOf(claim) === undefined) registrations.enter(claim, nothing);
+    registrations.forget(all[3]!.entry);
+    expect(registrations.rejectionOf(of('mallory', 'one', 9))?.code).toBe('RESOURCE_EXHAUSTED');
+    expect(registrations.rejectionOf(bank[0]!)).toBeUndefined();
+  });
+
+  it('delays the write for another namespace by those under way, however slow the API server is', async () => {
+    const asked: string[] = [];
+    const server = {
+      request: ({ namespace = '' }: { namespace?: string }) => {
+        asked.push(namespace);
+        return new Promise<never>(() => {});
+      },
+    };
+    const { registrations, claims } = attacked(server);
+    const signal = new AbortController().signal;
+    for (const { entry: of } of claims) void registrations.write({ entry: of, deed: 'register' }, signal);
+    const bank = of('bank', 'pay', 1);
+    registrations.enter(bank, nothing);
+    void registrations.write({ entry: bank.entry, deed: 'register' }, signal);
+    await Promise.resolve();
+    expect([asked.length, asked.at(-1)]).toEqual([13, 'bank']);
   });
 });
 

@@ -1,4 +1,7 @@
-/** Which workloads of WorkloadGroups are connected here, for the charts that register them: bounded, and told as edges only. */
+/**
+ * Which workloads of WorkloadGroups are connected here, for the charts that register them: bounded with a fair share for each namespace,
+ * then for each service account, and reported as edges only. Writes to the API server take turns in the same way.
+ */
 
 import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/registration/registration.machine.ts';
 import type {
@@ -6,6 +9,8 @@ import type {
   WorkloadHealth,
   WorkloadReport,
 } from '../../../machines/discovery/registration/registration-protocol.ts';
+import { FairQueue, type ShareKey } from '../../model/collections/fair-queue.ts';
+import { FairTasks } from '../../model/collections/fair-tasks.ts';
 import { proxyText } from '../distribution/proxy-text.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { ObjectChange } from '../kubernetes/object-store.ts';
@@ -27,17 +32,29 @@ export interface WorkloadRegistrationsOptions {
 }
 
 export interface RegistrationLimits {
-  /** Workloads that are connected, or were and still have an entry to be deleted. */
-  readonly mostWorkloads: number;
-  /** Workloads of one service account: who has its token can say any address. */
-  readonly mostOfAccount: number;
+  /** Workloads that are connected, or were and still have an entry to be deleted. Beyond it the namespace with the most loses one. */
+  readonly maxWorkloads: number;
+  /** Workloads of one service account: a holder of its token can claim any address. */
+  readonly maxOfAccount: number;
+  /** Entries that are being written, of all namespaces. */
+  readonly maxWrites: number;
+  /** Entries of one namespace that are being written: a slot is left for other namespaces while the API server is slow. */
+  readonly maxWritesOfNamespace: number;
 }
 
 /**
  * Each has a chart, which is a child of one parent: what it costs to begin or end one grows with those that there are (spec/xstate.md §2). 1,000
  * took 1.3 s to begin and, at the end of the program, 4.9 s to stop on a busy machine, 2,500 took 10 and 17.5 s.
  */
-const registrationLimits: RegistrationLimits = { mostWorkloads: 1_000, mostOfAccount: 500 };
+const registrationLimits: RegistrationLimits = {
+  maxWorkloads: 1_000,
+  maxOfAccount: 500,
+  maxWrites: 16,
+  maxWritesOfNamespace: 12,
+};
+
+/** Workloads that were displaced, and whose entries are still to be deleted, are known for a while beside those that have a slot. */
+const maxKnownFactor = 2;
 
 /** Why a workload is unhealthy is told to people. */
 const maxHealthMessage = 1_000;
@@ -68,13 +85,22 @@ export class WorkloadRegistrations {
   readonly #now: () => number;
   readonly #writer: EntryWriter;
   readonly #workloads = new Map<EntryKey, Workload>();
-  readonly #ofAccount = new Map<string, number>();
+  /** Entries of workloads that have a slot, by namespace and service account. */
+  readonly #slots: FairQueue<EntryKey>;
+  readonly #writes: FairTasks;
   readonly #watchers = new Set<(report: WorkloadReport) => void>();
 
   constructor(options: WorkloadRegistrationsOptions) {
     this.#options = options;
     this.#limits = { ...registrationLimits, ...options.limits };
     this.#now = options.now ?? Date.now;
+    const { maxWorkloads, maxOfAccount, maxWrites, maxWritesOfNamespace } = this.#limits;
+    this.#slots = new FairQueue({ maxItems: maxWorkloads, maxOfKey: [undefined, maxOfAccount] });
+    this.#writes = new FairTasks({
+      ...{ maxRunning: maxWrites, maxRunningOfKey: maxWritesOfNamespace },
+      // Each workload has one write at a time.
+      maxWaiting: maxKnownFactor * maxWorkloads,
+    });
     const { server, controller } = options;
     const groupOf = ({ namespace, group }: WorkloadClaim): ReadGroup | undefined => options.groupOf(namespace, group);
     this.#writer = new EntryWriter({ server, controller, groupOf, now: this.#now });
@@ -89,18 +115,17 @@ export class WorkloadRegistrations {
       const code = /service account/.test(problem) ? 'PERMISSION_DENIED' : 'FAILED_PRECONDITION';
       return { code, reason: problem };
     }
-    const { mostWorkloads, mostOfAccount } = this.#limits;
     const known = this.#workloads.get(claim.entry);
-    if (known !== undefined) return foreignnessOf(known, claim);
-    const isFull = this.#workloads.size >= mostWorkloads;
-    if (!isFull && (this.#ofAccount.get(accountOf(claim)) ?? 0) < mostOfAccount) return undefined;
-    const whose = isFull ? 'in all' : `of service account ${accountOf(claim)}`;
-    return { code: 'RESOURCE_EXHAUSTED', reason: `too many workloads register themselves here, ${whose}` };
+    const foreignness = known === undefined ? undefined : foreignnessOf(known, claim);
+    if (foreignness !== undefined || this.#slots.has(claim.entry)) return foreignness;
+    const isFull = known === undefined && this.#workloads.size >= maxKnownFactor * this.#limits.maxWorkloads;
+    return isFull || !this.#slots.accepts(shareOf(claim)) ? this.#exhausted(claim) : undefined;
   }
 
   /** @param turned called when the workload cannot be registered after all */
   enter(claim: WorkloadClaim, turned: Turned): RegisteredConnection {
     const { entry } = claim;
+    this.#takeSlot(claim);
     const workload = this.#workloadOf(claim);
     const isFirst = workload.connections.size === 0;
     workload.connections.add(turned);
@@ -127,28 +152,55 @@ export class WorkloadRegistrations {
     return () => void this.#watchers.delete(tell);
   }
 
-  /** What goes wrong is an answer. */
+  /** A failure is a result. */
   async write(order: EntryOrder, signal: AbortSignal): Promise<EntryAnswer> {
     const workload = this.#workloads.get(order.entry);
     if (workload === undefined) return { outcome: 'not ours' };
-    return this.#writer.write(order, workload.claim, workload.connectedAt, signal);
+    return this.#writes.do<EntryAnswer>(
+      {
+        key: shareOf(workload.claim),
+        run: async (settle) => settle(await this.#writer.write(order, workload.claim, workload.connectedAt, signal)),
+        reject: (waiting) => ({ outcome: 'failed', reason: `${waiting} writes of WorkloadEntries are waiting` }),
+        cancelled: () => ({ outcome: 'failed', reason: 'the write was cancelled' }),
+      },
+      signal,
+    );
   }
 
   /** Ends the connections of a workload. */
   turnAway(entry: EntryKey, reason: string): void {
-    const connections = [...(this.#workloads.get(entry)?.connections ?? [])];
-    for (const turned of connections) turned({ code: 'FAILED_PRECONDITION', reason });
+    this.#closeConnections(entry, { code: 'FAILED_PRECONDITION', reason });
   }
 
   /** Nothing of the workload is left to do. */
   forget(entry: EntryKey): void {
-    const workload = this.#workloads.get(entry);
-    if (workload === undefined) return;
-    this.#workloads.delete(entry);
-    const account = accountOf(workload.claim);
-    const left = (this.#ofAccount.get(account) ?? 1) - 1;
-    if (left === 0) this.#ofAccount.delete(account);
-    else this.#ofAccount.set(account, left);
+    if (this.#workloads.delete(entry)) this.#slots.remove(entry);
+  }
+
+  #closeConnections(entry: EntryKey, rejection: Rejection): void {
+    for (const turned of [...(this.#workloads.get(entry)?.connections ?? [])]) turned(rejection);
+  }
+
+  /** Gives the claim a slot; another workload may lose its slot for it. */
+  #takeSlot({ entry, ...claim }: WorkloadClaim): void {
+    if (this.#slots.has(entry)) return;
+    const displaced = this.#slots.add(entry, shareOf(claim));
+    if (displaced === undefined || displaced === entry) return;
+    const workload = this.#workloads.get(displaced)!;
+    this.#closeConnections(displaced, this.#exhausted(workload.claim));
+    workload.connections.clear();
+    workload.health = undefined;
+    this.#tell({ type: 'workload.displaced', entry: displaced });
+  }
+
+  #exhausted({ namespace, serviceAccount }: Pick<WorkloadClaim, 'namespace' | 'serviceAccount'>): Rejection {
+    const { maxWorkloads, maxOfAccount } = this.#limits;
+    const ofAccount = this.#slots.sizeOf([namespace, serviceAccount]);
+    const reason =
+      ofAccount >= maxOfAccount
+        ? `service account ${namespace}/${serviceAccount} has ${ofAccount} registered workloads, at most ${maxOfAccount} are allowed`
+        : `${this.#slots.size} of at most ${maxWorkloads} workloads are registered at this replica, and namespace ${namespace} has its fair share of ${this.#slots.sizeOf([namespace])}`;
+    return { code: 'RESOURCE_EXHAUSTED', reason };
   }
 
   #workloadOf(claim: WorkloadClaim): Workload {
@@ -164,8 +216,6 @@ export class WorkloadRegistrations {
       ...{ connections: new Set<Turned>(), health: undefined },
     };
     this.#workloads.set(claim.entry, made);
-    const account = accountOf(claim);
-    this.#ofAccount.set(account, (this.#ofAccount.get(account) ?? 0) + 1);
     return made;
   }
 
@@ -211,6 +261,6 @@ function foreignnessOf(
   return { code: 'PERMISSION_DENIED', reason: `${there} of a workload of another service account, which is connected` };
 }
 
-function accountOf({ namespace, serviceAccount }: WorkloadClaim): string {
-  return `${namespace}/${serviceAccount}`;
+function shareOf({ namespace, serviceAccount }: Pick<WorkloadClaim, 'namespace' | 'serviceAccount'>): ShareKey {
+  return [namespace, serviceAccount];
 }

@@ -95,7 +95,9 @@ describe('any sequence of arrivals and turns', () => {
             expect(keys.delete(next!)).toBe(next !== undefined);
           } else {
             keys.set(item, [come.namespace, come.account]);
+            const isAccepted = queue.accepts([come.namespace, come.account]);
             const rejected = queue.add(item, [come.namespace, come.account]);
+            expect(rejected !== item).toBe(isAccepted);
             if (rejected !== undefined) {
               const most = Math.max(...['a', 'b', 'c'].map(countOf));
               expect(countOf(keys.get(rejected)![0]!)).toBe(most);

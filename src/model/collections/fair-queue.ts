@@ -54,6 +54,12 @@ export class FairQueue<Item> {
     return this.#keys.keys();
   }
 
+  /** Whether a new item of the key would be taken now. */
+  accepts(key: ShareKey): boolean {
+    if (this.#isFull(key)) return false;
+    return this.size < this.#options.maxItems || this.#isBelowLargest(key);
+  }
+
   /** @returns the item that is rejected: the new one, or one of the key with the most; `undefined` if there is room for all */
   add(item: Item, key: ShareKey): Item | undefined {
     if (this.#isFull(key)) return item;
@@ -118,6 +124,15 @@ export class FairQueue<Item> {
       path.push(child);
     }
     return path;
+  }
+
+  /** Whether another key of some level has more items than the given one would have with a new item. */
+  #isBelowLargest(key: ShareKey): boolean {
+    const path = this.#pathOf(key);
+    return path.some(({ children }, level) => {
+      const own = path.at(level + 1)?.count ?? 0;
+      return [...children.values()].some(({ count }) => count > own + 1);
+    });
   }
 
   /** The last item of the key with the most, level by level. Of equal ones the key of the new item gives up its own. */
