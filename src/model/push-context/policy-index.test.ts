@@ -108,7 +108,7 @@ describe('EnvoyFilters of a workload', () => {
     ...(workloadSelector && { workloadSelector }),
   });
 
-  it("are the root namespace's, then its own, by priority and then age", () => {
+  it('are ordered by priority, then root namespace first, then by age', () => {
     const index = envoyFilterIndex(
       [
         config('shop/late', patch(10)),
@@ -116,16 +116,18 @@ describe('EnvoyFilters of a workload', () => {
         config('shop/older', patch(0)),
         config('shop/younger', patch(0), 5),
         config('shop/other', patch(0, { app: 'other' })),
-        config('istio-system/root', patch(100)),
+        config('istio-system/last', patch(100)),
+        config('istio-system/equal', patch(0), 9),
       ],
       'istio-system',
     );
     expect(places(index.for(web))).toEqual([
-      'istio-system/root',
       'shop/first',
+      'istio-system/equal',
       'shop/older',
       'shop/younger',
       'shop/late',
+      'istio-system/last',
     ]);
   });
 });

@@ -46,6 +46,7 @@ export class PolicyIndex<Spec extends object> {
   private readonly byNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
+  private readonly compare: ((a: Spec, b: Spec) => number) | undefined;
   /** Answers that somebody holds, and no others: labels are what a client says, and may be anything. */
   private readonly answers = new WeakValues<Answer<Spec>>();
   /** The last answer for labels that are asked for again: endpoints and proxies keep theirs. */
@@ -55,13 +56,16 @@ export class PolicyIndex<Spec extends object> {
   /**
    * @param policies oldest first
    * @param selectorOf where a spec has its selector, when not in `selector`
+   * @param compare order of a workload's policies across namespaces; policies that compare equal keep the default order
    */
   constructor(
     policies: readonly Config<Spec>[],
     rootNamespace: string,
     selectorOf: (spec: Spec) => Selecting = (spec) => spec as Selecting,
+    compare?: (a: Spec, b: Spec) => number,
   ) {
     this.policies = policies;
+    this.compare = compare;
     // What stands in for an object whose namespace cannot be read holds for the mesh.
     const groups = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
     this.byNamespace = new Map(
@@ -109,11 +113,17 @@ export class PolicyIndex<Spec extends object> {
       const lists = namespaces
         .map((one) => this.byNamespace.get(one)!.for(labels, targetableAs))
         .filter((list) => list.length > 0);
-      const all = lists.length === 1 ? lists[0]! : lists.flat();
-      answer = { all };
+      answer = { all: this.ordered(lists) };
       this.answers.set(id, answer);
     }
     return answer;
+  }
+
+  private ordered(lists: readonly (readonly Config<Spec>[])[]): readonly Config<Spec>[] {
+    const { compare } = this;
+    if (lists.length === 1 && compare === undefined) return lists[0]!;
+    const all = lists.flat();
+    return compare === undefined ? all : all.sort((a, b) => compare(a.spec, b.spec));
   }
 
   private layersOf(all: readonly Config<Spec>[], namespace: string): readonly Config<Spec>[] {
@@ -182,16 +192,23 @@ function textOf({ group, kind, namespace, name }: ObjectReference): string {
   return `${group}/${kind}/${namespace}/${name}`;
 }
 
-/** EnvoyFilters of workloads in the order in which their patches are applied: within a namespace by priority, then age (§8.9). */
+/**
+ * EnvoyFilters of workloads in the order in which their patches are applied: by priority; at equal priority the root
+ * namespace's first, then by age (spec/discovery.md §8.9, corrected by istio issue 49555).
+ */
 export function envoyFilterIndex(
   filters: readonly Config<EnvoyFilter>[],
   rootNamespace: string,
 ): PolicyIndex<EnvoyFilter> {
-  const byPriority = filters.toSorted((a, b) => a.spec.priority - b.spec.priority);
-  return new PolicyIndex(byPriority, rootNamespace, ({ workloadSelector, targetRefs }) => ({
-    ...(workloadSelector && { selector: workloadSelector }),
-    ...(targetRefs && { targetRefs }),
-  }));
+  return new PolicyIndex(
+    filters,
+    rootNamespace,
+    ({ workloadSelector, targetRefs }) => ({
+      ...(workloadSelector && { selector: workloadSelector }),
+      ...(targetRefs && { targetRefs }),
+    }),
+    (a, b) => a.priority - b.priority,
+  );
 }
 
 function isEmpty(selector: Readonly<Record<string, string>> | undefined): boolean {

@@ -179,10 +179,12 @@ describe('patches come in their order', () => {
     expect(time({ patches: [timeout(all, 1), timeout(all, 2)] })).toBe('2s');
   });
 
-  it("the root namespace's, then the workload's own, whatever their age and priority", () => {
-    const own = { name: 'own', priority: -5, patches: [timeout(all, 1)] };
+  it("the root namespace's before the workload's own at equal priority, and by priority otherwise (istio 49555)", () => {
+    const own = { name: 'own', priority: 5, patches: [timeout(all, 1)] };
     const root = { name: 'root', namespace: 'istio-system', priority: 5, patches: [timeout(all, 2)] };
     expect(time(own, root)).toBe('1s');
+    expect(time({ ...own, priority: 4 }, root)).toBe('2s');
+    expect(time({ ...own, priority: 6 }, root)).toBe('1s');
     expect(time({ ...root, namespace: 'other' })).not.toBe('2s');
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { type GivenFilter, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
+import type { PatchTarget } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import { routeProjection } from '../projection.ts';
 import { patchSetOf } from './patch-set.ts';
 
@@ -51,7 +52,53 @@ spec: { selector: { matchLabels: { app: closed } } }`;
     expect(new Set([...sets, patchSetOf(givenShape(nodes.client, other), other)]).size).toBe(3);
   });
 
+  // A record, so that a new target does not compile without its row.
+  const operations: Readonly<Record<PatchTarget, readonly string[]>> = {
+    LISTENER: ['MERGE', 'ADD', 'REMOVE'],
+    FILTER_CHAIN: ['MERGE', 'ADD', 'REMOVE'],
+    LISTENER_FILTER: ['ADD', 'REMOVE', 'INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER', 'REPLACE'],
+    NETWORK_FILTER: ['MERGE', 'ADD', 'REMOVE', 'INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER', 'REPLACE'],
+    HTTP_FILTER: ['MERGE', 'ADD', 'REMOVE', 'INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER', 'REPLACE'],
+    ROUTE_CONFIGURATION: ['MERGE'],
+    VIRTUAL_HOST: ['MERGE', 'ADD', 'REMOVE'],
+    HTTP_ROUTE: ['MERGE', 'ADD', 'REMOVE', 'INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'],
+    CLUSTER: ['MERGE', 'ADD', 'REMOVE'],
+    EXTENSION_CONFIG: ['ADD'],
+    BOOTSTRAP: ['MERGE'],
+  };
+
+  it.each(
+    Object.entries(operations).flatMap(([target, list]) =>
+      list.map((operation) => [target as PatchTarget, operation] as const),
+    ),
+  )('applies %s %s patches by priority across the root and the own namespace', (target, operation) => {
+    const patch = (name: string): string =>
+      `{applyTo: ${target}, match: ${matchOf(target)}, patch: {operation: ${operation}${operation === 'REMOVE' ? '' : `, value: {name: ${name}}`}}}`;
+    const filter = (name: string, namespace: string, priority: number): GivenFilter => ({
+      ...{ name, namespace, priority, patches: [patch(name)] },
+    });
+    const { context: ordered } = new PatchedMesh(
+      filter('last', 'istio-system', 2),
+      filter('second', 'istio-system', -1),
+      filter('third', 'shop', 1),
+      filter('first', 'shop', -5),
+    ).mesh;
+    const set = patchSetOf(givenShape(nodes.client, ordered), ordered);
+    expect(set?.of(target).map((held) => held.filter.name)).toEqual(['first', 'second', 'third', 'last']);
+  });
+
   it('is none where nothing is patched', () => {
     expect(patchSetOf(givenShape({ namespace: 'other' }, context), context)).toBeUndefined();
   });
 });
+
+/** A match that every operation on the target accepts. */
+function matchOf(target: PatchTarget): string {
+  const named: Partial<Record<PatchTarget, string>> = {
+    LISTENER_FILTER: '{listener: {listenerFilter: some}}',
+    NETWORK_FILTER: '{listener: {filterChain: {filter: {name: some}}}}',
+    HTTP_FILTER: '{listener: {filterChain: {filter: {name: some, subFilter: {name: other}}}}}',
+    HTTP_ROUTE: '{routeConfiguration: {vhost: {name: some, route: {name: other}}}}',
+  };
+  return named[target] ?? '{context: ANY}';
+}
