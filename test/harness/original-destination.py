@@ -1,5 +1,5 @@
-"""UID listen PROTOCOL PORT...: says to each client where it came to, and where it had wanted to go.
-UID ask: for each line `PROTOCOL ADDRESS PORT [SOURCE PORT]` of its input, what that destination says: `refused`, `silent`, or the listener's words.
+"""UID listen PROTOCOL PORT...: reports to each client the port that it reached, and its original destination. `tcp` sends first, `reply` and `http` wait for the client's bytes.
+UID ask: for each line `PROTOCOL ADDRESS PORT [SOURCE PORT]` of its input, the response of that destination: `refused`, `silent`, or the listener's text. `reply` sends first; for `http` the fourth word is the Host header.
 
 Node cannot ask the kernel for a connection's original destination, nor listen transparently: hence Python."""
 
@@ -34,15 +34,26 @@ def original(connection):
         return place(connection.getsockname())
 
 
-def serve_tcp(server, port, transparent):
+def serve_tcp(server, port, protocol):
     while True:
         connection, _ = server.accept()
-        meant = place(connection.getsockname()) if transparent else original(connection)
+        meant = place(connection.getsockname()) if protocol == "tproxy" else original(connection)
+        words = f"{port} for {meant}"
+        threading.Thread(target=respond, args=(connection, words, protocol), daemon=True).start()
+
+
+def respond(connection, words, protocol):
+    with connection:
         try:
-            connection.sendall(f"{port} for {meant}".encode())
+            if protocol in ("reply", "http"):
+                connection.settimeout(10)
+                if not connection.recv(4096):
+                    return
+            if protocol == "http":
+                words = f"HTTP/1.1 200 OK\r\nContent-Length: {len(words)}\r\nConnection: close\r\n\r\n{words}"
+            connection.sendall(words.encode())
         except OSError:
             pass
-        connection.close()
 
 
 def serve_udp(server, port):
@@ -72,16 +83,16 @@ def listen(words):
                 server = bound(socket.SOCK_DGRAM, host, int(port))
                 threading.Thread(target=serve_udp, args=(server, port), daemon=True).start()
         else:
-            transparent = protocol == "tproxy"
-            server = bound(socket.SOCK_STREAM, "::", int(port), transparent)
+            server = bound(socket.SOCK_STREAM, "::", int(port), protocol == "tproxy")
             server.listen(128)
-            threading.Thread(target=serve_tcp, args=(server, port, transparent), daemon=True).start()
+            threading.Thread(target=serve_tcp, args=(server, port, protocol), daemon=True).start()
     print("listening", flush=True)
     threading.Event().wait()
 
 
 def answer(word):
-    protocol, host, port, *source = word.split(" ")
+    protocol, host, port, *more = word.split(" ")
+    source = [] if protocol == "http" else more
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
     with socket.socket(family, kind) as client:
@@ -90,13 +101,26 @@ def answer(word):
             client.bind(("", int(source[0])))
         try:
             client.connect((host, int(port)))
-            if protocol == "udp":
+            if protocol in ("udp", "reply"):
                 client.send(b"question")
+            if protocol == "http":
+                client.send(f"GET / HTTP/1.1\r\nHost: {more[0]}\r\nConnection: close\r\n\r\n".encode())
+                return response(client)
             return client.recv(4096).decode() or "closed"
         except ConnectionError:
             return "refused"
         except OSError:
             return "silent"
+
+
+def response(client):
+    """The status of an HTTP response, and its body if it is 200."""
+    received = b""
+    while chunk := client.recv(4096):
+        received += chunk
+    head, _, body = received.decode().partition("\r\n\r\n")
+    status = head.split(" ")[1] if head else "closed"
+    return body if status == "200" else status
 
 
 def ask(_):

@@ -26,14 +26,20 @@ export interface CommandResult {
 }
 
 export interface Listening {
-  /** `tcp 8080`, `udp 53 127.0.0.1 ::1` (at these addresses), `tproxy 15006` (takes connections to any address). */
+  /**
+   * `tcp 8080` (sends first), `reply 8080` (waits for the client's bytes), `http 8080`, `udp 53 127.0.0.1 ::1` (at these
+   * addresses), `tproxy 15006` (takes connections to any address).
+   */
   readonly ports: readonly string[];
   /** As whom; default root. */
   readonly uid?: number;
 }
 
-/** Where to connect to: `tcp 10.0.0.1 80`, `udp 10.0.0.1 53`, and from which port: `udp 10.0.0.1 53 5555`. */
-export type Destination = `${'tcp' | 'udp'} ${string}`;
+/**
+ * Where to connect to: `tcp 10.0.0.1 80`, `udp 10.0.0.1 53`, and from which port: `udp 10.0.0.1 53 5555`; `reply 10.0.0.1 80`
+ * (sends bytes that are no HTTP), `http 10.0.0.1 80 HOST` (a request for that host).
+ */
+export type Destination = `${'tcp' | 'udp' | 'reply' | 'http'} ${string}`;
 
 interface Asker {
   readonly input: Writable;
@@ -103,7 +109,7 @@ export class NetworkSide {
     throw new Error(`nobody listens at ${ports.join(', ')}`);
   }
 
-  /** Who answers at each: `15006 for 10.77.0.2:8080`, `refused`, `silent`. */
+  /** The response of each: `15006 for 10.77.0.2:8080`, `refused`, `silent`, `closed`; of HTTP a status other than 200. */
   async ask(destinations: readonly Destination[], uid = 0): Promise<string[]> {
     const { input, lines } = this.#asker(uid);
     const answers: string[] = [];

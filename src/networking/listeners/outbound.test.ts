@@ -195,6 +195,15 @@ spec:
     expect(httpFilters(web + wild)).toBe(true);
     expect(httpFilters(web, { meshConfig: 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }' })).toBe(true);
   });
+
+  it('no listener inspects by port before the original destination of a redirected connection is restored', () => {
+    for (const mode of ['ALLOW_ANY', 'REGISTRY_ONLY', 'ALLOW_ANY_DYNAMIC_DNS']) {
+      for (const listener of listeners(web, { meshConfig: `outboundTrafficPolicy: { mode: ${mode} }` })) {
+        if (listener.bindToPort === false || !listener.listenerFilters.some((one) => one.filterDisabled)) continue;
+        expect(listener.listenerFilters[0]?.name, listener.name).toBe('envoy.filters.listener.original_dst');
+      }
+    }
+  });
 });
 
 it('tells names of a TLS service apart by their SNI, where something is written for one of them', () => {

@@ -68,7 +68,8 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
           filterChains: [blackHole, withOrigins(unknownHostsChain(context, scope), origins)],
           // The chain without conditions is the default one: beside a chain for plain requests it would never be reached.
           defaultFilterChain: catchAll,
-          listenerFilters: [httpInspector({ except: describedPorts(proxy) })],
+          // The inspector's predicate compares ports: it needs the original destination, which `use_original_dst` restores last.
+          listenerFilters: [originalDestination(), httpInspector({ except: describedPorts(proxy) })],
         }
       : { filterChains: [blackHole, catchAll] }),
     mesh,
@@ -77,13 +78,13 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
       useOriginalDst: true,
       ...transparency(shape),
       ...atBothFamilies(shape, mesh.proxyListenPort),
-      // Nobody said what is spoken at these ports: a server that speaks first must not be waited for in vain.
+      // The protocol of these ports is unknown: a client that waits for the server's first bytes is served as TCP afterwards.
       ...(looksUpHosts && { listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || silenceMs) }),
     },
   });
 }
 
-/** How long a client may be silent until its connection is taken for one that is no HTTP, where the mesh sets no limit. */
+/** How long the HTTP inspector waits for a client's first bytes where the mesh sets no detection timeout. */
 const silenceMs = 5000;
 
 /** Plain requests to ports that no service has: the host that each names is looked up (outbound-fallback.ts). */
@@ -99,8 +100,9 @@ function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): Fil
 }
 
 /**
- * Ports at which services have listeners of their own, which look at the bytes themselves where that is wanted: this listener
- * looks before it hands a connection over. Ports of protocols in which the server speaks first are left alone as well.
+ * Ports that the HTTP inspector skips: those of every other listener, also of one that is bound to a VIP, and those of
+ * server-first protocols. Listener filters run before the hand-over to the listener of the destination, so without this a
+ * server-first service waits for the timeout, and HTTP at a port of a VIP would be looked up by its Host header.
  */
 function describedPorts({ shape, push }: ProxyContext): number[] {
   const ports = planOutbound(shape, push).listeners.map(({ port }) => port);
