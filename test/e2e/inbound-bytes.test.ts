@@ -14,14 +14,14 @@ import {
 /** The port in the golden case whose protocol nobody said. */
 const sniffedPort = 7000;
 
-describe.each<[string, Omit<InboundPlace, 'name'>]>([
+describe.each<[string, Omit<InboundPlace, 'of'>]>([
   ['a port that no service describes', { cluster: inboundPassthroughCluster }],
   ['a port of which nobody said the protocol', { port: sniffedPort, cluster: `inbound|${sniffedPort}||` }],
 ])('%s', (_, place) => {
   let inbound: InboundListener;
 
   beforeAll(async () => {
-    inbound = await startInboundListener({ name: 'sidecar-sniffed', ...place });
+    inbound = await startInboundListener({ of: 'sidecar-sniffed', ...place });
   });
 
   afterAll(() => inbound?.stop());

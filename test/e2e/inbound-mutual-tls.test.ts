@@ -67,7 +67,7 @@ function given(place: Omit<InboundPlace, 'secrets'>): {
 }
 
 describe('a port that takes both', () => {
-  const { inbound, told } = given({ name: 'peer-permissive', cluster: inboundPassthroughCluster });
+  const { inbound, told } = given({ of: 'peer-permissive', cluster: inboundPassthroughCluster });
 
   test('hands on raw bytes, and reads requests', async () => {
     expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
@@ -92,7 +92,7 @@ describe('a port that takes both', () => {
 });
 
 describe('a port that takes mutual TLS alone', () => {
-  const { inbound, told } = given({ name: 'peer-strict', cluster: inboundPassthroughCluster });
+  const { inbound, told } = given({ of: 'peer-strict', cluster: inboundPassthroughCluster });
   const domain = 'spiffe://shop.example/ns/shop/sa/client';
 
   test('takes it from workloads of the trust domain and its alias', async () => {
@@ -125,7 +125,7 @@ describe('a port that takes mutual TLS alone', () => {
 });
 
 describe('a port that no service describes, for which mutual TLS is off', () => {
-  const { inbound, told } = given({ name: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
+  const { inbound, told } = given({ of: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
 
   test('takes raw bytes, and reads requests', async () => {
     expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');

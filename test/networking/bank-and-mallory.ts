@@ -17,12 +17,15 @@ const jwks = JSON.stringify({
   ],
 });
 
-const policies = `
+/** Requests with a token that is not valid are refused. */
+export const tokenCheck = `
 apiVersion: security.istio.io/v1
 kind: RequestAuthentication
 metadata: { name: jwt, namespace: bank }
 spec: { jwtRules: [{ issuer: https://one.test, jwks: '${jwks}' }] }
----
+---`;
+
+const policies = `${tokenCheck}
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
 metadata: { name: filter, namespace: bank }

@@ -1,4 +1,4 @@
-/** The virtual inbound listener of a golden case, in a real Envoy to which nothing is redirected, before one application. */
+/** The virtual inbound listener of a proxy, in a real Envoy to which nothing is redirected, before one application. */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
@@ -12,7 +12,7 @@ import { patienceMs } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
-import { generate, readCase } from './case.ts';
+import { type GoldenCase, generate, readCase } from './case.ts';
 
 /** Keeps what it is told, and says the same to whoever told it. */
 export class Application {
@@ -44,8 +44,8 @@ export class Application {
 
 /** Which of the listener's chains connections are for. */
 export interface InboundPlace {
-  /** Name of the golden case. */
-  readonly name: string;
+  /** A proxy and its mesh, or the name of a golden case. */
+  readonly of: string | Pick<GoldenCase, 'proxy' | 'shape' | 'push'>;
   /** The chains of this port are asked, whatever port the listener has; absent: those for ports without their own. */
   readonly port?: number;
   /** The cluster behind them. */
@@ -62,7 +62,7 @@ export interface InboundListener {
 
 export async function startInboundListener(place: InboundPlace): Promise<InboundListener> {
   const application = new Application();
-  const golden = readCase(place.name);
+  const golden = typeof place.of === 'string' ? readCase(place.of) : place.of;
   const { clusters, endpoints, listeners } = generate(golden);
   const virtual = listeners.find(({ name }) => name === virtualInboundListener)!;
   const [port] = (await freePorts(1)) as [number];
