@@ -8,6 +8,7 @@ extensionProviders:
   - { name: grpc, envoyExtAuthzGrpc: { service: shop/authz.shop.test, port: 9000 } }
   - { name: elsewhere, envoyExtAuthzGrpc: { service: other/authz.shop.test, port: 9000 } }
   - { name: other-port, envoyExtAuthzGrpc: { service: authz.shop.test, port: 9001 } }
+  - { name: in-cluster, envoyExtAuthzGrpc: { service: authz.sec.svc.cluster.local, port: 9000 } }
   - { name: prometheus, prometheus: {} }
 `;
 
@@ -45,6 +46,27 @@ it('the service of the provider is asked', () => {
     refused: [],
     counted: 0,
   });
+});
+
+const inCluster = (namespace: string): string =>
+  service
+    .replace('namespace: shop', `namespace: ${namespace}`)
+    .replace('authz.shop.test', 'authz.sec.svc.cluster.local');
+
+it.each(['sec', 'istio-system', 'shop'])(
+  'the service of a provider in the cluster is that of its namespace, of the root namespace or of its client: %s',
+  (namespace) => {
+    const { asked } = checked(inCluster(namespace), policy('in-cluster'));
+    expect(asked).toEqual(['outbound|9000||authz.sec.svc.cluster.local']);
+  },
+);
+
+it('what a policy matches is refused where only another namespace has a service of the provider: it is not asked', () => {
+  const hidden = inCluster('sec').replace('hosts:', 'exportTo: ["."], hosts:');
+  for (const mesh of [[inCluster('mallory')], [inCluster('mallory'), hidden]]) {
+    const refused = ['ns[shop]-policy[in-cluster]-rule[0]'];
+    expect(checked(...mesh, policy('in-cluster'))).toEqual({ asked: [], refused, counted: 1 });
+  }
 });
 
 it.each([

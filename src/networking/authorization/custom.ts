@@ -9,6 +9,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import type { Init } from '../messages/init.ts';
+import { providerService } from '../traffic/provider-service.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
 import { type Carried, envoyPolicies, type RbacRules } from './rbac-rules.ts';
@@ -91,7 +92,7 @@ function refusal(
 /** Undefined when the mesh has no such provider, or the proxy cannot reach its service. */
 function lookUp(name: string, { shape, push }: ProxyContext): Found | undefined {
   const reach = reachOf(shape, push);
-  return find(name, push, (host) => reach.serviceByHostname(host));
+  return find(name, shape.configNamespace, push, (host) => reach.serviceByHostname(host));
 }
 
 /** Whether a policy refuses whatever it matches, because no proxy could ask: the mesh has no such provider or service. */
@@ -100,18 +101,22 @@ export function hasNoProvider(
   push: PushContext,
 ): boolean {
   if (action !== 'CUSTOM') return false;
-  return find(provider!, push, (host) => push.serviceFor(host, namespace)) === undefined;
+  return find(provider!, namespace, push, (host) => push.serviceFor(host, namespace)) === undefined;
 }
 
-function find(name: string, push: PushContext, serviceOf: (host: string) => Service | undefined): Found | undefined {
+function find(
+  name: string,
+  clientNamespace: string,
+  push: PushContext,
+  serviceOf: (host: string) => Service | undefined,
+): Found | undefined {
   const given = push.mesh.extensionProviders.find((provider) => provider.name === name);
   const decoded = given && extAuthzProvider(given);
   if (decoded === undefined || E.isLeft(decoded)) return undefined;
   const provider = decoded.right;
-  const slash = provider.service.indexOf('/');
-  const [namespace, host] = [provider.service.slice(0, Math.max(slash, 0)), provider.service.slice(slash + 1)];
+  const { host, isProvidedBy } = providerService(provider.service, clientNamespace, push);
   const service = serviceOf(host);
-  if (service === undefined || (namespace !== '' && service.namespace !== namespace)) return undefined;
+  if (service === undefined || !isProvidedBy(service)) return undefined;
   if (!service.ports.some(({ number }) => number === provider.port)) return undefined;
   return { provider, host, cluster: outboundClusterName(provider.port, '', host) };
 }

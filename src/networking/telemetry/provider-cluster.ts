@@ -4,6 +4,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 import { outboundCluster } from '../clusters/outbound.ts';
+import { providerService } from '../traffic/provider-service.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
 
@@ -23,12 +24,10 @@ export function providerCluster(
   shape: ProxyShape,
   push: PushContext,
 ): ProviderCluster | undefined {
-  const slash = name.indexOf('/');
-  const host = name.slice(slash + 1);
-  const namespace = slash === -1 ? undefined : name.slice(0, slash);
+  const { host, isProvidedBy } = providerService(name, shape.configNamespace, push);
   const reach = reachOf(shape, push);
   for (const service of reach.services) {
-    if (service.hostname !== host || (namespace !== undefined && service.namespace !== namespace)) continue;
+    if (service.hostname !== host || !isProvidedBy(service)) continue;
     const port = service.ports.find((candidate) => candidate.number === number && candidate.protocol !== 'UDP');
     if (port === undefined) continue;
     const rule = reach.destinationRuleFor(service);

@@ -1,0 +1,38 @@
+/** Which service an extension provider of the mesh configuration names. */
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Service } from '../../model/services/service.ts';
+
+export interface ProviderService {
+  readonly host: string;
+  /** Whether a service of this host is the one that is meant. */
+  isProvidedBy(service: Pick<Service, 'namespace'>): boolean;
+}
+
+/**
+ * A provider authorizes requests and receives traces and logs, so a tenant must not take its place with a ServiceEntry for its host. A
+ * host in the cluster, `name.namespace.svc.<domain>`, belongs to that namespace even where its Service does not exist or is not exported
+ * to the client; the root namespace and the client's own may define it as well. Any other host without a namespace is the service that
+ * the client sees under this name: write `namespace/host` to say whose it is.
+ *
+ * @param name `host`, or `namespace/host`
+ */
+export function providerService(
+  name: string,
+  clientNamespace: string,
+  { domain, mesh }: Pick<PushContext, 'domain' | 'mesh'>,
+): ProviderService {
+  const slash = name.indexOf('/');
+  const host = name.slice(slash + 1);
+  const suffix = `.svc.${domain}`;
+  const owner =
+    slash !== -1
+      ? name.slice(0, slash)
+      : host.endsWith(suffix)
+        ? host.slice(0, -suffix.length).split('.').at(-1)
+        : undefined;
+  const trusted = slash === -1 ? [mesh.rootNamespace, clientNamespace] : [];
+  return {
+    host,
+    isProvidedBy: ({ namespace }) => owner === undefined || namespace === owner || trusted.includes(namespace),
+  };
+}
