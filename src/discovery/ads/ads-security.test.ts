@@ -126,7 +126,17 @@ describe('the secure port', () => {
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
     expect(await stream.ended).toMatchObject({
       code: code.permissionDenied,
-      details: `authorization failed: no identity of namespace b among ${shop}`,
+      details: `authorization failed: expected one identity, of namespace b, got ${shop}`,
+    });
+  });
+
+  test.for([123, true])('is PERMISSION_DENIED for a node whose NAMESPACE is %s', async (NAMESPACE, { start }) => {
+    const world = await start();
+    const stream = world.secure([shop]).sotw();
+    stream.send({ node: { ...node, metadata: { NAMESPACE } }, typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({
+      code: code.permissionDenied,
+      details: `authorization failed: metadata NAMESPACE must be a string, got ${NAMESPACE}`,
     });
   });
 

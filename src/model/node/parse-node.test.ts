@@ -93,7 +93,7 @@ describe('a node', () => {
   it('with labels that are none is refused', () => {
     expect(parseNode(node({ metadata: { LABELS: 'app=web' } }))).toEqual(E.left(expect.stringContaining('LABELS')));
     expect(parseNode(node({ metadata: { NAMESPACE: 'n'.repeat(254) } }))).toEqual(
-      E.left(expect.stringContaining('metadata NAMESPACE has 254 characters')),
+      E.left(expect.stringContaining('metadata NAMESPACE must have at most 253 characters, got 254')),
     );
   });
 });

@@ -5,6 +5,7 @@ import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
 import { joinLocality, localityOf } from '../fields/locality.ts';
 import { isIpAddress } from '../fields/names.ts';
+import { readNodeNames } from './node-names.ts';
 import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
 
 /** The fields of xDS's `Node` that matter. */
@@ -42,25 +43,22 @@ export function parseNode(
   }
   const labels = labelsOf(metadata.LABELS);
   if (labels === undefined) return E.left(`node id ${quoted(node.id)}: metadata LABELS must be a map of texts`);
-  const configNamespace = scalarText(metadata.NAMESPACE) || dnsDomain.split('.', 1)[0]!;
-  if (configNamespace.length > longestName)
-    return E.left(
-      `metadata NAMESPACE has ${configNamespace.length} characters; no namespace has more than ${longestName}`,
-    );
-  const clusterId = scalarText(metadata.CLUSTER_ID);
+  const names = readNodeNames(node);
+  if (E.isLeft(names)) return E.left(`node id ${quoted(node.id)}: ${names.left}`);
+  const { namespace, serviceAccount, clusterId, network } = names.right;
   const { region, zone, subZone } = node.locality ?? { region: '', zone: '', subZone: '' };
   return E.right({
     id: node.id,
     type: type as NodeType,
     ipAddresses,
     name,
-    configNamespace,
+    configNamespace: namespace,
     dnsDomain,
     cluster: node.cluster,
     labels,
     clusterId: Object.hasOwn(clusterAliases, clusterId) ? clusterAliases[clusterId]! : clusterId,
-    network: scalarText(metadata.NETWORK),
-    serviceAccount: scalarText(metadata.SERVICE_ACCOUNT),
+    network,
+    serviceAccount,
     interceptionMode: interceptionModeOf(metadata.INTERCEPTION_MODE),
     locality: localityOf(labels, joinLocality(region, zone, subZone)),
     metadata,
@@ -77,9 +75,6 @@ function generatorMistake(generator: unknown): string | undefined {
 
 /** What a client sends is quoted as far as a person reads it. */
 const maxQuoted = 100;
-
-/** Names of Kubernetes' objects. What is found out for a namespace is kept by its name, which anybody may say. */
-const longestName = 253;
 
 const quoted = (text: string): string => JSON.stringify(text);
 
