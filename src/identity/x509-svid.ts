@@ -18,8 +18,26 @@ export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string
   return parseSpiffeId(uris[0]!);
 }
 
-/** Everything for which a leaf is no X.509-SVID; empty for one that is. Its chain and its time are not looked at. */
+/**
+ * Everything that makes a leaf no X.509-SVID, or breaks RFC 5280 or RFC 8813: what a certificate that is signed here must keep. Empty
+ * for a good one. Its chain and its time are not checked.
+ */
 export function svidProblems(leaf: Certificate): string[] {
+  const problems = spiffeViolations(leaf);
+  if (leaf.isSubjectEmpty && leaf.alternativeNames?.isCritical === false) {
+    problems.push('has alternative names that are not critical beside an empty subject');
+  }
+  if (leaf.keyUsage?.flags.has('keyEncipherment') === true && leaf.publicKey.asymmetricKeyType !== 'rsa') {
+    problems.push('is for the encipherment of keys, which only an RSA key can do');
+  }
+  return problems;
+}
+
+/**
+ * The rules of the SPIFFE standard that a leaf violates: what a client's certificate must keep. Istio's authority sets
+ * `keyEncipherment` for every kind of key, so {@link svidProblems} would reject its certificates.
+ */
+export function spiffeViolations(leaf: Certificate): string[] {
   const problems: string[] = [];
   const id = svidOf(leaf);
   if ('problem' in id) problems.push(id.problem);
@@ -29,22 +47,16 @@ export function svidProblems(leaf: Certificate): string[] {
   const { extendedKeyUsage } = leaf;
   const isForBoth = extendedKeyUsage?.includes(serverAuth) === true && extendedKeyUsage.includes(clientAuth);
   if (extendedKeyUsage !== undefined && !isForBoth) problems.push('is not for servers and clients both');
-  if (leaf.isSubjectEmpty && leaf.alternativeNames?.isCritical === false) {
-    problems.push('has alternative names that are not critical beside an empty subject');
-  }
   for (const extension of leaf.unknownCritical) problems.push(`has the critical extension ${extension}, unknown here`);
   return problems;
 }
 
-function usageProblems({ keyUsage, publicKey }: Certificate): string[] {
+function usageProblems({ keyUsage }: Certificate): string[] {
   if (keyUsage === undefined) return ['says no key usage'];
   const { flags, isCritical } = keyUsage;
   const problems: string[] = [];
   if (!isCritical) problems.push('has a key usage that is not critical');
   if (!flags.has('digitalSignature')) problems.push('is not for digital signatures');
   for (const flag of flags) if (!usagesOfLeaves.has(flag)) problems.push(`is for ${flag}, which no leaf may be`);
-  if (flags.has('keyEncipherment') && publicKey.asymmetricKeyType !== 'rsa') {
-    problems.push('is for the encipherment of keys, which only an RSA key can do');
-  }
   return problems;
 }

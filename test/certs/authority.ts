@@ -57,6 +57,7 @@ function authorityFrom(own: IssuedCertificate): CertificateAuthority {
     ...own,
     issue(hosts, keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })) {
       const extensions = [
+        extension('2.5.29.15', der.bitString(Buffer.of(0b1000_0000), 7), { critical: true }), // keyUsage: digitalSignature
         extension('2.5.29.37', der.sequence(...usages.map(der.objectIdentifier))), // extKeyUsage
         extension('2.5.29.17', der.sequence(...hosts.map(generalName))), // subjectAltName
       ];

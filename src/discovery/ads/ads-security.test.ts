@@ -6,13 +6,15 @@ import { clusterType, secretType } from '../../../machines/discovery/ads/ads-typ
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { type CertificateAuthority, createAuthority } from '../../../test/certs/authority.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { flags, frame, frameTypes, literal, RawHttp2, requestHeaders } from '../../../test/harness/raw-http2.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { readCertificate } from '../../identity/certificate.ts';
 import { type Issuer, issueIntermediate, issueLeaf, issueRoot } from '../../identity/issue.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
+import { clientCertificate } from '../authentication/client-certificate.ts';
 import { SecurePortCredentials } from '../server-certificates.ts';
 import { type AdsServerOptions, createAdsServer } from './ads-server.ts';
-import { type Authenticator, clientCertificate } from './authentication.ts';
+import type { Authenticator } from './authentication.ts';
 
 const node = { id: 'sidecar~10.0.0.1~app.shop~shop.svc.cluster.local' };
 const shop = 'spiffe://cluster.local/ns/shop/sa/default';
@@ -22,6 +24,7 @@ interface World {
   readonly source: ScriptedSource;
   readonly warnings: string[];
   readonly authority: CertificateAuthority;
+  readonly securePort: number;
   plaintext(): AdsTestClient;
   /** A client with a certificate of these names, of this authority unless it is said otherwise; with none without names. */
   secure(names?: readonly string[], authority?: Issues): AdsTestClient;
@@ -60,6 +63,7 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
         source,
         warnings,
         authority,
+        securePort: ports.secure,
         plaintext: () => kept(new AdsTestClient(ports.plaintext)),
         secure(names = [], issuer = authority) {
           const own = names.length === 0 ? undefined : issuer.issue(names);
@@ -104,6 +108,7 @@ describe('the secure port', () => {
   test.for([
     ['shows no certificate', []],
     ['shows a certificate without a URI', ['shop.example']],
+    ['shows a certificate of two workloads', [shop, 'spiffe://cluster.local/ns/bank/sa/default']],
   ] as const)('is UNAUTHENTICATED for a client that %s', async ([, names], { start }) => {
     const world = await start();
     const stream = world.secure(names).sotw();
@@ -145,6 +150,40 @@ describe('the secure port', () => {
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
     await stream.next();
   });
+
+  // Issue 33, item 9: Node keeps the first of two authorization headers, a proxy in front may have checked the second.
+  test.for([['authorization'], ['clusterid'], ['x-forwarded-client-cert']])(
+    'refuses a stream with two %s headers before any authenticator sees it',
+    async ([name], { start, onTestFinished }) => {
+      const shown: (readonly string[])[] = [];
+      const authenticate: Authenticator['authenticate'] = ({ metadata }) => {
+        shown.push(metadata(name!));
+        return { failure: 'unknown' };
+      };
+      const world = await start({ authenticators: [{ name: 'token', authenticate }] });
+      const raw = new RawHttp2(world.securePort, { tls: true });
+      onTestFinished(() => raw.close());
+      await raw.begin();
+      const open = (stream: number, ...values: string[]) =>
+        raw.send(
+          frame(
+            'headers',
+            flags.endHeaders,
+            stream,
+            requestHeaders(
+              undefined,
+              values.map((value) => literal(name!, value)),
+            ),
+          ),
+        );
+      open(1, 'Bearer one', 'Bearer two');
+      await eventuallyHolds(() => expect(raw.got.get(frameTypes.headers)).toBe(1));
+      expect(shown).toEqual([]);
+      open(3, 'Bearer one');
+      await eventuallyHolds(() => expect(raw.got.get(frameTypes.headers)).toBe(2));
+      expect(shown).toEqual([['Bearer one']]);
+    },
+  );
 
   test('reads nothing before it knows who is there', async ({ start }) => {
     const asked = Promise.withResolvers<{ identities: string[] }>();

@@ -1,14 +1,9 @@
 import { Metadata } from '@grpc/grpc-js';
 import { describe, expect, test, vi } from 'vitest';
-import { type Authenticator, authenticate, clientCertificate, type Peer } from './authentication.ts';
+import { type Authenticator, authenticate, type Peer } from './authentication.ts';
 import { peerOf } from './stream/ads-transport.ts';
 
-const peerWith = (subjectaltname?: string): Peer => ({
-  host: '127.0.0.1',
-  address: '127.0.0.1:1',
-  metadata: () => [],
-  certificate: subjectaltname === undefined ? undefined : { subjectaltname },
-});
+const peer: Peer = { host: '127.0.0.1', address: '127.0.0.1:1', metadata: () => [], certificate: undefined };
 const answering = (name: string, answer: () => ReturnType<Authenticator['authenticate']>): Authenticator => ({
   name,
   authenticate: vi.fn(answer),
@@ -16,7 +11,7 @@ const answering = (name: string, answer: () => ReturnType<Authenticator['authent
 
 describe('authentication', () => {
   test('without anybody to ask accepts a client without an identity', async () => {
-    expect(await authenticate([], peerWith())).toEqual({ identities: [] });
+    expect(await authenticate([], peer)).toEqual({ identities: [] });
   });
 
   test('takes the first success, and asks no further', async () => {
@@ -26,7 +21,7 @@ describe('authentication', () => {
       answering('second', async () => ({ identities: ['b'] })),
       last,
     ];
-    expect(await authenticate(authenticators, peerWith())).toEqual({ identities: ['b'] });
+    expect(await authenticate(authenticators, peer)).toEqual({ identities: ['b'] });
     expect(last.authenticate).not.toHaveBeenCalled();
   });
 
@@ -36,38 +31,10 @@ describe('authentication', () => {
         throw new Error('expired');
       }),
       answering('review', () => Promise.reject(new Error('no answer'))),
-      clientCertificate(),
     ];
-    expect(await authenticate(authenticators, peerWith())).toEqual({
-      failure: 'token: expired; review: no answer; client certificate: no verified certificate',
+    expect(await authenticate(authenticators, peer)).toEqual({
+      failure: 'token: expired; review: no answer',
     });
-  });
-});
-
-describe('a client certificate', () => {
-  test.each([
-    ['URI:spiffe://td/ns/a/sa/b', ['spiffe://td/ns/a/sa/b']],
-    ['DNS:x.y, URI:spiffe://td/ns/a/sa/b, URI:other:z', ['spiffe://td/ns/a/sa/b', 'other:z']],
-  ])('gives its URIs: %s', async (names, identities) => {
-    expect(await clientCertificate().authenticate(peerWith(names))).toEqual({ identities });
-  });
-
-  test.each(['', 'DNS:x', 'DNS:"x, URI:spiffe://td/ns/a/sa/b"', 'DNS:"x\\", URI:spiffe://td/ns/a/sa/b"'])(
-    'gives nothing that only looks like one: %s',
-    async (names) => {
-      expect(await clientCertificate().authenticate(peerWith(names))).toHaveProperty('failure');
-    },
-  );
-
-  test('that has ended since the connection began is none', async () => {
-    const end = Date.parse('2026-11-23T02:05:07Z');
-    const ask = (now: number, valid_to = 'Nov 23 02:05:07 2026 GMT') => {
-      const certificate = { subjectaltname: 'URI:spiffe://td/ns/a/sa/b', valid_to };
-      return clientCertificate(undefined, () => now).authenticate({ ...peerWith(), certificate });
-    };
-    expect(await ask(end + 999)).toEqual({ identities: ['spiffe://td/ns/a/sa/b'] });
-    expect(await ask(end + 1_000)).toEqual({ failure: 'the certificate has ended on Nov 23 02:05:07 2026 GMT' });
-    expect(await ask(end, 'some day')).toHaveProperty('failure');
   });
 });
 

@@ -14,8 +14,8 @@ export interface Peer {
 }
 
 export interface PeerCertificate {
-  /** Alternative names as Node writes them: `URI:spiffe://td/ns/a/sa/b, DNS:c`. */
-  readonly subjectaltname?: string | undefined;
+  /** DER. Its names are read from here: Node's text of them has more than one reading. */
+  readonly raw: Buffer;
   /** Serial number in hexadecimal. */
   readonly serialNumber?: string | undefined;
   /** `Nov 23 02:05:07 2026 GMT`. */
@@ -62,41 +62,4 @@ async function outcomeOf(authenticator: Authenticator, peer: Peer): Promise<Auth
   } catch (error) {
     return { failure: messageOf(error) };
   }
-}
-
-/**
- * The URIs in the client's certificate, which TLS has verified: when the connection began, which may be long ago. A connection that
- * is kept open proves nothing by a certificate that has ended since.
- *
- * @param isRevoked whether a certificate was taken back, by its serial number
- * @param now milliseconds since 1970
- */
-export function clientCertificate(
-  isRevoked: (serialNumber: string) => boolean = () => false,
-  now: () => number = Date.now,
-): Authenticator {
-  return {
-    name: 'client certificate',
-    authenticate({ certificate }) {
-      if (certificate === undefined) return { failure: 'no verified certificate' };
-      if (hasEnded(certificate, now())) return { failure: `the certificate has ended on ${certificate.valid_to}` };
-      if (isRevoked(certificate.serialNumber ?? '')) return { failure: 'the certificate was taken back' };
-      const identities = uriNames(certificate.subjectaltname ?? '');
-      return identities.length > 0 ? { identities } : { failure: 'the certificate names no URI' };
-    },
-  };
-}
-
-/** The last second belongs to it (RFC 5280 §4.1.2.5); an end that cannot be read is none that lies ahead. */
-function hasEnded({ valid_to }: PeerCertificate, now: number): boolean {
-  return valid_to !== undefined && !(now < Date.parse(valid_to) + 1_000);
-}
-
-/**
- * The URIs of a list of alternative names. A name that holds a comma or a quote is written in quotes: it may look like
- * several, and is none of those that count.
- */
-function uriNames(subjectAltName: string): string[] {
-  const names = subjectAltName.match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? [];
-  return names.flatMap((name) => /^\s*URI:([^"]+)$/.exec(name)?.[1] ?? []);
 }

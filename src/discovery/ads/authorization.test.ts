@@ -70,7 +70,22 @@ test.each(['SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'])('a %s that is no string 
 });
 
 test('whatever a node says, a client of another namespace is served as none but its own', () => {
-  const values = ['bank', 'shop', '', 'Bank', ' bank', 'bank ', 'bank\0', 'b\u0430nk', 1, true, null, undefined, [], {}];
+  const values = [
+    'bank',
+    'shop',
+    '',
+    'Bank',
+    ' bank',
+    'bank ',
+    'bank\0',
+    'b\u0430nk',
+    1,
+    true,
+    null,
+    undefined,
+    [],
+    {},
+  ];
   const domains = ['bank.svc', 'shop.svc', 'Bank.svc', '', '.bank', 'bank', 'shop', '1.svc', 'true'];
   const said = values.flatMap((NAMESPACE) =>
     [...values, 'default'].flatMap((SERVICE_ACCOUNT) =>

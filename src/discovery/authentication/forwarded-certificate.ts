@@ -9,7 +9,7 @@ import { ChartpilotError } from '../../runtime/errors.ts';
 import type { Authenticator } from '../ads/authentication.ts';
 
 const header = 'x-forwarded-client-cert';
-const longestHeader = 16 * 1024;
+const maxHeaderCharacters = 16 * 1024;
 
 /**
  * @param networks TRUSTED_GATEWAY_CIDR
@@ -26,14 +26,16 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
       if (!trusted.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')) {
         return { failure: `${host} is not among TRUSTED_GATEWAY_CIDR` };
       }
-      // Of several proxies on the way the last one wrote the last element: it alone is trusted.
-      const text = values.join(',');
-      if (text.length > longestHeader) return { failure: 'the forwarded certificate is too long' };
+      if (values.length > 1) return { failure: `${header} is repeated` };
+      const text = values[0]!;
+      if (text.length > maxHeaderCharacters) return { failure: 'the forwarded certificate is too long' };
+      // Each proxy on the way appends its element. Only the proxy that connects here is trusted.
       const uris = urisOf(elementsOf(text).at(-1) ?? '');
-      const identities = uris.filter((uri) => workloadIdentityOf(uri)?.trustDomain === trustDomain());
-      return identities.length === 1
-        ? { identities }
-        : { failure: 'the forwarded certificate does not name one workload of the mesh' };
+      // An X.509-SVID has one URI: of two, one of another trust domain, neither identifies the client.
+      const isOfMesh = uris.length === 1 && workloadIdentityOf(uris[0]!)?.trustDomain === trustDomain();
+      return isOfMesh
+        ? { identities: uris }
+        : { failure: 'the forwarded certificate does not name one workload of the mesh, and nothing else' };
     },
   };
 }

@@ -255,12 +255,17 @@ describe('a forwarded certificate', () => {
   it('is the last one of the list, from networks that are named', () => {
     expect(ask(`By=x;URI=${mine}`)).toEqual({ identities: [mine] });
     expect(ask(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({ identities: [mine] });
-    expect(ask([`URI=spiffe://cluster.local/ns/evil/sa/x`, `URI=${mine}`])).toEqual({ identities: [mine] });
     expect(ask(`URI=${mine}`, 'fd00::1')).toEqual({ identities: [mine] });
     expect(ask(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
   });
 
-  it.each<[string, string, string?]>([
+  it.each<[string, string | string[], string?]>([
+    ['in two headers', [`URI=spiffe://cluster.local/ns/evil/sa/x`, `URI=${mine}`]],
+    ['in the same header twice', [`URI=${mine}`, `URI=${mine}`]],
+    ['with a workload of another mesh beside it', `URI=${mine};URI=spiffe://other/ns/shop/sa/cart`],
+    ['with another URI beside it', `URI=https://x;URI=${mine}`],
+    ['with the same workload twice', `URI=${mine};URI=${mine}`],
+    ['with a query', `URI=${mine}?x`],
     ['from elsewhere', `URI=${mine}`, '192.168.0.1'],
     ['from this machine', `URI=${mine}`, '127.0.0.1'],
     ['from this machine by IPv6', `URI=${mine}`, '::1'],

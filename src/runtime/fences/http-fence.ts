@@ -15,6 +15,7 @@ import { visibleText } from '../visible-text.ts';
 import { ConnectionBounds, type ConnectionBoundsOptions } from './connection-bounds.ts';
 import { onBehalfOf } from './fault-owner.ts';
 import { openFilesLimit } from './open-files.ts';
+import { repeatedHeader } from './repeated-header.ts';
 
 export interface HttpLimits extends ConnectionBoundsOptions {
   /** For the first line and the headers of a request, from the first byte or the beginning of the connection. */
@@ -147,6 +148,11 @@ function fence(
   const url = urlOf(target);
   if (url === undefined) {
     answerText(response, 400, 'the target of the request is no address\n');
+    return;
+  }
+  const repeated = repeatedHeader(request.rawHeaders);
+  if (repeated !== undefined) {
+    answerText(response, 400, `the header ${repeated} is repeated: send it once\n`);
     return;
   }
   const owner = { name: `${method} ${url.pathname}`, fail: (error: unknown) => answerFailure(response, error) };

@@ -6,8 +6,9 @@ import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject } from
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { exportJWK, SignJWT } from 'jose';
-import { authenticate, clientCertificate, type Peer } from '../../../src/discovery/ads/authentication.ts';
+import { authenticate, type Peer } from '../../../src/discovery/ads/authentication.ts';
 import { bearerToken } from '../../../src/discovery/authentication/bearer-token.ts';
+import { clientCertificate } from '../../../src/discovery/authentication/client-certificate.ts';
 import { forwardedCertificate } from '../../../src/discovery/authentication/forwarded-certificate.ts';
 import { givenKeys } from '../../../src/discovery/authentication/issuer-keys.ts';
 import { workloadsOfMesh } from '../../../src/discovery/authentication/workloads-of-mesh.ts';
@@ -251,13 +252,12 @@ function clientCertificates(): Edge {
         if (!isHonest && 'path' in path && !bodyOf(der)?.equals(originalBody!)) {
           throw new Error(`a certificate that nobody signed leads to the root, as ${JSON.stringify(id)}`);
         }
-        const subjectaltname = certificate.x509.subjectAltName;
-        const peer = { ...nobody, certificate: { subjectaltname, serialNumber: certificate.serialNumber } };
+        const peer = { ...nobody, certificate: { raw: Buffer.from(der), serialNumber: certificate.serialNumber } };
         const answer = await authenticate([authenticator], peer);
         if ('failure' in answer) return;
         const uris = certificate.alternativeNames?.uris ?? [];
         const invented = answer.identities.filter((identity) => !uris.includes(identity));
-        if (invented.length > 0) throw new Error(`${invented.join()} out of ${subjectaltname}`);
+        if (invented.length > 0) throw new Error(`${invented.join()} out of ${uris.join()}`);
       });
       return shown(der);
     },

@@ -5,7 +5,9 @@
  * by their number alone.
  */
 import type { EventEmitter } from 'node:events';
-import type { Server, ServerCredentials } from '@grpc/grpc-js';
+import { constants } from 'node:http2';
+import { type Server, type ServerCredentials, status } from '@grpc/grpc-js';
+import { repeatedHeader } from '../../../runtime/fences/repeated-header.ts';
 import type { ClientConnection, SecurePortCredentials } from '../../server-certificates.ts';
 import { isEnded, type PacedSession } from './session-pace.ts';
 
@@ -31,6 +33,8 @@ export interface SessionLimits {
 
 /** Frames that break the protocol, and streams beyond the limit, before a session is ended. */
 const mostInvalid = 100;
+/** Silence of a client, after its call was refused, until the stream is closed. */
+const refusedLingerMs = 5_000;
 /** Limit of a request's headers. */
 const maxHeaderBytes = 16 * 1024;
 
@@ -68,6 +72,10 @@ interface Stream {
   readonly session?: PacedSession;
   readonly destroyed: boolean;
   readonly closed: boolean;
+  respond(headers: Readonly<Record<string, string | number>>, options: { readonly endStream: true }): void;
+  resume(): unknown;
+  setTimeout(ms: number, callback: () => void): unknown;
+  close(code: number): void;
   on(event: 'error', listener: () => void): unknown;
 }
 
@@ -138,10 +146,27 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
   http2.on('stream', (stream: Stream, ...rest: unknown[]) => {
     const { session } = stream;
     if (session !== undefined) streamBegan(peers.get(session) ?? '');
+    const [, , rawHeaders] = rest;
+    const repeated = Array.isArray(rawHeaders) ? repeatedHeader(rawHeaders) : undefined;
     // What was reset before it was looked at, or is the next of too many, costs no more than this.
     if (session === undefined || isEnded(session) || stream.destroyed || stream.closed) stream.on('error', () => {});
+    else if (repeated !== undefined) refuse(stream, `the header ${repeated} is repeated: send it once`);
     else for (const handle of handlers) handle.call(http2, stream, ...rest);
   });
+}
+
+/** Ends a call before grpc-js sees it. The client may have begun to send: what it sends is dropped until it reads the status. */
+function refuse(stream: Stream, reason: string): void {
+  stream.on('error', () => {});
+  stream.respond(
+    {
+      ...{ ':status': 200, 'content-type': 'application/grpc' },
+      ...{ 'grpc-status': status.UNAUTHENTICATED, 'grpc-message': reason },
+    },
+    { endStream: true },
+  );
+  stream.resume();
+  stream.setTimeout(refusedLingerMs, () => stream.close(constants.NGHTTP2_NO_ERROR));
 }
 
 function peerOf(socket: unknown): string {
