@@ -12,6 +12,8 @@ const defaultTurnMs = 10;
 export class Turns {
   readonly #turnMs: number;
   #end: number;
+  /** Milliseconds in which other work had its turn. */
+  waitedMs = 0;
 
   /** @param turnMs how long work goes on before others have their turn */
   constructor(turnMs = defaultTurnMs) {
@@ -21,9 +23,12 @@ export class Turns {
 
   /** Called often: waits for the next turn when this one has lasted long enough. */
   async rest(): Promise<void> {
-    if (performance.now() < this.#end) return;
+    const began = performance.now();
+    if (began < this.#end) return;
     await nextTurn();
-    this.#end = performance.now() + this.#turnMs;
+    const now = performance.now();
+    this.waitedMs += now - began;
+    this.#end = now + this.#turnMs;
   }
 
   /** Does all steps, with a rest where one is due. */

@@ -34,8 +34,11 @@ export interface DerivedStatusOptions extends Omit<StatusDutyOptions, 'source'> 
   readonly derivation: StatusDerivation;
 }
 
-/** How long is rested after each derivation, in times that it took: derivations take a tenth of the time at most. */
-const restFactor = 9;
+/**
+ * Rest after each derivation, in multiples of the time that it worked: derivations take a fifth of a processor at most. A change of any
+ * namespace waits that long where another namespace has thousands of routes, so that it is not longer.
+ */
+const restFactor = 4;
 /** Counts of one object. */
 const countsRestMs = 1_000;
 
@@ -66,6 +69,8 @@ export class DerivedStatusDuty implements Duty {
       });
     this.#written = new StatusDuty({
       restMs: countsRestMs,
+      // A change is not delayed by the statuses of all objects that were derived before it.
+      isInterrupted: () => this.#isDerivationDue,
       ...options,
       source: {
         wanted: ({ kind, namespace, name }) => this.#derived.get(`${kind}/${namespace}/${name}`),
@@ -90,21 +95,22 @@ export class DerivedStatusDuty implements Duty {
   }
 
   get isDue(): boolean {
-    return (this.#isStale && this.#now() >= this.#restsUntil) || this.#written.isDue;
+    return this.#isDerivationDue || this.#written.isDue;
   }
 
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     // Who does not lead works nothing out.
-    if (gate.isOpen && this.#isStale && (run.anew || this.#now() >= this.#restsUntil)) {
+    if (gate.isOpen && this.#isStale && (run.anew || this.#isDerivationDue)) {
       const began = this.#now();
+      const turns = new Turns();
       try {
-        await this.#derive();
+        await this.#derive(turns);
       } catch (error) {
         // A bug. What was known before stays, until something is another.
         this.#options.warn(`status cannot be worked out: ${messageOf(error)}`);
       } finally {
         const ended = this.#now();
-        this.#restsUntil = ended + restFactor * (ended - began);
+        this.#restsUntil = ended + restFactor * Math.max(0, ended - began - turns.waitedMs);
       }
     }
     const report = await this.#written.writeDue(run, gate);
@@ -125,16 +131,19 @@ export class DerivedStatusDuty implements Duty {
     this.#endTimer = ms === undefined ? undefined : this.#after(ms, () => this.#tell());
   }
 
+  get #isDerivationDue(): boolean {
+    return this.#isStale && this.#now() >= this.#restsUntil;
+  }
+
   get #isStale(): boolean {
     const inputs = this.#options.derivation.inputs();
     return inputs.length !== this.#inputs.length || inputs.some((input, index) => input !== this.#inputs[index]);
   }
 
-  async #derive(): Promise<void> {
+  async #derive(turns: Turns): Promise<void> {
     const { derivation } = this.#options;
     this.#inputs = derivation.inputs();
     this.derivations++;
-    const turns = new Turns();
     const before = this.#derived;
     const now = await derivation.derive(turns);
     const changed: StatusRef[] = [];

@@ -56,6 +56,8 @@ export interface StatusDutyOptions {
   /** Objects that are read or written at a time; by default {@link mostAtOnce}. */
   readonly atOnce?: number;
   readonly warn: (message: string) => void;
+  /** A run ends early while this is so: what is due then waits for the next run. Default: never. */
+  readonly isInterrupted?: () => boolean;
   /** Another duty of this process writes the same at present: what is due waits until that is over. By default it never is so. */
   readonly isHeld?: () => boolean;
   /** Milliseconds, of any beginning. */
@@ -93,7 +95,8 @@ export class StatusDuty implements Duty {
 
   constructor(options: StatusDutyOptions) {
     this.#options = {
-      ...{ restMs: 0, atOnce: mostAtOnce, now: () => performance.now(), isHeld: () => false },
+      ...{ restMs: 0, atOnce: mostAtOnce, now: () => performance.now() },
+      ...{ isHeld: () => false, isInterrupted: () => false },
       time: () => `${new Date().toISOString().slice(0, 19)}Z`,
       after: (ms, then) => {
         const timer = setTimeout(then, ms);
@@ -102,7 +105,7 @@ export class StatusDuty implements Duty {
       ...options,
     };
     this.lease = options.lease;
-    this.#queue = new StatusQueue(this.#options);
+    this.#queue = new StatusQueue({ ...this.#options, namespaceOf: ({ namespace }) => namespace });
   }
 
   /** What is wanted of objects may be another: urgent what somebody waits for, the rest once in {@link StatusDutyOptions.restMs}. */
@@ -111,7 +114,9 @@ export class StatusDuty implements Duty {
     for (const ref of refs) this.#queue.add(keyOf(ref), ref, urgent, now);
     if (this.#queue.dropped > 0 && !this.#toldDropped) {
       this.#toldDropped = true;
-      this.#options.warn(`status: there are more than ${this.#queue.size} objects to write, the others are left out`);
+      this.#options.warn(
+        `status queue full at ${this.#queue.size} objects, objects of the namespace with the most are left out`,
+      );
     }
     this.#tell();
   }
@@ -145,8 +150,9 @@ export class StatusDuty implements Duty {
   }
 
   async #work(run: Run, gate: WriteGate): Promise<void> {
-    const { now, warn } = this.#options;
-    while (!run.stopped) {
+    const { now, warn, isInterrupted } = this.#options;
+    // Each lane writes one object at least, so that interruptions without end do not stop all writes.
+    do {
       const next = this.#queue.take(now(), (key) => !run.tried.has(key));
       if (next === undefined) return;
       const [key, ref] = next;
@@ -169,7 +175,7 @@ export class StatusDuty implements Duty {
           run.stopped ||= failure.kind !== 'status' ? failure.kind !== 'invalid' : failure.code === 429;
         }
       }
-    }
+    } while (!run.stopped && !isInterrupted());
   }
 
   /** @throws ApiError */

@@ -110,7 +110,29 @@ describe('what was tried in vain', () => {
 });
 
 it('so many and no more: others are counted', () => {
-  const queue = new StatusQueue<string>({ restMs: 0, most: 2 });
+  const queue = new StatusQueue<string>({ restMs: 0, maxItems: 2 });
   for (const key of ['a', 'b', 'c', 'a']) queue.add(key, key, false, 0);
   expect([queue.size, queue.dropped]).toEqual([2, 1]);
+});
+
+describe('namespaces', () => {
+  const namespaceOf = (item: string): string => item.split('/')[0]!;
+
+  it('take turns, whatever one of them declares urgent', () => {
+    const queue = new StatusQueue<string>({ restMs: 0, namespaceOf });
+    for (let i = 0; i < 5_000; i++) queue.add(`mallory/${i}`, `mallory/${i}`, true, 0);
+    queue.add('bank/counts', 'bank/counts', false, 0);
+    queue.add('bank/gateway', 'bank/gateway', true, 0);
+    expect(taken(queue, 0).slice(0, 4)).toEqual(['mallory/0', 'bank/gateway', 'mallory/1', 'bank/counts']);
+  });
+
+  it('lose objects of their own when there is no room: the one with the most of all that wait, rest or failed', () => {
+    const queue = new StatusQueue<string>({ restMs: 10_000, maxItems: 4, namespaceOf });
+    queue.fail('mallory/0', 'mallory/0');
+    queue.written('mallory/1', 0);
+    for (const key of ['mallory/1', 'mallory/2', 'mallory/3', 'bank/a', 'bank/b']) queue.add(key, key, false, 1);
+    expect([queue.size, queue.failed, queue.dropped]).toEqual([4, 1, 2]);
+    expect(taken(queue, 20_000)).toEqual(['bank/a', 'mallory/1', 'bank/b']);
+    expect(queue.size).toBe(1);
+  });
 });
