@@ -1,5 +1,5 @@
 /** Workloads that register themselves, on a real API server, with replicas of the program that are killed. */
-import { fromBinary } from '@bufbuild/protobuf';
+import { fromBinary, toJsonString } from '@bufbuild/protobuf';
 import { type ChannelCredentials, status } from '@grpc/grpc-js';
 import { beforeAll, expect, it } from 'vitest';
 import { healthType } from '../../machines/discovery/ads/ads-types.ts';
@@ -7,6 +7,8 @@ import { leases, resourceOf } from '../../src/discovery/kubernetes/api-resource.
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { HealthStatus } from '../../src/gen/envoy/config/core/v3/health_check_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { ListenerSchema } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
+import { extensionTypes } from '../../src/networking/messages/extension-types.ts';
 import { type SotwStream, typeUrls } from '../ads-client.ts';
 import { eventually } from '../harness/eventually.ts';
 import { givenCluster } from './given-cluster.ts';
@@ -201,6 +203,50 @@ it('an entry of the same name that a person wrote is let be, and whoever wants i
   ]);
   expect((await entry(`vm-${ip}`))?.spec).toEqual({ address: ip });
   await cluster.delete(entries, `vm-${ip}`);
+});
+
+/** The listener of a node for its inbound traffic, as it is sent. */
+async function inboundListener(replica: Replica, ip: string, namespace: string): Promise<string | undefined> {
+  const stream = replicas.connect(replica.plainPort, {
+    ip,
+    metadata: { NAMESPACE: namespace, ISTIO_VERSION: '1.30.0' },
+  });
+  await stream.next();
+  stream.send({ typeUrl: typeUrls.LDS });
+  let response = await stream.next();
+  while (response.typeUrl !== typeUrls.LDS) response = await stream.next();
+  stream.cancel();
+  const listeners = response.resources.map(({ value }) => fromBinary(ListenerSchema, value));
+  const virtual = listeners.find(({ name }) => name === 'virtualInbound');
+  return virtual && toJsonString(ListenerSchema, virtual, { registry: extensionTypes });
+}
+
+it('a workload that registers itself at the address of another namespace changes nothing that this namespace takes in', async () => {
+  const [ip, victim] = ['10.9.6.1', `v-${cluster.namespace}`];
+  await cluster.create(of.namespaces, { metadata: { name: victim } });
+  const serving = (name: string, more: object, protocol: string): KubernetesObject['spec'] => ({
+    ...{ hosts: [`${name}.example.com`], resolution: 'STATIC', location: 'MESH_INTERNAL', ...more },
+    ports: [{ number: 8080, name: 'served', protocol }],
+  });
+  const own = serving('victim', { endpoints: [{ address: ip }] }, 'HTTP');
+  await cluster.apply(of.serviceEntries, { metadata: { name: 'victim', namespace: victim }, spec: own });
+  const before = await eventually('the port is served as HTTP', async () => {
+    const listener = await inboundListener(first, ip, victim);
+    return listener?.includes('inbound|8080||') === true ? listener : undefined;
+  });
+  expect(before).toContain('http_connection_manager');
+  const foreign = serving('raw', { exportTo: ['.'], workloadSelector: { labels: { app: 'vm' } } }, 'TCP');
+  await cluster.apply(of.serviceEntries, { metadata: { name: 'raw' }, spec: foreign });
+  const stream = connect(first, { ip });
+  await eventually('it is an endpoint', () => isEndpoint(first, ip));
+  const registered = await eventually('its own port is TCP', async () => {
+    const listener = await inboundListener(first, ip, cluster.namespace);
+    return listener?.includes('inbound|8080||') === true ? listener : undefined;
+  });
+  expect(registered).not.toBe(before);
+  expect(await inboundListener(first, ip, victim)).toBe(before);
+  stream.cancel();
+  await cluster.delete(of.serviceEntries, 'raw');
 });
 
 it('an entry that somebody deletes while its workload is connected is made anew', async () => {
