@@ -37,6 +37,28 @@ describe('pilot-discovery', () => {
     );
   });
 
+  it('pushes when only the age of a file’s object changes, which decides a conflict', async () => {
+    const rule = (name: string, year: number, seconds: number): string => `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: ${name}, namespace: shop, creationTimestamp: "${year}-01-01T00:00:00Z" }
+spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connectTimeout: ${seconds}s } } } }
+---`;
+    const rules = (older: number, younger: number): string => rule('one', older, 11) + rule('two', younger, 22);
+    const plane = await ControlPlane.serving({}, { 'cart.yaml': serviceEntry(), 'rules.yaml': rules(2024, 2025) });
+    const { stream } = await plane.subscribe();
+    const timeoutOfCart = (): bigint | undefined =>
+      stream.responses
+        .at(-1)!
+        .resources.map(({ value }) => fromBinary(ClusterSchema, value))
+        .find(({ name }) => name === cartCluster)?.connectTimeout?.seconds;
+    expect(timeoutOfCart()).toBe(11n);
+    stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+    plane.write('rules.yaml', rules(2026, 2025));
+    await stream.next();
+    expect(timeoutOfCart()).toBe(22n);
+  });
+
   it('pushes endpoints alone when endpoints alone changed', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();

@@ -135,8 +135,8 @@ function sumOf(byKey: ReadonlyMap<string, Config>): bigint {
   return BigInt.asUintN(64, sum);
 }
 
-function hashOf(key: string, { resourceVersion }: Config): bigint {
-  return hash('sha1', `${key} ${resourceVersion}`, 'buffer').readBigUInt64BE();
+function hashOf(key: string, { resourceVersion, creationTimestamp }: Config): bigint {
+  return hash('sha1', `${key} ${resourceVersion} ${creationTimestamp}`, 'buffer').readBigUInt64BE();
 }
 
 function editedMap(

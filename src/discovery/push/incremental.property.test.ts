@@ -509,14 +509,42 @@ const ofRouters = fc.oneof(
 /** Mostly there is nothing but services: another object would change what rules are about. */
 const serviceOfMany = fc.oneof({ weight: 12, arbitrary: serviceEntry }, { weight: 1, arbitrary: sidecar });
 
-/** What happens together: puts, and removals of what is there (by place in the list of all that was ever put). */
+/** Metadata of an object that is there already (by its place in the list of all that was ever put): its spec stays. */
+interface MetadataChange {
+  readonly place: number;
+  readonly metadata: Partial<Pick<Config, 'creationTimestamp' | 'labels' | 'annotations' | 'generation' | 'uid'>>;
+}
+
+/** What happens together: puts, removals (by place in the list of all that was ever put), and changes of metadata. */
 interface Step {
   readonly puts: readonly Config[];
   readonly removals: readonly number[];
+  readonly metadataChanges: readonly MetadataChange[];
 }
 
+const metadataChange: fc.Arbitrary<MetadataChange> = fc.record({
+  place: fc.nat(20),
+  metadata: fc.oneof(
+    { weight: 3, arbitrary: fc.record({ creationTimestamp: fc.constantFrom(0, 3, 5, 9) }) },
+    fc.record({ labels: fc.constantFrom({}, { app: 'web' }, { version: 'v1' }, { 'topology.istio.io/network': 'n' }) }),
+    fc.record({ annotations: fc.constantFrom({}, { note: 'x' }, { 'networking.istio.io/exportTo': '.' }) }),
+    fc.record({ generation: fc.constantFrom(1, 2), uid: fc.constantFrom('one', 'two') }),
+  ),
+});
+
 const stepOf = (put: fc.Arbitrary<Config>): fc.Arbitrary<Step> =>
-  fc.record({ puts: fc.array(put, { maxLength: 2 }), removals: fc.array(fc.nat(20), { maxLength: 1 }) });
+  fc.record({
+    puts: fc.array(put, { maxLength: 2 }),
+    removals: fc.array(fc.nat(20), { maxLength: 1 }),
+    metadataChanges: fc.array(metadataChange, { maxLength: 1 }),
+  });
+
+/** A store's version covers labels and annotations, and not the other metadata (config-file.ts). */
+function withMetadata(config: Config, metadata: MetadataChange['metadata']): Config {
+  const changed = { ...config, ...metadata };
+  const { spec, labels, annotations } = changed;
+  return { ...changed, resourceVersion: JSON.stringify([spec, labels, annotations]) };
+}
 
 const clients: readonly Client[] = [
   {
@@ -643,7 +671,7 @@ function expectToKeepUp(
   const [idle, late] = [connectAll(world, all), connectAll(world, all)];
   const told: ResourceChange[] = [];
   const everPut = [...present.keys()];
-  for (const { puts, removals } of steps) {
+  for (const { puts, removals, metadataChanges } of steps) {
     const edits: Record<string, Config | undefined> = {};
     for (const index of removals) {
       const key = everPut[index];
@@ -654,6 +682,14 @@ function expectToKeepUp(
       present.set(key, object);
       everPut.push(key);
       edits[key] = object;
+    }
+    for (const { place, metadata } of metadataChanges) {
+      const key = everPut[place];
+      const object = key === undefined ? undefined : present.get(key);
+      if (object === undefined) continue;
+      const changed = withMetadata(object, metadata);
+      present.set(key!, changed);
+      edits[key!] = changed;
     }
     const change = world.change(edits);
     told.push(change);

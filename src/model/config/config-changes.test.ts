@@ -22,10 +22,17 @@ describe('an update of an object', () => {
     expect(needsPush(a, { ...a, spec: {} })).toBe(false);
   });
 
+  it('needs a push when only its age changed, which the version does not cover', () => {
+    const a = config('a');
+    expect(needsPush(a, { ...a, creationTimestamp: 5 })).toBe(true);
+  });
+
   it.each([
     ['an annotation of nobody', { annotations: { note: 'x' } }, false],
     ["an annotation of Istio's", { annotations: { 'networking.istio.io/x': 'y' } }, true],
     ['the spec', { spec: { servers: [1] } }, true],
+    ['the age', { creationTimestamp: 5 }, true],
+    ['the generation and the uid', { generation: 2, uid: 'other' }, false],
     ['the status', { status: { conditions: [] } }, true],
   ])('needs a push or not by what changed: %s', (_, over, expected) => {
     expect(needsPush(config('a'), config('a', over))).toBe(expected);

@@ -3,12 +3,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from './config.ts';
 
 /**
- * Whether an update may change what proxies get (§4.1, last row): not when an object of Istio's keeps its spec and no
- * label or annotation of Istio's is involved. A WorkloadEntry's status is its health, so it counts as well. Of other
- * groups' objects every update counts.
+ * Whether an update may change what proxies receive (§4.1, last row). An Istio object that keeps its spec and its age, and
+ * changes no label or annotation of Istio, needs no push. The age decides which of two objects wins a conflict: it counts
+ * although the version of an object does not cover it. A WorkloadEntry's status is its health, so the status counts. Of
+ * objects of other API groups every new version counts.
  */
 export function needsPush(previous: Config, current: Config): boolean {
-  if (previous === current || previous.resourceVersion === current.resourceVersion) return false;
+  if (previous === current) return false;
+  if (previous.creationTimestamp !== current.creationTimestamp) return true;
+  if (previous.resourceVersion === current.resourceVersion) return false;
   return (
     !isOfIstio(current) ||
     [previous, current].some(({ labels, annotations }) => mentionsIstio(labels) || mentionsIstio(annotations)) ||
