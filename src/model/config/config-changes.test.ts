@@ -32,9 +32,15 @@ describe('an update of an object', () => {
     ["an annotation of Istio's", { annotations: { 'networking.istio.io/x': 'y' } }, true],
     ['the spec', { spec: { servers: [1] } }, true],
     ['the age', { creationTimestamp: 5 }, true],
+    ['a label of a Gateway', { labels: { app: 'web' } }, false],
     ['the generation and the uid', { generation: 2, uid: 'other' }, false],
     ['the status', { status: { conditions: [] } }, true],
   ])('needs a push or not by what changed: %s', (_, over, expected) => {
     expect(needsPush(config('a'), config('a', over))).toBe(expected);
+  });
+
+  it('needs a push when the labels of a WorkloadEntry changed, which are those of its workload', () => {
+    const entry = { kind: 'WorkloadEntry' };
+    expect(needsPush(config('a', entry), config('a', { ...entry, labels: { app: 'web' } }))).toBe(true);
   });
 });

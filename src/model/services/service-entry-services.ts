@@ -96,9 +96,10 @@ function isResolvedByName(spec: ServiceEntry): boolean {
   return spec.resolution === 'DNS' || spec.resolution === 'DNS_ROUND_ROBIN';
 }
 
-/** A WorkloadEntry as what selectors find. Labels of the object itself do not select: those of the workload do. */
+/** A WorkloadEntry as selectors find it. Labels of `metadata` and of `spec` are merged, `metadata` takes precedence, as in Istio. */
 export function workloadOfEntry(config: Config<WorkloadEntry>, options: ServiceEntryOptions): Workload {
-  return workloadOf(config, config.spec, { name: config.name, healthy: isHealthy(config) }, options);
+  const entry = { ...config.spec, labels: { ...config.spec.labels, ...config.labels } };
+  return workloadOf(config, entry, { name: config.name, healthy: isHealthy(config) }, options);
 }
 
 function workloadOf(

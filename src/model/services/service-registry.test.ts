@@ -46,6 +46,27 @@ describe('a service registry of ServiceEntries', () => {
     });
   });
 
+  it('merges the labels of a WorkloadEntry with those of its metadata, which take precedence', () => {
+    const entry = (labels: string, spec: string): string =>
+      `${header('WorkloadEntry', 'w', 'shop', labels)}spec: ${spec}\n`;
+    const selecting = serviceEntry(
+      '  hosts: [a.b]\n  resolution: STATIC\n  ports: [{number: 80, name: http}]\n  workloadSelector: {labels: {app: web}}\n',
+    );
+    const endpointsFor = (labels: string, spec: string) =>
+      givenMesh(selecting + entry(labels, spec))
+        .registry.endpoints.get('a.b')
+        ?.get('shop') ?? [];
+    expect(
+      endpointsFor('{app: web, version: v1}', '{address: 10.0.0.1, labels: {version: v2, team: x}}'),
+    ).toMatchObject([{ labels: { app: 'web', version: 'v1', team: 'x' } }]);
+    expect(endpointsFor('{app: other}', '{address: 10.0.0.1, labels: {app: web}}')).toEqual([]);
+    const known =
+      '{app: web, security.istio.io/tlsMode: istio, topology.kubernetes.io/region: r, topology.istio.io/network: n2}';
+    expect(endpointsFor(known, '{address: 10.0.0.1}')).toMatchObject([
+      { tlsMode: 'istio', locality: 'r', network: 'n2' },
+    ]);
+  });
+
   it('makes one service without an address when there is none', () => {
     const { registry } = givenMesh(serviceEntry('  hosts: [a.b]\n  ports: [{number: 1, name: x}]\n'));
     expect(registry.services).toMatchObject([{ defaultAddress: '0.0.0.0', addresses: [] }]);
