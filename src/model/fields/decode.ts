@@ -8,6 +8,7 @@ import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
 import { isObject } from '../../runtime/json-object.ts';
 import { describedAs, type FieldDescription, inSchema } from './description.ts';
 import { aboveZero, durationMsOf, durationPattern, notBelowZero } from './duration.ts';
+import { limitError, maxItems, maxUnknownFields } from './limits.ts';
 import { nearestName } from './nearest-name.ts';
 import { lookAtPart, missingPart, partOf, rememberPart } from './readable-part.ts';
 
@@ -22,6 +23,8 @@ export interface FieldError {
   readonly unknown?: UnknownField;
   /** The mistake is not why the decoding failed. */
   readonly forgiven?: true;
+  /** The value is valid but too large ({@link limitError}). */
+  readonly code?: 'LIMIT_EXCEEDED';
 }
 
 export type UnknownField = 'misspelt' | 'strange';
@@ -142,42 +145,53 @@ export function oneOf<const Names extends readonly string[]>(names: Names): Deco
   );
 }
 
-/** A list. */
-export function list<A>(item: Decoder<A>): Decoder<readonly A[]> {
+/**
+ * A list.
+ *
+ * @param max the most items; a longer list is rejected before its items are decoded
+ */
+export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<readonly A[]> {
   return describedAs(
     (value: unknown, path: string): Decoded<readonly A[]> => {
       if (!Array.isArray(value)) return fail(path, `must be a list, not ${described(value)}`);
+      if (value.length > max) return E.left([limitError(path, value.length, max)]);
       const errors: FieldError[] = [];
       const items: A[] = [];
       for (const [index, element] of value.entries()) items.push(taken(item(element, `${path}[${index}]`), errors));
       return settled(errors, items);
     },
-    { type: 'list', item },
+    { type: 'list', item, max },
   );
 }
 
 /** A list with at least one element. */
-export function nonEmptyList<A>(item: Decoder<A>): Decoder<readonly A[]> {
+export function nonEmptyList<A>(item: Decoder<A>, max: number = maxItems): Decoder<readonly A[]> {
   return inSchema(
-    refine(list(item), (items, path) => (items.length > 0 ? [] : [{ path, message: 'must not be empty' }])),
+    refine(list(item, max), (items, path) => (items.length > 0 ? [] : [{ path, message: 'must not be empty' }])),
     { minItems: 1 },
   );
 }
 
-/** A map from names to values. */
-export function dictionary<A>(item: Decoder<A>): Decoder<Readonly<Record<string, A>>> {
+/**
+ * A map from names to values.
+ *
+ * @param max the most entries; a larger map is rejected before its entries are decoded
+ */
+export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder<Readonly<Record<string, A>>> {
   return describedAs(
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
       if (!isObject(value)) return fail(path, `must be a map, not ${described(value)}`);
+      const given = Object.entries(value);
+      if (given.length > max) return E.left([limitError(path, given.length, max, 'entries')]);
       const errors: FieldError[] = [];
       const entries: [string, A][] = [];
-      for (const [key, element] of Object.entries(value)) {
+      for (const [key, element] of given) {
         entries.push([key, taken(item(element, fieldPath(path, key)), errors)]);
       }
       // Not by assignment: a key named __proto__ must stay a key.
       return settled(errors, Object.fromEntries(entries));
     },
-    { type: 'map', item },
+    { type: 'map', item, max },
   );
 }
 
@@ -413,6 +427,10 @@ function unknownFields(value: object, known: ReadonlySet<string>, path: string):
   const errors: FieldError[] = [];
   for (const key in value) {
     if (known.has(key)) continue;
+    if (errors.length === maxUnknownFields) {
+      const count = Object.keys(value).filter((field) => !known.has(field)).length;
+      return [...errors, limitError(path, count, maxUnknownFields, 'unknown fields')];
+    }
     const near = nearestName(key, known);
     const hint = near === undefined ? '' : `; did you mean ${near}?`;
     const unknown = near === undefined ? 'strange' : 'misspelt';

@@ -11,7 +11,8 @@ export type Describable = (...args: any[]) => unknown;
 export type Description =
   | { readonly type: 'text' | 'boolean' | 'decimal' | 'anything' | 'any object' }
   | { readonly type: 'integer'; readonly min: number; readonly max: number }
-  | { readonly type: 'list' | 'map'; readonly item: Describable }
+  /** `max`: the most items or entries. */
+  | { readonly type: 'list' | 'map'; readonly item: Describable; readonly max: number }
   | { readonly type: 'object'; readonly fields: readonly FieldDescription[] }
   /** Takes nothing that the other does not take. */
   | { readonly type: 'narrowed'; readonly of: Describable; readonly by: Validation };

@@ -6,10 +6,12 @@ import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
 import { type Decoder, port as portNumber } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
+import { maxItems } from '../fields/limits.ts';
 import { isDnsLabel } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import type { DestinationRule } from './destination-rule.ts';
 import { exportTo, selectorLabels } from './field-rules.ts';
+import { maxPortModes, maxPortSettings, maxSubsets } from './object-limits.ts';
 import type { AuthorizationPolicy } from './policies/authorization-policy.ts';
 import { mutualTls } from './policies/peer-authentication.decode.ts';
 import type { MutualTlsMode, PeerAuthentication } from './policies/peer-authentication.ts';
@@ -111,9 +113,9 @@ function closedPeers(refused: Refused): Closed {
 
 /** `isRead`: all that is there names ports. */
 function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRead: boolean } {
-  const named = Object.entries(fieldsOf(value)).map(
-    ([port, own]) => [port, read(mutualTls, own) ?? 'STRICT'] as [string, MutualTlsMode],
-  );
+  const given = Object.entries(fieldsOf(value));
+  if (given.length > maxPortModes) return { modes: {}, isRead: false };
+  const named = given.map(([port, own]) => [port, read(mutualTls, own) ?? 'STRICT'] as [string, MutualTlsMode]);
   const good = named.filter(([port]) => /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535);
   return { modes: Object.fromEntries(good), isRead: isObject(value) && good.length === named.length };
 }
@@ -125,6 +127,8 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
 function closedTokens(refused: Refused): Closed {
   const { isKnown, scope } = scopeOf(refused);
   const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
+  // Each rule would become one without keys. So many of them are not built: every request is refused instead.
+  if (Array.isArray(jwtRules) && jwtRules.length > maxItems) return denial({ isKnown, scope }, refused);
   const rules = Array.isArray(jwtRules) && jwtRules.length > 0 ? jwtRules.map(closedRule) : [closedRule(undefined)];
   return {
     ...{ kind: 'RequestAuthentication', apiVersion: security, isScopeKnown: isKnown },
@@ -198,9 +202,11 @@ function closedUpstream(refused: Refused): Closed | undefined {
   const isMeshWide = refused.namespace === undefined;
   const to = isMeshWide ? ['*'] : read(exportTo, rule.exportTo);
   const labels = isMeshWide ? undefined : read(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
-  const subsets = Array.isArray(rule.subsets) ? rule.subsets.flatMap(closedSubset) : [];
+  const hasTooMany = Array.isArray(rule.subsets) && rule.subsets.length > maxSubsets;
+  // A route to a subset that is left out has no cluster: its requests fail.
+  const subsets = Array.isArray(rule.subsets) && !hasTooMany ? rule.subsets.flatMap(closedSubset) : [];
   const own = closedTraffic(rule.trafficPolicy);
-  const trafficPolicy = mentions(unknown, 'tls') ? { ...own, tls: strictest } : own;
+  const trafficPolicy = hasTooMany || mentions(unknown, 'tls') ? { ...own, tls: strictest } : own;
   const secured = [trafficPolicy, ...subsets.map((subset) => subset.trafficPolicy)].flatMap((policy) => [
     policy?.tls,
     ...(policy?.portLevelSettings ?? []).map((port) => port.tls),
@@ -251,6 +257,7 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
   if (!mentions(value, 'tls')) return undefined;
   const { portLevelSettings, tls: written, ...others } = fieldsOf(value);
+  if (Array.isArray(portLevelSettings) && portLevelSettings.length > maxPortSettings) return { tls: strictest };
   const settings: readonly unknown[] = Array.isArray(portLevelSettings) ? portLevelSettings : [];
   const ports = settings.map(closedPort);
   const areRead = portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));

@@ -14,10 +14,13 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
+import { isWildcard } from '../fields/hostname.ts';
+import { limitErrors } from '../fields/limits.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { hostPattern, labelPattern } from '../fields/patterns.ts';
 import type { DestinationRule, Subset } from './destination-rule.ts';
 import { exportTo, hostText, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
+import { maxPortSettings, maxSubsets, maxWildcardSubsets } from './object-limits.ts';
 import { trafficPolicy } from './traffic-policy.decode.ts';
 import type { TrafficPolicy } from './traffic-policy.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
@@ -38,9 +41,7 @@ const subset: Decoder<Subset> = struct<Subset>({
 /** This kind alone writes its selector with `matchLabels`. */
 const selector = struct<WorkloadSelector>({ labels: withDefault(selectorLabels, {}, 'matchLabels') });
 
-/** The bound is what the rule costs. */
 const uniqueSubsets = {
-  maxItems: 512,
   rules: [{ rule: 'self.all(a, self.exists_one(b, b.name == a.name))', message: 'must have each name once' }],
 };
 
@@ -48,10 +49,11 @@ export const destinationRule: Decoder<DestinationRule> = refine(
   struct<DestinationRule>({
     host: required(inSchema(hostText(anyHostMistake), { pattern: hostPattern })),
     trafficPolicy: optional(trafficPolicy),
-    subsets: optional(inSchema(list(subset), uniqueSubsets)),
+    subsets: optional(inSchema(list(subset, maxSubsets), uniqueSubsets)),
     exportTo: optional(exportTo),
     workloadSelector: restricting(optional(selector)),
   }),
+  sizeErrors,
   (rule, path) =>
     repetitions(
       rule.subsets ?? [],
@@ -60,6 +62,21 @@ export const destinationRule: Decoder<DestinationRule> = refine(
       'subset',
     ),
 );
+
+/** What the object expands to: each subset is built for each port of each host. */
+function sizeErrors({ host, subsets = [], trafficPolicy: ofAll }: DestinationRule, path: string): FieldError[] {
+  const policies = [ofAll, ...subsets.map((item) => item.trafficPolicy)];
+  const settings = policies.reduce((sum, policy) => sum + (policy?.portLevelSettings?.length ?? 0), 0);
+  return [
+    ...limitErrors(
+      fieldPath(path, 'subsets'),
+      isWildcard(host) ? subsets.length : 0,
+      maxWildcardSubsets,
+      'subsets for a wildcard host',
+    ),
+    ...limitErrors(fieldPath(path, 'subsets'), settings, maxPortSettings, 'portLevelSettings in all policies'),
+  ];
+}
 
 /** A DestinationRule's `spec`. */
 export function decodeDestinationRule(value: unknown, namespace: string): Decoded<DestinationRule> {

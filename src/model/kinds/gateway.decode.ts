@@ -15,6 +15,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
+import { limitErrors } from '../fields/limits.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { scopedHostPattern } from '../fields/patterns.ts';
 import {
@@ -26,6 +27,7 @@ import {
   selectorLabels,
 } from './field-rules.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
+import { maxServerHosts, maxServers } from './object-limits.ts';
 import { portProtocol, protocolPattern } from './port-protocol.ts';
 import { serverTls, serverTlsWarnings } from './server-tls.decode.ts';
 
@@ -62,7 +64,14 @@ const server: Decoder<Server> = inSchema(
 
 /** A Gateway's `spec`. */
 export const gateway: Decoder<Gateway> = refine(
-  struct<Gateway>({ servers: required(nonEmptyList(server)), selector: withDefault(selectorLabels, {}) }),
+  struct<Gateway>({ servers: required(nonEmptyList(server, maxServers)), selector: withDefault(selectorLabels, {}) }),
+  ({ servers }, path) =>
+    limitErrors(
+      fieldPath(path, 'servers'),
+      servers.reduce((sum, { hosts }) => sum + hosts.length, 0),
+      maxServerHosts,
+      'hosts of all servers',
+    ),
   (spec, path) => [
     ...repetitions(
       spec.servers,

@@ -17,6 +17,7 @@ import {
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
 import { isWildcard } from '../fields/hostname.ts';
+import { limitErrors } from '../fields/limits.ts';
 import { hostMistake, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
 import { hostPattern, subnetPattern } from '../fields/patterns.ts';
 import { isHttp, isTcp, isTls, protocolOf } from '../fields/protocol.ts';
@@ -29,6 +30,13 @@ import {
   subnetMistake,
   workloadSelector,
 } from './field-rules.ts';
+import {
+  maxServiceEntryAltNames,
+  maxServiceEntryClusters,
+  maxServiceEntryEndpoints,
+  maxServiceEntryListeners,
+  maxServiceEntryPorts,
+} from './object-limits.ts';
 import { portProtocol } from './port-protocol.ts';
 import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';
 import { workloadEntry } from './workload-entry.decode.ts';
@@ -48,9 +56,7 @@ const servicePort = mapped(
   }),
 );
 
-/** The bound is what the rules cost; Istio has half of it. */
 const uniquePorts = {
-  maxItems: 512,
   rules: [{ rule: 'self.all(a, self.exists_one(b, b.number == a.number))', message: 'must have each number once' }],
 };
 
@@ -69,7 +75,7 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
           ),
         ),
       ),
-      ports: withDefault(inSchema(list(servicePort), uniquePorts), []),
+      ports: withDefault(inSchema(list(servicePort, maxServiceEntryPorts), uniquePorts), []),
       location: withDefault(oneOf(['MESH_EXTERNAL', 'MESH_INTERNAL']), 'MESH_EXTERNAL'),
       resolution: withDefault(oneOf(['NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS']), 'NONE'),
       endpoints: optional(list(workloadEntry)),
@@ -77,6 +83,7 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
       exportTo: optional(exportTo),
       subjectAltNames: optional(list(name)),
     }),
+    sizeErrors,
     repetitionErrors,
     addressErrors,
     resolutionErrors,
@@ -111,6 +118,33 @@ function serviceHostMistake(host: string): string | undefined {
 }
 
 const endpointsPath = (path: string, index: number): string => `${fieldPath(path, 'endpoints')}[${index}]`;
+
+/** What the object expands to. */
+function sizeErrors(spec: ServiceEntry, path: string): FieldError[] {
+  const clusters = spec.hosts.length * spec.ports.length;
+  const { addresses = [], endpoints = [], subjectAltNames = [] } = spec;
+  return [
+    ...limitErrors(fieldPath(path, 'hosts'), clusters, maxServiceEntryClusters, 'clusters (hosts x ports)'),
+    ...limitErrors(
+      fieldPath(path, 'addresses'),
+      Math.max(spec.ports.length, spec.hosts.length) * addresses.length,
+      maxServiceEntryListeners,
+      'listeners or services (ports or hosts x addresses)',
+    ),
+    ...limitErrors(
+      fieldPath(path, 'endpoints'),
+      clusters * endpoints.length,
+      maxServiceEntryEndpoints,
+      'endpoints in all clusters (hosts x ports x endpoints)',
+    ),
+    ...limitErrors(
+      fieldPath(path, 'subjectAltNames'),
+      clusters * subjectAltNames.length,
+      maxServiceEntryAltNames,
+      'names in all clusters (hosts x ports x subjectAltNames)',
+    ),
+  ];
+}
 
 function repetitionErrors(spec: ServiceEntry, path: string): FieldError[] {
   const portPath = (index: number): string => `${fieldPath(path, 'ports')}[${index}]`;

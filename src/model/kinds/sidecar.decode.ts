@@ -17,6 +17,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
+import { limitErrors } from '../fields/limits.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { scopedHostPattern } from '../fields/patterns.ts';
 import { isTcp, isTls, protocolOf } from '../fields/protocol.ts';
@@ -29,6 +30,7 @@ import {
   scopedHostText,
   workloadSelector,
 } from './field-rules.ts';
+import { maxSidecarHosts, maxSidecarListeners } from './object-limits.ts';
 import { portProtocol } from './port-protocol.ts';
 import { serverTls, serverTlsWarnings } from './server-tls.decode.ts';
 import type { EgressListener, IngressListener, OutboundTrafficPolicy, Sidecar, SidecarPort } from './sidecar.ts';
@@ -136,11 +138,18 @@ export const sidecar: Decoder<Sidecar> = inSchema(
   refine(
     struct<Sidecar>({
       workloadSelector: restricting(optional(workloadSelector)),
-      ingress: optional(list(ingressListener)),
+      ingress: optional(list(ingressListener, maxSidecarListeners)),
       inboundConnectionPool: optional(connectionPool),
-      egress: optional(list(egressListener)),
+      egress: optional(list(egressListener, maxSidecarListeners)),
       outboundTrafficPolicy: optional(outboundTrafficPolicy),
     }),
+    ({ egress = [] }, path) =>
+      limitErrors(
+        fieldPath(path, 'egress'),
+        egress.reduce((sum, { hosts }) => sum + hosts.length, 0),
+        maxSidecarHosts,
+        'hosts of all listeners',
+      ),
     sidecarErrors,
   ),
   {

@@ -19,6 +19,7 @@ import {
 } from '../fields/decode.ts';
 import { atMostOneOf, inSchema } from '../fields/description.ts';
 import { mistakeAt } from './field-rules.ts';
+import { maxTelemetryOverrides } from './object-limits.ts';
 import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
 import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';
 
@@ -124,12 +125,12 @@ const override: Decoder<MetricOverride> = struct<MetricOverride>({
     ),
   ),
   disabled: flag,
-  tagOverrides: optional(dictionary(tagOverride)),
+  tagOverrides: optional(dictionary(tagOverride, maxTelemetryOverrides)),
 });
 
 const metrics = struct<Metrics>({
   providers,
-  overrides: optional(list(override)),
+  overrides: optional(list(override, maxTelemetryOverrides)),
   reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
 });
 
@@ -151,9 +152,9 @@ export const telemetry: Decoder<Telemetry> = inSchema(
     struct<Telemetry>(
       {
         ...scopeFields,
-        tracing: optional(list(tracing)),
-        metrics: optional(list(metrics)),
-        accessLogging: optional(list(accessLogging)),
+        tracing: optional(list(tracing, maxTelemetryOverrides)),
+        metrics: optional(list(metrics, maxTelemetryOverrides)),
+        accessLogging: optional(list(accessLogging, maxTelemetryOverrides)),
       },
       scopeAliases(),
     ),

@@ -32,6 +32,7 @@ import { re2Mistake } from '../fields/re2.ts';
 import { exportTo, hostText, labels, lineMistake, mistakeAt, subnetMistake } from './field-rules.ts';
 import { headerMatch, stringMatch, valueMatch } from './string-match.decode.ts';
 import * as rules from './virtual-service.rules.ts';
+import { sizeErrors } from './virtual-service.size.ts';
 import type * as V from './virtual-service.ts';
 
 const percent: Decoder<V.Percent> = struct<V.Percent>({
@@ -363,6 +364,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
       }),
       (written): V.VirtualService => ({ ...written, hosts: written.hosts ?? [] }),
     ),
+    sizeErrors,
     ...rules.virtualServiceErrors,
   ),
   {

@@ -51,9 +51,13 @@ export function structuralSchema(decoder: Describable, path = 'spec'): Structura
     case 'any object':
       return { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
     case 'list':
-      return { type: 'array', items: structuralSchema(description.item, `${path}[]`) };
+      return { type: 'array', maxItems: description.max, items: structuralSchema(description.item, `${path}[]`) };
     case 'map':
-      return { type: 'object', additionalProperties: structuralSchema(description.item, `${path}{}`) };
+      return {
+        type: 'object',
+        maxProperties: description.max,
+        additionalProperties: structuralSchema(description.item, `${path}{}`),
+      };
     case 'object':
       return objectSchema(description.fields, path);
     case 'narrowed':

@@ -21,6 +21,7 @@ import {
 import { describedAs, inSchema } from '../../fields/description.ts';
 import { re2Mistake } from '../../fields/re2.ts';
 import { mistakeAt, selectorLabels } from '../field-rules.ts';
+import { maxConfigPatches } from '../object-limits.ts';
 import { scopeAliases, scopeFields } from '../policies/policy-target.decode.ts';
 import { patchErrors } from './envoy-filter.rules.ts';
 import type * as F from './envoy-filter.ts';
@@ -176,7 +177,7 @@ export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
           ),
         ),
         targetRefs: scopeFields.targetRefs,
-        configPatches: withDefault(list(anyPatch), []),
+        configPatches: withDefault(list(anyPatch, maxConfigPatches), []),
         priority: withDefault(integer(-(2 ** 31), 2 ** 31 - 1), 0),
       },
       scopeAliases() as never,

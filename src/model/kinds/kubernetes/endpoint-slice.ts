@@ -2,14 +2,18 @@
 import {
   boolean,
   type Decoder,
+  fieldPath,
   integer,
   list,
   oneOf,
   optional,
+  refine,
   required,
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { limitErrors } from '../../fields/limits.ts';
+import { maxSliceEndpoints } from '../object-limits.ts';
 import { reading } from './lenient.ts';
 import { type ObjectReference, objectReference } from './object-reference.ts';
 
@@ -43,37 +47,48 @@ export interface SlicePort {
   readonly appProtocol?: string;
 }
 
-export const endpointSlice: Decoder<EndpointSlice> = reading<EndpointSlice>({
-  addressType: withDefault(oneOf(['IPv4', 'IPv6', 'FQDN']), 'IPv4'),
-  endpoints: withDefault(
-    list(
-      reading<SliceEndpoint>({
-        addresses: required(list(text)),
-        conditions: withDefault(
-          reading<SliceConditions>({
-            ready: optional(boolean),
-            serving: optional(boolean),
-            terminating: optional(boolean),
-          }),
-          {},
-        ),
-        hostname: optional(text),
-        nodeName: optional(text),
-        zone: optional(text),
-        targetRef: optional(objectReference),
-      }),
+export const endpointSlice: Decoder<EndpointSlice> = refine(
+  reading<EndpointSlice>({
+    addressType: withDefault(oneOf(['IPv4', 'IPv6', 'FQDN']), 'IPv4'),
+    endpoints: withDefault(
+      list(
+        reading<SliceEndpoint>({
+          addresses: required(list(text)),
+          conditions: withDefault(
+            reading<SliceConditions>({
+              ready: optional(boolean),
+              serving: optional(boolean),
+              terminating: optional(boolean),
+            }),
+            {},
+          ),
+          hostname: optional(text),
+          nodeName: optional(text),
+          zone: optional(text),
+          targetRef: optional(objectReference),
+        }),
+      ),
+      [],
     ),
-    [],
-  ),
-  ports: withDefault(
-    list(
-      reading<SlicePort>({
-        name: withDefault(text, ''),
-        port: optional(integer(0, 65535)),
-        protocol: withDefault(text, 'TCP'),
-        appProtocol: optional(text),
-      }),
+    ports: withDefault(
+      list(
+        reading<SlicePort>({
+          name: withDefault(text, ''),
+          port: optional(integer(0, 65535)),
+          protocol: withDefault(text, 'TCP'),
+          appProtocol: optional(text),
+        }),
+      ),
+      [],
     ),
-    [],
-  ),
-});
+  }),
+  ({ endpoints, ports }, path) => {
+    const addresses = endpoints.reduce((sum, endpoint) => sum + endpoint.addresses.length, 0);
+    return limitErrors(
+      fieldPath(path, 'endpoints'),
+      addresses * ports.length,
+      maxSliceEndpoints,
+      'endpoints (addresses x ports)',
+    );
+  },
+);

@@ -1,5 +1,17 @@
 /** Kubernetes' Endpoints, the older form of EndpointSlice: named as its service. */
-import { type Decoder, integer, list, optional, required, text, withDefault } from '../../fields/decode.ts';
+import {
+  type Decoder,
+  fieldPath,
+  integer,
+  list,
+  optional,
+  refine,
+  required,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
+import { limitErrors } from '../../fields/limits.ts';
+import { maxSliceEndpoints } from '../object-limits.ts';
 import type { EndpointSlice, SliceEndpoint, SlicePort } from './endpoint-slice.ts';
 import { reading } from './lenient.ts';
 import { type ObjectReference, objectReference } from './object-reference.ts';
@@ -28,28 +40,37 @@ const address = reading<EndpointAddress>({
   targetRef: optional(objectReference),
 });
 
-export const endpoints: Decoder<Endpoints> = reading<Endpoints>({
-  subsets: withDefault(
-    list(
-      reading<EndpointSubset>({
-        addresses: withDefault(list(address), []),
-        notReadyAddresses: withDefault(list(address), []),
-        ports: withDefault(
-          list(
-            reading<SlicePort>({
-              name: withDefault(text, ''),
-              port: optional(integer(0, 65535)),
-              protocol: withDefault(text, 'TCP'),
-              appProtocol: optional(text),
-            }),
+export const endpoints: Decoder<Endpoints> = refine(
+  reading<Endpoints>({
+    subsets: withDefault(
+      list(
+        reading<EndpointSubset>({
+          addresses: withDefault(list(address), []),
+          notReadyAddresses: withDefault(list(address), []),
+          ports: withDefault(
+            list(
+              reading<SlicePort>({
+                name: withDefault(text, ''),
+                port: optional(integer(0, 65535)),
+                protocol: withDefault(text, 'TCP'),
+                appProtocol: optional(text),
+              }),
+            ),
+            [],
           ),
-          [],
-        ),
-      }),
+        }),
+      ),
+      [],
     ),
-    [],
-  ),
-});
+  }),
+  ({ subsets }, path) =>
+    limitErrors(
+      fieldPath(path, 'subsets'),
+      subsets.reduce((sum, one) => sum + (one.addresses.length + one.notReadyAddresses.length) * one.ports.length, 0),
+      maxSliceEndpoints,
+      'endpoints (addresses x ports)',
+    ),
+);
 
 /** The same in the newer form, a slice for each subset. */
 export function slicesOf({ subsets }: Endpoints): readonly EndpointSlice[] {

@@ -1,6 +1,20 @@
 /** Kubernetes' Ingress and IngressClass: routes of a cluster's edge, translated to Istio's kinds (spec/discovery.md §4.4). */
-import { type Decoder, list, name, optional, port, refine, required, text, withDefault } from '../../fields/decode.ts';
+import {
+  type Decoder,
+  type FieldError,
+  fieldPath,
+  list,
+  name,
+  optional,
+  port,
+  refine,
+  required,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
+import { limitErrors } from '../../fields/limits.ts';
 import { uncheckedHost } from '../field-rules.ts';
+import { maxIngressPaths, maxIngressTlsHosts } from '../object-limits.ts';
 import { reading } from './lenient.ts';
 
 export interface Ingress {
@@ -68,25 +82,37 @@ const path = reading<IngressPath>({
 
 export const ingress: Decoder<Ingress> = reading<Ingress>({
   spec: required(
-    reading<IngressSpec>({
-      ingressClassName: optional(text),
-      defaultBackend: optional(backend),
-      tls: withDefault(
-        list(reading<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) })),
-        [],
-      ),
-      rules: withDefault(
-        list(
-          reading<IngressRule>({
-            host: optional(uncheckedHost),
-            http: optional(reading<{ paths: readonly IngressPath[] }>({ paths: required(list(path)) })),
-          }),
+    refine(
+      reading<IngressSpec>({
+        ingressClassName: optional(text),
+        defaultBackend: optional(backend),
+        tls: withDefault(
+          list(reading<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) })),
+          [],
         ),
-        [],
-      ),
-    }),
+        rules: withDefault(
+          list(
+            reading<IngressRule>({
+              host: optional(uncheckedHost),
+              http: optional(reading<{ paths: readonly IngressPath[] }>({ paths: required(list(path)) })),
+            }),
+          ),
+          [],
+        ),
+      }),
+      ingressSizeErrors,
+    ),
   ),
 });
+
+function ingressSizeErrors({ rules, tls }: IngressSpec, at: string): FieldError[] {
+  const paths = rules.reduce((sum, { http }) => sum + (http?.paths.length ?? 0), 0);
+  const hosts = tls.reduce((sum, one) => sum + one.hosts.length, 0);
+  return [
+    ...limitErrors(fieldPath(at, 'rules'), paths, maxIngressPaths, 'paths of all rules'),
+    ...limitErrors(fieldPath(at, 'tls'), hosts, maxIngressTlsHosts, 'hosts of all tls'),
+  ];
+}
 
 export const ingressClass: Decoder<IngressClass> = reading<IngressClass>({
   spec: withDefault(reading<{ controller: string }>({ controller: withDefault(text, '') }), { controller: '' }),

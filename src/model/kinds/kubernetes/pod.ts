@@ -1,5 +1,6 @@
 /** Kubernetes' Pod (spec/discovery.md §5.4): a workload, as far as its place and its ports go. */
 import { boolean, type Decoder, integer, list, required, text, withDefault } from '../../fields/decode.ts';
+import { maxPodContainers } from '../object-limits.ts';
 import { reading } from './lenient.ts';
 
 export interface Pod {
@@ -66,15 +67,18 @@ export const pod: Decoder<Pod> = reading<Pod>({
       hostNetwork: withDefault(boolean, false),
       hostname: withDefault(text, ''),
       subdomain: withDefault(text, ''),
-      containers: withDefault(list(reading<Container>({ ports })), []),
-      initContainers: withDefault(list(reading<InitContainer>({ ports, restartPolicy: withDefault(text, '') })), []),
+      containers: withDefault(list(reading<Container>({ ports }), maxPodContainers), []),
+      initContainers: withDefault(
+        list(reading<InitContainer>({ ports, restartPolicy: withDefault(text, '') }), maxPodContainers),
+        [],
+      ),
     }),
   ),
   status: withDefault(
     reading<PodStatus>({
       phase: withDefault(text, ''),
       podIP: withDefault(text, ''),
-      podIPs: withDefault(list(reading<{ ip: string }>({ ip: required(text) })), []),
+      podIPs: withDefault(list(reading<{ ip: string }>({ ip: required(text) }), maxPodContainers), []),
       conditions: withDefault(
         list(reading<PodCondition>({ type: withDefault(text, ''), status: withDefault(text, '') })),
         [],

@@ -11,6 +11,7 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { labels, uncheckedHost } from '../field-rules.ts';
+import { maxServiceAddresses, maxServicePorts } from '../object-limits.ts';
 import { intOrText, reading } from './lenient.ts';
 
 export interface KubernetesService {
@@ -72,11 +73,11 @@ export const kubernetesService: Decoder<KubernetesService> = reading<KubernetesS
     reading<ServiceSpec>({
       type: withDefault(oneOf(['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName']), 'ClusterIP'),
       clusterIP: withDefault(text, ''),
-      clusterIPs: withDefault(list(text), []),
-      ports: withDefault(list(servicePort), []),
+      clusterIPs: withDefault(list(text, maxServiceAddresses), []),
+      ports: withDefault(list(servicePort, maxServicePorts), []),
       selector: optional(labels),
       externalName: withDefault(uncheckedHost, ''),
-      externalIPs: withDefault(list(text), []),
+      externalIPs: withDefault(list(text, maxServiceAddresses), []),
       internalTrafficPolicy: withDefault(oneOf(['Cluster', 'Local']), 'Cluster'),
       publishNotReadyAddresses: withDefault(boolean, false),
       trafficDistribution: optional(text),

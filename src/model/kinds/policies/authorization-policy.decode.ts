@@ -15,8 +15,10 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { inSchema, someOf } from '../../fields/description.ts';
+import { limitErrors } from '../../fields/limits.ts';
 import { portPattern, subnetPattern } from '../../fields/patterns.ts';
 import { mistakeAt } from '../field-rules.ts';
+import { maxPolicyValues } from '../object-limits.ts';
 import * as rules from './authorization-policy.rules.ts';
 import type {
   AuthorizationCondition,
@@ -30,7 +32,7 @@ import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-tar
 /** A list of texts, none of them empty. */
 function texts(mistakeOf: (text: string) => string | undefined, pattern = rules.withoutSpacePattern) {
   const item = refine(name, (value, path) => mistakeAt(path, rules.spaceMistake(value) ?? mistakeOf(value)));
-  return optional(nonEmptyList(inSchema(item, { pattern })));
+  return optional(nonEmptyList(inSchema(item, { pattern }), maxPolicyValues));
 }
 
 const anyText = texts(rules.wildcardMistake, rules.wildcardPattern);
@@ -134,6 +136,15 @@ const rule: Decoder<AuthorizationRule> = struct<AuthorizationRule>(
   }),
 );
 
+/** How many principals, addresses, hosts, paths and values of conditions the rules have. */
+function valuesOf({ rules: all = [] }: AuthorizationPolicy): number {
+  let sum = 0;
+  for (const { from: sources = [], to: operations = [], when = [] } of all)
+    for (const item of [...sources, ...operations, ...when])
+      for (const values of Object.values(item)) if (Array.isArray(values)) sum += values.length;
+  return sum;
+}
+
 /** An AuthorizationPolicy's `spec`. */
 export const authorizationPolicy: Decoder<AuthorizationPolicy> = inSchema(
   refine(
@@ -146,6 +157,7 @@ export const authorizationPolicy: Decoder<AuthorizationPolicy> = inSchema(
       }),
       scopeAliases(),
     ),
+    (policy, path) => limitErrors(fieldPath(path, 'rules'), valuesOf(policy), maxPolicyValues, 'values of all rules'),
     (policy, path) => [...scopeErrors(policy, path), ...actionErrors(policy, path), ...rules.customErrors(policy)],
   ),
   {

@@ -12,6 +12,7 @@ import {
 } from '../../fields/decode.ts';
 import { inSchema } from '../../fields/description.ts';
 import { mistakeAt } from '../field-rules.ts';
+import { maxPortModes } from '../object-limits.ts';
 import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts';
 import { scopeFields } from './policy-target.decode.ts';
 
@@ -23,10 +24,8 @@ export const mutualTls: Decoder<MutualTlsMode> = mapped(
   ({ mode }) => mode,
 );
 
-/** There are no more ports; the rule costs something for each. */
 const ofPorts = {
   minProperties: 1,
-  maxProperties: 65_535,
   rules: [
     {
       rule: "self.all(port, port.matches('^[1-9][0-9]{0,4}$') && int(port) <= 65535)",
@@ -42,7 +41,7 @@ export const peerAuthentication: Decoder<PeerAuthentication> = inSchema(
       restrictions({
         selector: scopeFields.selector,
         mtls: optional(mutualTls),
-        portLevelMtls: optional(inSchema(dictionary(mutualTls), ofPorts)),
+        portLevelMtls: optional(inSchema(dictionary(mutualTls, maxPortModes), ofPorts)),
       }),
     ),
     ({ selector, portLevelMtls }, path) => {

@@ -1,0 +1,38 @@
+/**
+ * Limits of what one object may contain. An object beyond a limit is rejected as a whole: a small object that expands to a large
+ * configuration would block the event loop and reach every proxy that can see it.
+ */
+
+/** A `FieldError` (decode.ts). */
+export interface LimitError {
+  readonly path: string;
+  readonly message: string;
+  readonly code: 'LIMIT_EXCEEDED';
+}
+
+/**
+ * Items of a list, or entries of a map, that has no limit of its own. The largest limit of Istio's own definitions has the same value
+ * (`portLevelSettings`, `jwtRules`), those of the Gateway API are 16 to 128.
+ */
+export const maxItems = 4_096;
+
+/** Unknown fields of one object of which each is reported with the name that may be meant. */
+export const maxUnknownFields = 100;
+
+/**
+ * The error of an object that exceeds a limit.
+ *
+ * @param what is counted: `items`, `clusters (hosts x ports)`
+ */
+export function limitError(path: string, count: number, max: number, what = 'items'): LimitError {
+  return {
+    path,
+    message: `has ${count} ${what}, the limit is ${max}: divide the object into several smaller ones (LIMIT_EXCEEDED)`,
+    code: 'LIMIT_EXCEEDED',
+  };
+}
+
+/** No error, or that of a limit. */
+export function limitErrors(path: string, count: number, max: number, what?: string): LimitError[] {
+  return count > max ? [limitError(path, count, max, what)] : [];
+}

@@ -1,0 +1,80 @@
+/** Objects that are small and expand to much are rejected, with the field and the limit; what real meshes have is accepted. */
+import { describe, expect, it } from 'vitest';
+import { type LargeObject, largestAccepted, largestObjects } from '../../../test/tenants/largest-objects.ts';
+import { readConfigObject } from '../config/config-file.ts';
+import { type KindName, kinds } from './index.ts';
+
+function read(kind: KindName, { body, labels, annotations }: LargeObject) {
+  const { group, versions, scope, writtenAs = kind } = kinds[kind];
+  const apiVersion = group === '' ? versions[0]! : `${group}/${versions[0]}`;
+  const namespace = scope === 'Namespaced' ? { namespace: 'mallory' } : {};
+  const metadata = { name: 'large', ...namespace, labels, annotations };
+  return readConfigObject('k8s://', { apiVersion, kind: writtenAs, metadata, ...body }, { creationTimestamp: 0 });
+}
+
+const names = Object.keys(kinds) as KindName[];
+
+describe('an object of one megabyte', () => {
+  it('is known of every kind', () => {
+    expect(Object.keys(largestObjects).sort()).toEqual(names.toSorted());
+  });
+
+  it.each(names)('of kind %s is rejected for its largest list, and the field and the limit are named', (kind) => {
+    for (const large of largestObjects[kind]()) {
+      const { config, problems } = read(kind, large);
+      const errors = problems.filter(({ severity }) => severity === 'error');
+      if (large.isText) {
+        expect(errors, large.what).toEqual([]);
+        continue;
+      }
+      expect(config === undefined, large.what).toBe(true);
+      expect(errors.length, large.what).toBeGreaterThan(0);
+      expect(errors.length, large.what).toBeLessThan(5);
+      for (const { field, message } of errors) {
+        expect(field, large.what).toMatch(/\w/);
+        expect(message, large.what).toMatch(
+          /has \d+ .+, the limit is \d+: divide .+ \(LIMIT_EXCEEDED\)|must have .*\d+/,
+        );
+      }
+    }
+  });
+});
+
+describe('an object as large as its limits', () => {
+  it.each(Object.keys(largestAccepted) as KindName[])('of kind %s is accepted', (kind) => {
+    for (const large of largestAccepted[kind]!()) {
+      const { problems, config } = read(kind, large);
+      expect(problems.filter(({ severity }) => severity === 'error').map(({ message }) => message)).toEqual([]);
+      expect(config, large.what).toBeDefined();
+    }
+  });
+});
+
+describe('what restricts and exceeds a limit', () => {
+  const standIn = (kind: KindName, spec: object) =>
+    read(kind, { what: '', body: { spec } }).standIns.map((config) => [config.kind, config.spec]);
+  const many = <Item>(item: (index: number) => Item, count = 5_000): Item[] =>
+    Array.from({ length: count }, (_, index) => item(index));
+
+  it('requires mutual TLS on all ports in place of a PeerAuthentication with too many', () => {
+    const portLevelMtls = Object.fromEntries(many((index) => [`${index + 1}`, { mode: 'DISABLE' }]));
+    const selector = { matchLabels: { app: 'web' } };
+    expect(standIn('PeerAuthentication', { selector, mtls: { mode: 'PERMISSIVE' }, portLevelMtls })).toEqual([
+      ['PeerAuthentication', { selector: { app: 'web' }, mtls: 'STRICT' }],
+    ]);
+  });
+
+  it('refuses every request in place of an AuthorizationPolicy or RequestAuthentication', () => {
+    const denial = [['AuthorizationPolicy', { action: 'DENY', rules: [{}] }]];
+    expect(standIn('AuthorizationPolicy', { rules: many(() => ({})) })).toEqual(denial);
+    const jwtRules = many((index) => ({ issuer: `i${index}`, jwks: '{"keys":[]}' }));
+    expect(standIn('RequestAuthentication', { jwtRules })).toEqual(denial);
+  });
+
+  it('uses TLS of the mesh in place of a DestinationRule with TLS', () => {
+    const subsets = many((index) => ({ name: `s${index}` }));
+    expect(standIn('DestinationRule', { host: 'a.test', trafficPolicy: { tls: { mode: 'SIMPLE' } }, subsets })).toEqual(
+      [['DestinationRule', { host: 'a.test', trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }]],
+    );
+  });
+});
