@@ -34,6 +34,49 @@ describe.each(Object.entries(victims))('the proxy of %s', (_, victim) => {
   });
 });
 
+describe('a port that the proxy of a Sidecar object binds', () => {
+  const sidecar = (bind: string): string => `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: web, namespace: bank }
+spec:
+  ingress:
+    - port: { number: 9080, name: http, protocol: HTTP }
+      bind: "${bind}"
+      captureMode: NONE
+      defaultEndpoint: 127.0.0.1:8080
+---`;
+  const exported = (protocol: string, address: string): string => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: y, namespace: mallory }
+spec:
+  hosts: [y.mallory.test]
+  addresses: ["${address}"]
+  resolution: STATIC
+  ports: [{ number: 9080, name: y, protocol: ${protocol} }]
+  endpoints: [{ address: 10.6.6.6 }]
+---`;
+  const listenerAt = (name: string, mesh: readonly [string, string]): unknown => {
+    const { context: push } = tenantsMesh(...mesh);
+    const proxy = { ...bankProxy, ipAddresses: [bankAddress, 'fd00::1'] };
+    const { listeners } = generate({ shape: shapeOf(proxy, push), push });
+    const port = name.slice(name.lastIndexOf('_'));
+    const places = listeners.filter((one) => one.name.endsWith(port)).map((one) => one.name);
+    return [places, listeners.filter((one) => one.name === name).map(asJson)];
+  };
+
+  it.each([
+    ['its address', bankAddress, 'TCP', bankAddress],
+    ['its IPv6 address, spelled in another way', 'fd00::1', 'TCP', 'fd00:0:0::1'],
+    ['every address', '0.0.0.0', 'HTTP', '10.7.7.7'],
+  ])('keeps its listener when another namespace exports a service of the port at %s', (_, bind, protocol, address) => {
+    const own = listenerAt(`${bind}_9080`, [pod + sidecar(bind), '']);
+    expect(JSON.stringify(own)).toContain('envoy.filters.http.jwt_authn');
+    expect(listenerAt(`${bind}_9080`, [pod + sidecar(bind), exported(protocol, address)])).toEqual(own);
+  });
+});
+
 describe('a gateway', () => {
   it('listens on the ports to which the Service of its own namespace leads', () => {
     const text = sentTo(gatewayProxy, pod, '');

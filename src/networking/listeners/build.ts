@@ -1,4 +1,5 @@
 /** LDS: all listeners of a proxy, in the order of spec/discovery.md §8.4. */
+import { isIPv6, SocketAddress } from 'node:net';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -6,6 +7,7 @@ import { type ProxyContext, proxyContext } from '../inputs/connection-context.ts
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { policyKeys } from '../inputs/policies.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
+import { virtualInboundListener } from '../traffic/resource-names.ts';
 import { gatewayListeners } from './gateway.ts';
 import { inboundListeners } from './inbound.ts';
 import { outboundListeners } from './outbound.ts';
@@ -22,9 +24,27 @@ export function buildListeners(shape: ProxyShape, push: PushContext, memory: Mem
 
 function sidecarListeners(proxy: ProxyContext, memory: Memory): Resource[] {
   const redirected = proxy.shape.interceptionMode !== 'NONE';
+  const inbound = inboundListeners(proxy);
   return [
-    ...outboundListeners(proxy, memory),
+    ...withoutPlacesOf(inbound, outboundListeners(proxy, memory)),
     ...(redirected ? [namedResource(ListenerSchema, virtualOutbound(proxy), policyKeys(proxy.policies))] : []),
-    ...inboundListeners(proxy),
+    ...inbound,
   ];
+}
+
+/**
+ * Envoy takes one listener for an address and port. The workload's own comes first: any namespace may export a service of the same
+ * port, or with the workload's address as its virtual one, and would otherwise remove the listener and its checks of clients.
+ */
+function withoutPlacesOf(inbound: readonly Resource[], outbound: readonly Resource[]): readonly Resource[] {
+  const own = new Set(inbound.filter(({ name }) => name !== virtualInboundListener).map(({ name }) => placeOf(name)));
+  return own.size === 0 ? outbound : outbound.filter(({ name }) => !own.has(placeOf(name)));
+}
+
+/** A listener's name is its address and port; IPv6 addresses may be spelled in several ways. */
+function placeOf(name: string): string {
+  const end = name.lastIndexOf('_');
+  const bind = name.slice(0, end);
+  if (!isIPv6(bind)) return name;
+  return `${new SocketAddress({ address: bind, family: 'ipv6' }).address}${name.slice(end)}`;
 }
