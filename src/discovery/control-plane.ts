@@ -186,7 +186,10 @@ export class ControlPlane {
       context: () => this.#state.context,
       cache: this.#cache,
       clusterAliases: options.clusterAliases,
-      ...(this.cluster && { secretAccess: this.cluster.secretAccess }),
+      ...(this.cluster && {
+        secretAccess: this.cluster.secretAccess,
+        credentialsWanted: (node, references) => this.cluster?.referenced.refer(node, references),
+      }),
       rejections: {
         rejected: (node, typeUrl) => this.writes?.distribution.rejected(node, typeUrl),
         accepted: (node, typeUrl) => this.writes?.distribution.accepted(node, typeUrl),
@@ -211,6 +214,7 @@ export class ControlPlane {
       connectedVersions: () => this.#connectedVersions(),
       keyFetches: this.#keySets.counts,
       nodes: () => this.#resources.nodes,
+      ...(this.cluster && { refusedObjects: () => this.cluster!.informers.refusedObjects() }),
     });
     this.#configs.onChanges(this.#statusInputs.changed);
     this.#state.onPublished(this.#statusInputs.changed);

@@ -24,7 +24,13 @@ function followed(clusterRegistriesNamespace: string): readonly string[] {
   const cluster = followedCluster(
     {
       ...{ kubeconfig: file, registries: ['Kubernetes'], configDir: '', pod: {}, podName: 'pilot-0', revision: '' },
-      ...{ namespace: 'mesh', clusterRegistriesNamespace, sharedMeshConfig: '', authority: undefined },
+      ...{
+        namespace: 'mesh',
+        clusterRegistriesNamespace,
+        sharedMeshConfig: '',
+        authority: undefined,
+        rootConfigMap: 'istio-ca-root-cert',
+      },
     },
     createLogger({ write: () => {} }),
   )!;

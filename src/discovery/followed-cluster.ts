@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ApiServerInput } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { type KindName, kinds } from '../model/kinds/index.ts';
+import { credentialsReferencedBy } from '../networking/secrets/credential-references.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -18,9 +19,12 @@ import { ClusterSettings, type SettingsNames } from './kubernetes/cluster-settin
 import { ClusterSource, isOfRevision } from './kubernetes/cluster-source.ts';
 import { Http2ApiServer } from './kubernetes/http2-api-server.ts';
 import { type FollowedKind, InformerEffects } from './kubernetes/informer-effects.ts';
+import { ReferencedObjects } from './kubernetes/referenced-objects.ts';
+import { RefusedObjectLog } from './kubernetes/refused-object-log.ts';
 import { SecretAccess } from './kubernetes/secret-access.ts';
 import { usualSelection } from './kubernetes/usual-selection.ts';
 import { type DnsSecrets, dnsSecretType } from './leader/dns-certificates.ts';
+import { rootConfigMapsOf } from './leader/root-certificates.ts';
 import { type ReadGroup, readGroup } from './registration/group-entry.ts';
 import { WorkloadRegistrations } from './registration/workload-registrations.ts';
 import type { RemoteSecrets } from './remote/remote-clusters.ts';
@@ -38,6 +42,7 @@ type AskedCluster = Pick<
   | 'sharedMeshConfig'
   | 'authority'
   | 'podName'
+  | 'rootConfigMap'
 >;
 
 /**
@@ -48,7 +53,7 @@ type AskedCluster = Pick<
 export function followedCluster(options: AskedCluster, log: Logger): FollowedCluster | undefined {
   const access = accessOf(options);
   const { registries, revision, namespace, clusterRegistriesNamespace, sharedMeshConfig: shared } = options;
-  const { authority, podName } = options;
+  const { authority, podName, rootConfigMap } = options;
   const isRegistry = registries.includes('Kubernetes');
   const sharesAuthority = authority !== undefined && isAuthorityShared(authority);
   return (
@@ -56,7 +61,7 @@ export function followedCluster(options: AskedCluster, log: Logger): FollowedClu
     new FollowedCluster({
       ...{ access, isRegistry, settings: { namespace, revision, shared }, clusterRegistriesNamespace, podName, log },
       ...(sharesAuthority && { authoritySecret: authority.secret }),
-      signs: authority !== undefined,
+      ...{ signs: authority !== undefined, rootConfigMap },
     })
   );
 }
@@ -84,6 +89,8 @@ export interface FollowedClusterOptions {
   readonly authoritySecret?: string;
   /** Certificates are signed here, those that the mesh configuration names as well. */
   readonly signs?: boolean;
+  /** PILOT_CA_CERT_CONFIGMAP: ConfigMaps with the root of the mesh, which are written where certificates are signed. */
+  readonly rootConfigMap?: string;
   /** Empty or absent: it is the host's. */
   readonly podName?: string;
   readonly log: Logger;
@@ -112,6 +119,8 @@ export class FollowedCluster {
   readonly authoritySecrets?: AuthoritySecrets;
   /** Secrets with certificates that the mesh configuration names; absent: none is signed here. */
   readonly dnsSecrets?: DnsSecrets;
+  /** Secrets and ConfigMaps that something refers to. */
+  readonly referenced: ReferencedObjects;
   /** What is known of it. Readers are added before the chart is started. */
   readonly informers: InformerEffects;
   /** Who writes there: the pod, and a part by chance, so that a container that is started again is another one. */
@@ -133,6 +142,12 @@ export class FollowedCluster {
     this.leaseServer = new Http2ApiServer(access);
     this.secretAccess = new SecretAccess({ server: this.server, warn: (message) => log.warn(message) });
     const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
+    const refusals = new RefusedObjectLog((message) => log.warn(message));
+    const refused = (kind: string, key: string, reason: string): void => refusals.refused(kind, key, reason);
+    this.referenced = new ReferencedObjects({
+      ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused },
+    });
+    const rootConfigMaps = signs && options.rootConfigMap ? [rootConfigMapsOf(options.rootConfigMap)] : [];
     this.settings = new ClusterSettings(settings, () => this.informers);
     this.informers = new InformerEffects({
       server: this.server,
@@ -144,13 +159,16 @@ export class FollowedCluster {
           ? []
           : [authoritySecret, pluggedInSecret].map((name) => oneSecret(settings.namespace, name))),
         { resource: customResourceDefinitions, selection: usualSelection(customResourceDefinitions) },
-        ...[...own, ...(isRegistry ? registryKinds : [])].map(followedKind),
+        ...rootConfigMaps,
+        ...[...own, ...(isRegistry ? registryKinds : [])].map((kind) => followedKind(kind, this.referenced)),
       ],
+      refused,
       draw: Math.random,
       now: () => performance.now(),
       lost: (reason) => this.#tellLost(reason, log),
       fault: faultOf(log),
     });
+    this.referenced.follow(['Secret', 'ConfigMap']);
     this.registrations = new WorkloadRegistrations({
       server: this.server,
       groupOf: (...name) => this.#groupOf(settings.revision, ...name),
@@ -175,9 +193,10 @@ export class FollowedCluster {
     }
     if (authoritySecret !== undefined)
       this.authoritySecrets = this.#authoritySecrets(settings.namespace, authoritySecret);
+    const referenced = { objects: this.referenced, of: credentialsReferencedBy };
     const source = (address: string, of: readonly KindName[]): [string, ClusterSource] => [
       address,
-      new ClusterSource({ address, informers: this.informers, kinds: of, revision: settings.revision }),
+      new ClusterSource({ address, informers: this.informers, kinds: of, revision: settings.revision, referenced }),
     ];
     this.sources = new Map([
       source(clusterConfig, own),
@@ -226,6 +245,7 @@ export class FollowedCluster {
 
   /** Nothing is asked any more. */
   close(): void {
+    this.referenced.close();
     this.server.close();
     this.leaseServer.close();
   }
@@ -280,9 +300,15 @@ function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: str
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/istio/multiCluster`, selection };
 }
 
-function followedKind(kind: KindName): FollowedKind {
+function followedKind(kind: KindName, referenced: ReferencedObjects): FollowedKind {
   const resource = resourceOf(kind);
-  return { resource, selection: usualSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
+  const usual = { resource, selection: usualSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
+  if (kind !== 'Secret' && kind !== 'ConfigMap') return usual;
+  return {
+    ...usual,
+    selection: { ...usual.selection, metadataOnly: true },
+    keeps: (key) => referenced.keeps(kind, key),
+  };
 }
 
 function faultOf(log: Logger): (error: unknown) => void {

@@ -63,7 +63,7 @@ function connect(replica: Replica, words: NodeWords = {}, as: ChannelCredentials
 }
 
 async function entry(name: string): Promise<KubernetesObject | undefined> {
-  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace }, never);
+  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, never);
   return items.find(({ metadata }) => metadata.name === name);
 }
 
@@ -189,7 +189,7 @@ it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, Re
 ])('a workload %s is refused, and nothing is written', async (_, from, code, told) => {
   const ended = await (await from()).ended;
   expect([status[ended.code], ended.details]).toEqual([code, expect.stringMatching(told)]);
-  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace }, never);
+  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, never);
   expect(items.filter(({ metadata }) => /127|none/.test(metadata.name))).toEqual([]);
 });
 

@@ -78,10 +78,13 @@ describe.skipIf(isQuick)('it is caught that an informer', () => {
     [
       'watches from the version of an object, not from that of the list',
       withPort((server) => ({
-        list: async (...order) => {
-          const page = await server.list(...order);
-          const versions = page.items.map(({ metadata }) => Number(metadata.resourceVersion));
-          return order[1].limit === 1 ? page : { ...page, resourceVersion: String(Math.max(101, ...versions)) };
+        list: async (resource, options, signal, onItem) => {
+          const versions: number[] = [];
+          const page = await server.list(resource, options, signal, (item) => {
+            versions.push(Number(item.metadata.resourceVersion));
+            onItem?.(item);
+          });
+          return options.limit === 1 ? page : { ...page, resourceVersion: String(Math.max(101, ...versions)) };
         },
       })),
       /what never was|has/,

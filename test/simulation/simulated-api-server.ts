@@ -229,7 +229,12 @@ export class SimulatedApiServer implements ApiServer {
 
   // ---- the port
 
-  list(resource: Resource, options: ListOptions, signal: AbortSignal): Promise<ObjectPage> {
+  list(
+    resource: Resource,
+    options: ListOptions,
+    signal: AbortSignal,
+    onItem?: (object: KubernetesObject) => void,
+  ): Promise<ObjectPage> {
     const name = pathName(resource);
     const what = options.limit === 1 ? 'check' : 'list';
     this.asked.push({ at: this.#clock.now(), what, resource: name, version: options.resourceVersion, initial: true });
@@ -241,8 +246,10 @@ export class SimulatedApiServer implements ApiServer {
       }
       if (refusal !== undefined) return running.fail(refusal);
       const page = this.#page(name, options);
-      if (page === undefined) running.fail(gone);
-      else resolve(page);
+      if (page === undefined) return running.fail(gone);
+      if (onItem === undefined) return resolve(page);
+      for (const item of page.items) onItem(item);
+      resolve({ ...page, items: [] });
     });
   }
 

@@ -36,8 +36,10 @@ export interface Selection {
   readonly labelSelector?: string;
   /** Nothing but `metadata` is sent. */
   readonly metadataOnly?: boolean;
-  /** Of Secrets all data is kept, and not what credentials are of alone: who asks for it must select few. */
+  /** Everything is kept, and of Secrets not only what credentials are of: who asks for it must select few. */
   readonly keepsData?: boolean;
+  /** Of ConfigMaps and Secrets the SHA-256 of each value is kept (`digestOf` in `trim.ts`), and not the value. */
+  readonly digestsData?: boolean;
 }
 
 export interface ListOptions extends Selection {
@@ -102,8 +104,18 @@ export interface ApiRequest {
 }
 
 export interface ApiServer {
-  /** A page of objects. */
-  list(resource: Resource, options: ListOptions, signal: AbortSignal): Promise<ObjectPage>;
+  /**
+   * A page of objects.
+   *
+   * @param onItem is handed each object as it comes, so that a page of large ones is never in memory as a whole; the page then has no items.
+   *   It must not throw
+   */
+  list(
+    resource: Resource,
+    options: ListOptions,
+    signal: AbortSignal,
+    onItem?: (object: KubernetesObject) => void,
+  ): Promise<ObjectPage>;
   /**
    * Hands on each event as its line comes. It ends when the server ends it; an ERROR event ends it as well.
    *

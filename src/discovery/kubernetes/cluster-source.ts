@@ -16,7 +16,8 @@ import type { StopWatching, WatchHandlers } from '../config/file-watch.ts';
 import { resourceOf } from './api-resource.ts';
 import type { KubernetesObject } from './api-server.ts';
 import { type InformerEffects, nameOf } from './informer-effects.ts';
-import { keyOf, type ObjectChange, type ObjectKey } from './object-store.ts';
+import { keyOf, type ObjectChange, type ObjectKey, refusalOf } from './object-store.ts';
+import type { ObjectReference, ReferencedKind, ReferencedObjects } from './referenced-objects.ts';
 
 export interface ClusterSourceOptions {
   /** `k8s://`. */
@@ -28,6 +29,11 @@ export interface ClusterSourceOptions {
   readonly nameOf?: (kind: KindName) => ResourceName;
   /** Of this control plane: objects of Istio's that are labelled for another one are not there. Empty: `default`. */
   readonly revision: string;
+  /** Secrets and ConfigMaps are read where an object refers to them; absent: informers have all of them. */
+  readonly referenced?: {
+    readonly objects: ReferencedObjects;
+    readonly of: (config: Config) => readonly ObjectReference[];
+  };
 }
 
 /** An object whose newest version is refused, or was until now. */
@@ -50,6 +56,12 @@ interface Held {
 }
 
 const revisionLabel = 'istio.io/rev';
+/**
+ * A reading waits so long for objects that are newly referred to, so that a Gateway and its certificate come into force together. The first
+ * reading waits for all of them.
+ */
+const maxReferenceWaitMs = 250;
+const referencedKinds: readonly ReferencedKind[] = ['Secret', 'ConfigMap'];
 const nothing: Held = { inForce: [], problems: [] };
 
 export class ClusterSource implements ConfigSource {
@@ -60,6 +72,7 @@ export class ClusterSource implements ConfigSource {
   readonly #held = new Map<KindName, Map<ObjectKey, Held>>();
   readonly #synced: Promise<unknown>;
   #snapshot = ConfigSnapshot.empty;
+  #hasRead = false;
   #problemCount = 0;
   #changed: ((kind: string) => void) | undefined;
   readonly #refusedListeners: ((refused: RefusedObject) => void)[] = [];
@@ -70,7 +83,9 @@ export class ClusterSource implements ConfigSource {
     this.#nameOf = options.nameOf ?? ((kind) => nameOf(resourceOf(kind)));
     for (const kind of options.kinds) {
       this.#held.set(kind, new Map());
-      informers.addReader(this.#nameOf(kind), (changes) => this.#note(kind, changes));
+      const reader = (changes: readonly ObjectChange[]): void => this.#note(kind, changes);
+      if (this.#isReferenced(kind)) options.referenced!.objects.addReader(kind, reader);
+      else informers.addReader(this.#nameOf(kind), reader);
     }
     this.#synced = Promise.all(options.kinds.map((kind) => informers.firstSet(this.#nameOf(kind))));
   }
@@ -114,18 +129,17 @@ export class ClusterSource implements ConfigSource {
     }
   }
 
-  async #read(unread: ReadonlyMap<KindName, ReadonlySet<ObjectKey>>): Promise<SourceReading> {
+  async #read(unread: Map<KindName, Set<ObjectKey>>): Promise<SourceReading> {
     const turns = new Turns();
     const edits = new Map<string, Config | undefined>();
     const problems: ConfigProblem[] = [];
     const recovered: string[] = [];
     const now: [KindName, ObjectKey, Held][] = [];
-    for (const [kind, keys] of unread) {
+    const readKind = async (kind: KindName, keys: Iterable<ObjectKey>): Promise<void> => {
       const held = this.#held.get(kind)!;
-      const store = this.#options.informers.storeOf(this.#nameOf(kind));
       for (const key of keys) {
         const before = held.get(key) ?? nothing;
-        const object = store.get(key);
+        const object = this.#objectOf(kind, key);
         const after = object === undefined ? nothing : this.#decoded(kind, object, before);
         if (after !== before) now.push([kind, key, after]);
         note(edits, before, after);
@@ -133,6 +147,16 @@ export class ClusterSource implements ConfigSource {
         else if (before.problems.length > 0) recovered.push(`${this.#options.address}: ${before.problems[0]!.object}`);
         await turns.rest();
       }
+    };
+    for (const [kind, keys] of unread) if (!this.#isReferenced(kind)) await readKind(kind, keys);
+    await this.#readReferenced(edits);
+    for (const kind of referencedKinds.filter((one) => this.#isReferenced(one))) {
+      const arrived = this.#unread.get(kind) ?? [];
+      this.#unread.delete(kind);
+      const keys = new Set([...(unread.get(kind) ?? []), ...arrived]);
+      // Should this reading fail, they are read again with the others.
+      unread.set(kind, keys);
+      await readKind(kind, keys);
     }
     this.#snapshot = await turns.through(this.#snapshot.editing(edits));
     for (const [kind, key, after] of now) {
@@ -145,6 +169,27 @@ export class ClusterSource implements ConfigSource {
     return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
   }
 
+  #isReferenced(kind: KindName): kind is ReferencedKind {
+    return this.#options.referenced !== undefined && (referencedKinds as readonly KindName[]).includes(kind);
+  }
+
+  #objectOf(kind: KindName, key: ObjectKey): KubernetesObject | undefined {
+    return this.#isReferenced(kind)
+      ? this.#options.referenced!.objects.get(kind, key)
+      : this.#options.informers.storeOf(this.#nameOf(kind)).get(key);
+  }
+
+  /** What the changed objects refer to is read now. */
+  async #readReferenced(edits: ReadonlyMap<string, Config | undefined>): Promise<void> {
+    const { referenced } = this.#options;
+    if (referenced === undefined) return;
+    for (const [key, config] of edits) {
+      referenced.objects.refer(key, config === undefined ? [] : referenced.of(config));
+    }
+    await referenced.objects.attempted(this.#hasRead ? maxReferenceWaitMs : undefined);
+    this.#hasRead = true;
+  }
+
   #tellRefused(kind: KindName, key: ObjectKey, before: Held, after: Held): void {
     const errors = after.problems.filter(isError);
     if (errors.length === 0 && !before.problems.some(isError)) return;
@@ -155,23 +200,26 @@ export class ClusterSource implements ConfigSource {
 
   /** What a decoder breaks on, a mistake of ours, costs the object and no other one: it is refused, as one that nobody can read. */
   #decoded(kind: KindName, object: KubernetesObject, before: Held): Held {
+    const refusal = refusalOf(object);
+    if (refusal !== undefined) return this.#unreadable(kind, object, before, refusal);
     try {
       return this.#decode(kind, object, before);
     } catch (error) {
-      const { apiVersion, kind: written, metadata } = object;
-      const { name, namespace, generation } = metadata;
-      const unreadable = {
-        ...{ apiVersion, kind: written },
-        metadata: { name, namespace, generation },
-        spec: messageOf(error),
-      };
-      const refused = this.#decode(kind, unreadable as KubernetesObject, nothing);
-      const lastGood = before.inForce.filter(({ standsFor }) => standsFor === undefined);
-      const closed = refused.inForce.filter(({ standsFor }) => standsFor !== undefined);
-      const about = { object: `${kind} ${keyOf(object)}`, field: '', message: `cannot be read: ${messageOf(error)}` };
-      const problem: ConfigProblem = { severity: 'error', place: { source: this.#options.address }, ...about };
-      return { ...refused, inForce: lastGood.length > 0 ? lastGood : closed, problems: [problem] };
+      return this.#unreadable(kind, object, before, `cannot be read: ${messageOf(error)}`);
     }
+  }
+
+  /** @param message why nothing but the object's metadata counts */
+  #unreadable(kind: KindName, object: KubernetesObject, before: Held, message: string): Held {
+    const { apiVersion, kind: written, metadata } = object;
+    const { name, namespace, generation } = metadata;
+    const unreadable = { apiVersion, kind: written, metadata: { name, namespace, generation }, spec: message };
+    const refused = this.#decode(kind, unreadable as KubernetesObject, nothing);
+    const lastGood = before.inForce.filter(({ standsFor }) => standsFor === undefined);
+    const closed = refused.inForce.filter(({ standsFor }) => standsFor !== undefined);
+    const about = { object: `${kind} ${keyOf(object)}`, field: '', message };
+    const problem: ConfigProblem = { severity: 'error', place: { source: this.#options.address }, ...about };
+    return { ...refused, inForce: lastGood.length > 0 ? lastGood : closed, problems: [problem] };
   }
 
   #decode(kind: KindName, object: KubernetesObject, before: Held): Held {
@@ -180,9 +228,8 @@ export class ClusterSource implements ConfigSource {
     const read = readConfigObject(address, asRead(kind, object), { creationTimestamp: 0 });
     const { generation } = object.metadata;
     const version = generation === undefined ? {} : { generation };
-    const problems = read.problems
-      .filter(isWorthTelling(kind))
-      .map((problem) => problemOf(problem, read.standIns, address));
+    const told = read.problems.filter(isWorthTelling(kind));
+    const problems = boundedProblems(told).map((problem) => problemOf(problem, read.standIns, address));
     if (read.config === undefined) {
       const lastGood = before.inForce.filter(({ standsFor }) => standsFor === undefined);
       // What is wrong leaves the last good one in force; without one, what restricts is closed.
@@ -285,6 +332,20 @@ function problemOf(
 ): ConfigProblem {
   const closed = standIns.find((config) => configKeyText(configKeyOf(config)) === standIn)?.standsFor?.effect;
   return { severity, place: { source }, object, field, message, ...(closed !== undefined && { closed }) };
+}
+
+/** Of one object. A list of 100,000 bad ports would be as many texts in memory, in the log and in statuses. */
+const maxProblemsOfObject = 50;
+
+/** Errors first: they keep an object out of force. */
+function boundedProblems(problems: readonly Problem[]): readonly Problem[] {
+  if (problems.length <= maxProblemsOfObject) return problems;
+  const errors = problems.filter(({ severity }) => severity === 'error');
+  const ordered = [...errors, ...problems.filter(({ severity }) => severity !== 'error')];
+  const kept = ordered.slice(0, maxProblemsOfObject);
+  const { field: _, ...last } = kept.at(-1)!;
+  const more = problems.length - maxProblemsOfObject + 1;
+  return [...kept.slice(0, -1), { ...last, message: `has ${more} more problems, which are not listed` }];
 }
 
 /** Where the last good one is in force nothing is closed. */

@@ -71,11 +71,17 @@ export class Http2ApiServer implements ApiServer {
     this.#writes = new ConnectionPool(access, this.#limits.connectMs);
   }
 
-  async list(resource: Resource, options: ListOptions, signal: AbortSignal): Promise<ObjectPage> {
+  async list(
+    resource: Resource,
+    options: ListOptions,
+    signal: AbortSignal,
+    onItem?: (object: KubernetesObject) => void,
+  ): Promise<ObjectPage> {
     const items: KubernetesObject[] = [];
+    const take = onItem ?? ((object) => void items.push(object));
     const reader = new ListItems((item) => {
       if (!hasMetadata(item)) throw invalid('an object of the list has no metadata');
-      items.push(trimmed(item, resource, this.#shared, options));
+      take(trimmed(item, resource, this.#shared, options));
     });
     const query = {
       ...selectionQuery(options),

@@ -12,8 +12,15 @@ import type {
 import { messageOf } from '../../runtime/errors.ts';
 import { ApiError, type ApiFailure, failureOfStatus, statusOf } from './api-failure.ts';
 import { apiVersionOf, customResourceDefinitions, type Resource } from './api-resource.ts';
-import { type ApiServer, endsInitialEvents, type Selection, type WatchEvent } from './api-server.ts';
-import { type ObjectChange, ObjectStore } from './object-store.ts';
+import {
+  type ApiServer,
+  endsInitialEvents,
+  type KubernetesObject,
+  type Selection,
+  type WatchEvent,
+} from './api-server.ts';
+import { SharesOfKinds } from './namespace-shares.ts';
+import { type ObjectChange, type ObjectKey, ObjectStore } from './object-store.ts';
 
 /** A kind that is followed, and which objects of it. */
 export interface FollowedKind {
@@ -24,6 +31,8 @@ export interface FollowedKind {
   readonly name?: ResourceName;
   /** Others in which a server may have the kind, all of the same meaning: they are asked for where it does not know one. */
   readonly otherVersions?: readonly string[];
+  /** Which objects are kept, by their key; absent: all. */
+  readonly keeps?: (key: ObjectKey) => boolean;
 }
 
 /** A kind that was not handed over yet. */
@@ -52,6 +61,10 @@ export interface InformerEffectsOptions {
   readonly lost?: (reason: string | undefined) => void;
   /** A reader has thrown. */
   readonly fault: (error: unknown) => void;
+  /** How much the objects of a namespace may take, by kind; absent: as this process's heap allows. */
+  readonly shares?: SharesOfKinds;
+  /** An object exceeds what its namespace may take: nothing but its name is kept. */
+  readonly refused?: (kind: string, key: ObjectKey, reason: string) => void;
 }
 
 /** Tests have others, which are broken on purpose. */
@@ -94,7 +107,17 @@ export class InformerEffects {
 
   constructor(options: InformerEffectsOptions) {
     this.#options = options;
-    this.#kinds = new Map(options.kinds.map(followed).map((kind) => [kind.name, kind]));
+    const { shares = new SharesOfKinds(), refused } = options;
+    this.#kinds = new Map(
+      options.kinds.map((kind) => followed(kind, shares, refused)).map((kind) => [kind.name, kind]),
+    );
+  }
+
+  /** How many objects of a namespace were refused for their size, by kind and namespace. */
+  *refusedObjects(): Iterable<{ readonly kind: string; readonly namespace: string; readonly count: number }> {
+    for (const { resources, store } of this.#kinds.values()) {
+      for (const [namespace, count] of store.refused) yield { kind: resources[0]!.kind, namespace, count };
+    }
   }
 
   /** Input of the chart. */
@@ -207,10 +230,14 @@ export class InformerEffects {
       let next: string | undefined;
       for (;;) {
         const pageOptions = { ...options, ...(next !== undefined && { continue: next }) };
-        const page = await inItsVersion(kind, (resource) => this.#options.server.list(resource, pageOptions, signal));
-        if (signal.aborted) return;
         let objects = 0;
-        for (const item of page.items) objects = store.holdApart(item);
+        const take = (item: KubernetesObject): void => {
+          if (!signal.aborted) objects = store.holdApart(item);
+        };
+        const page = await inItsVersion(kind, (resource) =>
+          this.#options.server.list(resource, pageOptions, signal, take),
+        );
+        if (signal.aborted) return;
         tell({ type: 'page.taken', objects });
         next = page.continue;
         if (next === undefined) return tell({ type: 'list.ended', version: page.resourceVersion });
@@ -380,9 +407,20 @@ class WatchReading {
   }
 }
 
-function followed({ resource, selection = {}, name = nameOf(resource), otherVersions = [] }: FollowedKind): Followed {
+function followed(
+  { resource, selection = {}, name = nameOf(resource), otherVersions = [], keeps }: FollowedKind,
+  shares: SharesOfKinds,
+  refused: InformerEffectsOptions['refused'],
+): Followed {
+  // What is selected by a namespace is the control plane's own.
+  const isLimited = selection.namespace === undefined;
+  const store = new ObjectStore({
+    ...(isLimited && { shares: shares.of(resource.kind) }),
+    ...(refused && { refused: (key, reason) => refused(resource.kind, key, reason) }),
+    ...(keeps && { keeps }),
+  });
   return {
-    ...{ name, selection, store: new ObjectStore(), readers: [], isHandedOver: false, reason: undefined },
+    ...{ name, selection, store, readers: [], isHandedOver: false, reason: undefined },
     resources: [resource, ...otherVersions.map((version) => ({ ...resource, version }))],
     firstSet: Promise.withResolvers(),
   };

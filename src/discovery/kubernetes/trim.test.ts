@@ -2,7 +2,7 @@ import { type Either, isRight } from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { kinds } from '../../model/kinds/index.ts';
 import { resourceOf } from './api-resource.ts';
-import { SharedTexts, trimmed } from './trim.ts';
+import { digestOf, SharedTexts, trimmed } from './trim.ts';
 
 const pod = {
   kind: 'Pod',
@@ -10,7 +10,11 @@ const pod = {
     name: 'reviews-1',
     namespace: 'shop',
     labels: { app: 'reviews' },
-    annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{}', kept: 'yes' },
+    annotations: {
+      'kubectl.kubernetes.io/last-applied-configuration': '{}',
+      'istio.io/kept': 'yes',
+      'example.com/note': 'x',
+    },
     managedFields: [{ manager: 'kubelet' }],
     ownerReferences: [{ kind: 'ReplicaSet', name: 'reviews' }],
     generateName: 'reviews-',
@@ -48,7 +52,7 @@ const pod = {
 };
 
 /** What a decoder makes of its body, which must not change by trimming. */
-function decoded(name: 'Pod' | 'Node', object: object): unknown {
+function decoded(name: 'Pod' | 'Node' | 'Service' | 'EndpointSlice', object: object): unknown {
   const { apiVersion: _, kind: __, metadata: ___, ...body } = object as Record<string, unknown>;
   const result: Either<unknown, unknown> = kinds[name].decode(body, 'shop');
   if (!isRight(result)) throw new Error('it is refused');
@@ -68,7 +72,12 @@ describe('trimming', () => {
     expect(small).toEqual({
       apiVersion: 'v1',
       kind: 'Pod',
-      metadata: { name: 'reviews-1', namespace: 'shop', labels: { app: 'reviews' }, annotations: { kept: 'yes' } },
+      metadata: {
+        name: 'reviews-1',
+        namespace: 'shop',
+        labels: { app: 'reviews' },
+        annotations: { 'istio.io/kept': 'yes' },
+      },
       spec: {
         ...{ nodeName: 'n1', serviceAccountName: 'reviews', hostNetwork: true, hostname: 'h', subdomain: 's' },
         containers: [{ ports: [{ name: 'http', containerPort: 9080, protocol: 'TCP' }] }],
@@ -99,6 +108,56 @@ describe('trimming', () => {
     const small = trimmed(node, resourceOf('Node'), new SharedTexts());
     expect(decoded('Node', small)).toEqual(decoded('Node', node));
     expect(JSON.stringify(small)).not.toContain('images');
+  });
+
+  it('leaves of a Service and of a slice what is read of them', () => {
+    const service = {
+      metadata: { name: 'web', annotations: { 'networking.istio.io/exportTo': '.', note: 'x'.repeat(250_000) } },
+      spec: {
+        ...{ type: 'LoadBalancer', clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1'], selector: { app: 'web' } },
+        ...{ externalIPs: ['192.0.2.1'], internalTrafficPolicy: 'Local', publishNotReadyAddresses: true },
+        ...{ trafficDistribution: 'PreferClose', sessionAffinity: 'None', loadBalancerSourceRanges: ['0.0.0.0/0'] },
+        ports: [
+          { name: 'http', port: 80, protocol: 'TCP', targetPort: 'web', nodePort: 30_080, appProtocol: 'http', x: 1 },
+        ],
+      },
+      status: { conditions: [{}], loadBalancer: { ingress: [{ ip: '192.0.2.2', hostname: 'a.test', ports: [{}] }] } },
+    };
+    const slice = {
+      ...{
+        metadata: { name: 'web-1' },
+        addressType: 'IPv4',
+        ports: [{ name: 'http', port: 80, protocol: 'TCP', x: 1 }],
+      },
+      endpoints: [
+        {
+          ...{ addresses: ['10.1.0.5'], conditions: { ready: true }, hostname: 'h', nodeName: 'n1', zone: 'a' },
+          targetRef: { kind: 'Pod', name: 'web-1', namespace: 'shop', uid: 'u', resourceVersion: '1' },
+          ...{ hints: { forZones: [{ name: 'a' }] }, deprecatedTopology: { x: 'y'.repeat(1_000) } },
+        },
+      ],
+    };
+    for (const [kind, object] of [['Service', service] as const, ['EndpointSlice', slice] as const]) {
+      const small = trimmed(object, resourceOf(kind), new SharedTexts());
+      expect(decoded(kind, small)).toEqual(decoded(kind, object));
+      expect(JSON.stringify(small).length).toBeLessThan(700);
+    }
+    expect(trimmed(service, resourceOf('Service'), new SharedTexts()).metadata.annotations).toEqual({
+      'networking.istio.io/exportTo': '.',
+    });
+  });
+
+  it('leaves of a ConfigMap digests alone where these are selected, however large its values are', () => {
+    const object = { metadata: { name: 'a' }, data: { 'root-cert.pem': 'x'.repeat(1_000_000), other: 'y' } };
+    const { data } = trimmed(object, resourceOf('ConfigMap'), new SharedTexts(), { digestsData: true });
+    expect(data).toEqual({ 'root-cert.pem': digestOf('x'.repeat(1_000_000)) });
+    expect(digestOf('a')).toBe('sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb');
+  });
+
+  it('leaves of an object that is selected by its name all metadata but managed fields', () => {
+    const { metadata } = trimmed(pod, resourceOf('Pod'), new SharedTexts(), { keepsData: true });
+    const { managedFields: _, ...rest } = pod.metadata;
+    expect(metadata).toEqual(rest);
   });
 
   it('leaves of a Secret what a credential has, and of a ConfigMap that and the settings of the mesh', () => {
@@ -169,5 +228,15 @@ describe('trimming', () => {
     for (const a of [3, 4, 5, 6]) expect(shared.same({ a })).toEqual({ a });
     for (const text of ['a', 'b', 'c', 'd']) expect(shared.of(text)).toBe(text);
     expect(shared.size).toBeLessThanOrEqual(2);
+  });
+
+  it('has no more characters of repeated texts than its limit, whatever objects say', () => {
+    const shared = new SharedTexts(20_000, 100_000);
+    for (let at = 0; at < 2_000; at++) {
+      shared.of(`${at}${'x'.repeat(900)}`);
+      shared.same({ at, text: 'x'.repeat(900) });
+      expect(shared.characters).toBeLessThanOrEqual(100_000);
+    }
+    expect(shared.size).toBeGreaterThan(50);
   });
 });

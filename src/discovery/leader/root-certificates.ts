@@ -9,13 +9,14 @@ import { isObject } from '../../runtime/json-object.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
-import type { InformerEffects } from '../kubernetes/informer-effects.ts';
+import type { FollowedKind, InformerEffects } from '../kubernetes/informer-effects.ts';
+import { digestOf } from '../kubernetes/trim.ts';
 import { DueKeys } from './due-keys.ts';
 import type { Duty, DutyReport, DutyRun } from './duty.ts';
 import type { WriteGate } from './write-gate.ts';
 
 export interface RootCertificatesOptions {
-  /** Informers of the cluster, not started yet. */
+  /** Informers of the cluster, not started yet; they follow {@link rootConfigMapsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
   /** PILOT_CA_CERT_CONFIGMAP */
   readonly configMap: string;
@@ -36,6 +37,12 @@ const configMaps = resourceOf('ConfigMap');
 const namespaces = resourceOf('Namespace');
 const rootKey = 'root-cert.pem';
 const label = 'istio.io/config';
+/** The ConfigMaps of this name in all namespaces, as digests: a tenant may have written anything into its own. */
+export function rootConfigMapsOf(name: string): FollowedKind & { readonly name: string } {
+  const selection = { fieldSelector: `metadata.name=${name}`, digestsData: true };
+  return { resource: configMaps, name: `v1/configmaps/*/${name}`, selection };
+}
+
 /** Who writes something else again so soon goes on: two that know of no other would write without end. */
 const disputeMs = 10_000;
 /** No workload of a mesh runs there. */
@@ -58,11 +65,8 @@ export class RootCertificates implements Duty {
         else this.#add(key.slice(1));
       }
     });
-    informers.addReader(configMaps, (changes) => {
-      for (const { key } of changes) {
-        const [namespace, name] = key.split('/') as [string, string];
-        if (name === configMap) this.#add(namespace);
-      }
+    informers.addReader(rootConfigMapsOf(configMap).name, (changes) => {
+      for (const { key } of changes) this.#add(key.slice(0, key.indexOf('/')));
     });
     const addAll = (): void => {
       for (const namespace of this.#all()) this.#add(namespace);
@@ -112,7 +116,7 @@ export class RootCertificates implements Duty {
     if (pem === undefined || of === undefined || of.metadata.deletionTimestamp !== undefined) return false;
     // One that it was in once keeps what it has, as in the reference.
     if (!isDiscovered(namespace, of.metadata.labels, selectors())) return false;
-    const existing = informers.storeOf(configMaps).get(`${namespace}/${name}`);
+    const existing = informers.storeOf(rootConfigMapsOf(name).name).get(`${namespace}/${name}`);
     const fields = { metadata: { labels: { [label]: 'true' } }, data: { [rootKey]: pem } };
     const where = { resource: configMaps, namespace, name };
     try {
@@ -134,7 +138,7 @@ export class RootCertificates implements Duty {
 }
 
 function isAsIs({ data, metadata }: KubernetesObject, pem: string): boolean {
-  return isObject(data) && data[rootKey] === pem && metadata.labels?.[label] === 'true';
+  return isObject(data) && data[rootKey] === digestOf(pem) && metadata.labels?.[label] === 'true';
 }
 
 /** The namespace is gone, or going: what it had goes with it. */

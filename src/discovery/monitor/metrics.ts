@@ -23,6 +23,8 @@ export interface MetricsOptions {
   readonly keyFetches?: { readonly success: number; readonly failure: number };
   /** The connected proxies. */
   readonly nodes?: () => Iterable<MeshNode>;
+  /** Objects of a cluster that exceed what their namespace may take in memory; absent: no cluster is followed. */
+  readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
 
 /**
@@ -58,6 +60,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#diagnostics = this.#addMesh(this.#addProgram());
     this.#addCache();
     this.#addKeyFetches();
+    this.#addRefusedObjects();
   }
 
   /** Prometheus' text. */
@@ -153,6 +156,17 @@ export class DiscoveryMetrics extends XdsMetrics {
       for (const { count, ...labels } of found.patches) patches.set(labels, count);
     };
     return new MeshDiagnostics({ state, nodes, connectedVersions, found });
+  }
+
+  /** By kind alone: namespaces may be thousands. */
+  #addRefusedObjects(): void {
+    const { refusedObjects } = this.#options;
+    if (refusedObjects === undefined) return;
+    const help = 'Objects that are not in force because their namespace takes too much memory';
+    const gauge: Gauge<'type'> = this.#gauge('pilot_k8s_refused_objects', help, ['type'], () => {
+      gauge.reset();
+      for (const { kind, count } of refusedObjects()) gauge.inc({ type: kind }, count);
+    });
   }
 
   #addKeyFetches(): void {

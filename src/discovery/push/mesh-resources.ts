@@ -9,6 +9,7 @@ import { ShapeTable } from '../../model/proxy/shape-table.ts';
 import { everyType, pushedTypeOf } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { secretType } from '../../networking/index.ts';
+import { type CredentialReference, referencesOfCredential } from '../../networking/secrets/credential-references.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
 import type {
   NodeIdentity,
@@ -32,6 +33,8 @@ export interface MeshResourcesOptions {
   readonly clusterAliases?: Readonly<Record<string, string>>;
   /** Who may have Secrets; absent: whoever is of their namespace. */
   readonly secretAccess?: SecretReaders;
+  /** Is told which Secrets and ConfigMaps a node asks for and may have; of a node that has closed, none. */
+  readonly credentialsWanted?: (node: object, references: readonly CredentialReference[]) => void;
   /** Told of what clients reject, and of what they take after that. */
   readonly rejections?: RejectionListener;
   /** Told once of what a node (by its id) should do and cannot. */
@@ -137,6 +140,8 @@ export class MeshNode implements NodeResources {
   #shape: ProxyShape;
   /** Since it has asked for a Secret. */
   #reader: SecretReader | undefined;
+  /** Names of Secrets and ConfigMaps that it was last known to need. */
+  #wantedCredentials: readonly string[] = [];
   #isClosed = false;
   #watches = (): Watches => noWatches;
   /** Types of which it rejects what it was sent last; undefined: it never did. */
@@ -203,7 +208,10 @@ export class MeshNode implements NodeResources {
   }
 
   #permittedOf(typeUrl: string, names: readonly string[] | '*'): readonly string[] | '*' {
-    return names === '*' ? names : this.permitted(typeUrl, names);
+    if (names === '*') return names;
+    const permitted = this.permitted(typeUrl, names);
+    if (typeUrl === secretType) this.#wantCredentials(permitted);
+    return permitted;
   }
 
   /** The names that the client may ask for: the same list for the same list. */
@@ -218,6 +226,21 @@ export class MeshNode implements NodeResources {
     if (this.#isClosed) return others;
     this.#reader ??= secretAccess.enter(account);
     return this.#reader.isAllowed ? permitted : others;
+  }
+
+  /** A Secret is read from the cluster only while something needs it. */
+  #wantCredentials(permitted: readonly string[]): void {
+    const { credentialsWanted } = this.#options;
+    if (credentialsWanted === undefined || this.#isClosed || permitted === this.#wantedCredentials) return;
+    this.#wantedCredentials = permitted;
+    // A request may be about some of the names that the node watches.
+    const watched = this.permitted(secretType, this.#watches()[secretType]?.names ?? []);
+    const names = new Set([...permitted, ...watched]);
+    const { configNamespace } = this.proxy;
+    credentialsWanted(
+      this,
+      [...names].flatMap((name) => referencesOfCredential(name, configNamespace)),
+    );
   }
 
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[] {
@@ -250,6 +273,7 @@ export class MeshNode implements NodeResources {
   close(): void {
     this.#about.closed();
     this.#isClosed = true;
+    if (this.#wantedCredentials.length > 0) this.#options.credentialsWanted?.(this, []);
     if (this.#rejected !== undefined) this.#options.rejections?.left(this);
     this.#reader?.leave();
   }

@@ -34,7 +34,12 @@ export function readCounter(registry: Registry, description: Description, values
   register(registry, description, 'counter', values);
 }
 
-/** A counter for each key. */
+/** Series of one counter. Names of refused objects are of whoever writes objects: without a limit they would fill memory and each scrape. */
+export const maxSeriesOfTally = 5_000;
+/** What is counted beyond that, in one series. */
+const overflowKey = 'other other';
+
+/** A counter for each key, up to {@link maxSeriesOfTally}. */
 export class Tally {
   readonly #counts = new Map<string, number>();
 
@@ -45,7 +50,8 @@ export class Tally {
   }
 
   add(key: string, count = 1): void {
-    this.#counts.set(key, (this.#counts.get(key) ?? 0) + count);
+    const counted = this.#counts.has(key) || this.#counts.size < maxSeriesOfTally ? key : overflowKey;
+    this.#counts.set(counted, (this.#counts.get(counted) ?? 0) + count);
   }
 }
 

@@ -1,0 +1,47 @@
+/** Which Secrets and ConfigMaps an object refers to: no other ones are read of a cluster. */
+import type { Config } from '../../model/config/config.ts';
+import type { Gateway } from '../../model/kinds/gateway.ts';
+import type { KubernetesGateway } from '../../model/kinds/gateway-api/kubernetes-gateway.ts';
+import type { Ingress } from '../../model/kinds/kubernetes/ingress.ts';
+import { type CredentialName, credentialsOfServer, parseCredentialName, rootsObjectName } from './credential-name.ts';
+
+export interface CredentialReference {
+  readonly kind: CredentialName['kind'];
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Those of the object's own namespace, where its gateways are by default; what a gateway of another namespace asks for is known by its request. */
+export function credentialsReferencedBy(config: Config): readonly CredentialReference[] {
+  const { kind, namespace } = config;
+  switch (kind) {
+    case 'Gateway':
+      return (config as Config<Gateway>).spec.servers.flatMap(({ tls }) =>
+        tls === undefined ? [] : credentialsOfServer(tls).flatMap((name) => referencesOfCredential(name, namespace)),
+      );
+    case 'KubernetesGateway':
+      return (config as Config<KubernetesGateway>).spec.listeners
+        .flatMap(({ tls }) => tls?.certificateRefs ?? [])
+        .filter((ref) => ref.group === '' && ref.kind === 'Secret' && (ref.namespace ?? namespace) === namespace)
+        .flatMap(({ name }) => referencesOfCredential(`kubernetes://${name}`, namespace));
+    case 'Ingress':
+      return (config as Config<Ingress>).spec.spec.tls.flatMap(({ secretName }) =>
+        secretName ? referencesOfCredential(`kubernetes://${secretName}`, namespace) : [],
+      );
+    default:
+      return [];
+  }
+}
+
+/**
+ * The objects that a name of SDS may be served from: roots may be in an object of their own, or in that of the certificate.
+ *
+ * @param ownNamespace what a name without a namespace means
+ */
+export function referencesOfCredential(resourceName: string, ownNamespace: string): readonly CredentialReference[] {
+  const credential = parseCredentialName(resourceName, ownNamespace);
+  if (credential === undefined) return [];
+  const { kind, namespace, name, roots } = credential;
+  const own = { kind, namespace, name };
+  return kind === 'Secret' && roots ? [own, { ...own, name: rootsObjectName(name) }] : [own];
+}
