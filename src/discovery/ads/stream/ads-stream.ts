@@ -244,7 +244,8 @@ export class AdsStream {
     // A client that does not read keeps its buffers until its TCP connection ends, unless the stream is cut.
     if (code === undefined && !this.responder.isCongested) {
       if (!this.#call.writableFinished) this.#call.end();
-    } else if (!this.#transport.isDone) this.#transport.cut();
+    } else if (client === undefined) this.#transport.finish();
+    else if (!this.#transport.isDone) this.#transport.cut();
     this.#lines.end();
     if (client !== undefined) this.#contained(() => client.resources.close());
   }

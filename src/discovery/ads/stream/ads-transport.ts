@@ -25,6 +25,11 @@ export interface AdsTransport {
   send(parts: ResponseParts, flushed: (error?: Error | null) => void): number;
   /** Ends the stream after what was sent. */
   end(code: EndCode, reason: string): void;
+  /**
+   * Closes the client's side of a stream that was ended, as soon as the status has left. An error code instead (RST_STREAM) takes precedence
+   * over the status in clients of gRPC's C core.
+   */
+  finish(): void;
   /** Ends the stream at once, with what was not sent. */
   cut(): void;
   /** Whether all that was sent has left, and the status after it, or none of it ever will. */
@@ -49,6 +54,7 @@ export function copyingTransport(call: AdsCall): AdsTransport {
       return message.length;
     },
     end: (code, reason) => endCall(call, code, reason),
+    finish: () => {},
     cut: () => void call.end(),
     get isDone() {
       return isDone(call);
@@ -94,6 +100,8 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
       return length;
     },
     end: (code, reason) => endCall(call, code, reason),
+    // Node sends it after what is queued, and without an error code, as RFC 9113 §8.1 has it.
+    finish: () => stream.close(constants.NGHTTP2_NO_ERROR),
     cut: () => stream.close(constants.NGHTTP2_CANCEL),
     // The call counts as finished as soon as it was told to end: it knows nothing of what was written past it.
     get isDone() {
