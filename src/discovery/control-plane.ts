@@ -32,6 +32,7 @@ import {
 import { problemText } from '../model/config/problem.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
 import { messageOf } from '../runtime/errors.ts';
+import { guardedFetch } from '../runtime/fences/guarded-fetch.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -114,7 +115,7 @@ export class ControlPlane {
   /** Why there is no cluster as it was asked for. */
   #clusterMistake: unknown;
   readonly #configs: MeshConfigs;
-  readonly #keySets = new KeySets();
+  readonly #keySets: KeySets;
   readonly #state: MeshState;
   readonly #cache: EncodedCache;
   readonly #resources: MeshResources;
@@ -155,6 +156,7 @@ export class ControlPlane {
       limits: options.configLimits,
       adapters: sources,
     });
+    this.#keySets = new KeySets(guardedFetch(options.jwksAddresses));
     this.#state = new MeshState({
       settings,
       domain,

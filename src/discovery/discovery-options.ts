@@ -8,6 +8,7 @@ import { durationMsOf, longestTimerMs } from '../model/fields/duration.ts';
 import { defaultFeatures, type Features } from '../model/mesh/features.ts';
 import type { RegistryOptions } from '../model/services/service-registry.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { allowedVariable, BlockedAddresses, blockedVariable } from '../runtime/fences/blocked-addresses.ts';
 import { connectionsOfPort } from '../runtime/fences/http-fence.ts';
 import { openFilesLimit } from '../runtime/fences/open-files.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
@@ -148,6 +149,8 @@ export interface DiscoveryOptions {
   readonly jwtRule: string;
   /** Networks whose proxies may say who their clients are. */
   readonly trustedGateways: readonly string[];
+  /** Addresses that key sets of RequestAuthentications are not fetched from. */
+  readonly jwksAddresses: BlockedAddresses;
   /** What is as it should be, and worth knowing: lines for the log. */
   readonly notes: readonly string[];
   /** What was strange, but no mistake: lines for the log. */
@@ -267,6 +270,7 @@ export function resolveDiscoveryOptions(
     keyRefreshMs: from.timerMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
     jwtRule: from.text('JWT_RULE', ''),
     trustedGateways: from.list('TRUSTED_GATEWAY_CIDR'),
+    jwksAddresses: new BlockedAddresses({ blocked: from.list(blockedVariable), allowed: from.list(allowedVariable) }),
     notes,
     warnings,
   };

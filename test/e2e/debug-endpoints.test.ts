@@ -193,9 +193,11 @@ describe('debug endpoints', () => {
     return client;
   }
 
-  function get(path: string, at = '127.0.0.1'): Promise<Response> {
-    return fetch(`http://${at}:${ports.http}${path}`);
+  function get(path: string, at = '127.0.0.1', method = 'GET'): Promise<Response> {
+    return fetch(`http://${at}:${ports.http}${path}`, { method });
   }
+
+  const post = (path: string): Promise<Response> => get(path, undefined, 'POST');
 
   async function json<T>(path: string): Promise<T> {
     const response = await get(path);
@@ -356,7 +358,7 @@ describe('debug endpoints', () => {
 
   test('a push to all reaches all, and a stream that is cut comes again', async () => {
     const before = good.responses.length;
-    expect(await (await get('/debug/adsz?push=true')).text()).toBe('Pushed to 3 servers\n');
+    expect(await (await post('/debug/adsz?push=true')).text()).toBe('Pushed to 3 servers\n');
     await eventually('everything is acknowledged again', async () => {
       const [gateway] = (await json<Sync[]>('/debug/syncz')).filter(({ proxy }) => proxy === 'front-0.shop');
       return Object.values(gateway!.resources).every(({ sent, acked }) => sent === acked);
@@ -369,7 +371,7 @@ describe('debug endpoints', () => {
       return list.map(({ connectionId }) => connectionId).find((connectionId) => connectionId.startsWith('router~'))!;
     };
     const first = await id();
-    expect(await (await get(`/debug/force_disconnect?proxyID=${encodeURIComponent(first)}`)).text()).toBe('OK\n');
+    expect(await (await post(`/debug/force_disconnect?proxyID=${encodeURIComponent(first)}`)).text()).toBe('OK\n');
     await eventually('Envoy has connected again', async () => (await id()) !== first && (await id()) !== undefined);
   });
 });

@@ -115,8 +115,8 @@ export class ControlPlane {
     writeFileSync(join(this.root, 'config', name), text);
   }
 
-  async get(path: string): Promise<{ status: number; text: string; json: () => never }> {
-    const response = await fetch(`http://${this.#address('http.listening')}${path}`);
+  async get(path: string, method = 'GET'): Promise<{ status: number; text: string; json: () => never }> {
+    const response = await fetch(`http://${this.#address('http.listening')}${path}`, { method });
     const text = await response.text();
     return {
       status: response.status,

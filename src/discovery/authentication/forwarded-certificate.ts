@@ -3,9 +3,9 @@
  * networks that are listed, loopback is none by itself; only a URI of the mesh's own trust domain counts (spec/identity.md
  * §5: elsewhere every name counts, and whoever is on the machine is anybody).
  */
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
-import { ChartpilotError } from '../../runtime/errors.ts';
+import { networkList } from '../../runtime/network-list.ts';
 import type { Authenticator } from '../ads/authentication.ts';
 
 const header = 'x-forwarded-client-cert';
@@ -16,7 +16,7 @@ const maxHeaderCharacters = 16 * 1024;
  * @throws ChartpilotError FLAG_INVALID for what is no network
  */
 export function forwardedCertificate(networks: readonly string[], trustDomain: () => string): Authenticator {
-  const trusted = blockListOf(networks);
+  const trusted = networkList('TRUSTED_GATEWAY_CIDR', networks);
   return {
     name: 'forwarded certificate',
     authenticate({ host: shown, metadata }) {
@@ -38,23 +38,6 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
         : { failure: 'the forwarded certificate does not name one workload of the mesh, and nothing else' };
     },
   };
-}
-
-function blockListOf(networks: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const network of networks) {
-    const [address = '', bits] = network.split('/');
-    const family = isIP(address);
-    const length = bits === undefined ? (family === 6 ? 128 : 32) : Number(bits);
-    const isNetwork = family !== 0 && /^\d+$/.test(bits ?? '0') && length <= (family === 6 ? 128 : 32);
-    if (!isNetwork) {
-      throw new ChartpilotError('FLAG_INVALID', `TRUSTED_GATEWAY_CIDR: ${JSON.stringify(network)} is no network`, {
-        hint: 'write it as 10.0.0.0/8, several with commas between them',
-      });
-    }
-    list.addSubnet(address, length, family === 6 ? 'ipv6' : 'ipv4');
-  }
-  return list;
 }
 
 /** An IPv4 address in an IPv6 one is itself. */

@@ -1,7 +1,9 @@
 /** The keys of an issuer of tokens, as jose asks for them. */
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { messageOf } from '../../runtime/errors.ts';
-import { type Fetch, fetchKeySet, type KeyAddress } from '../jwks/fetch-key-set.ts';
+import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
+import { type Fetch, guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
+import { fetchKeySet, type KeyAddress } from '../jwks/fetch-key-set.ts';
 
 export interface KeysOf {
   /** @throws KeysUnavailable when there are none and the issuer does not answer */
@@ -73,10 +75,13 @@ export class FetchedKeys implements KeysOf {
   }
 
   async #fetch(): Promise<void> {
-    const { address, fetch } = this.#options;
+    const { address } = this.#options;
+    // The operator named this host. What it redirects to, or names as the place of its keys, nobody did.
+    const trustedHost = new URL(address.url).hostname;
+    const { fetch = guardedFetch(new BlockedAddresses(), { trustedHost }) } = this.#options;
     const signal = AbortSignal.timeout(timeoutMs);
     try {
-      const text = await fetchKeySet(address, { timeoutMs, signal, ...(fetch && { fetch }) });
+      const text = await fetchKeySet(address, { timeoutMs, signal, fetch });
       this.#keys = createLocalJWKSet(JSON.parse(text) as JSONWebKeySet);
       this.#fetchedAt = this.#now();
     } catch (error) {

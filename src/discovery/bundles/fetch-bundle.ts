@@ -2,7 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { isIP } from 'node:net';
+import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
+import { connectionGuard } from '../../runtime/fences/guarded-fetch.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 
 export interface BundleFetch {
@@ -36,7 +38,7 @@ export async function fetchBundle(url: string, { timeoutMs, signal, ca }: Bundle
   try {
     let at = url;
     for (let redirects = 0; ; redirects++) {
-      const answer = await askOnce(at, either, ca);
+      const answer = await askOnce(at, either, ca, new URL(url).hostname);
       if ('text' in answer) return answer.text;
       if (redirects === mostRedirects) throw new Error(`the endpoint redirects more than ${mostRedirects} times`);
       at = answer.location;
@@ -49,9 +51,11 @@ export async function fetchBundle(url: string, { timeoutMs, signal, ca }: Bundle
 
 type Answer = { readonly text: string } | { readonly location: string };
 
-function askOnce(url: string, signal: AbortSignal, ca: string | undefined): Promise<Answer> {
+async function askOnce(url: string, signal: AbortSignal, ca: string | undefined, trustedHost: string): Promise<Answer> {
   const problem = endpointProblem(url);
-  if (problem !== undefined) return Promise.reject(new Error(`the address ${problem}`));
+  if (problem !== undefined) throw new Error(`the address ${problem}`);
+  // The operator named the endpoint's host, and nobody the host that it redirects to.
+  const guard = connectionGuard(url, new BlockedAddresses(), { trustedHost });
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const headers = { accept: 'application/json', 'accept-encoding': 'identity' };
   // A connection of its own: what is kept open for minutes is an end that nobody looks at.
@@ -61,6 +65,7 @@ function askOnce(url: string, signal: AbortSignal, ca: string | undefined): Prom
     signal,
     ...(isAddress(url) && { servername: '' }),
     ...(ca !== undefined && { ca }),
+    ...guard,
   });
   refuseOtherProtocol(request, reject);
   request.on('error', reject);

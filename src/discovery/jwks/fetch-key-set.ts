@@ -1,7 +1,7 @@
 /** Asks an issuer of tokens for its keys (RFC 7517), by their address or by OpenID Connect Discovery. */
 import { mostKeys } from '../../model/kinds/policies/request-authentication.ts';
-import { messageOf } from '../../runtime/errors.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
+import type { Fetch } from '../../runtime/fences/guarded-fetch.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { inOrder } from './key-order.ts';
 
@@ -11,13 +11,11 @@ export interface KeyAddress {
   readonly url: string;
 }
 
-export type Fetch = (url: string, init: { signal: AbortSignal; headers: Record<string, string> }) => Promise<Response>;
-
 export interface FetchOptions {
   /** Limit of the whole request. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  readonly fetch?: Fetch;
+  readonly fetch: Fetch;
 }
 
 /** Issuers have a few keys; who sends more than this is none. */
@@ -46,18 +44,9 @@ export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptio
   }
 }
 
-async function readJson(url: string, { fetch = globalThis.fetch, signal }: FetchOptions): Promise<unknown> {
-  let response: Response;
-  try {
-    response = await fetch(url, { signal, headers: { accept: 'application/json' } });
-  } catch (error) {
-    // What Node's fetch throws says nothing, its cause does.
-    throw new Error(messageOf((error as { cause?: unknown }).cause ?? error));
-  }
-  if (!response.ok) {
-    await response.body?.cancel();
-    throw new Error(`the answer is HTTP status ${response.status}`);
-  }
+async function readJson(url: string, { fetch, signal }: FetchOptions): Promise<unknown> {
+  const response = await fetch(url, { signal, headers: { accept: 'application/json' } });
+  if (!response.ok) throw new Error(`the answer is HTTP status ${response.status}`);
   const text = await boundedText(response.body ?? [], maxBytes);
   try {
     return JSON.parse(text);

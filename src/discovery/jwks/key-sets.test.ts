@@ -1,9 +1,12 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import type { Config } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
+import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
+import { guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
 import { KeySets } from './key-sets.ts';
 
 const one = { kty: 'EC', kid: 'one' };
@@ -12,11 +15,14 @@ const two = { kty: 'EC', kid: 'two' };
 /** An issuer on the loopback interface; each path answers with its text, or with a status. */
 let answers: Record<string, string | number> = {};
 let server: Server;
+let asked: (string | undefined)[] = [];
 let origin = '';
 
 beforeEach(async () => {
   answers = { '/keys': JSON.stringify({ keys: [one, two] }) };
+  asked = [];
   server = createServer((request, response) => {
+    asked.push(request.url);
     const answer = answers[request.url ?? ''] ?? 404;
     // 0: never.
     if (answer === 0) return;
@@ -33,6 +39,7 @@ afterEach(() => {
 });
 
 const stay = new AbortController().signal;
+const newKeySets = (): KeySets => new KeySets(guardedFetch(new BlockedAddresses({ allowed: ['127.0.0.0/8'] })));
 
 function asking(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthentication> {
   return {
@@ -45,7 +52,7 @@ function asking(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthenticat
 
 describe('what is asked for', () => {
   it('is each key set once, with the longest time limit of its users; keys in an object are not asked for', () => {
-    const sources = new KeySets().sourcesOf([
+    const sources = newKeySets().sourcesOf([
       asking('a', { issuer: 'i', jwksUri: 'https://id.test/keys' }, { issuer: 'x', jwks: '{}' }),
       asking('b', { issuer: 'i', jwksUri: 'https://id.test/keys', timeoutMs: 9_000 }, { issuer: 'https://id.test' }),
     ]);
@@ -58,7 +65,7 @@ describe('what is asked for', () => {
 
   it('is named without what may be secret in its address, and yet by a name of its own', () => {
     const urls = ['https://me:pass@id.test/keys', 'https://id.test/keys?token=1', 'https://id.test/keys?token=2'];
-    const names = urls.map((jwksUri) => new KeySets().sourcesOf([asking('a', { issuer: '', jwksUri })])[0]!.source);
+    const names = urls.map((jwksUri) => newKeySets().sourcesOf([asking('a', { issuer: '', jwksUri })])[0]!.source);
     expect(names.join(' ')).not.toMatch(/pass|token/);
     expect(new Set(names).size).toBe(3);
   });
@@ -66,7 +73,7 @@ describe('what is asked for', () => {
 
 describe('the objects', () => {
   it('get the keys that were fetched, and are the same objects while the keys are the same', async () => {
-    const keySets = new KeySets();
+    const keySets = newKeySets();
     const object = asking('a', { issuer: 'i', jwksUri: `${origin}/keys` }, { issuer: 'x', jwks: '{"keys":[]}' });
     const set = configSetOf([object]);
     const { source } = keySets.sourcesOf([object])[0]!;
@@ -87,7 +94,7 @@ describe('the objects', () => {
   });
 
   it('keep the last keys whatever the issuer does, until nobody asks for them', async () => {
-    const keySets = new KeySets();
+    const keySets = newKeySets();
     const object = asking('a', { issuer: 'i', jwksUri: `${origin}/keys` });
     const set = configSetOf([object]);
     const { source } = keySets.sourcesOf([object])[0]!;
@@ -105,7 +112,7 @@ describe('the objects', () => {
 
 describe('an issuer', () => {
   const fetched = async (rule: JwtRule, timeoutMs = 1_000): Promise<string | undefined> => {
-    const keySets = new KeySets();
+    const keySets = newKeySets();
     const object = asking('a', rule);
     const { source } = keySets.sourcesOf([object])[0]!;
     await keySets.fetch(source, timeoutMs, stay);
@@ -141,5 +148,26 @@ describe('an issuer', () => {
   ])('has no keys when it answers %s', async (_, answer, reason) => {
     answers['/keys'] = answer;
     await expect(fetched({ issuer: '', jwksUri: `${origin}/keys` }, answer === 0 ? 50 : 5_000)).rejects.toThrow(reason);
+  });
+});
+
+describe('addresses of this host', () => {
+  it('are not fetched from unless a setting permits it', async () => {
+    const keySets = new KeySets();
+    const [{ source }] = keySets.sourcesOf([asking('a', { issuer: 'i', jwksUri: `${origin}/keys` })]) as [KeySource];
+    await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow(
+      'the host 127.0.0.1 is a loopback address, and not in ALLOWED_CIDRS_IN_JWKS_URIS',
+    );
+    expect(asked).toEqual([]);
+  });
+
+  it('are not fetched from when the metadata of an issuer names them', async () => {
+    answers['/.well-known/openid-configuration'] = JSON.stringify({
+      jwks_uri: origin.replace('127.0.0.1', '127.0.0.2'),
+    });
+    const keySets = new KeySets(guardedFetch(new BlockedAddresses({ allowed: ['127.0.0.1'] })));
+    const [{ source }] = keySets.sourcesOf([asking('a', { issuer: origin })]) as [KeySource];
+    await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('the host 127.0.0.2 is a loopback address');
+    expect(asked).toEqual(['/.well-known/openid-configuration']);
   });
 });

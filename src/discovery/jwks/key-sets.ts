@@ -8,7 +8,9 @@ import { type Config, configKeyOf, configKeyText } from '../../model/config/conf
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { type Fetch, fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
+import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
+import { type Fetch, guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
+import { fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 
 const defaultTimeoutMs = 5_000;
 
@@ -21,13 +23,12 @@ interface Resolved {
 export class KeySets {
   /** How often issuers were asked, and what came of it. */
   readonly counts = { success: 0, failure: 0 };
-  readonly #fetch: Fetch | undefined;
+  readonly #fetch: Fetch;
   readonly #addresses = new Map<string, KeyAddress>();
   readonly #keys = new Map<string, string>();
   readonly #resolved = new WeakMap<Config, Resolved>();
 
-  /** @param fetch of the web; a test hands in its own. */
-  constructor(fetch?: Fetch) {
+  constructor(fetch: Fetch = guardedFetch(new BlockedAddresses())) {
     this.#fetch = fetch;
   }
 
@@ -64,7 +65,7 @@ export class KeySets {
     const address = this.#addresses.get(source);
     if (address === undefined) throw new Error('no object asks for it any more');
     try {
-      const keys = await fetchKeySet(address, { timeoutMs, signal, ...(this.#fetch && { fetch: this.#fetch }) });
+      const keys = await fetchKeySet(address, { timeoutMs, signal, fetch: this.#fetch });
       // Stopped meanwhile: nobody asks for it any more.
       if (!signal.aborted) this.#keys.set(source, keys);
       this.counts.success++;

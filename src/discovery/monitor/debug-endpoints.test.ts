@@ -3,7 +3,7 @@ import { type GivenPlane, givenPlane, sentAt } from '../../../test/fixtures/give
 import { clusterType, endpointType, routeType } from '../../networking/index.ts';
 import type { Authenticator } from '../ads/authentication.ts';
 import { callerNamespace } from './debug/known-caller.ts';
-import { answerDebug, type DebugAccess } from './debug-endpoints.ts';
+import { answerDebug, type DebugAccess, debugPages } from './debug-endpoints.ts';
 import type { HttpAnswer } from './http-server.ts';
 
 const hidden = 'c2VjcmV0LXZhbHVl';
@@ -73,11 +73,11 @@ const fromHere = { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' };
 async function ask(
   sources: GivenPlane,
   path: string,
-  more: { peer?: object; headers?: Record<string, string>; access?: DebugAccess } = {},
+  more: { peer?: object; headers?: Record<string, string>; access?: DebugAccess; method?: string } = {},
 ): Promise<HttpAnswer> {
   const url = new URL(path, 'http://localhost');
   const answer = await answerDebug(sources, more.access ?? open, {
-    method: 'GET',
+    method: more.method ?? 'GET',
     path: url.pathname,
     query: url.searchParams,
     local: true,
@@ -208,20 +208,41 @@ describe('debug pages', () => {
 
   it('push, clear the cache and cut a stream when told to, the last only with the unsafe switch', async () => {
     const sources = plane();
-    expect(await body(sources, '/debug/adsz?push=true')).toBe('Pushed to 1 servers\n');
-    expect(await body(sources, '/debug/cachez?clear=true')).toBe('Cache cleared\n');
+    const post = async (path: string, at = sources) => await ask(at, path, { method: 'POST' });
+    expect(await post('/debug/adsz?push=true')).toMatchObject({ body: 'Pushed to 1 servers\n' });
+    expect(await post('/debug/cachez?clear=true')).toMatchObject({ body: 'Cache cleared\n' });
     const cut = '/debug/force_disconnect?proxyID=web-0.shop';
-    expect((await ask(sources, cut)).status).toBe(404);
+    expect((await post(cut)).status).toBe(404);
     expect(sources.deeds).toEqual(['push']);
     const unsafe = { ...sources, unsafeAdmin: true };
-    expect(await ask(unsafe, cut)).toMatchObject({ status: 200, body: 'OK\n' });
+    expect(await post(cut, unsafe)).toMatchObject({ status: 200, body: 'OK\n' });
     expect(sources.deeds).toEqual(['push', `disconnect ${web}-1`]);
+  });
+
+  // Issue 33, item 4.
+  it('change nothing for a GET or a HEAD, whatever its query is', async () => {
+    const sources = { ...plane(), unsafeAdmin: true };
+    await ask(sources, '/debug/config_dump?proxyID=web-0.shop');
+    const { size } = sources.cache;
+    for (const method of ['GET', 'HEAD', 'OPTIONS'])
+      for (const page of ['adsz?push=true', 'cachez?clear=true', 'cachez?clear', 'force_disconnect?proxyID=web-0.shop'])
+        expect(await ask(sources, `/debug/${page}`, { method }), page).toMatchObject({
+          status: 405,
+          headers: { allow: 'POST' },
+        });
+    const words = ['push', 'clear', 'order', 'force', 'reset', 'level', 'drain']
+      .map((word) => `${word}=true`)
+      .join('&');
+    for (const { path } of debugPages) await ask(sources, `/debug/${path}?proxyID=web-0.shop&${words}`);
+    expect(sources.deeds).toEqual([]);
+    expect(sources.cache.size).toBe(size);
   });
 
   it('answer every listed page, and nothing else', async () => {
     const sources = plane();
     for (const page of await body<string[]>(sources, '/debug/list')) {
-      const { status } = await ask(sources, `/debug/${page}?proxyID=web-0.shop`);
+      const method = page === 'force_disconnect' ? 'POST' : 'GET';
+      const { status } = await ask(sources, `/debug/${page}?proxyID=web-0.shop`, { method });
       expect([200, 404], page).toContain(status);
     }
     await expect(ask(sources, '/debug/nothing')).rejects.toThrow('no page');

@@ -59,7 +59,20 @@ export async function answerPage(
 ): Promise<HttpAnswer | undefined> {
   const page = debugPages.find(({ path }) => path === name);
   if (page === undefined) return undefined;
-  return refusalOf(page, permission) ?? (await page.answer(sources, { ...request, ...permission }));
+  return (
+    refusalOf(page, permission) ??
+    methodRefusal(page, request) ??
+    (await page.answer(sources, { ...request, ...permission }))
+  );
+}
+
+/** Any page of a browser sends a GET, by a link or an image: it changes nothing. */
+function methodRefusal(
+  { changes }: DebugPage,
+  { query, method }: Pick<PageRequest, 'query' | 'method'>,
+): HttpAnswer | undefined {
+  if (changes?.(query) !== true || method === 'POST') return undefined;
+  return { status: 405, body: 'this changes something: send it with the method POST\n', headers: { allow: 'POST' } };
 }
 
 function indexPage(): string {

@@ -13,7 +13,7 @@ let port: number;
 beforeAll(async () => {
   mesh = await FeatureMesh.start({
     proxies: { edge: { type: 'router', labels: { istio: 'edge' } } },
-    env: { PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: '200ms' },
+    env: { PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: '200ms', ALLOWED_CIDRS_IN_JWKS_URIS: '127.0.0.0/8' },
   });
 });
 

@@ -14,6 +14,7 @@ export const authorityPages: readonly DebugPage[] = [
     path: 'authorityz',
     description:
       'who signs, which roots are trusted, whom a rotation waits for; POST ?order=rotate begins one, taint has everybody renew at once, revert takes its last step back, proceed&force=true leaves behind who is waited for',
+    changes: (query) => query.has('order'),
     answer: ({ authority }, request) => {
       if (authority === undefined) return text('nothing is signed here: see docs/identity.md', 404);
       const order = request.query.get('order');
@@ -27,11 +28,10 @@ export const authorityPages: readonly DebugPage[] = [
   },
 ];
 
-/** A page that is only looked at changes nothing, and nobody from elsewhere rotates a root. */
-function refusalOf(order: string, { method, isLocal }: PageRequest) {
+/** The root is rotated from this host only. */
+function refusalOf(order: string, { isLocal }: PageRequest) {
   if (!Object.hasOwn(orders, order))
     return text(`no order ${JSON.stringify(order.slice(0, 40))}: ${Object.keys(orders).join(', ')}`, 400);
-  if (method !== 'POST') return text('an order needs the method POST', 405);
   return isLocal ? undefined : text('refused: the root is rotated from this host only', 403);
 }
 

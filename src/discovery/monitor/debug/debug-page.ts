@@ -51,6 +51,8 @@ export interface DebugPage {
   readonly description: string;
   /** Whether a caller of any namespace may see it, for proxies of its own (§9.1). */
   readonly forEveryNamespace?: boolean;
+  /** Whether a request with this query changes something: it needs the method POST, because any link or prefetch sends GET. */
+  readonly changes?: (query: URLSearchParams) => boolean;
   readonly answer: (sources: DebugSources, request: PageRequest) => HttpAnswer | Promise<HttpAnswer>;
 }
 
@@ -86,4 +88,9 @@ export function withProxy(
     return text(`refused: ${wanted} is of another namespace than ${onlyNamespace}`, 403);
   }
   return answer(connection, node);
+}
+
+/** Whether a parameter such as `?clear=true` is set. */
+export function isOn(value: string | null): boolean {
+  return value !== null && value !== 'false';
 }

@@ -3,7 +3,16 @@ import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { HttpAnswer } from '../http-server.ts';
-import { type DebugPage, type DebugSources, isMeant, ok, type PageRequest, text, withProxy } from './debug-page.ts';
+import {
+  type DebugPage,
+  type DebugSources,
+  isMeant,
+  isOn,
+  ok,
+  type PageRequest,
+  text,
+  withProxy,
+} from './debug-page.ts';
 import { describeProxies } from './proxy-description.ts';
 import { proxiesPage } from './proxy-html.ts';
 import { syncedTypes, syncStateOf } from './sync-state.ts';
@@ -16,8 +25,10 @@ export const proxyPages: readonly DebugPage[] = [
   },
   {
     path: 'adsz',
-    description: 'connected proxies and what they watch; ?proxyID=ID; ?push=true pushes everything to everyone',
-    answer: (sources, { query }) => (query.get('push') ? pushToAll(sources) : ok(connectedClients(sources, query))),
+    description: 'connected proxies and what they watch; ?proxyID=ID; POST ?push=true pushes everything to everyone',
+    changes: (query) => isOn(query.get('push')),
+    answer: (sources, { query }) =>
+      isOn(query.get('push')) ? pushToAll(sources) : ok(connectedClients(sources, query)),
   },
   {
     path: 'connections',
@@ -48,7 +59,8 @@ export const proxyPages: readonly DebugPage[] = [
   },
   {
     path: 'force_disconnect',
-    description: 'ends the stream of ?proxyID=ID (only with UNSAFE_ENABLE_ADMIN_ENDPOINTS)',
+    description: 'POST ends the stream of ?proxyID=ID (only with UNSAFE_ENABLE_ADMIN_ENDPOINTS)',
+    changes: () => true,
     answer: (sources, request) =>
       sources.unsafeAdmin
         ? withProxy(sources, request, (connection) =>

@@ -1,6 +1,6 @@
 /** Pages about what is made of the mesh: the push context and the cache. */
 import { statusInTurns } from '../push-status.ts';
-import { type DebugPage, ok } from './debug-page.ts';
+import { type DebugPage, isOn, ok } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
 
 export const pushPages: readonly DebugPage[] = [
@@ -31,7 +31,8 @@ export const pushPages: readonly DebugPage[] = [
   },
   {
     path: 'cachez',
-    description: 'the cache of encoded resources; ?sizes=true for bytes, ?clear=true empties it',
+    description: 'the cache of encoded resources; ?sizes=true for bytes, POST ?clear=true empties it',
+    changes: (query) => isOn(query.get('clear')),
     answer: ({ cache, state }, { query }) => {
       if (isOn(query.get('clear'))) {
         cache.clear(state.context);
@@ -45,7 +46,3 @@ export const pushPages: readonly DebugPage[] = [
     },
   },
 ];
-
-function isOn(value: string | null): boolean {
-  return value !== null && value !== 'false';
-}

@@ -1,0 +1,35 @@
+/** Which addresses this program does not connect to when a URL comes from an object of configuration, and not from its operator. */
+import { type BlockList, isIPv6 } from 'node:net';
+import { networkList } from '../network-list.ts';
+import { embeddedIpv4sOf, specialUseOf } from '../special-address.ts';
+
+export interface BlockedNetworks {
+  /** Blocked beside the addresses of special use: loopback, link-local, metadata services and others. */
+  readonly blocked?: readonly string[];
+  /** Permitted although they are of special use. */
+  readonly allowed?: readonly string[];
+}
+
+export const blockedVariable = 'BLOCKED_CIDRS_IN_JWKS_URIS';
+export const allowedVariable = 'ALLOWED_CIDRS_IN_JWKS_URIS';
+
+export class BlockedAddresses {
+  readonly #blocked: BlockList;
+  readonly #allowed: BlockList;
+
+  /** @throws ChartpilotError FLAG_INVALID for a text that is no network */
+  constructor({ blocked = [], allowed = [] }: BlockedNetworks = {}) {
+    this.#blocked = networkList(blockedVariable, blocked);
+    this.#allowed = networkList(allowedVariable, allowed);
+  }
+
+  /** Why an address is not connected to, as the end of a sentence; `undefined` for one that may be. */
+  problemOf(address: string): string | undefined {
+    const isIn = (list: BlockList, one: string): boolean => list.check(one, isIPv6(one) ? 'ipv6' : 'ipv4');
+    const packetsGoTo = [address.replace(/%.*$/, ''), ...embeddedIpv4sOf(address)];
+    if (packetsGoTo.some((one) => isIn(this.#blocked, one))) return `in ${blockedVariable}`;
+    if (packetsGoTo.every((one) => isIn(this.#allowed, one))) return undefined;
+    const use = specialUseOf(address);
+    return use === undefined ? undefined : `a ${use} address, and not in ${allowedVariable}`;
+  }
+}

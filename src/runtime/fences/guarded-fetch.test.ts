@@ -1,0 +1,154 @@
+/** A tenant's server and resolver against a program with pages on its own loopback address. */
+import type { LookupAddress } from 'node:dns';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { BlockedAddresses } from './blocked-addresses.ts';
+import { boundedText } from './bounded-text.ts';
+import { guardedFetch, type Lookup } from './guarded-fetch.ts';
+
+/** The tenant's server is at 127.0.0.2, which stands for an address of the network; the program's own pages are at 127.0.0.1. */
+const blocked = new BlockedAddresses({ allowed: ['127.0.0.2'] });
+let server: Server;
+let port = 0;
+/** Host and path of every request that arrived. */
+let seen: string[] = [];
+let respond: (path: string, response: ServerResponse) => void;
+
+beforeEach(async () => {
+  seen = [];
+  respond = (_, response) => void response.end('keys');
+  server = createServer((request, response) => {
+    const { url = '', socket } = request;
+    seen.push(`${socket.localAddress}${url}`);
+    respond(url, response);
+  });
+  // All addresses of loopback: the port of the tenant is the port of the own pages.
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+  port = (server.address() as AddressInfo).port;
+});
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** Resolves every name to these, one list after the other, and then to the last. */
+function resolvingTo(...answers: string[][]): Lookup & { count: number } {
+  const lookup = (_name: string, _options: object, callback: (error: null, all: LookupAddress[]) => void): void => {
+    const addresses = answers[Math.min(found.count++, answers.length - 1)]!;
+    callback(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+    );
+  };
+  const found = Object.assign(lookup, { count: 0 });
+  return found;
+}
+
+const init = () => ({ signal: AbortSignal.timeout(10_000), headers: {} });
+
+async function get(url: string, lookup?: Lookup, trustedHost?: string): Promise<string> {
+  const options = { ...(lookup && { lookup }), ...(trustedHost && { trustedHost }) };
+  const { body } = await guardedFetch(blocked, options)(url.replace('PORT', String(port)), init());
+  return boundedText(body ?? [], 1_000);
+}
+
+describe('a URL of a tenant', () => {
+  it('is fetched from an address of the network, by address or by name', async () => {
+    expect(await get('http://127.0.0.2:PORT/keys')).toBe('keys');
+    expect(await get('http://idp.tenant.test:PORT/keys', resolvingTo(['127.0.0.2']))).toBe('keys');
+  });
+
+  it.each([
+    ...['http://127.0.0.1:PORT/', 'http://localhost:PORT/', 'http://0.0.0.0:PORT/', 'http://2130706433:PORT/'],
+    ...[
+      'http://0x7f.1:PORT/',
+      'http://017700000001:PORT/',
+      'http://127.1:PORT/',
+      'http://[::1]:PORT/',
+      'http://[::]:PORT/',
+    ],
+    ...['http://[::ffff:127.0.0.1]:PORT/', 'http://[64:ff9b::7f00:1]:PORT/', 'http://169.254.169.254/latest/meta-data'],
+    ...['http://a@127.0.0.1:PORT/', 'http://127.0.0.1.:PORT/', 'http://\uff11\uff12\uff17.0.0.1:PORT/'],
+  ])('does not reach this host by %s', async (url) => {
+    await expect(get(url)).rejects.toThrow(
+      /is a (loopback|unspecified|link-local) address|which is a loopback address/,
+    );
+    expect(seen).toEqual([]);
+  });
+
+  it.each([
+    ['its own address', ['127.0.0.1']],
+    ['its own address in IPv6', ['::1']],
+    ['a metadata service', ['169.254.169.254']],
+    ['a permitted address beside its own', ['127.0.0.2', '127.0.0.1']],
+  ])('does not reach %s by a name', async (_, addresses) => {
+    await expect(get('http://idp.tenant.test:PORT/', resolvingTo(addresses))).rejects.toThrow(
+      /^the host idp\.tenant\.test resolves to \S+, which is a/,
+    );
+    expect(seen).toEqual([]);
+  });
+
+  it('is connected to at the address that was checked, whatever the name resolves to afterwards', async () => {
+    const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
+    await get('http://rebinding.tenant.test:PORT/keys', lookup);
+    expect(lookup.count).toBe(1);
+    expect(seen).toEqual(['127.0.0.2/keys']);
+  });
+});
+
+describe('a redirect', () => {
+  const redirectTo = (location: string) => {
+    respond = (path, response) => {
+      if (path === '/begin') response.writeHead(302, { location: location.replace('PORT', String(port)) }).end();
+      else response.end('secret');
+    };
+  };
+
+  it.each([
+    ...[
+      'http://127.0.0.1:PORT/debug/pprof/heap',
+      'http://localhost:PORT/x',
+      '//127.0.0.1:PORT/x',
+      'http://[::1]:PORT/x',
+    ],
+    'http://169.254.169.254/x',
+  ])('to %s is not followed', async (location) => {
+    redirectTo(location);
+    await expect(get('http://127.0.0.2:PORT/begin')).rejects.toThrow(/is a (loopback|link-local)|which is a loopback/);
+    expect(seen).toEqual(['127.0.0.2/begin']);
+  });
+
+  it('resolves its host anew, and checks it anew', async () => {
+    redirectTo('http://idp.tenant.test:PORT/x');
+    const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
+    await expect(get('http://idp.tenant.test:PORT/begin', lookup)).rejects.toThrow('which is a loopback address');
+    expect(seen).toEqual(['127.0.0.2/begin']);
+  });
+
+  it('of a host that the operator configured is checked', async () => {
+    redirectTo('http://127.0.0.3:PORT/x');
+    await expect(get('http://127.0.0.1:PORT/begin', undefined, '127.0.0.1')).rejects.toThrow('loopback address');
+    expect(seen).toEqual(['127.0.0.1/begin']);
+  });
+
+  it.each([
+    ['file:///etc/passwd', /redirects from http: to file:/],
+    ['http://[', /redirects to no URL/],
+    ['/begin', /redirects more than 3 times/],
+  ])('to %s is an error', async (location, reason) => {
+    redirectTo(location);
+    await expect(get('http://127.0.0.2:PORT/begin')).rejects.toThrow(reason);
+  });
+
+  it('within the host is followed', async () => {
+    redirectTo('/end');
+    expect(await get('http://127.0.0.2:PORT/begin')).toBe('secret');
+  });
+});
+
+it('an answer that is compressed is an error', async () => {
+  respond = (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end('x');
+  await expect(get('http://127.0.0.2:PORT/')).rejects.toThrow('compressed');
+});
