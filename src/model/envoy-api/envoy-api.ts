@@ -19,6 +19,7 @@ import {
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import * as E from 'fp-ts/lib/Either.js';
 import { packageRoot } from '../../runtime/package-root.ts';
+import { canonicalJson } from './lenient-json.ts';
 
 /** Made by `npm run generate`; a build takes a copy along. */
 const places = ['src/gen/envoy-api.binpb', 'dist/envoy-api.binpb'];
@@ -69,7 +70,7 @@ export interface ForgivenMessage extends DecodedMessage {
  * cannot be sent, and are left out.
  *
  * @param typeUrl `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or the name alone
- * @param json with field names as in the .proto files or in camel case
+ * @param json with field names as in the .proto files or in camel case; every form that Istio's decoder accepts (lenient-json.ts)
  * @param keepsTypes packed messages of known types keep their type and lose their unknown fields, so that they can be
  *   merged with others of the type
  * @returns left: what is wrong, as a sentence
@@ -80,7 +81,9 @@ export function decodeForgiving(
   { keepsTypes }: { readonly keepsTypes: boolean },
 ): E.Either<string, ForgivenMessage> {
   const unknown: string[] = [];
-  const packed = asWritten(json, keepsTypes, unknown);
+  const schema = envoyApi().getMessage(nameOf(typeUrl));
+  const canonical = schema === undefined ? json : canonicalJson(schema, json, envoyApi());
+  const packed = asWritten(canonical, keepsTypes, unknown);
   if (E.isLeft(packed)) return packed;
   const strict = decode(typeUrl, packed.right, false);
   if (E.isRight(strict)) return E.right({ ...strict.right, unknown });

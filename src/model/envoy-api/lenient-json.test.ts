@@ -1,0 +1,80 @@
+import { type JsonValue, toJson } from '@bufbuild/protobuf';
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { decodeForgiving, envoyApi } from './envoy-api.ts';
+
+const cluster = 'envoy.config.cluster.v3.Cluster';
+const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
+
+function read(type: string, json: JsonValue): JsonValue {
+  const decoded = decodeForgiving(type, json, { keepsTypes: false });
+  if (E.isLeft(decoded)) throw new Error(decoded.left);
+  expect(decoded.right.unknown).toEqual([]);
+  const { schema, message } = decoded.right;
+  return toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() });
+}
+
+describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () => {
+  it.each([
+    ['500ms', '0.500s'],
+    ['1m', '60s'],
+    ['1h30m', '5400s'],
+    ['1.5h', '5400s'],
+    ['100us', '0.000100s'],
+    ['1µs', '0.000001s'],
+    ['100ns', '0.000000100s'],
+    ['0.0000000001s', '0s'],
+    ['+5s', '5s'],
+    ['-500ms', '-0.500s'],
+    ['0', '0s'],
+    ['.5s', '0.500s'],
+    ['0.250s', '0.250s'],
+    ['300000h', '1080000000s'],
+  ])('a duration of %s is %s, at any depth', (written, canonical) => {
+    expect(read(cluster, { connect_timeout: written })).toEqual({ connect_timeout: canonical });
+    expect(read(cluster, { dnsRefreshRate: written })).toEqual({ dns_refresh_rate: canonical });
+    const packed = { '@type': `type.googleapis.com/${fault}`, delay: { fixed_delay: written } };
+    const socket = (typed_config: JsonValue) => ({ transport_socket: { name: 'x', typed_config } });
+    expect(read(cluster, socket(packed))).toEqual(socket({ ...packed, delay: { fixed_delay: canonical } }));
+    const duration = { '@type': 'type.googleapis.com/google.protobuf.Duration', value: written };
+    expect(read(cluster, socket(duration))).toEqual(socket({ ...duration, value: canonical }));
+  });
+
+  it.each<[string, string, JsonValue, JsonValue]>([
+    [
+      'a number in a string',
+      cluster,
+      { per_connection_buffer_limit_bytes: ' 5' },
+      { per_connection_buffer_limit_bytes: 5 },
+    ],
+    [
+      'null in a list, the zero value',
+      'envoy.config.route.v3.VirtualHost',
+      { domains: ['a', null], routes: [null] },
+      { domains: ['a', ''], routes: [{}] },
+    ],
+    [
+      'null in a map, the zero value',
+      cluster,
+      { metadata: { filter_metadata: { a: null } } },
+      { metadata: { filter_metadata: { a: {} } } },
+    ],
+    [
+      'null in free-form JSON, which stays null',
+      cluster,
+      { metadata: { filter_metadata: { a: { b: null, c: '500ms' } } } },
+      { metadata: { filter_metadata: { a: { b: null, c: '500ms' } } } },
+    ],
+  ])('%s', (_, type, written, canonical) => {
+    expect(read(type, written)).toEqual(canonical);
+  });
+
+  it.each<[string, JsonValue]>([
+    ['a duration without a unit', { connect_timeout: '5' }],
+    ['a duration in days', { connect_timeout: '1d' }],
+    ['a duration as a number', { connect_timeout: 5 }],
+    ['one field in two spellings', { connect_timeout: '1s', connectTimeout: '2s' }],
+  ])('%s stays an error', (_, json) => {
+    expect(E.isLeft(decodeForgiving(cluster, json, { keepsTypes: false }))).toBe(true);
+  });
+});
