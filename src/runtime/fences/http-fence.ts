@@ -8,7 +8,7 @@
  * Every string written to a response is escaped (`visible-text.ts`): people read pages with curl in a terminal. Bytes are not.
  * A handler that sets `content-length` escapes first.
  */
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { messageOf } from '../errors.ts';
 import { visibleText } from '../visible-text.ts';
@@ -62,7 +62,6 @@ export type HttpServe = (request: IncomingMessage, response: ServerResponse, url
 export function createFencedServer(serve: HttpServe, options: HttpFenceOptions = {}): Server {
   const limits = { ...defaultHttpLimits, maxInWhole: connectionsOfPort(openFilesLimit()), ...options.limits };
   const server = createServer({
-    ServerResponse: VisibleResponse,
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
@@ -82,6 +81,7 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
     socket.destroySoon();
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    escapeStrings(response);
     const { socket } = request;
     const pipelined = (underWay.get(socket) ?? 0) + 1;
     if (pipelined > limits.maxPipelined) {
@@ -101,16 +101,14 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
   return server;
 }
 
-class VisibleResponse extends ServerResponse {
-  // biome-ignore lint/suspicious/noExplicitAny: both have overloads for an encoding and a callback, which are passed on.
-  override write(chunk: any, ...rest: any[]): boolean {
-    return super.write(visibleChunk(chunk), ...(rest as []));
-  }
-
-  // biome-ignore lint/suspicious/noExplicitAny: as above.
-  override end(chunk?: any, ...rest: any[]): this {
-    return super.end(visibleChunk(chunk), ...(rest as []));
-  }
+/** In place, not as a class for `createServer`: the bundle loads `node:http` when it is first called. */
+function escapeStrings(response: ServerResponse): void {
+  // Both have overloads for an encoding and a callback, which are passed on.
+  type Send = (chunk?: unknown, ...rest: unknown[]) => never;
+  const write = response.write.bind(response) as Send;
+  const end = response.end.bind(response) as Send;
+  response.write = (chunk: unknown, ...rest: unknown[]) => write(visibleChunk(chunk), ...rest);
+  response.end = (chunk?: unknown, ...rest: unknown[]) => end(visibleChunk(chunk), ...rest);
 }
 
 function visibleChunk<T>(chunk: T): T | string {
