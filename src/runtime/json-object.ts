@@ -7,3 +7,11 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 export function escapedPointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
+
+/**
+ * The value of a key that a trace, a client or an object chose. `undefined` for names that every object inherits, such as
+ * `constructor` and `__proto__`, unless the record has them itself.
+ */
+export function ownValue<Value>(record: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
+  return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
+}

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
 import { type ActorGroup, type ActorNode, actorRows, filterGroup, isGroup } from '../model/actor-tree.ts';
 import { departed } from '../model/departed.ts';
@@ -178,7 +179,7 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
 }
 
 function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
-  const filter = filters.value[group.name] ?? '';
+  const filter = ownValue(filters.value, group.name) ?? '';
   const found = filterGroup(group, filter);
   return (
     <div class="members">

@@ -1,7 +1,9 @@
 /** Which picture of a machine is shown: the whole one, or a brief one in which what is not active is folded. */
+
 import { computed, signal } from '@preact/signals';
 import { briefFor, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
 import { openFor } from '../../src/debugger/statechart/fold-statechart.ts';
+import { ownValue } from '../../src/runtime/json-object.ts';
 import { session, size } from '../model/place.ts';
 import { remember, remembered } from '../model/remembered.ts';
 import { definitionOf } from './chart-current.ts';
@@ -25,26 +27,26 @@ export function toggleWhole(): void {
 /** The picture of a machine whose actor is in a state; undefined where the machine has none. */
 export function shownPicture(machine: string, state: string): string | undefined {
   const chart = definitionOf(machine);
-  const brief = session.value?.briefCharts?.[machine] ?? [];
+  const brief = ownValue(session.value?.briefCharts, machine) ?? [];
   const found =
     showsWhole.value || chart === undefined
       ? undefined
-      : briefFor(chart, brief, activeLeaves(chart, state), opened.value[machine] ?? []);
-  const whole = session.value?.charts[machine];
+      : briefFor(chart, brief, activeLeaves(chart, state), ownValue(opened.value, machine) ?? []);
+  const whole = ownValue(session.value?.charts, machine);
   if (whole !== undefined && found !== undefined) adoptStyleOf(whole);
   return found?.text ?? whole;
 }
 
 /** Why a machine has no picture, in words. */
 export function whyNoPicture(machine: string): string {
-  return session.value?.notDrawn?.[machine] ?? 'the trace does not carry its definition';
+  return ownValue(session.value?.notDrawn, machine) ?? 'the trace does not carry its definition';
 }
 
 /** Opens a folded state, or folds one that somebody opened. Without a number: rows that were shortened. */
 export function toggleState(machine: string, number: number | undefined): void {
   const chart = definitionOf(machine);
   if (chart === undefined) return;
-  const before = opened.value[machine] ?? [];
+  const before = ownValue(opened.value, machine) ?? [];
   const at = number ?? wholeRows;
   const after = before.includes(at)
     ? before.filter((one) => one !== at)
@@ -55,7 +57,7 @@ export function toggleState(machine: string, number: number | undefined): void {
 
 /** Whether somebody opened a state. */
 export function isOpened(machine: string, number: number | undefined): boolean {
-  return opened.value[machine]?.includes(number ?? wholeRows) === true;
+  return ownValue(opened.value, machine)?.includes(number ?? wholeRows) === true;
 }
 
 /** What another version of the page remembered may be of any form. */

@@ -1,6 +1,7 @@
 import { useSignalEffect } from '@preact/signals';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { place, recording, session, state } from '../model/place.ts';
 import { actorOf, stateInWords } from '../model/words.ts';
@@ -40,7 +41,7 @@ export function ChartOverview({ groups, show }: Props): JSX.Element {
 }
 
 function ActorCard({ actor, show }: { actor: ActorSnapshot; show: (actor: string) => void }): JSX.Element {
-  const text = session.value?.charts[actor.machine!];
+  const text = ownValue(session.value?.charts, actor.machine!);
   return (
     <button type="button" class="chart-card-open" onClick={() => show(actor.actor)}>
       <span class="chart-card-name">{actor.actor}</span>
@@ -75,7 +76,7 @@ function Miniature({ name, machine, text }: { name: string; machine: string; tex
 }
 
 function GroupCard({ group, show }: { group: ChartGroup; show: (actor: string) => void }): JSX.Element {
-  const text = session.value?.charts[group.machine];
+  const text = ownValue(session.value?.charts, group.machine);
   return (
     <div class="chart-card-open">
       <span class="chart-card-name">

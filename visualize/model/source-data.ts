@@ -1,4 +1,5 @@
 /** Where the page gets its data from: its server, or itself when it is a single file. */
+
 import {
   addressElement,
   type Described,
@@ -12,6 +13,7 @@ import {
   traceElement,
   tracePath,
 } from '../../src/debugger/page-data.ts';
+import { ownValue } from '../../src/runtime/json-object.ts';
 import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import { remember, remembered } from './remembered.ts';
 
@@ -101,9 +103,9 @@ export async function loadSession(source: number, header: TraceHeader, signal: A
   const inside = textInside(sessionElement(source));
   const found = (inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)) as Session;
   for (const machine of header.machines) {
-    const chart = found.charts[machine.id];
+    const chart = ownValue(found.charts, machine.id);
     // A file that an earlier version has written has no brief ones.
-    const brief = found.briefCharts?.[machine.id] ?? [];
+    const brief = ownValue(found.briefCharts, machine.id) ?? [];
     if (chart !== undefined) knownPictures.set(JSON.stringify(machine), { chart, brief });
   }
   knownDiagrams.set(header.program, found.diagrams);

@@ -1,4 +1,5 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { ownValue } from '../../runtime/json-object.ts';
 
 /** A machine's state, as far as samples may depend on it. */
 export interface SampledState {
@@ -49,12 +50,12 @@ export function inputsOf({ input, inputs }: Samples): readonly unknown[] {
 }
 
 export function payloadsOf(samples: Samples, type: string, state: SampledState): readonly Payload[] {
-  const given = samples.events?.[type];
+  const given = ownValue(samples.events, type);
   return typeof given === 'function' ? given(state) : (given ?? bare);
 }
 
 export function outcomesOf(samples: Samples, effect: string, state: SampledState): readonly Outcome[] {
-  const given = samples.outcomes?.[effect];
+  const given = ownValue(samples.outcomes, effect);
   return typeof given === 'function' ? given(state) : (given ?? endsEitherWay(effect));
 }
 

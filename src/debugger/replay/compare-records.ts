@@ -1,4 +1,4 @@
-import { escapedPointer, isObject } from '../../runtime/json-object.ts';
+import { escapedPointer, isObject, ownValue } from '../../runtime/json-object.ts';
 import { tooDeep } from '../../runtime/trace/redact.ts';
 import { redacted } from '../../runtime/trace/secret-texts.ts';
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
@@ -70,7 +70,11 @@ function differingPlace(recorded: unknown, replayed: unknown, place: string): st
   if (isObject(recorded)) {
     if (!isObject(replayed)) return place;
     for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
-      const difference = differingPlace(recorded[key], replayed[key], `${place}/${escapedPointer(key)}`);
+      const difference = differingPlace(
+        ownValue(recorded, key),
+        ownValue(replayed, key),
+        `${place}/${escapedPointer(key)}`,
+      );
       if (difference !== undefined) return difference;
     }
     return undefined;

@@ -25,6 +25,7 @@ import {
   type Resource,
   routeType,
 } from '../../networking/index.ts';
+import { ownValue } from '../../runtime/json-object.ts';
 import type { ConnectionView } from '../ads/ads-observer.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import { typeRegistry } from './type-registry.ts';
@@ -150,7 +151,7 @@ export function configDumpParts(connection: ConnectionView, node: MeshNode, quer
   const wanted = (typeUrl: string): boolean =>
     asked === null
       ? typeUrl !== endpointType || withEndpoints
-      : asked.split(',').some((name) => shortNames[name.trim()] === typeUrl);
+      : asked.split(',').some((name) => ownValue(shortNames, name.trim()) === typeUrl);
   const parts = new Map(
     sections
       .filter(([typeUrl]) => wanted(typeUrl))

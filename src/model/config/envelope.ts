@@ -1,6 +1,6 @@
 /** What is around an object's spec: which kind it is, its name, labels and annotations (spec/discovery.md §4.1, §4.2). */
 
-import { isObject } from '../../runtime/json-object.ts';
+import { isObject, ownValue } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
@@ -316,7 +316,8 @@ function skipped(group: string, kind: string, apiVersion: string): Skipped {
 }
 
 function reasonToSkip(group: string, kind: string, apiVersion: string): string {
-  if (notYet[group]?.includes(kind)) return `${kind} (${apiVersion}) is not read from files yet; it is skipped`;
+  if (ownValue(notYet, group)?.includes(kind))
+    return `${kind} (${apiVersion}) is not read from files yet; it is skipped`;
   if (retiredGroups.has(group)) return `${kind} (${apiVersion}) is of an old Istio and has no effect; it is skipped`;
   const writable = Object.values(kinds).filter((entry) => entry.writtenAs === undefined);
   const elsewhere = writable.find((entry) => entry.kind === kind);

@@ -1,6 +1,6 @@
 /** Rules of the mesh configuration that concern more than one field, or only what all sources say together (§3.3). */
 import * as E from 'fp-ts/lib/Either.js';
-import { isObject } from '../../runtime/json-object.ts';
+import { isObject, ownValue } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { logFormatMistake } from '../fields/log-format.ts';
 import { mistakeAt } from '../kinds/field-rules.ts';
@@ -87,7 +87,7 @@ export function providerErrors(provider: ExtensionProvider, path: string): Field
     const says = types.length === 0 ? 'none' : types.join(' and ');
     return [{ path, message: `must have exactly one type of provider, and has ${says}` }];
   }
-  const required = requiredOfProvider[type];
+  const required = ownValue(requiredOfProvider, type);
   const at = fieldPath(path, type);
   if (required === undefined) return [{ path: at, message: 'is no type of provider that is known' }];
   const settings = provider[type] ?? {};

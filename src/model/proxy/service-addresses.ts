@@ -1,5 +1,7 @@
 /** The virtual addresses under which the clients of one proxy reach a service (spec/discovery.md §5.2). */
+
 import { isIPv6 } from 'node:net';
+import { ownValue } from '../../runtime/json-object.ts';
 import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import type { Features } from '../mesh/features.ts';
 import type { Service } from '../services/service.ts';
@@ -17,7 +19,9 @@ export function virtualAddresses(
   shape: AddressingShape,
   { autoAllocate }: Pick<Features, 'autoAllocate'>,
 ): readonly string[] {
-  const own = (service.clusterVIPs?.[shape.clusterId] ?? namedAddresses(service)).filter((one) => !isUnspecified(one));
+  const own = (ownValue(service.clusterVIPs, shape.clusterId) ?? namedAddresses(service)).filter(
+    (one) => !isUnspecified(one),
+  );
   if (own.length > 0) return ofFamily(own, shape);
   const { autoAllocated } = service;
   if (autoAllocated === undefined || !answersWithAllocated(shape, autoAllocate)) return [];

@@ -1,4 +1,5 @@
 /** Through which addresses a network is reached from others (spec/discovery.md §5.7). */
+import { ownValue } from '../../runtime/json-object.ts';
 import { compareText } from '../config/config.ts';
 import { isIpAddress } from '../fields/names.ts';
 import type { MeshNetworks } from '../mesh/mesh-networks.ts';
@@ -30,7 +31,7 @@ function externalAddresses(
   port: number,
 ): readonly { readonly cluster: string; readonly address: string; readonly port: number }[] {
   return Object.entries(attributes?.externalAddresses ?? {}).flatMap(([cluster, addresses]) => {
-    const nodePorts = attributes?.externalPorts?.[cluster];
+    const nodePorts = ownValue(attributes?.externalPorts, cluster);
     const outside = nodePorts === undefined ? port : nodePorts[port];
     return outside === undefined ? [] : addresses.map((address) => ({ cluster, address, port: outside }));
   });

@@ -2,8 +2,10 @@
  * The key set of a rule as Envoy takes it. Envoy 1.40 leaves out keys that it cannot use, and refuses the whole listener
  * when none is left (seen: "invalid local jwks"), be it for the mistake of an issuer far away.
  */
+
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import type { JwtRule } from '../../model/kinds/policies/request-authentication.ts';
+import { ownValue } from '../../runtime/json-object.ts';
 import { unknownKey } from './unknown-key.ts';
 
 const texts = new WeakMap<JwtRule, string>();
@@ -56,7 +58,8 @@ const algorithms: Readonly<Record<string, string>> = { 'P-256': 'ES256', 'P-384'
 function isOfUse(key: JsonWebKey): boolean {
   const { kty, crv = '', alg } = key;
   if (kty !== 'RSA' && kty !== 'EC') return false;
-  if (kty === 'EC' && (algorithms[crv] === undefined || (alg ?? algorithms[crv]) !== algorithms[crv])) return false;
+  const algorithm = ownValue(algorithms, crv);
+  if (kty === 'EC' && (algorithm === undefined || (alg ?? algorithm) !== algorithm)) return false;
   const numbers = kty === 'RSA' ? [key.n, key.e] : [key.x, key.y];
   if (numbers.some((number) => number === undefined || !base64url.test(number))) return false;
   // A modulus of a few bits, or an exponent of 1, is refused as well.

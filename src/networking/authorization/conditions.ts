@@ -1,5 +1,7 @@
 /** The keys of a rule's `when`, and on which side of a policy what they ask for is matched (spec/discovery.md §8.10). */
+
 import type { AuthorizationCondition } from '../../model/kinds/policies/authorization-policy.ts';
+import { ownValue } from '../../runtime/json-object.ts';
 import { claimMatcher, listWith, textValue } from './claim-matchers.ts';
 import { headerValueMatcher } from './header-matcher.ts';
 import {
@@ -75,11 +77,11 @@ const principals: Readonly<Record<string, PrincipalOf>> = {
 };
 
 function permissionOf(key: string): PermissionOf | undefined {
-  return permissions[key] ?? filterMetadata(key);
+  return ownValue(permissions, key) ?? filterMetadata(key);
 }
 
 function principalOf(key: string): PrincipalOf | undefined {
-  const known = principals[key];
+  const known = ownValue(principals, key);
   if (known !== undefined) return known;
   const keys = bracketedKeys(key);
   if (key.startsWith('request.headers[')) {

@@ -1,5 +1,7 @@
 /** Cluster names in statistics (spec/discovery.md §8.1, stat names). */
+
 import type { Port, Service } from '../../model/services/service.ts';
+import { ownValue } from '../../runtime/json-object.ts';
 
 /** Ends the name, so that tag extraction can tell it from what Envoy appends. */
 const delimiter = ';';
@@ -23,7 +25,7 @@ export function clusterStatName(clusterName: string, pattern: string, parts: Sta
     SERVICE_PORT_NAME: parts.port.name,
     SUBSET_NAME: parts.subset,
   };
-  return pattern.replace(/%(\w+)%/g, (whole, key: string) => values[key] ?? whole) + delimiter;
+  return pattern.replace(/%(\w+)%/g, (whole, key: string) => ownValue(values, key) ?? whole) + delimiter;
 }
 
 /** `reviews.shop` for a cluster-local name; other hosts as they are. */

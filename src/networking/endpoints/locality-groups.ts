@@ -1,6 +1,8 @@
 /** Order and weight of endpoints by where they are (spec/discovery.md §8.2, localityLbSetting). */
+
 import type { LocalityLoadBalancerSetting } from '../../model/kinds/traffic-policy.ts';
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
+import { ownValue } from '../../runtime/json-object.ts';
 import type { LocalityOrdering } from '../traffic/traffic-policy.ts';
 import { topologyDistance } from './distance.ts';
 
@@ -186,7 +188,7 @@ const topologyLabels = ['topology.kubernetes.io/region', 'topology.kubernetes.io
 /** A label; the topology labels follow from the locality where they are not set. */
 function workloadLabel(workload: Pick<Endpoint, 'labels' | 'locality'>, key: string): string | undefined {
   const level = topologyLabels.indexOf(key);
-  return workload.labels[key] ?? (level === -1 ? undefined : workload.locality.split('/')[level]);
+  return ownValue(workload.labels, key) ?? (level === -1 ? undefined : workload.locality.split('/')[level]);
 }
 
 /** Envoy knows no higher one. */

@@ -1,8 +1,10 @@
 /** Which virtual host and which route a request meets (Envoy's docs: config.route.v3.VirtualHost, RouteMatch). */
+
 import type { Route, RouteMatch, VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import type { MetadataMatcher } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import type { ValueMatcher } from '../../gen/envoy/type/matcher/v3/value_pb.ts';
+import { ownValue } from '../../runtime/json-object.ts';
 import type { HttpQuestion } from './question.ts';
 import { matchesHeader, matchesParameter, matchesRegex, matchesString } from './string-matches.ts';
 
@@ -68,7 +70,7 @@ function headerOf(request: RoutedRequest, name: string): string | undefined {
     case ':path':
       return request.path;
     default:
-      return request.headers[name];
+      return ownValue(request.headers, name);
   }
 }
 
@@ -97,7 +99,7 @@ function matchesMetadata(
   { filter, path, value, invert }: MetadataMatcher,
   metadata: Readonly<Record<string, unknown>>,
 ): boolean {
-  let found: unknown = metadata[filter];
+  let found: unknown = ownValue(metadata, filter);
   for (const { segment } of path) {
     found =
       typeof found === 'object' && found !== null ? (found as Record<string, unknown>)[segment.value ?? ''] : undefined;

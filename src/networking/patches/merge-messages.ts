@@ -3,9 +3,11 @@
  * lists grow at their end. Packed messages of one type are merged as if they were not packed; durations, wrapped numbers
  * and the like are values and override. Nothing is changed in place: what nobody touches is shared with the result.
  */
+
 import { type DescField, type DescMessage, fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { ownValue } from '../../runtime/json-object.ts';
 import { wireForm } from '../messages/wire-form.ts';
 
 /** What lists of the value do to those of the target. */
@@ -80,7 +82,7 @@ function mergedMap(field: DescField & { fieldKind: 'map' }, before: Fields, valu
   const result = { ...before, ...value };
   if (field.message?.typeName !== anyType) return result;
   for (const key of Object.keys(value)) {
-    const [old, now] = [before[key] as Any | undefined, value[key] as Any];
+    const [old, now] = [ownValue(before, key) as Any | undefined, value[key] as Any];
     if (old !== undefined && typeOf(old) === typeOf(now)) result[key] = mergedPacked(old, now, lists);
   }
   return result;

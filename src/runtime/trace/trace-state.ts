@@ -1,5 +1,5 @@
 /** Where every actor stands after some records of a trace: the fold that rotation, the ring and the debugger share. */
-import { escapedPointer } from '../json-object.ts';
+import { escapedPointer, ownValue } from '../json-object.ts';
 import type { ActorSnapshot, ContextChange, RunningTimer, TraceHeader, TraceRecord } from './trace.ts';
 
 /** Actors are replaced, never changed: a copy of the state costs one map. */
@@ -95,7 +95,8 @@ export function isActive(path: string, active: string): boolean {
 /** What a JSON Pointer points to; undefined when there is nothing. */
 export function valueAt(whole: unknown, pointer: string): unknown {
   return keysOf(pointer).reduce<unknown>(
-    (value, key) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined),
+    (value, key) =>
+      typeof value === 'object' && value !== null ? ownValue(value as Record<string, unknown>, key) : undefined,
     whole,
   );
 }
@@ -107,11 +108,12 @@ export function applyChanges(context: unknown, changes: readonly ContextChange[]
 
 function withValue(whole: unknown, [key, ...rest]: readonly string[], change: { value?: unknown }): unknown {
   if (key === undefined) return change.value;
-  const fields = typeof whole === 'object' && whole !== null ? { ...(whole as Record<string, unknown>) } : {};
-  if (rest.length > 0) fields[key] = withValue(fields[key], rest, change);
-  else if ('value' in change) fields[key] = change.value;
-  else delete fields[key];
-  return fields;
+  const fields = typeof whole === 'object' && whole !== null ? (whole as Record<string, unknown>) : {};
+  // A computed key of a literal creates a field even if it is `__proto__`, where an assignment would set the prototype.
+  if (rest.length > 0) return { ...fields, [key]: withValue(ownValue(fields, key), rest, change) };
+  if ('value' in change) return { ...fields, [key]: change.value };
+  const { [key]: _, ...others } = fields;
+  return others;
 }
 
 function changedContext(actor: ActorSnapshot, change: readonly ContextChange[] | undefined): { context?: unknown } {
@@ -137,7 +139,8 @@ function collect(before: unknown, after: unknown, path: string, changes: Context
     return;
   }
   for (const [key, value] of Object.entries(after)) {
-    if (!Object.is(before[key], value)) collect(before[key], value, `${path}/${escapedPointer(key)}`, changes);
+    const previous = ownValue(before, key);
+    if (!Object.is(previous, value)) collect(previous, value, `${path}/${escapedPointer(key)}`, changes);
   }
   for (const key of Object.keys(before)) {
     if (before[key] !== undefined && !Object.hasOwn(after, key))

@@ -11,6 +11,7 @@ import { healthType, proxyConfigType } from '../../../../machines/discovery/ads/
 import { isSubscribed, type Watches } from '../../../../machines/discovery/ads/ads-watch.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { type FaultOwner, onBehalfOf } from '../../../runtime/fences/fault-owner.ts';
+import { ownValue } from '../../../runtime/json-object.ts';
 import { maxLaterNodeBytes, maxNodeBytes, maxNodeIdLength } from '../ads-limits.ts';
 import { type Authenticator, authenticate } from '../authentication.ts';
 import { authorize } from '../authorization.ts';
@@ -383,9 +384,9 @@ export class AdsStream {
       return;
     }
     const { typeUrl } = request;
-    const ackedBefore = this.watches[typeUrl]?.nonceAcked ?? '';
+    const ackedBefore = ownValue(this.watches, typeUrl)?.nonceAcked ?? '';
     this.#exchange.take({ type: 'request.received', request });
-    const watch = this.watches[typeUrl];
+    const watch = ownValue(this.watches, typeUrl);
     if (watch === undefined) return;
     if (request.rejection !== null && watch.nonceRejected === watch.nonceSent) {
       clientOf(this.#life)?.resources.rejected?.(typeUrl);

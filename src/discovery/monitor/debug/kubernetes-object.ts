@@ -1,8 +1,10 @@
 /** Configuration objects as Kubernetes writes them, without what nobody may read. */
+
 import type { Config } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';
 import { kinds } from '../../../model/kinds/index.ts';
 import type { Kind } from '../../../model/kinds/kind.ts';
+import { ownValue } from '../../../runtime/json-object.ts';
 
 const redacted = '[redacted]';
 /** The whole object once more, its data included. */
@@ -31,7 +33,7 @@ export function asKubernetesObject(config: Config, rootNamespace?: string): obje
 }
 
 function rowOf(kind: string): Kind<string, unknown> | undefined {
-  return (kinds as Readonly<Record<string, Kind<string, unknown> | undefined>>)[kind];
+  return ownValue(kinds as Readonly<Record<string, Kind<string, unknown>>>, kind);
 }
 
 function bodyOf({ kind, spec }: Config): object {

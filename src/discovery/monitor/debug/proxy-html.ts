@@ -1,4 +1,5 @@
 /** The connection view as a page for people: an overview of all proxies, or all about some of them. No script. */
+import { ownValue } from '../../../runtime/json-object.ts';
 import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
@@ -126,7 +127,7 @@ function messageName(type: string): string {
 }
 
 function shortName(type: string): string {
-  return shortNames[messageName(type)] ?? type;
+  return ownValue(shortNames, messageName(type)) ?? type;
 }
 
 function byOrder(a: string, b: string): number {

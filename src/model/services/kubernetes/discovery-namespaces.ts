@@ -1,4 +1,5 @@
 /** Which namespaces take part in the mesh: `discoverySelectors` (spec/discovery.md §3.2). */
+import { ownValue } from '../../../runtime/json-object.ts';
 import type { LabelSelector } from '../../kinds/label-selector.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -16,9 +17,9 @@ export function isDiscovered(
 }
 
 function selects({ matchLabels = {}, matchExpressions = [] }: LabelSelector, labels: Labels): boolean {
-  if (!Object.entries(matchLabels).every(([key, value]) => labels[key] === value)) return false;
+  if (!Object.entries(matchLabels).every(([key, value]) => ownValue(labels, key) === value)) return false;
   return matchExpressions.every(({ key, operator, values = [] }) => {
-    const value = labels[key];
+    const value = ownValue(labels, key);
     if (operator === 'Exists') return value !== undefined;
     if (operator === 'DoesNotExist') return value === undefined;
     // A label that is not there is in no list.
