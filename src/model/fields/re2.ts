@@ -54,6 +54,8 @@ export interface Re2Expression {
   matches(text: string): boolean;
   /** Whether it is found anywhere in the text. */
   isFoundIn(text: string): boolean;
+  /** Capturing groups, without group 0. */
+  readonly groupCount: number;
 }
 
 /** @throws Error for an expression that {@link re2Mistake} refuses. */
@@ -64,6 +66,7 @@ export function re2Expression(regex: string): Re2Expression {
   return {
     matches: (text) => right.testExact(bytesOf(text)),
     isFoundIn: (text) => right.test(bytesOf(text)),
+    groupCount: right.groupCount(),
   };
 }
 

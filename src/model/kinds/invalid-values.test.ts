@@ -340,7 +340,7 @@ describe('taken', () => {
     [
       'DestinationRule',
       policy(
-        'loadBalancer: {consistentHash: {httpCookie: {name: a, ttl: 0s, attributes: [{name: a, value: ""}, {name: b, value: ""}]}}}',
+        'loadBalancer: {consistentHash: {httpCookie: {name: a, ttl: 0s, attributes: [{name: a, value: ""}, {name: Secure}]}}}',
       ),
     ],
     ['DestinationRule', policy('outlierDetection: {consecutiveLocalOriginFailures: 0}')],

@@ -22,6 +22,7 @@ import {
   restrictions,
   struct,
   text,
+  withDefault,
 } from '../fields/decode.ts';
 import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../fields/description.ts';
 import { isIpAddress } from '../fields/names.ts';
@@ -97,7 +98,8 @@ const httpCookie = struct<T.HttpCookie>({
   ttlMs: optional(durationOrZero, 'ttl'),
   attributes: optional(
     refine(
-      list(struct<{ name: string; value: string }>({ name: required(line), value: required(lineOrNothing) })),
+      // An attribute such as Secure has no value.
+      list(struct<{ name: string; value: string }>({ name: required(line), value: withDefault(lineOrNothing, '') })),
       // Names of attributes are the same in any case (RFC 6265 §5.2).
       (attributes, path) =>
         repetitions(

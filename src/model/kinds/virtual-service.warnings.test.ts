@@ -43,3 +43,15 @@ it('says that claims are known at gateways only', () => {
   expect(warnings({ http, gateways: ['front'] })).toEqual([]);
   expect(warnings({ http, gateways: ['front', 'mesh'] })).toHaveLength(1);
 });
+
+it.each([
+  ['/b/\\1', undefined],
+  ['/b/\\0\\\\', undefined],
+  ['/b/\\3', 'it refers to group 3, and match has 1 capturing group'],
+  ['/b/\\a', '\\ must be followed by a digit or \\, got "\\\\a"'],
+  ['/b/\\', '\\ must be followed by a digit or \\, got "\\\\"'],
+])('warns of a uriRegexRewrite that leaves every path as it is: %s', (rewrite, reason) => {
+  const http = [{ rewrite: { uriRegexRewrite: { match: '^/a/([a-z]+)$', rewrite } }, route }];
+  const path = 'http[0].rewrite.uriRegexRewrite.rewrite';
+  expect(warnings({ http })).toEqual(reason === undefined ? [] : [`${path} leaves every path as it is: ${reason}`]);
+});

@@ -1,7 +1,9 @@
 /** What is allowed in a VirtualService and probably not meant (spec/discovery.md §4.5). */
+
 import { isClaimKey } from '../fields/claim-key.ts';
 import type { FieldError } from '../fields/decode.ts';
 import { partialWildcardWarning } from '../fields/names.ts';
+import { re2Expression } from '../fields/re2.ts';
 import { mistakeAt } from './field-rules.ts';
 import type * as V from './virtual-service.ts';
 
@@ -13,6 +15,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
     ...largeBodies(spec),
     ...faultsOfNobody(spec),
     ...claimsInMesh(spec),
+    ...rewritesWithoutEffect(spec),
     ...spec.hosts.flatMap((host, index) => mistakeAt(`hosts[${index}]`, partialWildcardWarning(host))),
   ];
 }
@@ -90,4 +93,26 @@ function claimsInMesh({ gateways, http = [] }: V.VirtualService): FieldError[] {
       ),
     ),
   );
+}
+
+/** RE2 leaves a path as it is when the substitution refers to a group that the expression does not have. */
+function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
+  return http.flatMap(({ rewrite }, index) => {
+    const { match, rewrite: substitution } = rewrite?.uriRegexRewrite ?? {};
+    if (match === undefined || substitution === undefined) return [];
+    return mistakeAt(`http[${index}].rewrite.uriRegexRewrite.rewrite`, substitutionMistake(match, substitution));
+  });
+}
+
+function substitutionMistake(match: string, substitution: string): string | undefined {
+  const escapes = [...substitution.matchAll(/\\(.?)/gs)].map(([, after]) => after!);
+  const wrong = escapes.find((after) => !/^[\d\\]$/.test(after));
+  if (wrong !== undefined) {
+    return `leaves every path as it is: \\ must be followed by a digit or \\, got ${JSON.stringify(`\\${wrong}`)}`;
+  }
+  const highest = Math.max(0, ...escapes.filter((after) => after !== '\\').map(Number));
+  const { groupCount } = re2Expression(match);
+  if (highest <= groupCount) return undefined;
+  const groups = groupCount === 1 ? '1 capturing group' : `${groupCount} capturing groups`;
+  return `leaves every path as it is: it refers to group ${highest}, and match has ${groups}`;
 }
