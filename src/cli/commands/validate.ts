@@ -7,12 +7,15 @@ import { configLimitsOf } from '../../discovery/config/config-limits.ts';
 import { type Validation, validateFiles } from '../../discovery/config/validate-files.ts';
 import { Environment } from '../../discovery/environment.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
+import { defaultFeatures } from '../../model/mesh/features.ts';
 import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
+import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { exitUnansweredWith, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 
 interface ValidateFlags {
   readonly meshConfig?: string;
+  readonly domain: string;
   readonly format: 'text' | 'json';
   readonly strict?: boolean;
 }
@@ -32,12 +35,14 @@ export function validateCommand(streams: CommandStreams = processStreams): Comma
     .summary('check configuration files without serving them')
     .description(
       'Says everything that is wrong with configuration files, as the control plane would find it: FILE:LINE:COLUMN, the ' +
-        'object, its field, and what must be there. Warnings are about what is taken and has no effect.\n\n' +
+        'object, its field, and what must be there. Warnings are about what is taken and has no effect, and about objects that affect ' +
+        'other namespaces (with a code; SECURITY.md lists what closes each).\n\n' +
         'Exit code: 0 valid, 1 an object is not valid (with --strict: or there is a warning), 2 a file cannot be read, ' +
         '3 what is wrong cannot be written.',
     )
     .argument('<path...>', 'files, and directories of *.yaml at any depth; - is standard input')
-    .option('--meshConfig <file>', 'a mesh configuration, checked too')
+    .option('--meshConfig <file>', 'a mesh configuration, checked too; its exportingNamespaces are trusted')
+    .option('--domain <domain>', "suffix of services' names", 'cluster.local')
     .option('--strict', 'warnings count as errors')
     .addOption(new Option('--format <format>', 'how to print what is wrong').choices(['text', 'json']).default('text'))
     .addHelpText(
@@ -56,12 +61,18 @@ async function validate(
   { out, error }: CommandStreams,
 ): Promise<number> {
   const input = paths.includes(standardInput) ? await readInput() : { texts: [], unreadable: [] };
+  const environment = new Environment(process.env, (warning) => error(`${warning}\n`));
+  const mesh = flags.meshConfig === undefined ? noMeshConfig : readMesh(flags.meshConfig);
   const found = await validateFiles(
     paths.filter((path) => path !== standardInput),
     input.texts,
-    configLimitsOf(new Environment(process.env, (warning) => error(`${warning}\n`))),
+    configLimitsOf(environment),
+    {
+      mesh: mesh.config,
+      scopesGateways: environment.boolean('PILOT_SCOPE_GATEWAY_TO_NAMESPACE', defaultFeatures.gatewaysOfOwnNamespace),
+      domain: flags.domain,
+    },
   );
-  const mesh = flags.meshConfig === undefined ? { problems: [], unreadable: [] } : meshProblems(flags.meshConfig);
   const problems = [...mesh.problems, ...found.problems];
   const unreadable = [...input.unreadable, ...mesh.unreadable, ...found.unreadable];
   if (flags.format === 'json')
@@ -87,15 +98,24 @@ async function readInput(): Promise<{
   }
 }
 
-function meshProblems(file: string): { readonly problems: readonly Problem[]; readonly unreadable: readonly string[] } {
+interface MeshFile {
+  readonly config: MeshConfig;
+  readonly problems: readonly Problem[];
+  readonly unreadable: readonly string[];
+}
+
+const noMeshConfig: MeshFile = { config: defaultMeshConfig, problems: [], unreadable: [] };
+
+function readMesh(file: string): MeshFile {
   let content: string;
   try {
     content = readFileSync(file, 'utf8');
   } catch (error) {
-    return { problems: [], unreadable: [`${file}: ${messageOf(error)}`] };
+    return { ...noMeshConfig, unreadable: [`${file}: ${messageOf(error)}`] };
   }
   const read = readMeshConfig(file, content);
-  return { problems: E.isLeft(read) ? read.left : read.right.warnings, unreadable: [] };
+  if (E.isLeft(read)) return { ...noMeshConfig, problems: read.left };
+  return { config: read.right.mesh, problems: read.right.warnings, unreadable: [] };
 }
 
 function summary({ objects, files }: Validation, problems: readonly Problem[]): string {

@@ -7,7 +7,13 @@ import type { ConfigReading } from '../../../machines/discovery/config/config-co
 import { document, service } from '../../../test/fixtures/given-objects.ts';
 import { MeshConfigs } from './mesh-configs.ts';
 
-const settings = { ingressClass: 'istio', ingressControllerMode: 'STRICT', ingressSelector: '' } as const;
+const settings = {
+  ingressClass: 'istio',
+  ingressControllerMode: 'STRICT',
+  ingressSelector: '',
+  exportingNamespaces: ['*'],
+  rootNamespace: 'istio-system',
+} as const;
 let root: string;
 let configs: MeshConfigs;
 

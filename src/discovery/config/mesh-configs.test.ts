@@ -15,7 +15,13 @@ let configs: MeshConfigs;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'chartpilot-mesh-configs-'));
   for (const name of ['one', 'two']) mkdirSync(join(root, name));
-  settings = { ingressClass: 'istio', ingressControllerMode: 'STRICT', ingressSelector: '' };
+  settings = {
+    ingressClass: 'istio',
+    ingressControllerMode: 'STRICT',
+    ingressSelector: '',
+    exportingNamespaces: ['*'],
+    rootNamespace: 'istio-system',
+  };
   configs = new MeshConfigs({ mesh: () => settings, domain: 'cluster.local' });
 });
 

@@ -5,11 +5,13 @@ import type { Config } from '../../model/config/config.ts';
 import { readConfigFile, withoutRepetitions } from '../../model/config/config-file.ts';
 import type { Problem } from '../../model/config/problem.ts';
 import { effectIn } from '../../model/config/refused.ts';
+import type { ReachSettings } from '../../model/isolation/cross-namespace-reach.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { readBoundedText } from './bounded-file.ts';
 import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { credentialProblems } from './credential-problems.ts';
+import { crossNamespaceProblems } from './cross-namespace-problems.ts';
 import { compareWalked, isYaml, walk } from './directory-walk.ts';
 
 export interface Validation {
@@ -32,11 +34,13 @@ export interface GivenText {
  * @param paths files of any name, and directories of `*.yaml` and `*.yml` at any depth; an object of one key may be there
  *   once in all of them.
  * @param texts what was read already: standard input
+ * @param settings which namespaces may affect each other
  */
 export async function validateFiles(
   paths: readonly string[],
   texts: readonly GivenText[] = [],
   limits = defaultConfigLimits,
+  settings: ReachSettings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' },
 ): Promise<Validation> {
   const unreadable: string[] = [];
   const found = new Map<string, GivenText>();
@@ -58,9 +62,10 @@ export async function validateFiles(
   const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
   const order = new Map(given.map(({ file }, index) => [file, index]));
   return {
-    problems: [...problems, ...repetitions, ...credentialProblems(valid), ...standIns.map(closedProblem)].sort(
-      (a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0),
-    ),
+    problems: [
+      ...[...problems, ...repetitions, ...credentialProblems(valid), ...crossNamespaceProblems(valid, settings)],
+      ...standIns.map(closedProblem),
+    ].sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
     files: given.length,
     objects: valid.length,
     unreadable,

@@ -1,5 +1,6 @@
 /** What is looked at to find what is odd in the mesh. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { ReachKind } from '../../model/isolation/cross-namespace-reach.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -13,7 +14,7 @@ export interface ServedProxy {
 
 export interface StatusSources {
   readonly context: PushContext;
-  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter' | 'WasmPlugin' | PolicyKind>;
+  readonly configs: Pick<ConfigSet, ReachKind | PolicyKind>;
   readonly proxies: Iterable<ServedProxy>;
   /** Files of configuration that cannot be read, with the reason. */
   readonly unreadable: ReadonlyMap<string, string>;

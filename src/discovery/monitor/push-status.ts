@@ -4,8 +4,9 @@
  */
 
 import { onceFor } from '../../model/collections/once-for.ts';
-import type { Config } from '../../model/config/config.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { standInText } from '../../model/config/refused.ts';
+import { crossNamespaceReach } from '../../model/isolation/cross-namespace-reach.ts';
 import { closedKinds } from '../../model/kinds/closed.ts';
 import type { VirtualService } from '../../model/kinds/virtual-service.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -59,6 +60,16 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
         if (config.standsFor !== undefined)
           note(config.standsFor.object, standInText(config, context.mesh.rootNamespace));
       }
+    }
+  },
+  pilot_cross_namespace_objects: function* ({ configs, context: { mesh, features, domain } }, note) {
+    for (const reach of crossNamespaceReach(configs, {
+      mesh,
+      scopesGateways: features.gatewaysOfOwnNamespace,
+      domain,
+    })) {
+      if (reach === undefined) yield;
+      else note(`${configKeyText(configKeyOf(reach.config))} ${reach.code} ${reach.field}`, reach.message);
     }
   },
   pilot_unreadable_config_files: function* ({ unreadable }, note) {

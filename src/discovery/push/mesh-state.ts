@@ -227,7 +227,7 @@ export class MeshState {
   /** What registries are told beside their objects. */
   get registrySettings(): RegistryOptions {
     const { domain, clusterId, registryOptions, features = defaultFeatures } = this.#options;
-    const { trustDomain, defaultServiceExportTo, discoverySelectors } = this.mesh;
+    const { trustDomain, defaultServiceExportTo, exportingNamespaces, rootNamespace, discoverySelectors } = this.mesh;
     const { networks } = this.settings;
     return {
       ...defaultRegistryOptions,
@@ -236,6 +236,7 @@ export class MeshState {
       sendUnhealthy: features.sendUnhealthy || features.autoSendUnhealthy,
       persistentSessionLabel: features.persistentSessionLabel,
       ...{ domain, clusterId, trustDomain, defaultServiceExportTo, discoverySelectors, networks },
+      ...{ exportingNamespaces, rootNamespace },
     };
   }
 }

@@ -17,6 +17,8 @@ export interface Problem {
   /** `spec.http[0].timeout`. */
   readonly field?: string;
   readonly message: string;
+  /** Stable name of the warning, for who looks it up: `routes-foreign-host`. */
+  readonly code?: string;
   /** Key of what stands in for the object as long as there is no valid version of it (refused.ts). */
   readonly standIn?: string;
 }
@@ -24,8 +26,9 @@ export interface Problem {
 /** `mesh/web.yaml:12:5: error: VirtualService shop/web: spec.http[0].timeout: must be a duration, …`. */
 export function problemText(problem: Problem): string {
   const place = [problem.file, problem.line, ...(problem.column === undefined ? [] : [problem.column])].join(':');
-  return [place, problem.severity, problem.object, problem.field, problem.message]
+  const text = [place, problem.severity, problem.object, problem.field, problem.message]
     .filter((part) => part !== undefined && part !== '')
     .map((part) => visibleLine(String(part)))
     .join(': ');
+  return problem.code === undefined ? text : `${text} [${problem.code}]`;
 }

@@ -21,11 +21,13 @@ import {
   port,
   refine,
   required,
+  restricting,
+  restrictions,
   struct,
   text,
   withDefault,
 } from '../fields/decode.ts';
-import { isDnsLabel, isHostname, isObjectName } from '../fields/names.ts';
+import { isDnsLabel, isHostname, isNamespace, isObjectName } from '../fields/names.ts';
 import { exportTo, hostText, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
 import type { LabelSelector } from '../kinds/label-selector.ts';
 import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
@@ -182,6 +184,10 @@ const defaultProviders = struct<DefaultProviders>({
   accessLogging: optional(list(name)),
 });
 
+const exportingNamespace: Decoder<string> = refine(text, (namespace, path) =>
+  mistakeAt(path, namespace === '*' || isNamespace(namespace) ? undefined : 'must be the name of a namespace, or "*"'),
+);
+
 const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
 
 const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
@@ -221,6 +227,8 @@ const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   defaultServiceExportTo: optional(exportTo),
   defaultVirtualServiceExportTo: optional(exportTo),
   defaultDestinationRuleExportTo: optional(exportTo),
+  // `null`, a list whose items are commented out, would let every namespace export.
+  ...restrictions({ exportingNamespaces: restricting(optional(list(exportingNamespace))) }),
   dnsRefreshRateMs: optional(durationAtLeast(1), 'dnsRefreshRate'),
   serviceSettings: optional(list(serviceSetting)),
   discoverySelectors: optional(list(labelSelector)),

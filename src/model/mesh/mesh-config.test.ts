@@ -345,3 +345,13 @@ networks:
     ]);
   });
 });
+
+it('exportingNamespaces are names of namespaces, or all; what cannot be read is refused', () => {
+  const read = (text: string) => readMeshConfig('mesh.yaml', text);
+  const of = (text: string) => E.getOrElse(() => ({ mesh: defaultMeshConfig, warnings: [] }))(read(text) as never);
+  expect(of('').mesh.exportingNamespaces).toEqual(['*']);
+  expect(of('exportingNamespaces: [bank, shop]').mesh.exportingNamespaces).toEqual(['bank', 'shop']);
+  expect(of('exportingNamespaces: []').mesh.exportingNamespaces).toEqual([]);
+  for (const wrong of ['null', 'bank', '[null]', '[1]', '["."]', '["Bank"]', '["a.b"]'])
+    expect(E.isLeft(read(`exportingNamespaces: ${wrong}`)), wrong).toBe(true);
+});

@@ -54,6 +54,8 @@ export interface MeshConfig {
   readonly defaultServiceExportTo: readonly string[];
   readonly defaultVirtualServiceExportTo: readonly string[];
   readonly defaultDestinationRuleExportTo: readonly string[];
+  /** Ours: namespaces whose objects may affect proxies of other namespaces, beside the root namespace; `*`: all. */
+  readonly exportingNamespaces: readonly string[];
   readonly dnsRefreshRateMs: number;
   readonly serviceSettings: readonly ServiceSetting[];
   readonly discoverySelectors: readonly LabelSelector[];
@@ -109,6 +111,7 @@ export const defaultMeshConfig: MeshConfig = {
   defaultServiceExportTo: ['*'],
   defaultVirtualServiceExportTo: ['*'],
   defaultDestinationRuleExportTo: ['*'],
+  exportingNamespaces: ['*'],
   dnsRefreshRateMs: 60_000,
   serviceSettings: [],
   discoverySelectors: [],

@@ -111,24 +111,15 @@ function* indexing(input: PushContextInput, before: Reusable | undefined): Steps
     index.isCurrent(hostNames) ? index : undefined;
   const virtualServices =
     kept(['VirtualService'], (old) => current(old.virtualServices)) ??
-    new VirtualServiceIndex(
-      configs.VirtualService,
-      hostNames,
-      mesh.defaultVirtualServiceExportTo,
-      before?.context.virtualServices,
-    );
+    new VirtualServiceIndex(configs.VirtualService, hostNames, mesh, before?.context.virtualServices);
   yield;
   const destinationRules =
     kept(['DestinationRule'], (old) => current(old.destinationRules)) ??
-    new DestinationRuleIndex(
-      configs.DestinationRule,
-      { hostNames, rootNamespace: mesh.rootNamespace, defaultExportTo: mesh.defaultDestinationRuleExportTo },
-      before?.context.destinationRules,
-    );
+    new DestinationRuleIndex(configs.DestinationRule, { hostNames, mesh }, before?.context.destinationRules);
   yield;
   const gateways =
     kept(['Gateway'], (old) => old.gateways) ??
-    new GatewayIndex(configs.Gateway, { ownNamespaceOnly: features.gatewaysOfOwnNamespace });
+    new GatewayIndex(configs.Gateway, { ownNamespaceOnly: features.gatewaysOfOwnNamespace, rule: mesh });
   const credentials = kept(['Secret', 'ConfigMap'], (old) => old.credentials) ?? new CredentialIndex(configs);
   yield;
   const sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);

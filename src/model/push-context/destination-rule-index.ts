@@ -7,10 +7,11 @@ import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/confi
 import { type HostNames, isShortName, isWildcard, keysAround, mostSpecific } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/traffic-policy.ts';
+import type { MeshConfig } from '../mesh/mesh-config.ts';
 import { SelectingList } from '../services/label-match.ts';
 import type { Service } from '../services/service.ts';
 import { servicesWithin } from '../services/services-within.ts';
-import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
+import { type ExportRule, exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
 import type { MergedDestinationRule } from './resolved-rules.ts';
 import { RuleRevision } from './rule-revision.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
@@ -29,8 +30,7 @@ type Rules = ReadonlyMap<string, RulesByHost>;
 
 interface About {
   readonly hostNames: HostNames;
-  readonly rootNamespace: string;
-  readonly defaultExportTo: readonly string[];
+  readonly mesh: ExportRule & Pick<MeshConfig, 'defaultDestinationRuleExportTo'>;
 }
 
 export class DestinationRuleIndex {
@@ -53,7 +53,7 @@ export class DestinationRuleIndex {
    * @param previous an index with the same settings, services may be others: what did not change keeps its identity
    */
   constructor(configs: readonly Config<DestinationRule>[], about: About, previous?: DestinationRuleIndex) {
-    this.rootNamespace = about.rootNamespace;
+    this.rootNamespace = about.mesh.rootNamespace;
     this.sources = configs;
     const edited = listDiff(previous?.sources ?? [], configs);
     const gone = new Set(edited.removed);
@@ -65,7 +65,12 @@ export class DestinationRuleIndex {
     for (const source of diff.removed) bySource.delete(source);
     const added = diff.added.map((source) => ({
       config: withQualifiedHost(source, about.hostNames),
-      exportTo: exportSet(source.spec.exportTo, about.defaultExportTo),
+      exportTo: exportSet(
+        source.namespace,
+        source.spec.exportTo,
+        about.mesh.defaultDestinationRuleExportTo,
+        about.mesh,
+      ),
     }));
     for (const [index, source] of diff.added.entries()) bySource.set(source, added[index]!);
     this.bySource = bySource;
@@ -73,8 +78,8 @@ export class DestinationRuleIndex {
     this.revision = (previous?.revision ?? RuleRevision.first()).next(hosts);
     const of = (rules: Iterable<Exported>, chosen: boolean): Exported[] =>
       [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === chosen);
-    this.general = changedRules(previous?.general, of(removed, false), of(added, false), about);
-    this.selective = changedRules(previous?.selective, of(removed, true), of(added, true), about);
+    this.general = changedRules(previous?.general, of(removed, false), of(added, false), about.mesh);
+    this.selective = changedRules(previous?.selective, of(removed, true), of(added, true), about.mesh);
   }
 
   /**
@@ -271,7 +276,7 @@ function changedRules(
   before: Rules | undefined,
   removed: readonly Exported[],
   added: readonly Exported[],
-  { rootNamespace }: Pick<About, 'rootNamespace'>,
+  { rootNamespace }: Pick<ExportRule, 'rootNamespace'>,
 ): Rules {
   if (before !== undefined && removed.length + added.length === 0) return before;
   const rules = new Map(before);

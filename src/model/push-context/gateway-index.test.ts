@@ -3,6 +3,7 @@ import { givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import type { Config } from '../config/config.ts';
 import type { Gateway } from '../kinds/gateway.ts';
 import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
+import { defaultMeshConfig } from '../mesh/mesh-config.ts';
 import { shapeOf } from '../proxy/proxy-shape.ts';
 import type { ServiceTarget } from '../services/service.ts';
 import { GatewayIndex } from './gateway-index.ts';
@@ -23,7 +24,7 @@ function selected(
   proxy: { readonly labels?: Record<string, string>; readonly serviceTargets?: readonly ServiceTarget[] } = {},
   ownNamespaceOnly = false,
 ): string[] {
-  const index = new GatewayIndex(gateways, { ownNamespaceOnly });
+  const index = new GatewayIndex(gateways, { ownNamespaceOnly, rule: defaultMeshConfig });
   const subject = { type: 'router', configNamespace: 'edge', labels: {}, ...proxy } as const;
   const answer = index.for(subject);
   expect(index.for({ ...subject })).toBe(answer);
@@ -44,7 +45,7 @@ describe('Gateway objects select routers', () => {
   it('of their own namespace only, where the object says so', () => {
     const own = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
     expect(selected([own('edge/own'), own('shop/own'), gateway('shop/all')])).toEqual(['edge/own', 'shop/all']);
-    const index = new GatewayIndex([own('edge/own')], { ownNamespaceOnly: false });
+    const index = new GatewayIndex([own('edge/own')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
     const selectedIn = (configNamespace: string) => index.for({ type: 'router', configNamespace, labels: {} });
     expect(selectedIn('shop')).toEqual([]);
     expect(selectedIn('edge')).toHaveLength(1);
@@ -62,13 +63,13 @@ describe('Gateway objects select routers', () => {
   });
 
   it('and no sidecar', () => {
-    const index = new GatewayIndex([gateway('edge/all')], { ownNamespaceOnly: false });
+    const index = new GatewayIndex([gateway('edge/all')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
     expect(index.for({ type: 'sidecar', configNamespace: 'edge', labels: {} })).toEqual([]);
   });
 
   it('and tell routers of one index apart by all that they look at', () => {
     const gateways = [gateway('edge/named', { services: 'in.test' })];
-    const index = new GatewayIndex(gateways, { ownNamespaceOnly: true });
+    const index = new GatewayIndex(gateways, { ownNamespaceOnly: true, rule: defaultMeshConfig });
     const about = { type: 'router', labels: {} } as const;
     expect(index.for({ ...about, configNamespace: 'edge' })).toEqual([]);
     const serviceTargets = [target('edge', 'in.test')];

@@ -7,6 +7,7 @@ import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gatew
 import type { Proxy } from '../node/proxy.ts';
 import { SelectingList } from '../services/label-match.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
+import { type ExportRule, mayExport } from '../services/visibility.ts';
 
 /** What selection looks at: a proxy, or a shape of one. */
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {
@@ -17,6 +18,8 @@ export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> 
 export interface GatewaySelection {
   /** Workloads of other namespaces are not selected. */
   readonly ownNamespaceOnly: boolean;
+  /** Gateways of namespaces that may not export select workloads of their own namespace. */
+  readonly rule: ExportRule;
 }
 
 export class GatewayIndex {
@@ -24,7 +27,8 @@ export class GatewayIndex {
   private readonly bySelector: SelectingList<Config<Gateway>>;
   /** Gateways that name services instead of labels, by each service. */
   private readonly byService = new Map<string, Config<Gateway>[]>();
-  private readonly ownNamespaceOnly: boolean;
+  /** Those that select workloads of their own namespace only. */
+  private readonly confined: ReadonlySet<Config<Gateway>>;
   private readonly looksAtServices: boolean;
   private readonly looksAtNamespace: boolean;
   /** Answers for proxies that are there, and no longer: labels are what a client says, and may be anything. */
@@ -33,7 +37,7 @@ export class GatewayIndex {
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
   /** @param gateways oldest first */
-  constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly }: GatewaySelection) {
+  constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly, rule }: GatewaySelection) {
     this.places = new Map(gateways.map((gateway, place) => [gateway, place]));
     const selecting = gateways.filter((gateway) => gatewayServicesOf(gateway) === undefined);
     this.bySelector = new SelectingList(selecting, ({ spec }) => spec.selector);
@@ -45,9 +49,11 @@ export class GatewayIndex {
         else naming.push(gateway);
       }
     }
-    this.ownNamespaceOnly = ownNamespaceOnly;
+    const isConfined = (gateway: Config<Gateway>): boolean =>
+      ownNamespaceOnly || isForOwnNamespace(gateway) || !mayExport(gateway.namespace, rule);
+    this.confined = new Set(gateways.filter(isConfined));
     this.looksAtServices = selecting.length < gateways.length;
-    this.looksAtNamespace = ownNamespaceOnly || gateways.some(isForOwnNamespace);
+    this.looksAtNamespace = this.confined.size > 0;
   }
 
   /** Gateways for a proxy, of any namespace unless it was said otherwise, oldest first. Proxies that the same objects select share the list. */
@@ -85,9 +91,7 @@ export class GatewayIndex {
       named.length === 0
         ? selecting
         : [...new Set([...selecting, ...named])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
-    return all.filter(
-      (gateway) => gateway.namespace === configNamespace || !(this.ownNamespaceOnly || isForOwnNamespace(gateway)),
-    );
+    return all.filter((gateway) => gateway.namespace === configNamespace || !this.confined.has(gateway));
   }
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.ts';
 import { HostNames } from '../fields/hostname.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
+import { defaultMeshConfig } from '../mesh/mesh-config.ts';
 import { HostImports } from './host-imports.ts';
 import { VirtualServiceIndex } from './virtual-service-index.ts';
 
@@ -30,7 +31,7 @@ function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[]
 }
 
 const indexOf = (sources: readonly Source[], previous?: VirtualServiceIndex): VirtualServiceIndex =>
-  new VirtualServiceIndex(sources, new HostNames('cluster.local'), ['*'], previous);
+  new VirtualServiceIndex(sources, new HostNames('cluster.local'), defaultMeshConfig, previous);
 
 describe('an index that goes on from the last one', () => {
   it('merges a delegate that comes, changes and goes into its root, and touches nothing else', () => {

@@ -9,7 +9,8 @@ import type { Origin } from '../config/config.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
 import { type HostNames, isWildcard, keysAround } from '../fields/hostname.ts';
 import type { HttpRoute, VirtualService } from '../kinds/virtual-service.ts';
-import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
+import type { MeshConfig } from '../mesh/mesh-config.ts';
+import { type ExportRule, exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
 import type { HostImports } from './host-imports.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
 import { resolveVirtualService, shortNamesText } from './resolve-virtual-service.ts';
@@ -63,7 +64,7 @@ export class VirtualServiceIndex {
   constructor(
     configs: readonly Source[],
     hostNames: HostNames,
-    defaultExportTo: readonly string[],
+    mesh: ExportRule & Pick<MeshConfig, 'defaultVirtualServiceExportTo'>,
     previous?: VirtualServiceIndex,
   ) {
     this.sources = configs;
@@ -87,7 +88,7 @@ export class VirtualServiceIndex {
     }
     for (const id of changedDelegates) delegates.delete(id);
     const plain = diff.added.map((source) => {
-      const exportTo = exportSet(source.spec.exportTo, defaultExportTo);
+      const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh);
       return [source, { config: resolveVirtualService(source, hostNames), exportTo } as Exported] as const;
     });
     for (const [source, one] of plain) {

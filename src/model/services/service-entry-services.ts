@@ -12,10 +12,10 @@ import type { ServiceEntry, ServiceEntryPort, ServiceEntryResolution } from '../
 import type { WorkloadEntry } from '../kinds/workload-entry.ts';
 import type { AllocatedAddresses } from './auto-allocate.ts';
 import type { Endpoint, Resolution, Service } from './service.ts';
-import { exportSet } from './visibility.ts';
+import { type ExportRule, exportSet } from './visibility.ts';
 import { type EndpointTemplate, endpointOf, portNamed, type Workload } from './workload.ts';
 
-export interface ServiceEntryOptions {
+export interface ServiceEntryOptions extends ExportRule {
   readonly trustDomain: string;
   /** Cluster of this control plane (`--clusterID`). */
   readonly clusterId: string;
@@ -49,7 +49,7 @@ export function servicesOfEntry(
     meshExternal: spec.location === 'MESH_EXTERNAL',
     serviceAccounts: spec.subjectAltNames ?? [],
     creationTime: entry.creationTimestamp,
-    exportTo: exportSet(spec.exportTo, options.defaultServiceExportTo),
+    exportTo: exportSet(entry.namespace, spec.exportTo, options.defaultServiceExportTo, options),
     labels: entry.labels,
     registry: 'External',
     origin: configKeyOf(entry),

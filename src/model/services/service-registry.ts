@@ -48,6 +48,8 @@ export const defaultRegistryOptions: RegistryOptions = {
   domain: 'cluster.local',
   clusterId: 'Kubernetes',
   defaultServiceExportTo: ['*'],
+  exportingNamespaces: ['*'],
+  rootNamespace: 'istio-system',
   systemNamespace: 'istio-system',
   networks: { networks: {} },
   discoverySelectors: [],

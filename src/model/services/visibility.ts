@@ -19,7 +19,28 @@ export function isPublic(exportTo: ReadonlySet<string>): boolean {
   return exportTo.size === 0 || exportTo.has('*');
 }
 
-/** What an object says, else the mesh's default. */
-export function exportSet(own: readonly string[] | undefined, byDefault: readonly string[]): ReadonlySet<string> {
-  return new Set(own !== undefined && own.length > 0 ? own : byDefault);
+/** The mesh's rule for namespaces that share one control plane and do not trust each other; a MeshConfig has it. */
+export interface ExportRule {
+  /** Namespaces whose objects may affect proxies of other namespaces; `*`: all. */
+  readonly exportingNamespaces: readonly string[];
+  /** Its objects always may. */
+  readonly rootNamespace: string;
+}
+
+/** Whether objects of a namespace may affect proxies of other namespaces. What stands in for an object of an unreadable namespace (``) must. */
+export function mayExport(namespace: string, { exportingNamespaces, rootNamespace }: ExportRule): boolean {
+  const isForMesh = namespace === rootNamespace || namespace === '';
+  return isForMesh || exportingNamespaces.includes('*') || exportingNamespaces.includes(namespace);
+}
+
+/** The `exportTo` of an object, else the mesh's default; where its namespace may not export, that namespace at most. */
+export function exportSet(
+  namespace: string,
+  exportTo: readonly string[] | undefined,
+  byDefault: readonly string[],
+  rule: ExportRule,
+): ReadonlySet<string> {
+  const said = exportTo !== undefined && exportTo.length > 0 ? exportTo : byDefault;
+  if (mayExport(namespace, rule)) return new Set(said);
+  return new Set(isExportedTo(new Set(said), namespace, namespace) ? ['.'] : ['~']);
 }

@@ -8,7 +8,13 @@ import { kinds } from '../kinds/index.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
 import { type IngressSettings, ingressesMayDiffer, translateIngresses } from './ingress.ts';
 
-const strict: IngressSettings = { ingressClass: 'istio', ingressControllerMode: 'STRICT', ingressSelector: '' };
+const strict: IngressSettings = {
+  ingressClass: 'istio',
+  ingressControllerMode: 'STRICT',
+  ingressSelector: '',
+  exportingNamespaces: ['*'],
+  rootNamespace: 'istio-system',
+};
 const lenient: IngressSettings = { ...strict, ingressControllerMode: 'DEFAULT' };
 
 const annotated = 'annotations: {kubernetes.io/ingress.class: istio}';

@@ -7,11 +7,15 @@ import type { Gateway, Server } from '../kinds/gateway.ts';
 import type { Ingress } from '../kinds/kubernetes/ingress.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
+import { mayExport } from '../services/visibility.ts';
 import { findingRoutes, type HostRoutes } from './ingress-routes.ts';
 import { keying } from './translated-objects.ts';
 
 /** What of the mesh's settings matters. */
-export type IngressSettings = Pick<MeshConfig, 'ingressClass' | 'ingressControllerMode' | 'ingressSelector'>;
+export type IngressSettings = Pick<
+  MeshConfig,
+  'ingressClass' | 'ingressControllerMode' | 'ingressSelector' | 'exportingNamespaces' | 'rootNamespace'
+>;
 
 export interface IngressOptions {
   /** `cluster.local`. */
@@ -70,13 +74,13 @@ export function* translatingIngresses(
   return yield* keying(objects, before);
 }
 
-/** Those of the class that is ours. */
+/** Those of the class that is ours. They configure a gateway of another namespace, so theirs must be one that may export. */
 export function ownIngresses(
   { Ingress: all, IngressClass: known }: Pick<Sources, 'Ingress' | 'IngressClass'>,
-  settings: Pick<IngressSettings, 'ingressClass' | 'ingressControllerMode'>,
+  settings: Omit<IngressSettings, 'ingressSelector'>,
 ): readonly Config<Ingress>[] {
   const classes = new Map(known.map(({ name, spec }) => [name, spec.spec.controller]));
-  return all.filter((ingress) => isOurs(ingress, settings, classes));
+  return all.filter((ingress) => mayExport(ingress.namespace, settings) && isOurs(ingress, settings, classes));
 }
 
 /** The annotation says it, else the IngressClass, else the mode: only DEFAULT takes those without a class. */

@@ -12,7 +12,7 @@ export interface IngressDerivationOptions {
   /** The objects in force. */
   readonly objects: () => Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service' | 'Pod' | 'Node'>;
   /** The mesh settings of the moment; others are another object. */
-  readonly settings: () => Pick<IngressSettings, 'ingressClass' | 'ingressControllerMode'> & AddressSettings;
+  readonly settings: () => Omit<IngressSettings, 'ingressSelector'> & AddressSettings;
   /** Tells whenever either may be another. @returns ends it */
   readonly onChanged: (changed: () => void) => () => void;
   /** Namespace of the control plane, where the gateway is. */

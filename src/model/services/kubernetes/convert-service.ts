@@ -5,7 +5,7 @@ import type { Node } from '../../kinds/kubernetes/node.ts';
 import type { KubernetesService, KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
 import { isSelected } from '../label-match.ts';
 import type { Port, Resolution, Service, ServiceAttributes } from '../service.ts';
-import { exportSet } from '../visibility.ts';
+import { type ExportRule, exportSet } from '../visibility.ts';
 import type { KubernetesOptions } from './kubernetes-options.ts';
 
 const nodeSelectorAnnotation = 'traffic.istio.io/nodeSelector';
@@ -13,7 +13,7 @@ const nodeSelectorAnnotation = 'traffic.istio.io/nodeSelector';
 /** @param nodes asked only for a NodePort service with a node selector */
 export function convertService(
   config: Config<KubernetesService>,
-  options: Pick<KubernetesOptions, 'trustDomain' | 'domain' | 'clusterId' | 'defaultServiceExportTo'>,
+  options: ExportRule & Pick<KubernetesOptions, 'trustDomain' | 'domain' | 'clusterId' | 'defaultServiceExportTo'>,
   nodes: () => Iterable<Config<Node>>,
 ): Service {
   const { spec } = config.spec;
@@ -29,7 +29,7 @@ export function convertService(
     meshExternal: false,
     serviceAccounts: serviceAccountsOf(config, options.trustDomain),
     creationTime: config.creationTimestamp,
-    exportTo: exportSet(exportAnnotation(config), options.defaultServiceExportTo),
+    exportTo: exportSet(config.namespace, exportAnnotation(config), options.defaultServiceExportTo, options),
     labels: config.labels,
     registry: 'Kubernetes',
     origin: { kind: 'Service', namespace: config.namespace, name: config.name },

@@ -1,7 +1,8 @@
 import type { MeshNetworks } from '../../mesh/mesh-networks.ts';
+import type { ExportRule } from '../visibility.ts';
 
 /** What the Kubernetes registry is told beside its objects. */
-export interface KubernetesOptions {
+export interface KubernetesOptions extends ExportRule {
   readonly trustDomain: string;
   /** Suffix of host names, `cluster.local`. */
   readonly domain: string;

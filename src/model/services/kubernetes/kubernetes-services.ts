@@ -17,6 +17,7 @@ import { AddressBook } from '../proxy-lookup.ts';
 import { keptServices, type ObjectChange, type RegistryDelta, type ServiceDelta } from '../registry-delta.ts';
 import { keptEndpoints, sameLabels } from '../same-endpoint.ts';
 import type { Endpoint, Service } from '../service.ts';
+import { mayExport } from '../visibility.ts';
 import {
   byWorkloadAge,
   type EndpointTemplate,
@@ -96,7 +97,8 @@ export class KubernetesServices {
   }
 
   *networkGateways(): Iterable<NetworkGateway> {
-    for (const service of this.services()) yield* gatewaysOfService(service);
+    for (const service of this.services())
+      if (mayExport(service.namespace, this.#options)) yield* gatewaysOfService(service);
   }
 
   get lookup(): KubernetesLookup {

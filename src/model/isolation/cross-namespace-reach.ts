@@ -1,0 +1,279 @@
+/**
+ * Objects that affect proxies of namespaces other than their own, in the ways that Istio's model leaves open (SECURITY.md,
+ * "What Istio's model lets tenants do to each other"). The mesh configuration's `exportingNamespaces` closes them: where it
+ * lists namespaces, objects of those are trusted, and nothing is found.
+ */
+import { isIP, isIPv4 } from 'node:net';
+import type { Config } from '../config/config.ts';
+import type { ConfigSet } from '../config/config-set.ts';
+import { type HostKeys, isHostWithin, isWildcard } from '../fields/hostname.ts';
+import { isHttp, protocolOf } from '../fields/protocol.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
+import type { MeshConfig } from '../mesh/mesh-config.ts';
+import { exportSet, mayExport } from '../services/visibility.ts';
+
+/** The ways, each named by the code of its warning. */
+export const reachCodes = [
+  ...([
+    'routes-foreign-host',
+    'rules-foreign-host',
+    'claims-foreign-host',
+    'captures-addresses',
+    'captures-port',
+  ] as const),
+  ...(['selects-foreign-workloads', 'is-network-gateway', 'takes-every-host'] as const),
+  ...(['takes-routes-of-all-namespaces', 'patches-whole-mesh', 'export-not-allowed'] as const),
+];
+
+export type ReachCode = (typeof reachCodes)[number];
+
+export interface Reach {
+  readonly code: ReachCode;
+  readonly config: Config;
+  /** `spec.hosts[0]`. */
+  readonly field: string;
+  readonly message: string;
+}
+
+export interface ReachSettings {
+  readonly mesh: Pick<
+    MeshConfig,
+    'exportingNamespaces' | 'rootNamespace' | (`default${string}ExportTo` & keyof MeshConfig)
+  >;
+  /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
+  readonly scopesGateways: boolean;
+  /** `cluster.local`. */
+  readonly domain: string;
+}
+
+/** Kinds of which an object may reach other namespaces. */
+export type ReachKind =
+  | ('DestinationRule' | 'EnvoyFilter' | 'Gateway' | 'Ingress' | 'KubernetesGateway')
+  | ('Service' | 'ServiceEntry' | 'VirtualService' | 'WasmPlugin');
+type Sources = Pick<ConfigSet, ReachKind>;
+type Found = Pick<Reach, 'code' | 'field' | 'message'>;
+
+/** A range of more addresses than this many bits leave is of no single service. */
+const widestRangeBits = { ipv4: 16, ipv6: 64 };
+
+/** Yields each way that an object reaches other namespaces, and `undefined` after each object without one, for callers that rest. */
+export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<Reach | undefined> {
+  const known = new KnownNames(configs, settings);
+  for (const [kind, find] of Object.entries(finders) as [keyof Sources, Find<never>][]) {
+    for (const config of configs[kind] as readonly Config<never>[]) {
+      yield undefined;
+      if (config.standsFor !== undefined || isTrusted(config.namespace, kind, settings)) continue;
+      for (const found of find(config, known, settings)) yield { ...found, config };
+    }
+  }
+}
+
+/** The root namespace is the administrator's, who is warned of what holds for the whole mesh; others where they are listed. */
+function isTrusted(namespace: string, kind: keyof Sources, { mesh }: ReachSettings): boolean {
+  if (namespace === mesh.rootNamespace) return !rootKinds.has(kind);
+  return mesh.exportingNamespaces.includes(namespace);
+}
+
+const rootKinds: ReadonlySet<keyof Sources> = new Set(['EnvoyFilter', 'KubernetesGateway', 'WasmPlugin']);
+
+type Find<Spec> = (config: Config<Spec>, known: KnownNames, settings: ReachSettings) => Iterable<Found>;
+type SpecOf<K extends keyof Sources> = Sources[K][number]['spec'];
+
+const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
+  VirtualService: function* ({ namespace, spec }, known, { mesh }) {
+    if (!(yield* exports(namespace, spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh))) return;
+    for (const [index, host] of spec.hosts.entries()) {
+      const owner = known.ownerOf(host, namespace) ?? (host === '*' ? 'every namespace' : undefined);
+      if (owner === undefined) continue;
+      const message = `"${host}" is a host of ${owner}, and these routes apply to clients of other namespaces: ${exportAdvice}`;
+      yield { code: 'routes-foreign-host', field: `spec.hosts[${index}]`, message };
+    }
+  },
+  DestinationRule: function* ({ namespace, spec }, known, { mesh }) {
+    // The default is no wish: who writes a rule for its own clients seldom says so.
+    if (spec.exportTo === undefined) return;
+    if (!(yield* exports(namespace, spec.exportTo, [], mesh))) return;
+    const owner = known.ownerOf(spec.host, namespace);
+    if (owner === undefined) return;
+    const message = `"${spec.host}" is a host of ${owner}: the rule applies to clients of ${namespace} only, whatever exportTo says`;
+    yield { code: 'rules-foreign-host', field: 'spec.exportTo', message };
+  },
+  ServiceEntry: function* ({ namespace, spec }, known, { mesh }) {
+    if (!(yield* exports(namespace, spec.exportTo, mesh.defaultServiceExportTo, mesh))) return;
+    for (const [index, host] of spec.hosts.entries()) {
+      const owner = known.ownerOf(host, namespace);
+      if (owner === undefined) continue;
+      const message = `"${host}" is a host of ${owner}, and may take its place for clients of other namespaces: ${exportAdvice}`;
+      yield { code: 'claims-foreign-host', field: `spec.hosts[${index}]`, message };
+    }
+    for (const [index, address] of (spec.addresses ?? []).entries()) {
+      const what = known.captured(address, namespace);
+      if (what === undefined) continue;
+      const message = `${address} takes connections to ${what} in every namespace: ${exportAdvice}`;
+      yield { code: 'captures-addresses', field: `spec.addresses[${index}]`, message };
+    }
+    if ((spec.addresses ?? []).length > 0) return;
+    for (const [index, { number, protocol }] of spec.ports.entries()) {
+      if (isHttp(protocol) || protocol === 'TLS' || protocol === 'HTTPS') continue;
+      yield { code: 'captures-port', field: `spec.ports[${index}]`, message: portMessage(number, protocol) };
+    }
+  },
+  Service: function* ({ namespace, spec: { spec }, labels, annotations }, known, { mesh }) {
+    const network = labels['topology.istio.io/network'];
+    if (network && mayExport(namespace, mesh)) {
+      const message = `the service becomes a gateway of network "${network}": all proxies send that network's requests to its external addresses; ${mayAdvice}`;
+      yield { code: 'is-network-gateway', field: 'metadata.labels', message };
+    }
+    const said = annotations['networking.istio.io/exportTo'];
+    if (
+      !(yield* exports(
+        namespace,
+        said?.split(',').map((one) => one.trim()),
+        mesh.defaultServiceExportTo,
+        mesh,
+      ))
+    )
+      return;
+    if (spec.type === 'ExternalName') return;
+    const hasSelector = Object.keys(spec.selector ?? {}).length > 0;
+    const address = spec.clusterIP === 'None' ? undefined : spec.clusterIP;
+    const what = address && known.captured(address, namespace);
+    if (what) {
+      const message = `${address} takes connections to ${what} in every namespace: ${exportAdvice}`;
+      yield { code: 'captures-addresses', field: 'spec.clusterIP', message };
+    }
+    if (spec.clusterIP !== 'None' || hasSelector) return;
+    for (const [index, { name, port, appProtocol, protocol: transport }] of spec.ports.entries()) {
+      const protocol = protocolOf({ name, number: port, transport, ...(appProtocol !== undefined && { appProtocol }) });
+      if (isHttp(protocol)) continue;
+      const message = `a headless service without a selector takes connections to any address that its EndpointSlices name, in every namespace: ${exportAdvice}`;
+      yield { code: 'captures-addresses', field: `spec.ports[${index}]`, message };
+    }
+  },
+  Gateway: function* ({ namespace, spec, annotations }, _, { mesh, scopesGateways }) {
+    if (scopesGateways || !mayExport(namespace, mesh)) return;
+    if (annotations[ownNamespaceAnnotation] === 'true' || annotations[gatewayServiceAnnotation] !== undefined) return;
+    const selected = Object.keys(spec.selector).length === 0 ? 'every gateway' : 'every gateway with these labels';
+    const message = `selects ${selected}, in all namespaces: set PILOT_SCOPE_GATEWAY_TO_NAMESPACE=true, or ${mayAdvice}`;
+    yield { code: 'selects-foreign-workloads', field: 'spec.selector', message };
+  },
+  Ingress: function* ({ namespace, spec: { spec } }, _, { mesh }) {
+    if (!mayExport(namespace, mesh)) return;
+    const message = `takes requests for every host at the shared gateway: name a host, set the mesh's ingressControllerMode to OFF, or ${mayAdvice}`;
+    if (spec.defaultBackend !== undefined) yield { code: 'takes-every-host', field: 'spec.defaultBackend', message };
+    for (const [index, { host }] of spec.rules.entries())
+      if (host === undefined || host === '')
+        yield { code: 'takes-every-host', field: `spec.rules[${index}].host`, message };
+  },
+  KubernetesGateway: function* ({ spec }) {
+    for (const [index, { allowedRoutes }] of spec.listeners.entries()) {
+      if (allowedRoutes.namespaces.from !== 'All') continue;
+      const message = 'routes of every namespace may take requests here: use from: Same, or from: Selector';
+      yield { code: 'takes-routes-of-all-namespaces', field: `spec.listeners[${index}].allowedRoutes`, message };
+    }
+  },
+  EnvoyFilter: function* ({ namespace, spec }, _, { mesh }) {
+    if (namespace === mesh.rootNamespace && spec.workloadSelector === undefined && spec.targetRefs === undefined)
+      yield { code: 'patches-whole-mesh', field: 'spec', message: wholeMesh };
+  },
+  WasmPlugin: function* ({ namespace, spec }, _, { mesh }) {
+    if (namespace === mesh.rootNamespace && spec.selector === undefined && spec.targetRefs === undefined)
+      yield { code: 'patches-whole-mesh', field: 'spec', message: wholeMesh };
+  },
+};
+
+const mayAdvice = "list in the mesh configuration's exportingNamespaces the namespaces that may affect others";
+const exportAdvice = `set exportTo to ["."], or ${mayAdvice}`;
+const wholeMesh =
+  'applies to every proxy of the mesh, because the object is in the root namespace and selects no workload: select some, and let only administrators write to that namespace';
+
+function portMessage(port: number, protocol: string): string {
+  return `port ${port} (${protocol}) without addresses takes connections to every address that has no listener of its own, in every namespace: give addresses, ${exportAdvice}`;
+}
+
+/** Whether the object is shown to other namespaces; yields a finding where it says so and may not. */
+function* exports(
+  namespace: string,
+  exportTo: readonly string[] | undefined,
+  byDefault: readonly string[],
+  mesh: ReachSettings['mesh'],
+): Generator<Found, boolean> {
+  const isForOthers = (target: string): boolean => target !== '.' && target !== '~' && target !== namespace;
+  const foreign = [...exportSet(namespace, exportTo, byDefault, mesh)].some(isForOthers);
+  if (!foreign && !mayExport(namespace, mesh) && exportTo?.some(isForOthers)) {
+    const message = `applies to namespace ${namespace} only: the mesh configuration's exportingNamespaces does not list it`;
+    yield { code: 'export-not-allowed', field: 'spec.exportTo', message };
+  }
+  return foreign;
+}
+
+/** Hosts and addresses of all services, and whose they are. */
+class KnownNames {
+  readonly #suffix: string;
+  /** Namespaces of the ServiceEntries that have a host. */
+  readonly #entryHosts = new Map<string, Set<string>>();
+  /** Services by virtual address: `namespace/host`. */
+  readonly #addresses = new Map<string, Set<string>>();
+
+  constructor({ ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>, { domain }: ReachSettings) {
+    this.#suffix = `.svc.${domain}`;
+    for (const { namespace, spec } of ServiceEntry) {
+      for (const host of spec.hosts) addTo(this.#entryHosts, host, namespace);
+      for (const address of spec.addresses ?? []) addTo(this.#addresses, address, `${namespace}/${spec.hosts[0]}`);
+    }
+    for (const { namespace, name, spec } of Service) {
+      const { clusterIP, clusterIPs } = spec.spec;
+      for (const address of [clusterIP, ...clusterIPs])
+        if (isIP(address) !== 0) addTo(this.#addresses, address, `${namespace}/${name}`);
+    }
+  }
+
+  /** Whose a host is, if it is not the namespace's own or nobody's: `namespace bank`, `every namespace`. */
+  ownerOf(host: string, namespace: string): string | undefined {
+    const ofKubernetes = this.#kubernetesOwner(host);
+    if (ofKubernetes !== undefined) return ofKubernetes === namespace ? undefined : described(ofKubernetes);
+    const owners = this.#entryHosts.get(host);
+    if (owners === undefined && isWildcard(host)) return this.#wildcardOwner(host, namespace);
+    // Of a host that both have, the own one is meant.
+    const other = [...(owners ?? [])].find((owner) => owner !== namespace);
+    return other && described(other);
+  }
+
+  /** What connections to an address or a range are meant for, if it is not the namespace's own. */
+  captured(address: string, namespace: string): string | undefined {
+    const [ip = '', bits] = address.split('/');
+    const family = isIPv4(ip) ? 'ipv4' : 'ipv6';
+    const width = family === 'ipv4' ? 32 : 128;
+    if (bits !== undefined && Number(bits) < width && Number(bits) <= widestRangeBits[family])
+      return 'every address in this range';
+    const others = [...(this.#addresses.get(address) ?? [])].filter((one) => !one.startsWith(`${namespace}/`));
+    return others[0] && `${others[0]}, which has this address`;
+  }
+
+  /** The namespace in `ledger.bank.svc.cluster.local` and `ledger.bank.svc`; `*` for a wildcard over several. */
+  #kubernetesOwner(host: string): string | undefined {
+    const end = [this.#suffix, '.svc'].find((suffix) => host.endsWith(suffix));
+    if (end === undefined) return isHostWithin(`a.b${this.#suffix}`, host) && host !== '*' ? '*' : undefined;
+    const labels = host.slice(0, -end.length).split('.');
+    return labels.at(-1) === '*' ? '*' : labels.at(-1);
+  }
+
+  #wildcardOwner(host: string, namespace: string): string | undefined {
+    const hosts: HostKeys & Map<string, Set<string>> = this.#entryHosts;
+    for (const [known, owners] of hosts) {
+      const other = [...owners].find((owner) => owner !== namespace);
+      if (other !== undefined && isHostWithin(known, host)) return described(other);
+    }
+    return undefined;
+  }
+}
+
+function described(namespace: string): string {
+  return namespace === '*' ? 'every namespace' : `namespace ${namespace}`;
+}
+
+function addTo(map: Map<string, Set<string>>, key: string, value: string): void {
+  const known = map.get(key);
+  if (known === undefined) map.set(key, new Set([value]));
+  else known.add(value);
+}

@@ -1,0 +1,259 @@
+/**
+ * What Istio's model lets a tenant do to other namespaces: the rows of the table in SECURITY.md. Whatever else changes at a
+ * victim is a fault.
+ */
+
+import type { Config } from '../../src/model/config/config.ts';
+import type { ReachCode } from '../../src/model/isolation/cross-namespace-reach.ts';
+import type { KubernetesService } from '../../src/model/kinds/kubernetes/service.ts';
+import type { ServiceEntry } from '../../src/model/kinds/service-entry.ts';
+import type { VirtualService } from '../../src/model/kinds/virtual-service.ts';
+import type { Effect } from './effects.ts';
+import { tenant } from './foreign-values.ts';
+import { type IsolationSettings, victimConfigs } from './victims.ts';
+
+export interface DocumentedCase {
+  /** As in SECURITY.md. */
+  readonly title: string;
+  /** Of the warning that `validate` gives; absent: the case is what exports are for. */
+  readonly code?: ReachCode;
+  /** An attack: objects as JSON. */
+  readonly example: readonly object[];
+  /** A setting, beside `exportingNamespaces`, that closes the case. */
+  readonly closedBy?: IsolationSettings;
+  /** Where the namespace of the object that is warned of is not the tenant's. */
+  readonly isOwnersChoice?: true;
+  /** Whether the case explains an effect. @param causes the objects without which it is not there */
+  readonly allows: (effect: Effect, causes: readonly Config[]) => boolean;
+}
+
+const ofKind = <Spec>(causes: readonly Config[], ...kinds: readonly string[]): readonly Config<Spec>[] =>
+  causes.filter(({ kind }) => kinds.includes(kind)) as readonly Config<Spec>[];
+
+function hostsOf(causes: readonly Config[]): readonly string[] {
+  return [
+    ...ofKind<ServiceEntry>(causes, 'ServiceEntry').flatMap(({ spec }) => spec.hosts),
+    ...ofKind(causes, 'Service').map(({ name }) => `${name}.${tenant}.svc.cluster.local`),
+  ];
+}
+
+function portsOf(causes: readonly Config[]): readonly number[] {
+  return [
+    ...ofKind<ServiceEntry>(causes, 'ServiceEntry').flatMap(({ spec }) => spec.ports.map(({ number }) => number)),
+    ...ofKind<KubernetesService>(causes, 'Service').flatMap(({ spec }) => spec.spec.ports.map(({ port }) => port)),
+  ];
+}
+
+const victimEntries = ofKind<ServiceEntry>(victimConfigs(), 'ServiceEntry');
+
+/** Whether a resource or a part of it is about one of the hosts: they are in its name. */
+function isOfHosts({ resource, part }: Effect, hosts: readonly string[]): boolean {
+  const named = [resource.split('|').at(-1)!, resource.split('_.').at(-1)!, resource, part].map((name) =>
+    name.replace(/:\d+$/, ''),
+  );
+  return hosts.some(
+    (host) => named.includes(host) || named.some((name) => name.endsWith(`.${host}`)) || part.includes(`.${host}"`),
+  );
+}
+
+const isAtPorts = ({ resource }: Effect, ports: readonly number[]): boolean =>
+  ports.includes(Number(/(?:^|[_:.])(\d+)$/.exec(resource)?.[1]));
+
+/** Names and addresses by which clients mean a virtual host: the only thing that differs. */
+function differsInDomains({ type, before, after }: Effect): boolean {
+  if (type !== 'RouteConfiguration' || before === undefined || after === undefined) return false;
+  const rest = (host: unknown): string => JSON.stringify({ ...(host as object), domains: [] });
+  return rest(before) === rest(after);
+}
+
+const isFront = ({ victim }: Effect): boolean => victim === 'ingress gateway';
+const http = (name: string, number = 80): object => ({ number, name, protocol: 'HTTP' });
+const istio = (kind: string, spec: object, name = 'attack'): object => ({
+  ...{ apiVersion: 'networking.istio.io/v1', kind },
+  metadata: { name, namespace: tenant, creationTimestamp: '2019-01-01T00:00:00Z' },
+  spec,
+});
+const redirect = { redirect: { authority: 'mine.example.org' } };
+
+export const documentedCases: readonly DocumentedCase[] = [
+  {
+    title: 'exports its own services',
+    example: [istio('ServiceEntry', { hosts: ['mine.example.org'], resolution: 'DNS', ports: [http('http', 4444)] })],
+    allows: (effect, causes) =>
+      effect.what === 'new' &&
+      (isOfHosts(effect, hostsOf(causes)) ||
+        (['Listener', 'RouteConfiguration'].includes(effect.type) && isAtPorts(effect, portsOf(causes)))),
+  },
+  {
+    title: "gives another namespace's service a name of its own with an ExternalName Service",
+    example: [
+      {
+        ...{ apiVersion: 'v1', kind: 'Service' },
+        metadata: { name: 'attack', namespace: tenant, creationTimestamp: '2019-01-01T00:00:00Z' },
+        spec: { type: 'ExternalName', externalName: 'rates.example.com' },
+      },
+    ],
+    // The name joins those by which a chain or a virtual host is meant already.
+    allows: (effect, causes) =>
+      ofKind<KubernetesService>(causes, 'Service').some(({ spec }) => spec.spec.type === 'ExternalName') &&
+      ((effect.type === 'Listener' && effect.part.includes('serverNames')) || differsInDomains(effect)),
+  },
+  {
+    title: "claims a host of another namespace's ServiceEntry, or a short name of its Service",
+    code: 'claims-foreign-host',
+    example: [
+      istio('ServiceEntry', {
+        hosts: ['rates.example.com'],
+        addresses: ['10.200.0.1'],
+        resolution: 'STATIC',
+        ports: [http('http')],
+        endpoints: [{ address: '10.66.0.1' }],
+      }),
+    ],
+    allows: (effect, causes) => {
+      const hosts = hostsOf(ofKind(causes, 'ServiceEntry'));
+      const isOfHost = ['Cluster', 'ClusterLoadAssignment', 'RouteConfiguration', 'NameTable'].includes(effect.type);
+      const isKubernetes = / outbound\S*\.svc\.cluster\.local$/.test(` ${effect.resource}`);
+      // Its listeners are those of the one that is meant.
+      const claimed = victimEntries.filter(({ spec }) => spec.hosts.some((host) => hosts.includes(host)));
+      if (effect.type === 'Listener' && isAtPorts(effect, portsOf(claimed))) return true;
+      return (hosts.length > 0 && differsInDomains(effect)) || (isOfHost && !isKubernetes && isOfHosts(effect, hosts));
+    },
+  },
+  {
+    title: 'captures addresses with a ServiceEntry: 0.0.0.0/0, or the virtual address of another service',
+    code: 'captures-addresses',
+    example: [
+      istio('ServiceEntry', {
+        hosts: ['mine.example.org'],
+        addresses: ['0.0.0.0/0'],
+        resolution: 'STATIC',
+        ports: [{ number: 3306, name: 'tcp', protocol: 'TCP' }],
+        endpoints: [{ address: '10.66.0.1' }],
+      }),
+    ],
+    allows: (effect, causes) => {
+      const isAt = isAtPorts(effect, portsOf(causes));
+      const hasServices = ofKind(causes, 'Service', 'ServiceEntry').length > 0;
+      if (!hasServices || effect.resource.startsWith('virtual')) return false;
+      return (effect.type === 'Listener' && isAt) || differsInDomains(effect) || effect.resource === 'order';
+    },
+  },
+  {
+    title: 'captures a port with a service that has no address and is not HTTP',
+    code: 'captures-port',
+    example: [
+      istio('ServiceEntry', {
+        hosts: ['mine.example.org'],
+        resolution: 'STATIC',
+        ports: [{ number: 9090, name: 'tcp', protocol: 'TCP' }],
+        endpoints: [{ address: '10.66.0.1' }],
+      }),
+    ],
+    allows: (effect, causes) =>
+      effect.type === 'Listener' &&
+      ofKind(causes, 'Service', 'ServiceEntry').length > 0 &&
+      isAtPorts(effect, portsOf(causes)),
+  },
+  {
+    title: 'routes requests for foreign hosts with a VirtualService, in the mesh or at a gateway that takes all hosts',
+    code: 'routes-foreign-host',
+    example: [istio('VirtualService', { hosts: ['ledger.bank.svc.cluster.local'], http: [redirect] })],
+    allows: ({ type, resource }, causes) =>
+      ofKind<VirtualService>(causes, 'VirtualService').some(({ spec }) => spec.hosts.length > 0) &&
+      (type === 'RouteConfiguration' || (type === 'Listener' && !resource.startsWith('virtual'))),
+  },
+  {
+    title: "is the delegate that another namespace's VirtualService names",
+    example: [istio('VirtualService', { http: [redirect] }, 'lent')],
+    allows: ({ type, part }, causes) =>
+      ofKind<VirtualService>(causes, 'VirtualService').some(
+        ({ name, spec }) => name === 'lent' && spec.hosts.length === 0,
+      ) &&
+      type === 'RouteConfiguration' &&
+      part.startsWith('bank.example.com'),
+  },
+  {
+    title: 'selects gateways of other namespaces with a Gateway',
+    code: 'selects-foreign-workloads',
+    example: [
+      istio('Gateway', {
+        selector: { istio: 'ingressgateway' },
+        servers: [{ port: http('http', 4444), hosts: ['*'] }],
+      }),
+    ],
+    closedBy: { features: { gatewaysOfOwnNamespace: true } },
+    allows: ({ isGateway, type }, causes) =>
+      isGateway &&
+      ofKind(causes, 'Gateway').length > 0 &&
+      ['Listener', 'RouteConfiguration', 'Cluster', '*'].includes(type),
+  },
+  {
+    title: 'attaches routes to a listener of the Gateway API that allows all namespaces',
+    code: 'takes-routes-of-all-namespaces',
+    isOwnersChoice: true,
+    example: [
+      {
+        ...{ apiVersion: 'gateway.networking.k8s.io/v1', kind: 'HTTPRoute' },
+        metadata: { name: 'attack', namespace: tenant, creationTimestamp: '2019-01-01T00:00:00Z' },
+        spec: {
+          parentRefs: [{ name: 'edge', namespace: 'istio-system', sectionName: 'open' }],
+          hostnames: ['ledger.example.com'],
+          rules: [{ filters: [{ type: 'RequestRedirect', requestRedirect: { hostname: 'mine.example.org' } }] }],
+        },
+      },
+    ],
+    closedBy: { allowedRoutes: 'Same' },
+    allows: ({ victim, type, resource }, causes) =>
+      victim === 'gateway of the Gateway API' &&
+      ofKind(causes, 'HTTPRoute', 'GRPCRoute').length > 0 &&
+      type === 'RouteConfiguration' &&
+      resource === 'http.8000',
+  },
+  {
+    title: 'serves hosts at the shared gateway with an Ingress',
+    code: 'takes-every-host',
+    example: [
+      {
+        ...{ apiVersion: 'networking.k8s.io/v1', kind: 'Ingress' },
+        metadata: { name: 'attack', namespace: tenant, annotations: { 'kubernetes.io/ingress.class': 'istio' } },
+        spec: {
+          rules: [
+            {
+              http: {
+                paths: [
+                  { path: '/', pathType: 'Prefix', backend: { service: { name: 'mine', port: { number: 80 } } } },
+                ],
+              },
+            },
+          ],
+        },
+      },
+    ],
+    closedBy: { meshConfig: 'ingressControllerMode: "OFF"' },
+    allows: (effect, causes) =>
+      isFront(effect) &&
+      ofKind(causes, 'Ingress').length > 0 &&
+      ['Listener', 'RouteConfiguration', '*'].includes(effect.type),
+  },
+  {
+    title: "becomes a gateway of a network with a Service's label",
+    code: 'is-network-gateway',
+    example: [
+      {
+        ...{ apiVersion: 'v1', kind: 'Service' },
+        metadata: {
+          ...{ name: 'attack', namespace: tenant },
+          labels: { 'topology.istio.io/network': 'west' },
+          annotations: { 'networking.istio.io/exportTo': '.' },
+        },
+        spec: { type: 'LoadBalancer', clusterIP: '10.96.66.1', ports: [{ name: 'tls', port: 15_443 }] },
+        status: { loadBalancer: { ingress: [{ ip: '203.0.113.66' }] } },
+      },
+    ],
+    allows: ({ type, what }, causes) =>
+      type === 'ClusterLoadAssignment' &&
+      what === 'changed' &&
+      ofKind(causes, 'Service').some(({ labels }) => labels['topology.istio.io/network'] !== undefined),
+  },
+];

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { crossNamespaceProblems } from '../../src/discovery/config/cross-namespace-problems.ts';
+import type { Config } from '../../src/model/config/config.ts';
+import { readConfigFile } from '../../src/model/config/config-file.ts';
+import { kinds } from '../../src/model/kinds/index.ts';
+import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { Draw } from '../random-config/draw.ts';
+import { documentedCases } from './documented-cases.ts';
+import { type Effect, effectsOf, effectText } from './effects.ts';
+import { makers, registeredEntry, someKinds, type TenantObject, tenantObject } from './tenant-objects.ts';
+import { changesBetween, sameServed, VictimMesh } from './victims.ts';
+
+/** Printed with each finding: the same number draws the same objects. */
+const baseSeed = Number(process.env.ISOLATION_SEED ?? 33);
+const objectCount = sized({ quick: 150, short: 400, full: 20_000 });
+
+const timeoutMs = sized({ short: 60_000, full: 3_600_000 });
+
+/** Nothing of the tenant's namespace may affect others. */
+const closed = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' } as const;
+
+/** Objects that come at once: some that belong together, and now and then a machine that registers itself. */
+function drawObjects(draw: Draw, groups: number): readonly TenantObject[] {
+  const drawn = draw
+    .list(groups, groups, () => someKinds(draw))
+    .flat()
+    .map((kind, place) => tenantObject(kind, draw, place));
+  const entry = draw.chance(0.1 * groups) ? registeredEntry(draw, drawn.length) : undefined;
+  return entry === undefined ? drawn : [...drawn, entry];
+}
+
+const configsOf = (objects: readonly TenantObject[]): readonly Config[] => objects.flatMap(({ configs }) => configs);
+const shown = (seed: number, objects: readonly TenantObject[]): string =>
+  `seed ${seed}\n${objects.map(({ text }) => text).join('\n---\n')}\n`;
+
+/** The fewest of the objects with which the finding is still there. */
+function smallest(objects: readonly TenantObject[], isFound: (fewer: readonly TenantObject[]) => boolean) {
+  return objects.reduce((left, one) => {
+    const fewer = left.filter((other) => other !== one);
+    return isFound(fewer) ? fewer : left;
+  }, objects);
+}
+
+describe('the objects that are drawn', () => {
+  it('are of every kind that has a namespace, and each kind is valid at times', () => {
+    const namespaced = Object.entries(kinds).filter(([, { scope }]) => scope === 'Namespaced');
+    expect(Object.keys(makers).sort()).toEqual(namespaced.map(([kind]) => kind).sort());
+    const invalid = Object.keys(makers).filter((kind) => {
+      const drawn = Array.from({ length: 30 }, (_, place) =>
+        tenantObject(kind as never, new Draw(baseSeed + place), place),
+      );
+      return !drawn.some(({ isValid }) => isValid);
+    });
+    expect(invalid).toEqual([]);
+  });
+});
+
+describe('objects of a namespace that may not export', () => {
+  it(
+    `change no byte of any type at proxies of other namespaces (${objectCount} objects from seed ${baseSeed})`,
+    () => {
+      const mesh = new VictimMesh(closed);
+      const differs = (objects: readonly TenantObject[]): boolean =>
+        !sameServed(mesh.baseline, mesh.servedWith(configsOf(objects)));
+      let count = 0;
+      for (let seed = baseSeed; count < objectCount; seed++) {
+        const objects = drawObjects(new Draw(seed), 12);
+        count += objects.length;
+        if (!differs(objects)) continue;
+        const few = smallest(objects, differs);
+        const changes = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configsOf(few)))).map(effectText);
+        expect.fail(`${shown(seed, few)}${changes.join('\n')}`);
+      }
+      expect(sameServed(mesh.baseline, mesh.servedWith([]))).toBe(true);
+    },
+    timeoutMs,
+  );
+});
+
+describe('objects of a namespace, as by default', () => {
+  it(
+    `change nothing at proxies of other namespaces but what a documented case allows (${objectCount} objects)`,
+    () => {
+      const mesh = new VictimMesh();
+      const effects = (objects: readonly TenantObject[]): readonly Effect[] =>
+        effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configsOf(objects))));
+      const findings: string[] = [];
+      let count = 0;
+      for (let seed = baseSeed; count < objectCount; seed++) {
+        const objects = drawObjects(new Draw(seed), 1);
+        count += objects.length;
+        const all = effects(objects);
+        if (all.length === 0) continue;
+        const without = objects.map((one) => {
+          const others = objects.filter((other) => other !== one);
+          return new Map(effects(others).map((effect) => [effectText(effect), JSON.stringify(effect.after)]));
+        });
+        for (const effect of all) {
+          const isCause = (_: TenantObject, index: number): boolean => {
+            const same = without[index]!;
+            return !same.has(effectText(effect)) || same.get(effectText(effect)) !== JSON.stringify(effect.after);
+          };
+          const causes = objects.filter(isCause);
+          const configs = configsOf(causes.length === 0 ? objects : causes);
+          if (documentedCases.some(({ allows }) => allows(effect, configs))) continue;
+          findings.push(
+            `${shown(seed, causes)}${effectText(effect)}\n${JSON.stringify(effect.before)}\n${JSON.stringify(effect.after)}`,
+          );
+        }
+        if (findings.length > 20) break;
+      }
+      expect(
+        findings,
+        findings
+          .slice(0, 20)
+          .map((one) => one.slice(0, 1500))
+          .join('\n\n'),
+      ).toEqual([]);
+    },
+    timeoutMs,
+  );
+});
+
+describe.each(documentedCases)(
+  'the documented case "$title"',
+  ({ example, code, closedBy, isOwnersChoice, allows }) => {
+    const { configs, problems } = readConfigFile(
+      'attack.yaml',
+      example.map((object) => JSON.stringify(object)).join('\n---\n'),
+      {
+        creationTimestamp: 0,
+      },
+    );
+
+    it('occurs, and explains all that its example changes', () => {
+      expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+      const mesh = new VictimMesh();
+      const effects = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configs)));
+      expect(effects.filter((effect) => allows(effect, configs))).not.toEqual([]);
+      const unexplained = effects.filter((effect) => !documentedCases.some((one) => one.allows(effect, configs)));
+      expect(unexplained.map(effectText)).toEqual([]);
+    });
+
+    it('is closed by its settings, without any change left', () => {
+      for (const settings of [closed, ...(closedBy === undefined ? [] : [closedBy])]) {
+        const mesh = new VictimMesh(settings);
+        const effects = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configs)));
+        expect(effects.map(effectText)).toEqual([]);
+      }
+    });
+
+    it.runIf(code !== undefined)('is warned of', () => {
+      const settings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' };
+      const all = [...new VictimMesh().configs, ...(isOwnersChoice ? [] : configs)];
+      const found = crossNamespaceProblems(all, settings).filter((problem) => problem.code === code);
+      expect(found.map(({ key }) => key!.namespace)).toContain(isOwnersChoice ? 'istio-system' : 'mallory');
+      const trusted = { ...settings, mesh: { ...defaultMeshConfig, exportingNamespaces: ['bank', 'shop', 'mallory'] } };
+      if (!isOwnersChoice) expect(crossNamespaceProblems(configs, trusted)).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,116 @@
+/** Random objects of a tenant, of every kind that has a namespace, and the WorkloadEntries that its machines register. */
+
+import { entryOf, readGroup } from '../../src/discovery/registration/group-entry.ts';
+import { asksToRegister, claimOf } from '../../src/discovery/registration/workload-claim.ts';
+import type { Config } from '../../src/model/config/config.ts';
+import { readConfigFile } from '../../src/model/config/config-file.ts';
+import { type KindName, kinds } from '../../src/model/kinds/index.ts';
+import type { Draw } from '../random-config/draw.ts';
+import { withMistake } from '../random-config/mistakes.ts';
+import * as of from './foreign-values.ts';
+import { istioObjects, type Make } from './tenant-istio.ts';
+import { kubernetesObjects } from './tenant-kubernetes.ts';
+
+/** Without a maker of each kind this does not hold the test's claim; the test compares it with the table of kinds. */
+export const makers: Readonly<Partial<Record<KindName, Make>>> = { ...istioObjects, ...kubernetesObjects };
+
+/** Kinds of which an attack is likely to need several objects that name each other. */
+const together: readonly (readonly KindName[])[] = [
+  ['ServiceEntry', 'VirtualService', 'DestinationRule'],
+  ['ServiceEntry', 'WorkloadEntry'],
+  ['Service', 'EndpointSlice'],
+  ['Service', 'EndpointSlice', 'Pod', 'DestinationRule'],
+  ['Service', 'Endpoints', 'PeerAuthentication'],
+  ['Gateway', 'VirtualService'],
+  ['KubernetesGateway', 'HTTPRoute', 'Service'],
+  ['HTTPRoute', 'ReferenceGrant'],
+];
+
+const allKinds = Object.keys(makers) as KindName[];
+
+/** The kinds of some objects: any ones, or ones that belong together. */
+export function someKinds(draw: Draw): readonly KindName[] {
+  return draw.chance(0.5) ? draw.pick(together) : draw.list(1, 3, () => draw.pick(allKinds));
+}
+
+export interface TenantObject {
+  readonly kind: KindName;
+  /** As JSON, to be shown when it changes what it should not. */
+  readonly text: string;
+  /** What takes effect: the object, or what stands in for it where it is refused; empty where nothing does. */
+  readonly configs: readonly Config[];
+  readonly isValid: boolean;
+  /** Why it is refused. */
+  readonly errors: readonly string[];
+}
+
+/** Objects older than all others take precedence in several rules. */
+const ages = ['2019-01-01T00:00:00Z', '2030-01-01T00:00:00Z'];
+
+/** @param place makes names that are not shared */
+export function tenantObject(kind: KindName, draw: Draw, place: number): TenantObject {
+  const { metadata: { name, ...metadata } = {} as { name?: string }, ...body } = makers[kind]!(draw) as {
+    metadata?: { name?: string };
+  };
+  const row = kinds[kind];
+  const isRegistration = kind === 'WorkloadGroup';
+  const about = {
+    apiVersion: row.group === '' ? row.versions[0]! : `${row.group}/${row.versions[0]}`,
+    kind: 'writtenAs' in row ? row.writtenAs! : kind,
+    metadata: {
+      ...(isRegistration ? {} : metadata),
+      namespace: of.tenant,
+      name: name ?? (draw.chance(0.5) ? of.objectName(draw) : `made-${place}`),
+      creationTimestamp: draw.pick(ages),
+    },
+  };
+  const spec = isRegistration ? { ...body, metadata } : body;
+  const right = row.body === 'spec' ? { ...about, spec } : { ...about, ...body };
+  const written = row.body === 'spec' && draw.chance(0.1) ? withMistake(right as never, draw) : right;
+  const text = JSON.stringify(written);
+  const { configs, standIns, problems } = readConfigFile('mallory.yaml', text, { creationTimestamp: 0 });
+  return {
+    kind,
+    text,
+    configs: [...configs, ...standIns],
+    isValid: configs.length > 0,
+    errors: problems.filter(({ severity }) => severity === 'error').map(({ field, message }) => `${field}: ${message}`),
+  };
+}
+
+/** What a machine of the tenant says of itself, and the entry that it gets; undefined where it is refused. */
+export function registeredEntry(draw: Draw, place: number): TenantObject | undefined {
+  const ip = of.address(draw);
+  const node = {
+    id: `sidecar~${ip}~ledger-0.bank~bank.svc.cluster.local`,
+    cluster: 'ledger.bank',
+    verifiedIdentity: `spiffe://cluster.local/ns/${of.tenant}/sa/default`,
+    metadata: {
+      NAMESPACE: draw.chance(0.8) ? of.tenant : 'bank',
+      AUTO_REGISTER_GROUP: draw.pick(['machines', 'machine']),
+      LABELS: of.labels(draw),
+      ...draw.maybe('NETWORK', 0.3, () => 'west'),
+      ...draw.maybe('INSTANCE_IPS', 0.3, () => '10.1.1.1,10.1.9.1'),
+    },
+  };
+  const claim = asksToRegister(node) ? claimOf(node) : undefined;
+  if (claim === undefined || 'code' in claim) return undefined;
+  const group = readGroup({
+    apiVersion: 'networking.istio.io/v1',
+    kind: 'WorkloadGroup',
+    metadata: { name: claim.group, namespace: claim.namespace, uid: `${place}` },
+    spec: { template: { serviceAccount: 'default', ports: { http: of.port(draw) } } },
+  } as never);
+  if ('problem' in group) return undefined;
+  const entry = entryOf(claim, group.group, { controller: 'one', connectedAt: '2026-01-01T00:00:00Z' }) as {
+    metadata: object;
+  };
+  const { name, namespace } = claim;
+  const text = JSON.stringify({
+    ...{ apiVersion: 'networking.istio.io/v1', kind: 'WorkloadEntry' },
+    ...entry,
+    metadata: { ...entry.metadata, name, namespace },
+  });
+  const { configs } = readConfigFile('registered.yaml', text, { creationTimestamp: 0 });
+  return { kind: 'WorkloadEntry', text, configs, isValid: configs.length > 0, errors: [] };
+}

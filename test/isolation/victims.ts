@@ -1,0 +1,264 @@
+/** The proxies of other namespaces than the tenant's, and every byte that each of them is sent. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fromBinary, toJson } from '@bufbuild/protobuf';
+import { bootstrapPatchesName, bootstrapType } from '../../machines/discovery/ads/ads-types.ts';
+import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
+import { typeRegistry } from '../../src/discovery/monitor/type-registry.ts';
+import type { MeshNode } from '../../src/discovery/push/mesh-resources.ts';
+import { DeltaDiscoveryResponseSchema } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
+import { type Config, configKeyOf, configKeyText } from '../../src/model/config/config.ts';
+import { readConfigFile } from '../../src/model/config/config-file.ts';
+import { configSetOf } from '../../src/model/config/config-set.ts';
+import { problemText } from '../../src/model/config/problem.ts';
+import type { Features } from '../../src/model/mesh/features.ts';
+import { translateIngresses } from '../../src/model/translation/ingress.ts';
+import {
+  clusterType,
+  endpointType,
+  extensionType,
+  listenerType,
+  nameTableType,
+  routeType,
+  secretType,
+} from '../../src/networking/index.ts';
+import { createAuthority } from '../certs/authority.ts';
+import { givenMeshConfig } from '../fixtures/given-mesh.ts';
+import { type GivenNodeOptions, GivenWorld } from '../fixtures/given-world.ts';
+
+type Victim = GivenNodeOptions & { readonly name: string; readonly ip: string };
+
+const certified = { ISTIO_VERSION: '1.30.0', WORKLOAD_CERTIFICATES: 'true' };
+
+/** Each kind of node that is served, in each place that an object may aim at. */
+const victims: readonly Victim[] = [
+  {
+    name: 'ledger',
+    ip: '10.1.1.1',
+    namespace: 'bank',
+    labels: { app: 'ledger' },
+    metadata: { ...certified, NETWORK: 'east' },
+  },
+  {
+    name: 'vault',
+    ip: '10.1.1.2',
+    namespace: 'bank',
+    labels: { app: 'vault' },
+    metadata: { ...certified, DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' },
+  },
+  {
+    name: 'machine',
+    ip: '10.1.1.9',
+    namespace: 'bank',
+    labels: { app: 'machine' },
+    metadata: { INTERCEPTION_MODE: 'NONE', HTTP_PROXY_PORT: '15002' },
+  },
+  {
+    name: 'cart',
+    ip: '10.1.2.1',
+    namespace: 'shop',
+    labels: { app: 'cart' },
+    metadata: { ...certified, INTERCEPTION_MODE: 'TPROXY', NODE_NAME: 'node-1' },
+  },
+  {
+    name: 'narrow',
+    ip: '10.1.2.2',
+    namespace: 'shop',
+    labels: { app: 'narrow' },
+    metadata: { INSTANCE_IPS: '10.1.2.2,fd00::1' },
+    locality: 'r1/z1',
+  },
+  {
+    name: 'ingress gateway',
+    ip: '10.1.9.1',
+    namespace: 'istio-system',
+    type: 'router',
+    labels: { istio: 'ingressgateway', app: 'gateway' },
+    metadata: certified,
+    secrets: true,
+  },
+  {
+    name: 'gateway of the Gateway API',
+    ip: '10.1.9.2',
+    namespace: 'istio-system',
+    type: 'router',
+    labels: { 'gateway.networking.k8s.io/gateway-name': 'edge' },
+    metadata: certified,
+    secrets: true,
+  },
+  {
+    name: 'east-west gateway',
+    ip: '10.1.9.3',
+    namespace: 'istio-system',
+    type: 'router',
+    labels: { istio: 'eastwestgateway' },
+    metadata: { NETWORK: 'west' },
+  },
+  {
+    name: 'sidecar of the root namespace',
+    ip: '10.1.9.4',
+    namespace: 'istio-system',
+    labels: { app: 'mine' },
+    metadata: { DNS_CAPTURE: 'true' },
+  },
+];
+
+/** The objects of all namespaces but the tenant's. */
+export function victimConfigs(allowedRoutes: 'All' | 'Same' = 'All'): readonly Config[] {
+  const { certificate, privateKey } = createAuthority().issue(['bank.example.com']);
+  const base64 = (pem: string): string => Buffer.from(pem).toString('base64');
+  const text = readFileSync(join(import.meta.dirname, 'victim-mesh.yaml'), 'utf8')
+    .replace('FRONT_CERTIFICATE', base64(certificate))
+    .replace('FRONT_KEY', base64(privateKey))
+    .replace('ALLOWED_ROUTES', allowedRoutes);
+  const { configs, problems } = readConfigFile('victim-mesh.yaml', text, { creationTimestamp: 1_700_000_000_000 });
+  const errors = problems.filter(({ severity }) => severity === 'error');
+  if (errors.length > 0) throw new Error(errors.map(problemText).join('\n'));
+  return configs;
+}
+
+export interface IsolationSettings {
+  /** YAML of a mesh configuration. */
+  readonly meshConfig?: string;
+  /** Of which namespaces a listener of the Gateway API's gateway takes routes; `All` unless given. */
+  readonly allowedRoutes?: 'All' | 'Same';
+  readonly features?: Partial<Features>;
+}
+
+/** All that a victim has, by type and name, in the order in which it is sent. */
+export type Served = ReadonlyMap<string, EncodedResource>;
+
+const all = [clusterType, listenerType, nameTableType];
+
+/** The mesh of `victim-mesh.yaml` with its proxies, beside which the tenant's objects come and go. */
+export class VictimMesh {
+  /** The objects of all namespaces but the tenant's. */
+  readonly configs: readonly Config[];
+  readonly #settings: IsolationSettings;
+  readonly #world: GivenWorld;
+  readonly #nodes: readonly MeshNode[];
+  /** What is sent without any object of the tenant. */
+  readonly baseline: readonly Served[];
+  /** By type: all names that any victim refers to in its baseline, and some that the tenant would like to be its own. */
+  readonly #names: Readonly<Record<string, readonly string[]>>;
+  /** Keys of the tenant's objects that are there now, and of what is made of Ingresses. */
+  #present: readonly string[] = [];
+
+  constructor(settings: IsolationSettings = {}) {
+    this.configs = victimConfigs(settings.allowedRoutes ?? 'All');
+    this.#settings = settings;
+    const { meshConfig, features } = settings;
+    this.#world = new GivenWorld([...this.configs], undefined, undefined, features, meshConfig);
+    this.#nodes = victims.map(({ name: _, ip, ...about }) => this.#world.connect(ip, about));
+    const resources = this.#nodes.flatMap((node) =>
+      all.flatMap((type) => [...node.get(type, '*')!.resources.values()]),
+    );
+    const referred = resources.map(decoded);
+    const clusters = this.#nodes.flatMap((node) => [...node.get(clusterType, '*')!.resources.keys()]);
+    this.#names = {
+      [endpointType]: [...new Set(clusters)],
+      [routeType]: [...new Set(valuesOf(referred, 'routeConfigName'))],
+      [secretType]: [
+        ...namesBeside(referred, 'sdsConfig'),
+        ...['kubernetes://front', 'kubernetes://istio-system/front', 'kubernetes://own', 'kubernetes://mallory/own'],
+      ],
+      [extensionType]: [...namesBeside(referred, 'configDiscovery'), 'bank.guard', 'mallory.guard', 'later'],
+      [bootstrapType]: [bootstrapPatchesName],
+    };
+    this.baseline = this.#nodes.map((node) => this.#served(node));
+  }
+
+  /** What each victim is sent beside these objects of the tenant, and no others. Of two with one key the later one counts. */
+  servedWith(objects: readonly Config[]): readonly Served[] {
+    const mesh = givenMeshConfig(this.#settings.meshConfig ?? '');
+    const ingresses = translateIngresses(configSetOf([...this.configs, ...objects]), mesh, { domain: 'cluster.local' });
+    const edits: Record<string, Config | undefined> = Object.fromEntries(this.#present.map((key) => [key, undefined]));
+    for (const object of [...objects, ...ingresses.values()]) edits[configKeyText(configKeyOf(object))] = object;
+    this.#present = Object.keys(edits).filter((key) => edits[key] !== undefined);
+    const change = this.#world.change(edits);
+    return this.#nodes.map((node) => {
+      node.typesToPush(change, []);
+      return this.#served(node);
+    });
+  }
+
+  #served(node: MeshNode): Served {
+    const lists = [...all, endpointType, routeType, secretType, extensionType, bootstrapType].map((type) => {
+      const { resources } = node.get(type, this.#names[type] ?? '*')!;
+      return [...resources].map(
+        ([name, resource]) => [`${type.slice(type.lastIndexOf('.') + 1)} ${name}`, resource] as const,
+      );
+    });
+    return new Map(lists.flat());
+  }
+}
+
+/** One resource that a victim is sent differently. */
+export interface Change {
+  readonly victim: string;
+  readonly victimNamespace: string;
+  readonly isGateway: boolean;
+  /** `Cluster`, `Listener`, `RouteConfiguration`, … */
+  readonly type: string;
+  readonly name: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** What differs; a list in another order differs in the resource `*`. */
+export function changesBetween(before: readonly Served[], after: readonly Served[]): readonly Change[] {
+  return victims.flatMap(({ name: victim, namespace = '', type: nodeType }, index) => {
+    const [old, now] = [before[index]!, after[index]!];
+    const differing = [...new Set([...old.keys(), ...now.keys()])].filter(
+      (key) => old.get(key)?.version !== now.get(key)?.version,
+    );
+    const inOrder = (served: Served): string => [...served.keys()].filter((key) => old.has(key) && now.has(key)).join();
+    const about = { victim, victimNamespace: namespace, isGateway: nodeType === 'router' };
+    const changes = differing.map((key): Change => {
+      const [type, ...name] = key.split(' ');
+      const of = (resource: EncodedResource | undefined): unknown => resource && decoded(resource);
+      return { ...about, type: type!, name: name.join(' '), before: of(old.get(key)), after: of(now.get(key)) };
+    });
+    return inOrder(old) === inOrder(now)
+      ? changes
+      : [...changes, { ...about, type: '*', name: 'order', before: inOrder(old), after: inOrder(now) }];
+  });
+}
+
+/** Bytes of all that is sent, in order: the strictest comparison. */
+export function sameServed(before: readonly Served[], after: readonly Served[]): boolean {
+  return before.every((old, index) => {
+    const now = [...after[index]!];
+    return (
+      old.size === now.length &&
+      [...old].every(([key, { version }], at) => now[at]![0] === key && now[at]![1].version === version)
+    );
+  });
+}
+
+/** A resource as JSON: what it is made of may be patched or in blocks. */
+function decoded({ deltaFrame, rest }: EncodedResource): unknown {
+  const { resources } = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat([deltaFrame, ...rest]));
+  const { typeUrl, value } = resources[0]!.resource!;
+  const registry = typeRegistry();
+  const schema =
+    typeUrl === nameTableType ? NameTableSchema : registry.getMessage(typeUrl.slice(typeUrl.indexOf('/') + 1))!;
+  return toJson(schema, fromBinary(schema, value), { registry });
+}
+
+/** Texts of a field anywhere in some JSON. */
+function* valuesOf(json: unknown, field: string): Iterable<string> {
+  if (typeof json !== 'object' || json === null) return;
+  for (const [key, value] of Object.entries(json)) {
+    if (key === field && typeof value === 'string') yield value;
+    yield* valuesOf(value, field);
+  }
+}
+
+/** Names beside a field anywhere in some JSON: of what is fetched in the way that the field says. */
+function* namesBeside(json: unknown, field: string): Iterable<string> {
+  if (typeof json !== 'object' || json === null) return;
+  if (field in json && 'name' in json && typeof json.name === 'string') yield json.name;
+  for (const value of Object.values(json)) yield* namesBeside(value, field);
+}
