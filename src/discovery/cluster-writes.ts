@@ -3,6 +3,7 @@ import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import type { Signing } from './authority/signing.ts';
 import type { ClusterSigning } from './cluster-signing.ts';
 import { clusterConfig } from './config/config-sources.ts';
+import type { MeshConfigs } from './config/mesh-configs.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import { ClusterObjects } from './distribution/cluster-objects.ts';
 import { ObjectDistribution, type ObjectDistributionOptions } from './distribution/distribution.ts';
@@ -25,6 +26,7 @@ export interface ClusterWritesOptions extends Pick<ObjectDistributionOptions, 'c
   readonly signing: Signing | undefined;
   readonly clusterSigning: ClusterSigning;
   readonly statusInputs: StatusInputs;
+  readonly limits: Pick<MeshConfigs, 'onLimited'>;
   readonly mesh: () => MeshConfig;
   /** @param changed the mesh configuration may be another */
   readonly onMesh: (changed: () => void) => void;
@@ -51,10 +53,11 @@ export class ClusterWrites {
   }
 
   #makeDistribution(): ObjectDistribution {
-    const { cluster, configs, proxies, made } = this.#writes;
+    const { cluster, configs, limits, proxies, made } = this.#writes;
     return new ObjectDistribution({
       objects: new ClusterObjects({
         source: cluster.sources.get(clusterConfig)!,
+        limits,
         objectOf: (kind, key) => cluster.informers.storeOf(resourceOf(kind)).get(key),
       }),
       ...{ configs, proxies, made },

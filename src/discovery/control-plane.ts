@@ -265,6 +265,7 @@ export class ControlPlane {
       clusterSigning: this.#clusterSigning,
       statusInputs: this.#statusInputs,
       configs: () => this.#configs.snapshot,
+      limits: this.#configs,
       proxies: () => this.#resources.nodes,
       made: (context, typeUrl, shape, names) => this.#cache.made(context, typeUrl, shape, names),
       mesh: () => this.#state.mesh,

@@ -112,10 +112,19 @@ describe('resolveDiscoveryOptions', () => {
   });
 
   it('bounds files of configuration as it is told, and never to nothing', () => {
-    const byDefault = { maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 };
+    const byDefault = {
+      ...{ maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 },
+      maxExportedPerNamespace: 20_000,
+    };
     expect(resolve().configLimits).toEqual(byDefault);
-    const told = { PILOT_CONFIG_MAX_FILE_BYTES: '1000', PILOT_CONFIG_MAX_BYTES: '0', PILOT_CONFIG_MAX_ENTRIES: '50' };
-    expect(resolve({}, told).configLimits).toEqual({ ...byDefault, maxFileBytes: 1_000, maxEntries: 50 });
+    const told = {
+      ...{ PILOT_CONFIG_MAX_FILE_BYTES: '1000', PILOT_CONFIG_MAX_BYTES: '0', PILOT_CONFIG_MAX_ENTRIES: '50' },
+      PILOT_MAX_EXPORTED_PER_NAMESPACE: '7',
+    };
+    expect(resolve({}, told).configLimits).toEqual({
+      ...byDefault,
+      ...{ maxFileBytes: 1_000, maxEntries: 50, maxExportedPerNamespace: 7 },
+    });
     expect(resolve({}, told).warnings).toEqual([expect.stringContaining('PILOT_CONFIG_MAX_BYTES')]);
   });
 

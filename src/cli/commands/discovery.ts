@@ -104,6 +104,9 @@ and what was in force of it stays):
   PILOT_CONFIG_MAX_BYTES                        of all files of a directory, default 268435456
   PILOT_CONFIG_MAX_ENTRIES                      names in it and in all directories below, default 100000
 
+Limit for tenants (environment; younger objects beyond it are not exported):
+  PILOT_MAX_EXPORTED_PER_NAMESPACE              clusters and routes that one namespace exports, default 20000
+
 Exit code: 0 ended as told; 1 it could not start, or could not go on.
 ` + '\nExample:\n  pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010',
     )

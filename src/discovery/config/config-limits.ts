@@ -8,6 +8,11 @@ export interface ConfigLimits {
   readonly maxBytes: number;
   /** Names that are looked at in all directories, whatever they are (PILOT_CONFIG_MAX_ENTRIES). */
   readonly maxEntries: number;
+  /**
+   * Clusters and routes that the objects of one namespace may make proxies of other namespaces build
+   * (PILOT_MAX_EXPORTED_PER_NAMESPACE).
+   */
+  readonly maxExportedPerNamespace: number;
 }
 
 const mebibyte = 1024 * 1024;
@@ -17,6 +22,8 @@ export const defaultConfigLimits: ConfigLimits = {
   maxFileBytes: 8 * mebibyte,
   maxBytes: 256 * mebibyte,
   maxEntries: 100_000,
+  // Each takes about 300 bytes in each sidecar that is limited by no Sidecar object: 6 MB.
+  maxExportedPerNamespace: 20_000,
 };
 
 /** Directories in one another. */
@@ -24,10 +31,11 @@ export const deepestDirectory = 32;
 
 /** Limits as the environment has them, 1 at least: a limit of 0 would leave no configuration. */
 export function configLimitsOf(from: Environment): ConfigLimits {
-  const { maxFileBytes, maxBytes, maxEntries } = defaultConfigLimits;
+  const { maxFileBytes, maxBytes, maxEntries, maxExportedPerNamespace } = defaultConfigLimits;
   return {
     maxFileBytes: from.number('PILOT_CONFIG_MAX_FILE_BYTES', maxFileBytes, 1),
     maxBytes: from.number('PILOT_CONFIG_MAX_BYTES', maxBytes, 1),
     maxEntries: from.number('PILOT_CONFIG_MAX_ENTRIES', maxEntries, 1),
+    maxExportedPerNamespace: from.number('PILOT_MAX_EXPORTED_PER_NAMESPACE', maxExportedPerNamespace, 1),
   };
 }

@@ -24,16 +24,20 @@ import {
 import { messageOf } from '../../runtime/errors.ts';
 import { OneByOne, Turns } from '../../runtime/turns.ts';
 import { ConfigDirectory } from './config-directory.ts';
-import type { ConfigLimits } from './config-limits.ts';
+import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { problemLine, toConfigProblem } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 import { type ConfigSource, type SourceAdapters, type SourceReading, schemeOf } from './config-source.ts';
+import { ExportBudget, type ExportBudgetSettings, type LimitedObject } from './export-budget.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
-type MeshSettings = IngressSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
+type MeshSettings = IngressSettings & ExportBudgetSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
 
 /** What a source said, by its address. */
 type Reading = readonly [address: string, reading: SourceReading];
+
+/** `undefined`: the object is not limited any more. */
+export type LimitListener = (key: string, limited: LimitedObject | undefined) => void;
 
 export interface MeshConfigsOptions {
   /** The mesh settings of the moment; those that translation depends on are looked up whenever the snapshot is. */
@@ -72,6 +76,10 @@ export class MeshConfigs {
   /** Objects that are made of Ingresses. */
   #made: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
+  readonly #budget: ExportBudget;
+  /** Objects beyond what their namespaces may export, by key. */
+  #limited: ReadonlyMap<string, LimitedObject> = new Map();
+  readonly #limitListeners: LimitListener[] = [];
   #settings: IngressSettings | undefined;
   /** What was in force when changes were last told. */
   #reported = ConfigSnapshot.empty;
@@ -84,6 +92,7 @@ export class MeshConfigs {
     this.#adapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length), limits), ...adapters };
     this.#mesh = mesh;
     this.#domain = domain;
+    this.#budget = new ExportBudget((limits ?? defaultConfigLimits).maxExportedPerNamespace);
   }
 
   /** The objects in force. */
@@ -107,6 +116,16 @@ export class MeshConfigs {
    */
   onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
+  }
+
+  /** How many objects are beyond what their namespaces may export. */
+  get limitedCount(): number {
+    return this.#limited.size;
+  }
+
+  /** Called with each object that is beyond what its namespace may export, and with each that no longer is. */
+  onLimited(listener: LimitListener): void {
+    this.#limitListeners.push(listener);
   }
 
   /** Tells where something happens in a source. */
@@ -194,6 +213,7 @@ export class MeshConfigs {
     signal: AbortSignal | undefined,
   ): Promise<ConfigReading> {
     const reportedOfRoutes = this.#gatewayApi.problems;
+    const reportedLimits = this.#limited;
     const readings = all.map(([, reading]) => reading).filter((reading) => reading.outcome === 'read');
     const missing = all.filter(([, { outcome }]) => outcome === 'missing');
     const problems = all.flatMap(([, reading]) => reading.problems);
@@ -214,19 +234,33 @@ export class MeshConfigs {
     for (const listener of this.#listeners) listener(changes, touched);
     // What is told of an object is told again when the object is another.
     const found = [...this.#gatewayApi.problems].filter(([key]) => !reportedOfRoutes.has(key));
+    const limited = this.#reportLimits(reportedLimits);
     const inForce = this.#closedInForce(problems);
     return {
       outcome: 'read',
       version: now.version,
       objects: now.byKey.size,
       changes,
-      problems: [...problems.map(inForce), ...found.map(([, problem]) => toConfigProblem(problem))],
+      problems: [...problems.map(inForce), ...found.map(([, problem]) => toConfigProblem(problem)), ...limited],
       problemCount: this.#sources.reduce(
         (sum, [, { problemCount }]) => sum + problemCount,
-        this.#gatewayApi.problems.size,
+        this.#gatewayApi.problems.size + this.#limited.size,
       ),
       recovered: readings.flatMap(({ recovered }) => recovered),
     };
+  }
+
+  /** @returns the problems of objects that were not limited before */
+  #reportLimits(before: ReadonlyMap<string, LimitedObject>): readonly ConfigProblem[] {
+    if (before === this.#limited) return [];
+    const problems: ConfigProblem[] = [];
+    for (const key of new Set([...before.keys(), ...this.#limited.keys()])) {
+      const limited = this.#limited.get(key);
+      if (before.get(key) === limited) continue;
+      for (const listener of this.#limitListeners) listener(key, limited);
+      if (limited !== undefined) problems.push(limited.problem);
+    }
+    return problems;
   }
 
   /** What one source has to close for want of an object, another may have in order; and which namespace is the root, no source knows. */
@@ -291,11 +325,15 @@ export class MeshConfigs {
       gatewayApi = await turns.through(translatingGatewayApi(now.set, this.#domain, before.gatewayApi));
       for (const key of [...before.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touched.add(key);
     }
+    const given = (key: string): Config | undefined =>
+      now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
+    const { limited, changed } = this.#budget.limit(touched, given, this.#mesh(), this.#limited);
+    for (const key of changed) touched.add(key);
     let snapshot = now;
-    if (made.size + gatewayApi.objects.size > 0) {
+    if (made.size + gatewayApi.objects.size + limited.size > 0) {
       const edits = new Map<string, Config | undefined>();
       for (const key of touched) {
-        edits.set(key, now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key));
+        edits.set(key, limited.get(key)?.config ?? given(key));
         await turns.rest();
       }
       snapshot = await turns.through(before.snapshot.editing(edits));
@@ -305,6 +343,7 @@ export class MeshConfigs {
     this.#made = made;
     this.#settings = settings;
     this.#gatewayApi = gatewayApi;
+    if (changed.size > 0) this.#limited = limited;
     this.#snapshot = snapshot;
   }
 
@@ -327,7 +366,9 @@ export class MeshConfigs {
   }
 
   #inForce(key: string): Config | undefined {
-    return this.#written.byKey.get(key) ?? this.#made.get(key) ?? this.#gatewayApi.objects.get(key);
+    const given = this.#written.byKey.get(key) ?? this.#made.get(key) ?? this.#gatewayApi.objects.get(key);
+    const limited = this.#limited.get(key);
+    return limited !== undefined && limited.original === given ? limited.config : given;
   }
 
   /** Makes Gateways and VirtualServices of the Ingresses. Answers the keys of those that may be others. */

@@ -4,6 +4,7 @@ import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarNumber, scalarText } from '../../runtime/scalar-text.ts';
+import type { MeshConfigs } from '../config/mesh-configs.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ClusterSource } from '../kubernetes/cluster-source.ts';
 import { type Mistake, ownConditions } from './object-verdict.ts';
@@ -12,6 +13,8 @@ import { hasStatus, type StatusObjects, type ToldStatus } from './status-objects
 
 export interface ClusterObjectsOptions {
   readonly source: Pick<ClusterSource, 'onRefused'>;
+  /** Reports objects beyond what their namespaces may export; absent: there is no limit. */
+  readonly limits?: Pick<MeshConfigs, 'onLimited'>;
   /** The object as it is known, which may be older than the server's. */
   readonly objectOf: (kind: KindName, key: string) => KubernetesObject | undefined;
 }
@@ -41,6 +44,12 @@ export class ClusterObjects implements StatusObjects {
       if (!hasStatus(kind)) return;
       const isRefused = errors.length > 0 && generation !== undefined;
       listener(`${kind}/${key}`, isRefused ? { generation, text: textOf(errors) } : undefined);
+    });
+    this.#options.limits?.onLimited((key, limited) => {
+      if (!hasStatus(key.slice(0, key.indexOf('/')))) return;
+      const generation = limited?.config.generation;
+      const isKnown = limited !== undefined && generation !== undefined;
+      listener(key, isKnown ? { generation, text: limited.problem.message, reason: 'LimitExceeded' } : undefined);
     });
   }
 }

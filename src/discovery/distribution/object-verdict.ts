@@ -25,6 +25,8 @@ export interface Mistake {
   readonly generation: number;
   /** What is wrong with which field, in a line. */
   readonly text: string;
+  /** The object is valid and takes effect in part; absent: it has no effect. */
+  readonly reason?: 'LimitExceeded';
 }
 
 /** What the status of an object should say. */
@@ -66,10 +68,11 @@ export function conditionsOf(
 ): readonly WantedCondition[] {
   const conditions: WantedCondition[] = [];
   if (mistake !== undefined) {
-    const { generation: observedGeneration, text } = mistake;
+    const { generation: observedGeneration, text, reason } = mistake;
+    const effect = reason === undefined ? notInForce : text;
     conditions.push(
-      { type: reconciledCondition, status: 'False', reason: 'Invalid', message: notInForce, observedGeneration },
-      { type: invalidCondition, status: 'True', reason: 'InvalidObject', message: text, observedGeneration },
+      { type: reconciledCondition, status: 'False', reason: reason ?? 'Invalid', message: effect, observedGeneration },
+      { type: invalidCondition, status: 'True', reason: reason ?? 'InvalidObject', message: text, observedGeneration },
     );
   } else if (distribution !== undefined) conditions.push(reconciled(distribution, isRejectedElsewhere));
   // The rejection is one of the version in force, whatever came after it.

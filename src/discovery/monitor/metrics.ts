@@ -127,6 +127,11 @@ export class DiscoveryMetrics extends XdsMetrics {
   #addMesh(connected: Gauge<'version'>): MeshDiagnostics {
     const { state, connectedVersions, nodes = () => [] } = this.#options;
     this.#gaugeOf('pilot_services', 'Services of all registries', () => state.context?.services.length ?? 0);
+    this.#gaugeOf(
+      'pilot_objects_beyond_export_limit',
+      'Objects that are not exported because their namespaces export too much (PILOT_MAX_EXPORTED_PER_NAMESPACE)',
+      () => state.limitedCount ?? 0,
+    );
     this.#gaugeOf('pilot_virt_services', 'Virtual services in force', () => state.configs.set.VirtualService.length);
     const pending = this.#gauge(
       'pilot_k8s_endpoints_pending_pod',

@@ -24,7 +24,11 @@ import type { RegistryObserver } from '../registry/registry-observer.ts';
 export interface MeshStateOptions {
   readonly settings: SettingsFiles;
   /** Absent: nothing is configured. */
-  readonly directory?: { readonly snapshot: ConfigSnapshot; readonly unreadable?: ReadonlyMap<string, string> };
+  readonly directory?: {
+    readonly snapshot: ConfigSnapshot;
+    readonly unreadable?: ReadonlyMap<string, string>;
+    readonly limitedCount?: number;
+  };
   /** `--domain`. */
   readonly domain: string;
   /** `--clusterID`. */
@@ -91,6 +95,11 @@ export class MeshState {
   /** The objects in force. */
   get configs(): ConfigSnapshot {
     return this.#options.directory?.snapshot ?? ConfigSnapshot.empty;
+  }
+
+  /** How many objects are beyond what their namespaces may export. */
+  get limitedCount(): number {
+    return this.#options.directory?.limitedCount ?? 0;
   }
 
   /** Files of configuration that cannot be read, with the reason. */

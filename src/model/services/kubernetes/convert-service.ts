@@ -58,8 +58,11 @@ function convertPort({ name, port, protocol, appProtocol }: KubernetesServicePor
   return { name, number: port, protocol: protocolOf(declared) };
 }
 
-function exportAnnotation({ annotations }: Config): string[] {
-  return commaList(annotations['networking.istio.io/exportTo']);
+/** Where a Service says what another kind says in `exportTo`. */
+export const exportAnnotationName = 'networking.istio.io/exportTo';
+
+export function exportAnnotation({ annotations }: Pick<Config, 'annotations'>): string[] {
+  return commaList(annotations[exportAnnotationName]);
 }
 
 /** Accounts of the namespace, and identities as they are. */
