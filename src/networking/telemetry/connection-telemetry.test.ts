@@ -68,3 +68,16 @@ describe('a listener that proxies share', () => {
     expect(listenerOf(mesh, quiet, memory)).toContain('quiet');
   });
 });
+
+it('logs of a provider in the cluster go to the service of its namespace, and to none that another namespace has for its host', () => {
+  const inCluster = (text: string): string => text.replaceAll('logs.test', 'logs.near.svc.cluster.local');
+  const mesh = (namespace: string): GivenMesh => {
+    const exported = yaml
+      .replace('namespace: near', `namespace: ${namespace}`)
+      .replace('exportTo: ["."]', 'exportTo: ["*"]');
+    return givenMesh(inCluster(exported), { meshConfig: inCluster(meshConfig) });
+  };
+  const cluster = 'outbound|9000||logs.near.svc.cluster.local';
+  expect(listenerOf(mesh('near'), { namespace: 'far' })).toContain(cluster);
+  expect(listenerOf(mesh('mallory'), { namespace: 'far' })).not.toContain(cluster);
+});
