@@ -9,7 +9,7 @@ import { createAuthority } from '../certs/authority.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
-import { pilotDiscovery } from '../harness/program-files.ts';
+import { type Command, pilotDiscovery } from '../harness/program-files.ts';
 import type { ApiServerAddress } from './api-server-process.ts';
 import type { Cluster } from './cluster.ts';
 import { writeKubeconfig } from './mesh-objects.ts';
@@ -35,10 +35,17 @@ export class Replicas {
   readonly #programs: Program[] = [];
   readonly #clients: AdsTestClient[] = [];
   readonly #env: NodeJS.ProcessEnv;
+  readonly #wrap: (command: Command) => Command;
 
-  constructor(cluster: Cluster, env: NodeJS.ProcessEnv = {}) {
+  /** @param wrap what is run instead of the program, and becomes it */
+  constructor(
+    cluster: Cluster,
+    env: NodeJS.ProcessEnv = {},
+    wrap: (command: Command) => Command = (command) => command,
+  ) {
     this.#cluster = cluster;
     this.#env = env;
+    this.#wrap = wrap;
     afterAll(async () => {
       for (const client of this.#clients) client.close();
       await Promise.all(this.#programs.map((program) => program.stop({ signal: 'SIGKILL' })));
@@ -60,7 +67,7 @@ export class Replicas {
     };
     const kubeconfig = join(this.#folder, `${name}-kubeconfig`);
     writeKubeconfig(kubeconfig, { address: via ?? this.#cluster.address }, token);
-    const { executable, args } = pilotDiscovery();
+    const { executable, args } = this.#wrap(pilotDiscovery());
     const program = Program.run(`replica ${name}`, executable, {
       args: [
         ...[...args, 'discovery', '--registries', 'Kubernetes', '--kubeconfig', kubeconfig],

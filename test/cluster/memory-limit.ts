@@ -1,0 +1,62 @@
+/** A program with the memory limit of a container, and the heap that bin/heap-limit.sh derives from it. */
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import type { Command } from '../harness/program-files.ts';
+
+/** With cgroup v1 and v2: where groups are made, the limit's file, and what makes it valid for swap as well. */
+const mounts = [
+  { mount: '/sys/fs/cgroup/memory', file: 'memory.limit_in_bytes' },
+  { mount: '/sys/fs/cgroup', file: 'memory.max' },
+];
+
+/**
+ * Call it at the top of a file. Where this user may make a group, the kernel kills what exceeds the limit; elsewhere only the heap is limited,
+ * and the test looks at {@link peakBytesOf}.
+ */
+export function limitedTo(bytes: number): (command: Command) => Command {
+  const group = makeGroup(bytes);
+  afterAll(() => {
+    // Its processes have ended; the kernel may take a moment to see it.
+    if (group !== undefined) rmdirSync(group, { maxRetries: 20, retryDelay: 100 } as never);
+  });
+  const script = [
+    'if [ "$1" ]; then echo $$ >"$1/cgroup.procs"; fi',
+    `. "${packageRoot()}/bin/heap-limit.sh"`,
+    `CHARTPILOT_MEMORY_LIMIT_BYTES=${bytes} heap_limit /proc/self/cgroup /sys/fs/cgroup /proc/meminfo`,
+    'shift',
+    // The wrapper derives it by itself.
+    'case $1 in */node) node=$1; shift; exec "$node" --max-semi-space-size=16 $heap "$@" ;; *) exec "$@" ;; esac',
+  ].join('\n');
+  return ({ executable, args }) => ({
+    executable: '/bin/sh',
+    args: ['-euc', script, 'sh', group ?? '', executable, ...args],
+  });
+}
+
+function makeGroup(bytes: number): string | undefined {
+  for (const { mount, file } of mounts) {
+    const group = join(mount, `chartpilot-test-${process.pid}`);
+    try {
+      mkdirSync(group);
+    } catch {
+      continue;
+    }
+    try {
+      readFileSync(join(group, 'cgroup.procs'));
+      writeFileSync(join(group, file), `${bytes}`);
+      return group;
+    } catch {
+      // It is no cgroup, or its controller is not on.
+      rmdirSync(group);
+    }
+  }
+  return undefined;
+}
+
+/** The most resident memory that the process had. */
+export function peakBytesOf(pid: number): number {
+  const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return Number(kilobytes) * 1024;
+}
