@@ -92,14 +92,14 @@ it('a namespace that is full of other objects keeps its policies', async () => {
   expect(one.source.snapshot.set.VirtualService.length).toBeLessThan(100);
 });
 
-it('an object with thousands of mistakes has fifty problems, the last of which says how many more there are', async () => {
+it('an object with many mistakes has fifty problems, the last of which says how many more there are', async () => {
   const one = given(['ServiceEntry'], 10_000_000);
-  const ports = Array.from({ length: 5_000 }, () => ({ number: -1, name: 'x', protocol: 'NONE' }));
+  const ports = Array.from({ length: 100 }, () => ({ number: -1, name: 'x', protocol: 'NONE' }));
   one.put('ServiceEntry', { metadata: named('bad'), spec: { hosts: ['a.test'], ports } });
   await one.source.read();
   const [{ errors }] = one.refused as [RefusedObject];
   expect(errors).toHaveLength(50);
-  expect(errors.at(-1)!.message).toMatch(/^has \d{4,5} more problems/);
+  expect(errors.at(-1)!.message).toMatch(/^has \d+ more problems/);
 });
 
 const gateway = (credentialName: string, version = '1') => ({

@@ -289,11 +289,9 @@ const withoutStatus: ReadonlySet<KindName> = new Set(['Ingress']);
  * Controllers write status all the time, this one as well, and nothing is made of it: only the API server raises a generation, when
  * something else is another. A WorkloadEntry's health is in its status.
  */
-function isOfStatusOnly(
-  kind: KindName,
-  { metadata: before }: KubernetesObject,
-  { metadata: now }: KubernetesObject,
-): boolean {
+function isOfStatusOnly(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
+  if (refusalOf(previous) !== refusalOf(object)) return false;
+  const [before, now] = [previous.metadata, object.metadata];
   const isMadeOfStatus = kind === 'WorkloadEntry' || (kinds[kind].body !== 'spec' && !withoutStatus.has(kind));
   if (isMadeOfStatus) return false;
   if (now.generation === undefined || now.generation !== before.generation) return false;

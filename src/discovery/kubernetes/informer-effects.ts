@@ -10,17 +10,13 @@ import type {
   StreamReport,
 } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { ApiError, type ApiFailure, failureOfStatus, statusOf } from './api-failure.ts';
+import { ApiError, statusOf } from './api-failure.ts';
 import { apiVersionOf, customResourceDefinitions, type Resource } from './api-resource.ts';
-import {
-  type ApiServer,
-  endsInitialEvents,
-  type KubernetesObject,
-  type Selection,
-  type WatchEvent,
-} from './api-server.ts';
+import type { ApiServer, KubernetesObject, Selection } from './api-server.ts';
 import { SharesOfKinds } from './namespace-shares.ts';
 import { type ObjectChange, type ObjectKey, ObjectStore } from './object-store.ts';
+import { type RefilledKind, Refills } from './refills.ts';
+import { WatchReading } from './watch-reading.ts';
 
 /** A kind that is followed, and which objects of it. */
 export interface FollowedKind {
@@ -80,10 +76,11 @@ export interface EffectsOfServers {
 }
 
 const objectsOfPage = 500;
-/** So often a chart is told that a first list goes on; it gives up what has not for four seconds. */
-const progressMs = 250;
 /** A server ends a watch after five to ten minutes: not all at once, and none grows old. */
 const shortestWatchSeconds = 300;
+
+/** The port has a limit of its own. */
+const neverAborted = new AbortController().signal;
 
 type TellFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;
 
@@ -104,6 +101,7 @@ interface Followed {
 export class InformerEffects {
   readonly #options: InformerEffectsOptions;
   readonly #kinds: ReadonlyMap<ResourceName, Followed>;
+  readonly #refills: Refills;
 
   constructor(options: InformerEffectsOptions) {
     this.#options = options;
@@ -111,6 +109,21 @@ export class InformerEffects {
     this.#kinds = new Map(
       options.kinds.map((kind) => followed(kind, shares, refused)).map((kind) => [kind.name, kind]),
     );
+    this.#refills = new Refills([...this.#kinds.values()].map((kind) => this.#refilled(kind)));
+  }
+
+  #refilled(kind: Followed): RefilledKind {
+    const list = async (namespace: string, onItem: (object: KubernetesObject) => void): Promise<void> => {
+      let next: string | undefined;
+      do {
+        const options = { ...kind.selection, namespace, limit: objectsOfPage, ...(next && { continue: next }) };
+        const page = await inItsVersion(kind, (resource) =>
+          this.#options.server.list(resource, options, neverAborted, onItem),
+        );
+        next = page.continue;
+      } while (next !== undefined);
+    };
+    return { store: kind.store, list, tell: (changes) => this.#tellReaders(kind, changes) };
   }
 
   /** How many objects of a namespace were refused for their size, by kind and namespace. */
@@ -207,7 +220,7 @@ export class InformerEffects {
     return this.#begin(kind, tell, async (signal) => {
       const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
         // They are in the store already, whether or not the chart still wants to know: the next whole set would not tell them again.
-        if (changes.length > 0) for (const reader of kind.readers) void this.#tellReader(reader, changes);
+        if (changes.length > 0) this.#tellReaders(kind, changes);
         if (!signal.aborted) tell(report);
       });
       await inItsVersion(kind, (resource) => this.#options.server.watch(resource, options, reading.take, signal));
@@ -291,6 +304,11 @@ export class InformerEffects {
     return () => void definitions?.readers.splice(definitions.readers.indexOf(reader), 1);
   }
 
+  #tellReaders({ readers }: Followed, changes: readonly ObjectChange[]): void {
+    for (const reader of readers) void this.#tellReader(reader, changes);
+    this.#refills.look();
+  }
+
   async #tellReader(reader: StoreReader, changes: readonly ObjectChange[]): Promise<void> {
     try {
       await reader(changes);
@@ -327,83 +345,6 @@ export class InformerEffects {
     const kind = this.#kinds.get(name);
     if (kind === undefined) throw new Error(`${name} is not followed`);
     return kind;
-  }
-}
-
-/**
- * What comes over one watch. What came with one packet is told at once, in order: a list of ten thousand objects is not as many events
- * of a chart.
- */
-class WatchReading {
-  readonly #store: ObjectStore;
-  readonly #now: () => number;
-  readonly #tell: (report: StreamReport, changes: readonly ObjectChange[]) => void;
-  #isInitial: boolean;
-  #toldAt: number;
-  #changes: ObjectChange[] = [];
-  #version: string | undefined;
-  #isMoved = false;
-  #isPending = false;
-  failure: ApiFailure | undefined;
-
-  constructor(
-    store: ObjectStore,
-    initial: boolean,
-    now: () => number,
-    tell: (report: StreamReport, changes: readonly ObjectChange[]) => void,
-  ) {
-    this.#store = store;
-    this.#isInitial = initial;
-    this.#now = now;
-    this.#toldAt = now();
-    this.#tell = tell;
-    if (initial) store.beginSet();
-  }
-
-  readonly take = (event: WatchEvent): void => {
-    if (event.type === 'ERROR') {
-      this.failure = failureOfStatus(event.object);
-    } else if (!this.#isInitial) {
-      this.#follow(event);
-    } else if (endsInitialEvents(event)) {
-      this.#isInitial = false;
-      this.#tell({ type: 'initial.ended', version: event.object.metadata.resourceVersion ?? '' }, []);
-    } else if (event.type !== 'BOOKMARK') {
-      this.#collect(event);
-    }
-  };
-
-  readonly flush = (): void => {
-    this.#isPending = false;
-    const [version, changes] = [this.#version, this.#changes];
-    if (version === undefined) return;
-    this.#version = undefined;
-    this.#changes = [];
-    const isMoved = this.#isMoved;
-    this.#isMoved = false;
-    if (isMoved) this.#tell({ type: 'objects.changed', version, objects: this.#store.size }, changes);
-    else this.#tell({ type: 'bookmark.received', version }, []);
-  };
-
-  #collect({ object }: Exclude<WatchEvent, { type: 'ERROR' }>): void {
-    const objects = this.#store.holdApart(object);
-    if (this.#now() - this.#toldAt < progressMs) return;
-    this.#toldAt = this.#now();
-    this.#tell({ type: 'initial.progressed', objects }, []);
-  }
-
-  #follow(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
-    const { resourceVersion } = event.object.metadata;
-    // From what has no version nobody could go on.
-    if (resourceVersion === undefined) return;
-    if (event.type !== 'BOOKMARK') {
-      this.#changes.push(...this.#store.apply(event));
-      this.#isMoved = true;
-    }
-    this.#version = resourceVersion;
-    if (this.#isPending) return;
-    this.#isPending = true;
-    queueMicrotask(this.flush);
   }
 }
 

@@ -34,6 +34,9 @@ export interface ObjectStoreOptions {
   readonly keeps?: (key: ObjectKey) => boolean;
 }
 
+/** Of what a namespace may take: above it, freed room is not worth a list of the namespace. */
+const refillBelow = 3 / 4;
+
 /** Why only the metadata of an object are kept: it exceeds a limit. */
 const refusal = Symbol('refusal');
 
@@ -61,6 +64,7 @@ export class ObjectStore {
   readonly #options: ObjectStoreOptions;
   #objects = new ObjectSet();
   #apart = new ObjectSet();
+  #deletedInRefill: Set<ObjectKey> | undefined;
 
   constructor(options: ObjectStoreOptions = {}) {
     this.#options = options;
@@ -128,6 +132,24 @@ export class ObjectStore {
     this.#put(this.#objects, key, { apiVersion, kind, metadata: known } as KubernetesObject);
   }
 
+  /** Whether refused objects of the namespace may have room now: some of what it may take is free. */
+  mayHaveRoom(namespace: string): boolean {
+    const { shares } = this.#options;
+    return shares === undefined || shares.bytesOf(namespace) <= shares.maxBytes * refillBelow;
+  }
+
+  /**
+   * All objects of the namespace are about to be listed once more, for those that were refused.
+   *
+   * @returns takes one of them; what was deleted meanwhile stays deleted
+   */
+  beginRefill(namespace: string): (object: KubernetesObject) => ObjectChange[] {
+    const deleted = new Set<ObjectKey>();
+    this.#deletedInRefill = deleted;
+    this.#objects.recountRefused(namespace);
+    return (object) => (deleted.has(keyOf(object)) ? [] : this.apply({ type: 'MODIFIED', object }));
+  }
+
   /** What an event of a watch makes of it. What is older than what is known of the same object is no news. */
   apply({ type, object }: Exclude<WatchEvent, { type: 'ERROR' | 'BOOKMARK' }>): ObjectChange[] {
     const key = keyOf(object);
@@ -139,6 +161,7 @@ export class ObjectStore {
     if (previous !== undefined && isSame(previous, object) && isEarlier(versionOf(object), versionOf(previous)))
       return [];
     if (type === 'DELETED') {
+      this.#deletedInRefill?.add(key);
       // Of one that has taken its place since, it says nothing. What is kept on demand may be known to a reader alone.
       if (previous === undefined) return this.#options.keeps ? [{ event: 'delete', key, previous: object }] : [];
       if (!isSame(previous, object)) return [];
@@ -239,6 +262,15 @@ class ObjectSet {
     return bytes;
   }
 
+  /** Those that were only counted may have gone since, or come again. */
+  recountRefused(namespace: string): void {
+    let count = 0;
+    for (const [key, object] of this.#objects)
+      if (namespaceOf(key) === namespace && refusalOf(object) !== undefined) count++;
+    if (count > 0) this.refused.set(namespace, count);
+    else this.refused.delete(namespace);
+  }
+
   countRefused(namespace: string, by = 1): void {
     const count = (this.refused.get(namespace) ?? 0) + by;
     if (count > 0) this.refused.set(namespace, count);
@@ -274,7 +306,9 @@ function changesOf(key: ObjectKey, previous: KubernetesObject | undefined, objec
       { event: 'add', key, object },
     ];
   }
-  return versionOf(previous) === versionOf(object) ? [] : [{ event: 'update', key, object, previous }];
+  // A refused object may have room in the same version.
+  const isUnchanged = versionOf(previous) === versionOf(object) && refusalOf(previous) === refusalOf(object);
+  return isUnchanged ? [] : [{ event: 'update', key, object, previous }];
 }
 
 const isSame = (one: KubernetesObject, other: KubernetesObject): boolean => one.metadata.uid === other.metadata.uid;
