@@ -4,11 +4,11 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { ServiceTarget } from '../../model/services/service.ts';
 import { type MergedGateways, mergeGateways } from './merge-gateways.ts';
 
-function gateway(name: string, servers: string): string {
+function gateway(name: string, servers: string, namespace = 'default'): string {
   return `
 apiVersion: networking.istio.io/v1
 kind: Gateway
-metadata: { name: ${name} }
+metadata: { name: ${name}, namespace: ${namespace} }
 spec: { selector: {}, servers: ${servers} }
 ---`;
 }
@@ -37,7 +37,10 @@ describe('gateways of one proxy', () => {
     );
     expect(merged.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test'], ['b.test']]);
     expect([...merged.routes.keys()]).toEqual(['https.443.https.a.default', 'https.443.https.b.default']);
-    expect(merged.rejected).toEqual([expect.stringMatching(/default\/c server https: all its hosts are taken/)]);
+    expect(merged.rejected).toEqual([
+      'Gateway/default/b server https: a.test is served by default/a on port 443',
+      'Gateway/default/c server https: b.test is served by default/b on port 443',
+    ]);
   });
 
   it('reject an HTTPS server whose routes have the name of those of another, and say whose', () => {
@@ -55,7 +58,47 @@ describe('gateways of one proxy', () => {
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.TEST], ${tls} }]`),
     );
     expect(merged.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test']]);
-    expect(merged.rejected).toEqual([expect.stringMatching(/default\/b server https: all its hosts are taken/)]);
+    expect(merged.rejected).toEqual(['Gateway/default/b server https: a.test is served by default/a on port 443']);
+  });
+
+  describe('of which two serve a host by TLS and ask different things of its clients (istio 13717)', () => {
+    const server = (mode: string, hosts: string): string => {
+      const files = mode === 'PASSTHROUGH' ? '' : ', serverCertificate: /c, privateKey: /k';
+      const roots = mode.endsWith('MUTUAL') ? ', caCertificates: /ca' : '';
+      const port = '{ port: { number: 443, name: https, protocol: HTTPS }';
+      return `[${port}, hosts: [${hosts}], tls: { mode: ${mode}${files}${roots} } }]`;
+    };
+    const served = (yaml: string): Record<string, string> =>
+      Object.fromEntries(
+        merge(yaml).ports.flatMap(({ servers }) =>
+          servers.flatMap(({ hosts, gateway: { name } }) => hosts.map((host) => [host, name])),
+        ),
+      );
+
+    it.each([
+      ['SIMPLE', 'MUTUAL', 'g2'],
+      ['SIMPLE', 'OPTIONAL_MUTUAL', 'g2'],
+      ['OPTIONAL_MUTUAL', 'MUTUAL', 'g2'],
+      ['MUTUAL', 'SIMPLE', 'g1'],
+      ['MUTUAL', 'MUTUAL', 'g1'],
+      ['PASSTHROUGH', 'MUTUAL', 'g1'],
+    ])('of %s and %s the strictest of one namespace serves it', (older, younger, owner) => {
+      const yaml = gateway('g1', server(older, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
+      expect(served(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
+      const [lost] = merge(yaml).rejected;
+      const [loser, other] = owner === 'g1' ? ['g2', 'g1'] : ['g1', 'g2'];
+      expect(lost).toContain(`Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`);
+    });
+
+    it('the oldest serves it where they are of different namespaces, and the other one is told that it asks for less', () => {
+      const yaml =
+        gateway('g1', server('SIMPLE', 'x.test'), 'bank') +
+        gateway('g2', server('MUTUAL', 'x.test, y.test'), 'mallory');
+      expect(served(yaml)).toEqual({ 'x.test': 'g1', 'y.test': 'g2' });
+      expect(merge(yaml).rejected).toEqual([
+        'Gateway/mallory/g2 server https: x.test is served by bank/g1 on port 443, which asks less of its clients',
+      ]);
+    });
   });
 
   it('reject a server of another kind on a taken port, and say who has it', () => {

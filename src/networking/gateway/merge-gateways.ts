@@ -25,7 +25,7 @@ export interface GatewayServer {
   readonly index: number;
   /** The port that the proxy listens on. */
   readonly port: number;
-  /** Hosts as written (`namespace/host`), without those that an older TLS server of the port has. */
+  /** Hosts as written (`namespace/host`), without those that another TLS server of the port serves. */
   readonly hosts: readonly string[];
   /** Set for servers whose requests are routed: HTTP, and HTTPS that ends here. */
   readonly routeName?: string;
@@ -52,7 +52,7 @@ export interface MergedGateways {
   /** The servers behind each route configuration. */
   readonly routes: ReadonlyMap<string, readonly GatewayServer[]>;
   readonly hasAutoPassthrough: boolean;
-  /** Servers that are not in force, and why: shown to whoever wrote them. */
+  /** Servers that serve nothing, or not all of their hosts, and why: shown to the author. */
   readonly rejected: readonly string[];
 }
 
@@ -131,9 +131,11 @@ function placeText({ one: { gateway, index, port, closed = '' }, bind = '', notT
 function merge(placed: readonly PlacedServer[]): MergedGateways {
   const ports = new Map<string, PortInMaking>();
   const rejected: string[] = [];
+  const ownerOf = tlsHostOwners(placed);
   for (const { one, bind, notThere } of placed) {
     const { gateway, server, closed } = one;
-    const reason = notThere ?? add(ports, one, bind) ?? closed;
+    const lost = lostHosts(one, bind, ownerOf);
+    const reason = notThere ?? add(ports, one, bind, lost) ?? closed ?? lostText(one, lost);
     if (reason) rejected.push(`${configKeyText(gateway)} server ${server.port.name || server.port.number}: ${reason}`);
   }
   const all = [...ports.values()].flatMap((merged) => merged.servers);
@@ -145,16 +147,81 @@ function merge(placed: readonly PlacedServer[]): MergedGateways {
   };
 }
 
+type Unplaced = PlacedServer['one'];
+/** The server that serves a host of a port by TLS, by `bind~port host`. */
+type HostOwners = ReadonlyMap<string, Unplaced>;
+
+/**
+ * SNI chooses among the TLS servers of a port, so each host is served by one of them: the oldest. Where the servers of one
+ * namespace differ in what they ask of clients, the strictest of them serves it, so that a host is never open because an
+ * older object forgot its client certificates. A server of another namespace takes no host over.
+ */
+function tlsHostOwners(placed: readonly PlacedServer[]): HostOwners {
+  const owners = new Map<string, Unplaced>();
+  for (const { one, bind, notThere } of placed) {
+    if (notThere !== undefined || kindOf(one.server) !== 'tls') continue;
+    for (const host of new Set(one.server.hosts.map(dnsName))) {
+      const key = hostKey(bind, one.port, host);
+      const owner = owners.get(key);
+      if (owner === undefined || isStricterOfNamespace(one, owner)) owners.set(key, one);
+    }
+  }
+  return owners;
+}
+
+function isStricterOfNamespace(one: Unplaced, owner: Unplaced): boolean {
+  if (one.gateway.namespace !== owner.gateway.namespace) return false;
+  const [demand, least] = [clientDemand(one), clientDemand(owner)];
+  return demand !== undefined && least !== undefined && demand > least;
+}
+
+/** How much a server that terminates TLS asks of its clients; undefined for TLS that is passed through: its backend decides. */
+function clientDemand({ server, closed }: Unplaced): number | undefined {
+  if (closed !== undefined) return 3;
+  if (isPassthrough(server)) return undefined;
+  const mode = server.tls?.mode;
+  if (mode === 'MUTUAL' || mode === 'ISTIO_MUTUAL') return 2;
+  return mode === 'OPTIONAL_MUTUAL' ? 1 : 0;
+}
+
+function hostKey(bind: string | undefined, port: number, host: string): string {
+  return `${bind ?? ''}~${port} ${host}`;
+}
+
+/** The hosts of a TLS server that another server of the port serves. */
+function lostHosts(one: Unplaced, bind: string | undefined, owners: HostOwners): ReadonlyMap<string, Unplaced> {
+  const lost = new Map<string, Unplaced>();
+  if (kindOf(one.server) !== 'tls') return lost;
+  for (const host of one.server.hosts) {
+    const owner = owners.get(hostKey(bind, one.port, dnsName(host)));
+    if (owner !== undefined && owner !== one) lost.set(host, owner);
+  }
+  return lost;
+}
+
+function lostText(one: Unplaced, lost: ReadonlyMap<string, Unplaced>): string | undefined {
+  const [first] = lost.entries();
+  if (first === undefined) return undefined;
+  const [host, owner] = first;
+  const more = lost.size > 1 ? ` and ${lost.size - 1} more hosts are` : ' is';
+  const [own, other] = [clientDemand(one) ?? 0, clientDemand(owner) ?? 0];
+  const less = other < own ? ', which asks less of its clients' : '';
+  return `${dnsName(host)}${more} served by ${gatewayName(owner.gateway)} on port ${one.port}${less}`;
+}
+
 interface PortInMaking extends GatewayPort {
   readonly servers: GatewayServer[];
-  /** Names that its TLS servers have. */
-  readonly hosts: Set<string>;
   /** Route configurations of its TLS servers, and the objects that they are of. */
   readonly routeNames: Map<string, Config<Gateway>>;
 }
 
 /** Puts a server on a port, or says why it cannot be there. The first on a port decides what may join it. */
-function add(ports: Map<string, PortInMaking>, one: PlacedServer['one'], bind: string | undefined): string | undefined {
+function add(
+  ports: Map<string, PortInMaking>,
+  one: Unplaced,
+  bind: string | undefined,
+  lost: ReadonlyMap<string, Unplaced>,
+): string | undefined {
   const { gateway, server, port, closed } = one;
   const kind = kindOf(server);
   const key = `${bind ?? ''}~${port}`;
@@ -163,15 +230,13 @@ function add(ports: Map<string, PortInMaking>, one: PlacedServer['one'], bind: s
     bind,
     kind,
     servers: [],
-    hosts: new Set(),
     routeNames: new Map(),
   };
   if (merged.servers.length > 0 && (merged.kind !== kind || kind === 'tcp')) {
     return `port ${port} is taken by a ${merged.kind} server of ${gatewayName(merged.servers[0]!.gateway)}`;
   }
-  // SNI chooses among the TLS servers of a port, so each host may be there once.
-  const hosts = kind === 'tls' ? server.hosts.filter((host) => !merged.hosts.has(dnsName(host))) : server.hosts;
-  if (hosts.length === 0) return `all its hosts are taken on port ${port}`;
+  const hosts = lost.size === 0 ? server.hosts : server.hosts.filter((host) => !lost.has(host));
+  if (hosts.length === 0) return lostText(one, lost);
   const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind) : undefined;
   if (kind === 'tls') {
     const other = routeName === undefined ? undefined : merged.routeNames.get(routeName);
@@ -179,7 +244,6 @@ function add(ports: Map<string, PortInMaking>, one: PlacedServer['one'], bind: s
       return `an HTTPS server of ${gatewayName(other)} has its routes under the same name: give the port another name`;
     }
     if (routeName !== undefined) merged.routeNames.set(routeName, gateway);
-    for (const host of hosts) merged.hosts.add(dnsName(host));
   }
   merged.servers.push({ ...one, hosts, ...(routeName !== undefined && { routeName }) });
   ports.set(key, merged);
