@@ -12,7 +12,8 @@ export function exploreCommand(output: CommandOutput): Command {
       "Runs pilot-agent's statecharts with simulated Envoys through everything that may happen within the bounds, in every " +
         'order, and checks that nothing happens that must not. A violation is shown as the shortest list of choices that ' +
         'leads to it. With --world discovery: the push path of pilot-discovery with two simulated proxies. With --machine: a ' +
-        'machine of yours, alone, with the samples beside it. How far it is is told on standard error.\n\n' +
+        'machine of yours, alone, with the samples beside it. Progress is written to standard error.\n\n' +
+        'With --machine: the module is executed with the rights of the user who runs this command, as are its imports and the samples. Use only modules that you trust.\n\n' +
         'Exit code: 0 nothing is wrong in what was seen, 1 a violation, 2 a flag, a module or a machine is wrong.',
     )
     .addOption(new Option('--world <name>', 'whose statecharts').choices(['agent', 'discovery']).default('agent'))

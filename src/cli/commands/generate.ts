@@ -10,6 +10,7 @@ export function generateCommand(output: CommandOutput): Command {
     .description(
       'Walks through an XState machine alone, in virtual time, and makes tests that cover its states, its transitions, or ' +
         'its paths. What the tests cover, and what not and why, is told on standard error.\n\n' +
+        "The machine's module is executed with the rights of the user who runs this command, as are its imports and the samples. Use only modules that you trust.\n\n" +
         'Exit code: 0 tests were made, 1 there was nothing to test, 2 a flag, a module or a machine is wrong.',
     )
     .argument('<machine>', "a machine of chartpilot's by name (supervisor, epoch, cert-watcher, …), or a module's path")

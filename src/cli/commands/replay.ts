@@ -9,7 +9,8 @@ export function replayCommand(output: CommandOutput): Command {
     .summary('replay traces and compare')
     .description(
       'Gives what came from outside in a trace to the machines once more, in virtual time, and compares what they do with ' +
-        'what was recorded. The first difference is shown. Effects do not happen: no process, no file, no connection.\n\n' +
+        'what was recorded. The first difference is shown. The effects of the machines do not happen: no process, no file, no connection.\n\n' +
+        'With --machine: the module is executed with the rights of the user who runs this command, as are its imports. Use only modules that you trust.\n\n' +
         'Exit code: 0 no difference, 1 a difference, 2 a trace cannot be read or replayed, or a flag is wrong.',
     )
     .argument('<trace...>', 'trace files, each replayed for itself; - is standard input')
