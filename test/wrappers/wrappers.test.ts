@@ -1,10 +1,11 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createContext, runInContext } from 'node:vm';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
+import { eventually } from '../harness/eventually.ts';
 
 const bin = join(packageRoot(), 'bin');
 const programs = ['chartpilot', 'pilot-agent', 'pilot-discovery'];
@@ -55,7 +56,7 @@ describe.each(programs)('%s is run', (program) => {
       ['pilot-discovery', `--max-semi-space-size=16 -r ${root}/bin/later-compilers.cjs `],
     ]);
     const memory = flags.get(program) ?? '';
-    const expected = `${memory}-r ${root}/bin/node-version.cjs ${root}/dist/${program}.mjs an argument`;
+    const expected = `--inspect-port=192.0.2.1:9229 ${memory}-r ${root}/bin/node-version.cjs ${root}/dist/${program}.mjs an argument`;
     expect(run(root, program, path).out).toBe(`beside: ${expected}`);
     nodeIn(join(root, 'node_modules', packaged, 'bin'), 'below');
     expect(run(root, program, path).out).toBe(`below: ${expected}`);
@@ -85,6 +86,22 @@ describe.each(programs)('%s is run', (program) => {
       expect(stderr).toBe('');
       expect(stdout.trimEnd()).toMatch(new RegExp(`^in PATH: .* ${parent}/chartpilot/dist/${program}\\.mjs$`));
     }
+  });
+
+  test('without an inspector that SIGUSR1 opens: any local user could read its memory there', async () => {
+    const root = packageIn(join(emptyFolder(), 'chartpilot'));
+    // No handler of its own: a program that has just been started.
+    writeFileSync(join(root, 'dist', `${program}.mjs`), "console.log('begun'); setTimeout(() => {}, 60_000);");
+    const env = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` };
+    const child = spawn('/bin/sh', [join(root, 'bin', program)], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text));
+    await eventually('it has begun', () => said.includes('begun'));
+    child.kill('SIGUSR1');
+    await eventually('the signal has come', () => /inspector|Debugger/.test(said));
+    expect(said).toContain('Starting inspector on 192.0.2.1:9229 failed');
+    expect(said).not.toContain('Debugger listening');
   });
 
   test('by nobody where there is no Node at all: that is told', () => {

@@ -79,7 +79,9 @@ export class PortKeeper {
     );
     if (open.length === 0) return undefined;
     const said = open.map(({ number: _, ...socket }, index) => ({ ...socket, fd: firstFd + index }));
-    const program = [process.execPath, '--max-semi-space-size=1', standIn, this.#directory];
+    // Its SIGUSR1 opens no inspector: see bin/find-node.sh.
+    const flags = ['--inspect-port=192.0.2.1:9229', '--max-semi-space-size=1'];
+    const program = [process.execPath, ...flags, standIn, this.#directory];
     // In a session of its own: no terminal's signal reaches it.
     const shell = spawn('/bin/sh', ['-c', script, 'port-stand-in', ...program, JSON.stringify(said)], {
       stdio: ['pipe', 'ignore', 'ignore', ...open.map(({ number }) => number)],
