@@ -1,10 +1,14 @@
 /** Files of the agent that may be gone, unreadable or read-only by now: nobody is helped by an error. */
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
+import { readRegularFile } from '../../runtime/files/regular-file.ts';
 
-/** Empty where there is nothing to read. */
+/** More than any such file has. */
+const maxTextBytes = 1024 * 1024;
+
+/** Empty where there is no regular file to read: a link is not followed, and a FIFO blocks nothing. */
 export function textOf(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readRegularFile(file, { maxBytes: maxTextBytes }).content.toString();
   } catch {
     return '';
   }

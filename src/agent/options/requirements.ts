@@ -1,11 +1,12 @@
 /** What has to be there before anything is started: folders, shared memory, an Envoy that takes its command line. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { askProgram } from '../../runtime/asked-program.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
 import { type EnvoyFlags, envoyArguments } from '../envoy/envoy-args.ts';
+import { removeQuietly } from '../envoy/quiet-files.ts';
 import { inScratchFolder, unwritable } from '../envoy/scratch-folder.ts';
 
 export interface Requirements {
@@ -39,9 +40,11 @@ function requireConfigPath(path: string): void {
 const sharedMemoryBytes = 2 * 4096;
 
 function requireSharedMemory(directory: string): void {
-  const file = join(directory, `.chartpilot-${process.pid}`);
+  let folder: string | undefined;
   try {
-    writeFileSync(file, Buffer.alloc(sharedMemoryBytes));
+    // Any user may write there: in a folder of its own no link of theirs is followed.
+    folder = mkdtempSync(join(directory, '.chartpilot-'));
+    writeFileSync(join(folder, 'probe'), Buffer.alloc(sharedMemoryBytes));
   } catch (error) {
     throw new ChartpilotError(
       'SHARED_MEMORY_UNUSABLE',
@@ -54,7 +57,7 @@ function requireSharedMemory(directory: string): void {
       },
     );
   } finally {
-    removeQuietly(file);
+    if (folder !== undefined) removeQuietly(folder);
   }
 }
 
@@ -71,14 +74,6 @@ function requireProc(): void {
       hint: 'Mount /proc: the agent and Envoy need it.',
       cause: error,
     });
-  }
-}
-
-function removeQuietly(file: string): void {
-  try {
-    rmSync(file, { force: true });
-  } catch {
-    // Where nothing can be removed nothing was written.
   }
 }
 

@@ -1,6 +1,81 @@
-import { expect, test } from 'vitest';
+import { chmodSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test } from 'vitest';
+import { asOtherUser } from '../../../test/harness/other-user.ts';
 import { ensureRunDir } from './run-dir.ts';
 
 test('a run directory that can never be is refused at once, not tried for ever', () => {
   expect(() => ensureRunDir('/proc/x/y')).toThrow(/run directory \/proc\/x\/y: ENOENT/);
+});
+
+/** Issue 33, item 13. */
+const victim = 65_533;
+
+interface Chosen {
+  readonly directories: readonly string[];
+  readonly warnings: string;
+}
+
+/** What programs of the victim choose that start at the same time. */
+async function chosenBy(temporary: string, programs: number): Promise<Chosen> {
+  const script = `
+    const { chooseRunDir, ensureRunDir } = await import(${JSON.stringify(join(import.meta.dirname, 'run-dir.ts'))});
+    const directory = chooseRunDir(undefined);
+    chooseRunDir(undefined);
+    ensureRunDir(directory);
+    console.log(directory);`;
+  const options = {
+    uid: victim,
+    gid: victim,
+    cwd: '/',
+    env: { TMPDIR: temporary },
+    extendEnv: false,
+    all: true,
+  } as const;
+  const ends = await Promise.all(
+    Array.from({ length: programs }, () => execa(process.execPath, ['--input-type=module', '-e', script], options)),
+  );
+  return { directories: ends.map(({ stdout }) => stdout), warnings: ends[0]!.stderr };
+}
+
+function sharedTemporary(): string {
+  const root = mkdtempSync(join(tmpdir(), 'shared-'));
+  chmodSync(root, 0o1777);
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  return root;
+}
+
+test.each([
+  ['a directory', 'mkdir -m 777'],
+  ['a file', 'touch'],
+  ['a FIFO', 'mkfifo -m 666'],
+  ['a link to a directory of the victim', 'ln -s ../victims'],
+])('%s that another user created at the usual name does not prevent a start', async (_, create) => {
+  const root = sharedTemporary();
+  const usual = join(root, `chartpilot-${victim}`);
+  await asOtherUser(`cd ${root} && ${create} ${usual}`);
+  const { directories, warnings } = await chosenBy(root, 2);
+  expect(new Set(directories)).toHaveLength(1);
+  const [chosen] = directories;
+  expect(chosen).toMatch(new RegExp(`^${usual}-[A-Za-z0-9]{6}$`));
+  const stats = lstatSync(chosen!);
+  expect([stats.uid, stats.mode & 0o777]).toEqual([victim, 0o700]);
+  expect(warnings.match(/cannot be used/g)).toHaveLength(1);
+  expect(await chosenBy(root, 1)).toMatchObject({ directories: [chosen] });
+});
+
+test('directories of another user with names of the fallback are passed over', async () => {
+  const root = sharedTemporary();
+  const usual = join(root, `chartpilot-${victim}`);
+  await asOtherUser(`mkdir -m 777 ${usual} ${usual}-000000 ${usual}-AAAAAA; ln -s / ${usual}-BBBBBB`);
+  const { directories } = await chosenBy(root, 1);
+  expect(lstatSync(directories[0]!).uid).toBe(victim);
+});
+
+test('the usual name is used where it is free, without a warning', async () => {
+  const root = sharedTemporary();
+  expect(await chosenBy(root, 1)).toEqual({ directories: [join(root, `chartpilot-${victim}`)], warnings: '' });
+  expect(readdirSync(root)).toEqual([`chartpilot-${victim}`]);
 });

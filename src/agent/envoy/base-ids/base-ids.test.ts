@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -69,13 +69,13 @@ test('a release whose files cannot be removed gives the id back all the same', a
   again.release();
 });
 
-test('a run directory that is full is told with its flag', async () => {
+test('a run directory in which no lock can be written is told with its flag', async () => {
   const { options, runDir } = host();
   const free = await claimBaseId(options);
   free.release();
-  symlinkSync('/dev/full', join(runDir, `base-id-${free.baseId}.${process.pid}`));
+  mkdirSync(join(runDir, `base-id-${free.baseId}.${process.pid}`));
   await expect(claimBaseId({ ...options, baseId: free.baseId })).rejects.toThrow(
-    `a folder cannot be written: ${runDir}: ENOSPC: no space left on device; name another folder with --runDir`,
+    `a folder cannot be written: ${runDir}: EEXIST: file already exists; name another folder with --runDir`,
   );
 });
 

@@ -14,6 +14,7 @@ import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync 
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError } from '../../../runtime/errors.ts';
+import { readRegularFile } from '../../../runtime/files/regular-file.ts';
 import { ensureRunDir } from '../../../runtime/files/run-dir.ts';
 import { unwritable } from '../scratch-folder.ts';
 import { isWantedInContainer } from './base-id-holder.ts';
@@ -54,6 +55,8 @@ interface Owner {
   readonly startTime: string;
 }
 
+/** A lock has two numbers. */
+const maxLockBytes = 256;
 /** Envoy multiplies the id by 10 and keeps it in 32 bits; far fewer are ever needed. */
 const lastBaseId = 65_535;
 const sharedMemoryDirDefault = '/dev/shm';
@@ -284,14 +287,25 @@ function writeLock(lock: string): boolean {
   const draft = `${lock}.${process.pid}`;
   const owner: Owner = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' };
   try {
-    writeFileSync(draft, JSON.stringify(owner));
+    // Others may write to a run directory that was named: a link of theirs is removed, never followed.
+    removeQuietly(draft);
+    writeFileSync(draft, JSON.stringify(owner), { flag: 'wx' });
+    return linked(draft, lock);
+  } catch (error) {
+    throw unwritable(dirname(lock), error, '--runDir');
+  } finally {
+    removeQuietly(draft);
+  }
+}
+
+/** @returns false when the lock exists */
+function linked(draft: string, lock: string): boolean {
+  try {
     linkSync(draft, lock);
     return true;
   } catch (error) {
     if (isSystemError(error, 'EEXIST')) return false;
-    throw unwritable(dirname(lock), error, '--runDir');
-  } finally {
-    removeQuietly(draft);
+    throw error;
   }
 }
 
@@ -308,7 +322,8 @@ function takeLock(lock: string): void {
 /** Undefined for a lock that is gone or that nobody can have written. */
 function readOwner(lock: string): Owner | undefined {
   try {
-    const owner = JSON.parse(readFileSync(lock, 'utf8')) as Partial<Owner>;
+    const { content } = readRegularFile(lock, { maxBytes: maxLockBytes });
+    const owner = JSON.parse(content.toString()) as Partial<Owner>;
     if (typeof owner.pid !== 'number' || typeof owner.startTime !== 'string') return undefined;
     return { pid: owner.pid, startTime: owner.startTime };
   } catch {

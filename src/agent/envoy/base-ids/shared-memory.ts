@@ -1,9 +1,10 @@
 /** Reads and repairs what a child that failed before it was live leaves in the shared memory of its base id. */
-import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromPromise } from 'xstate';
 import { askProgram } from '../../../runtime/asked-program.ts';
 import { ChartpilotError } from '../../../runtime/errors.ts';
+import { readRegularFile } from '../../../runtime/files/regular-file.ts';
 
 export interface RepairEnvironment {
   /** Path of the Envoy binary. */
@@ -15,6 +16,7 @@ export interface RepairEnvironment {
 const knownVersion = '11.104';
 const knownArch = 'x64';
 const knownBytes = 104;
+const maxSharedMemoryBytes = 64 * 1024;
 const flagsOffset = 96;
 const initializingBit = 0x01;
 /** Shared memory begins with its own size and the first part of the version. */
@@ -24,7 +26,10 @@ const sharedMemoryDirDefault = '/dev/shm';
 /** Whether the mark is set that says that an epoch is initializing; undefined without shared memory of a known layout. */
 export function isMarkedInitializing(baseId: number, sharedMemoryDir = sharedMemoryDirDefault): boolean | undefined {
   try {
-    const bytes = readFileSync(sharedMemoryFile(baseId, sharedMemoryDir));
+    // Any user may write to /dev/shm.
+    const { content: bytes } = readRegularFile(sharedMemoryFile(baseId, sharedMemoryDir), {
+      maxBytes: maxSharedMemoryBytes,
+    });
     if (process.arch !== knownArch || bytes.length !== knownBytes) return undefined;
     if (bytes.readBigUInt64LE(knownHeader.sizeOffset) !== BigInt(knownBytes)) return undefined;
     if (bytes.readBigUInt64LE(knownHeader.versionOffset) !== knownHeader.version) return undefined;
@@ -63,7 +68,7 @@ async function requireKnownLayout(binary: string): Promise<void> {
 }
 
 function clearInitializing(file: string): void {
-  const fd = openSync(file, 'r+');
+  const fd = openSync(file, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const { size } = fstatSync(fd);
     if (size !== knownBytes) throw impossible(`${file} should have ${knownBytes} bytes`, `${size}`);

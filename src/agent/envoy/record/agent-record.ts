@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AdoptedEpoch, Adoption, KeptKnowledge } from '../../../../machines/agent/envoy/adoption.ts';
 import type { EpochRecord } from '../../../../machines/agent/envoy/epoch-record.ts';
-import { ensureRunDir } from '../../../runtime/files/run-dir.ts';
+import { ensureRunDir, requireOwnDirectory } from '../../../runtime/files/run-dir.ts';
 import { hostMs } from '../../../runtime/host-clock.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import { startTimeOf } from '../base-ids/base-ids.ts';
@@ -81,6 +81,8 @@ export class AgentRecord {
     this.#directory = join(runDir, `live-restore-${containerIdentity()}`);
     try {
       mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+      // What is in there is run and killed: another user may have created it under this name where others can write to the run directory.
+      requireOwnDirectory(this.#directory);
     } catch (error) {
       throw unwritable(this.#directory, error, '--runDir');
     }

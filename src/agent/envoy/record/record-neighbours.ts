@@ -2,8 +2,9 @@
  * Records that other containers have left in the same run directory: removed where their owner is surely gone, and never touched where it may
  * live.
  */
-import { readdirSync, readlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { isOwnDirectory } from '../../../runtime/files/run-dir.ts';
 import { startTimeOf } from '../base-ids/base-ids.ts';
 import { removeQuietly } from '../quiet-files.ts';
 import { isOfThisBoot, type OwnerLife, ownerOf } from './record-owner.ts';
@@ -32,7 +33,8 @@ export class Neighbours {
       .filter((name) => named.test(name))
       .slice(0, mostLooked)
       .map((name) => join(runDir, name))
-      .filter((directory) => directory !== own);
+      // Those of other users say nothing that counts here.
+      .filter((directory) => directory !== own && isOfThisUser(directory));
     for (const directory of others) if (isForerunner(directory)) removeQuietly(directory);
     const owners = others
       .filter((directory) => !isForerunner(directory))
@@ -55,6 +57,11 @@ function isForerunner(directory: string): boolean {
   const [, namespace, start] = named.exec(directory.slice(directory.lastIndexOf('/') + 1)) ?? [];
   const ownStart = startTimeOf(1);
   return namespace === pidNamespace() && ownStart !== undefined && start !== ownStart && isOfThisBoot(directory);
+}
+
+function isOfThisUser(directory: string): boolean {
+  const stats = lstatSync(directory, { throwIfNoEntry: false });
+  return stats !== undefined && isOwnDirectory(stats);
 }
 
 function namesIn(directory: string): string[] {

@@ -1,0 +1,76 @@
+/** Issue 33, item 13: what another user leaves where the agent writes beside others, /dev/shm and a shared run directory. */
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test } from 'vitest';
+import { asOtherUser } from '../../../test/harness/other-user.ts';
+import { requireFolders } from '../options/requirements.ts';
+import { claimBaseId } from './base-ids/base-ids.ts';
+import { AgentRecord } from './record/agent-record.ts';
+import { containerIdentity } from './record/record-neighbours.ts';
+
+/** As /dev/shm is: everybody may create files, and nobody may remove those of others. */
+function sharedFolder(): { path: string; victim: string } {
+  const path = mkdtempSync(join(tmpdir(), 'shared-'));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  chmodSync(path, 0o1777);
+  const victim = join(path, 'of-root');
+  writeFileSync(victim, 'content of root', { mode: 0o600 });
+  return { path, victim };
+}
+
+test('a link in /dev/shm leads no check of shared memory to a file of root', async () => {
+  const { path, victim } = sharedFolder();
+  await asOtherUser(`ln -s ${victim} ${path}/.chartpilot-${process.pid}`);
+  requireFolders({ runDir: join(path, 'run'), configPath: undefined, hotRestart: true, sharedMemoryDir: path });
+  expect(readFileSync(victim, 'utf8')).toBe('content of root');
+});
+
+test('a link in a run directory leads no lock of a base id to a file of root', async () => {
+  const { path, victim } = sharedFolder();
+  const baseId = 61_234;
+  await asOtherUser(`ln -s ${victim} ${path}/base-id-${baseId}.${process.pid}`);
+  const claim = await claimBaseId({ runDir: path, baseId, sharedMemoryDir: path });
+  claim.release();
+  expect(readFileSync(victim, 'utf8')).toBe('content of root');
+});
+
+/** A blocked read ends with its process only. */
+async function ends(script: string): Promise<boolean> {
+  const args = ['--input-type=module', '-e', script];
+  const { timedOut, failed, stderr } = await execa(process.execPath, args, {
+    reject: false,
+    timeout: 20_000,
+    killSignal: 'SIGKILL',
+  });
+  if (failed && !timedOut) throw new Error(stderr);
+  return !timedOut;
+}
+
+const moduleIn = (file: string): string => JSON.stringify(join(import.meta.dirname, file));
+
+test('a FIFO in place of a lock blocks no sweep of base ids', async () => {
+  const { path } = sharedFolder();
+  const baseId = 61_235;
+  await asOtherUser(`mkfifo -m 666 ${path}/base-id-${baseId}`);
+  const options = JSON.stringify({ runDir: path, sharedMemoryDir: path });
+  const script = `const { claimBaseId } = await import(${moduleIn('base-ids/base-ids.ts')}); (await claimBaseId(${options})).release();`;
+  expect(await ends(script)).toBe(true);
+});
+
+test('a FIFO in place of shared memory blocks no look at it', async () => {
+  const { path } = sharedFolder();
+  await asOtherUser(`mkfifo -m 666 ${path}/envoy_shared_memory_10`);
+  const look = `isMarkedInitializing(1, ${JSON.stringify(path)})`;
+  const script = `const { isMarkedInitializing } = await import(${moduleIn('base-ids/shared-memory.ts')}); ${look};`;
+  expect(await ends(script)).toBe(true);
+});
+
+test('a record that another user has left is not gone on with: it names what is run and what is killed', async () => {
+  const { path } = sharedFolder();
+  await asOtherUser(`mkdir -m 777 ${path}/live-restore-${containerIdentity()}`);
+  expect(() => new AgentRecord(path)).toThrow(
+    /belongs to another user \(uid 65534\); name another folder with --runDir/,
+  );
+});

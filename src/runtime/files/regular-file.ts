@@ -1,0 +1,48 @@
+/**
+ * Reads files in directories where other users may write. What lies there may be a link to a file that only this user can read, a FIFO that
+ * blocks its reader, a device, or a file without an end.
+ */
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+
+export interface RegularFile {
+  readonly content: Buffer;
+  readonly uid: number;
+  readonly mtimeMs: number;
+}
+
+export interface RegularFileOptions {
+  /** A larger file is an error. */
+  readonly maxBytes: number;
+  /** User who must own the file; absent: any. */
+  readonly owner?: number;
+}
+
+/**
+ * Reads a regular file. Follows no link at the end of the path and never blocks.
+ *
+ * @throws Error of the file system (`ELOOP` for a link), or that says what is wrong with the file
+ */
+export function readRegularFile(path: string, { maxBytes, owner }: RegularFileOptions): RegularFile {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY);
+  try {
+    const stats = fstatSync(fd);
+    if (!stats.isFile()) throw new Error(`${path} is not a regular file`);
+    if (owner !== undefined && stats.uid !== owner)
+      throw new Error(`${path}: owner must be uid ${owner}, got uid ${stats.uid}`);
+    if (stats.size > maxBytes) throw new Error(`${path}: must have at most ${maxBytes} bytes, got ${stats.size}`);
+    return { content: contentOf(fd, path, stats.size), uid: stats.uid, mtimeMs: stats.mtimeMs };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The file may grow while it is read: one byte too many shows that. */
+function contentOf(fd: number, path: string, size: number): Buffer {
+  const buffer = Buffer.alloc(size + 1);
+  let bytes = 0;
+  for (let read = 1; read > 0 && bytes < buffer.length; bytes += read) {
+    read = readSync(fd, buffer, bytes, buffer.length - bytes, null);
+  }
+  if (bytes > size) throw new Error(`${path} changed while it was read`);
+  return buffer.subarray(0, bytes);
+}
