@@ -1,6 +1,7 @@
 /** What an agent is started with, and what its charts are told of that. */
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import type { Logger } from '../runtime/output/log.ts';
+import type { DebuggerAccess } from '../runtime/trace/debugger-access.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
@@ -16,6 +17,8 @@ export interface AgentProgram {
   readonly binary: string;
   readonly log: Logger;
   readonly recorder: Recorder;
+  /** Of the pages of the status port that need a token. The caller that made it withdraws it. */
+  readonly access: DebuggerAccess;
   /** Offered at the status port; absent: not at all. The caller that made it ends it. */
   readonly trace?: TraceEndpoint;
   /** Full: messages on xDS streams are told, each. */

@@ -160,7 +160,7 @@ async function agentWithEffects(
   net: SafetyNet,
   { metrics, xds, living }: { metrics: AgentMetrics; xds: XdsActivity; living: LivingEpochs },
 ) {
-  const { options, log, trace } = program;
+  const { options, log, access, trace } = program;
   const { config } = options;
   const admin = adminOf(options);
   const runDir = chooseRunDir(options.runDir);
@@ -240,7 +240,9 @@ async function agentWithEffects(
             prober: applicationProber(options, log),
             applicationMetrics: options.status.applicationMetrics,
             drain: options.role === 'sidecar' ? 'inboundonly' : 'all',
+            access,
             profiling: options.status.profiling,
+            heapSnapshots: options.status.heapSnapshots,
             metricsForThisHost: options.status.metricsForThisHost,
             application: { ports: options.status.applicationPorts, addresses: options.addresses },
             ...(names && { names: () => names.names }),

@@ -37,6 +37,7 @@ import { faultLog } from '../runtime/fences/uncaught.ts';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import { scalarText } from '../runtime/scalar-text.ts';
+import type { DebuggerAccess } from '../runtime/trace/debugger-access.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
 import { adsEffect } from './ads/ads-effect.ts';
@@ -86,6 +87,8 @@ export interface DiscoveryProgram {
   /** Version in one line, for `/version`. */
   readonly version: string;
   /** Offered at every HTTP port; absent: not at all. The caller that made it ends it. */
+  /** Of the pages that need a token. The caller that made it withdraws it. */
+  readonly access: DebuggerAccess;
   readonly trace?: TraceEndpoint;
   /** Registries beside those that `--registries` names; they may change by themselves, come and go. */
   readonly registries?: RegistryOffers;
@@ -495,7 +498,7 @@ export class ControlPlane {
   }
 
   #httpEffect() {
-    const { options, trace, version } = this.#program;
+    const { options, access, trace, version } = this.#program;
     const report = faultLog(this.#log('http'));
     return httpEffect({
       failed: (error, { method, target }) => report(`${method} ${target.slice(0, longestTarget)} failed`, error),
@@ -509,7 +512,9 @@ export class ControlPlane {
       opened: (orders) => {
         this.#orders = orders;
       },
+      access,
       profile: options.profile,
+      heapSnapshots: options.heapSnapshots,
       waitsFor: () => this.progress.textWith(this.#awaited),
       unreadable: () => this.#configs.unreadable,
       ...(trace !== undefined && { trace }),
@@ -540,8 +545,10 @@ export class ControlPlane {
   }
 
   #debugAccess(): DebugAccess {
-    const { options } = this.#program;
+    const { options, access } = this.#program;
     return {
+      token: access,
+      localNeedsToken: options.debugLocalNeedsToken,
       namespaceOf: callerNamespace(this.#authenticators),
       checksNamespace: options.debugNamespaceAuth,
       rootNamespace: () => this.#state.mesh.rootNamespace,

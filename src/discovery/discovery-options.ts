@@ -47,6 +47,7 @@ export interface DiscoveryFlags extends SecurePortFlags {
   readonly kubeconfig?: string;
   /** True: the flag came without a value. */
   readonly profile?: string | boolean;
+  readonly heapSnapshots?: string | boolean;
   readonly shutdownDuration?: string;
   readonly keepaliveInterval?: string;
   readonly keepaliveTimeout?: string;
@@ -127,10 +128,14 @@ export interface DiscoveryOptions {
   readonly servesDebug: boolean;
   /** `/debug/pprof`. */
   readonly profile: boolean;
+  /** `/debug/pprof/heap`. */
+  readonly heapSnapshots: boolean;
   /** `/debug/force_disconnect`. */
   readonly unsafeAdminEndpoints: boolean;
   /** Callers from other hosts see debug pages of their own namespace only. */
   readonly debugNamespaceAuth: boolean;
+  /** Callers on this host need the debugger's token for every debug page. */
+  readonly debugLocalNeedsToken: boolean;
   /** Namespaces whose callers see debug pages of all namespaces. */
   readonly debugNamespaces: readonly string[];
   /** What a proxy says of its namespace and service account must agree with who it was found to be. */
@@ -307,8 +312,10 @@ function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
   return {
     servesDebug: from.boolean('ENABLE_DEBUG_ON_HTTP', true),
     profile: switchOf('--profile', flags.profile, true),
+    heapSnapshots: switchOf('--heapSnapshots', flags.heapSnapshots, false),
     unsafeAdminEndpoints: from.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
     debugNamespaceAuth: from.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
+    debugLocalNeedsToken: from.boolean('DEBUG_ENDPOINT_AUTH_LOCALHOST', false),
     debugNamespaces: from.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
   };
 }

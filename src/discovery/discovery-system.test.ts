@@ -250,7 +250,7 @@ spec:
     await stream.next();
     plane.write('cart.yaml', 'spec: [');
     await eventually('the mistake is told', () => plane.troubles().length > 0);
-    await plane.get('/debug/adsz?push=true', 'POST');
+    await plane.get('/debug/adsz?push=true', { method: 'POST' });
     await stream.unexpected(300);
     plane.signal();
     await plane.ended;
@@ -305,7 +305,7 @@ describe('the pages', () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
-    expect((await plane.get('/debug/adsz?push=true', 'POST')).text).toBe('Pushed to 1 servers\n');
+    expect((await plane.get('/debug/adsz?push=true', { method: 'POST' })).text).toBe('Pushed to 1 servers\n');
     await eventually('it is done', () => plane.lines.some((line) => /push .*: everything/.test(line)));
   });
 

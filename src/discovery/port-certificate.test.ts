@@ -118,7 +118,10 @@ describe('signed by the authority', () => {
   const page = async (plane: ControlPlane): Promise<{ stage: string; signer: { id: string } }> =>
     (await plane.get('/debug/authorityz')).json();
   const rotate = (plane: ControlPlane) =>
-    fetch(`http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=rotate`, { method: 'POST' });
+    fetch(`http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=rotate`, {
+      method: 'POST',
+      headers: plane.operator,
+    });
 
   it('is of another root after each of three rotations, and a stream that was there goes on', async () => {
     const plane = await serving({}, { SELF_SIGNED_CA_DIR: directory, XDS_AUTH: 'false' });

@@ -1,12 +1,13 @@
 /**
  * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools (spec/discovery.md §9.1, spec/agent.md §6.2). For callers on this host
- * only; one at a time, each of a bounded length.
+ * with the debugger's token; one at a time, each of a bounded length. Heap snapshots hold every string in memory, so they are disabled by
+ * default.
  */
 import type { ServerResponse } from 'node:http';
 import type { Session } from 'node:inspector/promises';
 import { pipeline } from 'node:stream/promises';
 import { getHeapSnapshot } from 'node:v8';
-import { type Caller, foreignness } from './trace/debugger-access.ts';
+import type { Caller, DebuggerAccess, Refusal } from './trace/debugger-access.ts';
 import type { StreamAnswer } from './trace/trace-endpoint.ts';
 
 export const profilingPath = '/debug/pprof';
@@ -20,18 +21,24 @@ const pages: readonly (readonly [string, string])[] = [
   [
     'heap',
     // Measured: a heap of 63 MB made a process of 158 MB one of 960 MB, at the first snapshot and no more at the next two.
-    'all that is in memory: a .heapsnapshot. The program stands still while it is made: seconds in a large mesh. ' +
-      'It takes up to fifteen times the heap of further memory, which the process keeps until it ends',
+    'all that is in memory, secrets included (with --heapSnapshots): a .heapsnapshot. The program stands still while it is made: seconds ' +
+      'in a large mesh. It takes up to fifteen times the heap of further memory, which the process keeps until it ends',
   ],
   ['goroutine', 'what the program waits for: open handles by kind, connections by state'],
 ];
 
+const heapSnapshotsDisabled =
+  'refused: a heap snapshot holds private keys and tokens; --heapSnapshots serves it to callers with the token\n';
+
 export interface ProfilerOptions {
+  readonly access: Pick<DebuggerAccess, 'refusalOf'>;
+  /** Whether `heap` is served (`--heapSnapshots`). */
+  readonly heapSnapshots: boolean;
   /** The states of the connections' statecharts; absent: there are none. */
   readonly connectionStates?: () => Iterable<string>;
 }
 
-export interface ProfileRequest extends Pick<Caller, 'headers' | 'peer'> {
+export interface ProfileRequest extends Caller {
   readonly path: string;
   readonly query: URLSearchParams;
 }
@@ -54,9 +61,9 @@ export class Profiler {
   }
 
   /** Answers for a path at or below {@link profilingPath}. */
-  answer(request: ProfileRequest): ProfileAnswer | StreamAnswer {
-    const foreign = foreignness(request);
-    if (foreign !== undefined) return { status: 403, body: `refused: ${foreign}\n` };
+  answer(request: ProfileRequest): ProfileAnswer | Refusal | StreamAnswer {
+    const refusal = this.#options.access.refusalOf(request, { methods: ['GET', 'HEAD'] });
+    if (refusal !== undefined) return refusal;
     const name = request.path.slice(profilingPath.length).replace(/^\//, '');
     switch (name) {
       case '':
@@ -67,6 +74,7 @@ export class Profiler {
       case 'allocs':
         return this.#recorded(name, request.query);
       case 'heap':
+        if (!this.#options.heapSnapshots) return { status: 403, body: heapSnapshotsDisabled };
         return this.#alone('heap.heapsnapshot', (response) => pipeline(getHeapSnapshot(), response));
       default:
         return { status: 404, body: `no profile ${name}; ${profilingPath}/ lists what there is\n` };

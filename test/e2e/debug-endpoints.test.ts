@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import { AdsTestClient, type DeltaStream, type SotwStream, typeUrls } from '../ads-client.ts';
 import { launchBrowser, openAddress } from '../browser/open-page.ts';
 import { envoyBinary } from '../fixtures/real-envoy.ts';
@@ -194,7 +195,8 @@ describe('debug endpoints', () => {
   }
 
   function get(path: string, at = '127.0.0.1', method = 'GET'): Promise<Response> {
-    return fetch(`http://${at}:${ports.http}${path}`, { method });
+    const headers = { authorization: `Bearer ${readDebuggerToken(ports.http)}` };
+    return fetch(`http://${at}:${ports.http}${path}`, { method, headers });
   }
 
   const post = (path: string): Promise<Response> => get(path, undefined, 'POST');
@@ -328,7 +330,9 @@ describe('debug endpoints', () => {
     expect(await (await get('/debug/pprof/')).text()).toContain('profile?seconds=30');
     // The second one has to be asked for meanwhile.
     const running = await get('/debug/pprof/profile?seconds=6');
-    expect((await get('/debug/pprof/heap')).status).toBe(503);
+    expect((await get('/debug/pprof/allocs')).status).toBe(503);
+    // Heap snapshots are not enabled.
+    expect((await get('/debug/pprof/heap')).status).toBe(403);
     expect(await running.json()).toMatchObject({ nodes: expect.any(Array), samples: expect.any(Array) });
     expect(await (await get('/debug/pprof/goroutine')).text()).toMatch(/3 {2}/);
   });

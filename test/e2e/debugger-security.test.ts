@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
 import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import { launchBrowser } from '../browser/open-page.ts';
 import { traceOf } from '../browser/written-trace.ts';
 import { freePorts } from '../harness/free-ports.ts';

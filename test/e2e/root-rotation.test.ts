@@ -9,6 +9,7 @@ import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readCertificate } from '../../src/identity/certificate.ts';
 import { type Issuer, issueIntermediate, issueRoot } from '../../src/identity/issue.ts';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type AgentProgram, type Mesh, type MeshOptions, sampleHost, startMesh } from '../harness/mesh.ts';
@@ -57,7 +58,8 @@ class RotatedMesh {
 
   async ask(method: 'GET' | 'POST', query = ''): Promise<{ status: number; text: string }> {
     const address = `http://127.0.0.1:${this.mesh.discovery!.httpPort}/debug/authorityz${query}`;
-    const response = await fetch(address, { method, signal: AbortSignal.timeout(30_000) });
+    const headers = { authorization: `Bearer ${readDebuggerToken(this.mesh.discovery!.httpPort)}` };
+    const response = await fetch(address, { method, headers, signal: AbortSignal.timeout(30_000) });
     return { status: response.status, text: await response.text() };
   }
 

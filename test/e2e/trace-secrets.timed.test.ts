@@ -8,7 +8,7 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import type { TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { createAuthority } from '../certs/authority.ts';
 import { replaceFiles } from '../certs/certificate-directory.ts';

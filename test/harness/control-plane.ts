@@ -14,7 +14,8 @@ import { runDiscovery } from '../../src/discovery/discovery-system.ts';
 import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { createLogger, silentLogger } from '../../src/runtime/output/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
+import { DebuggerAccess } from '../../src/runtime/trace/debugger-access.ts';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceEndpoint } from '../../src/runtime/trace/trace-endpoint.ts';
@@ -63,7 +64,8 @@ export class ControlPlane {
     for (const [name, text] of Object.entries(files)) this.write(name, text);
     const ring = new TraceRing(1_000);
     const recorder = createRecorder({ program: 'pilot-discovery', sinks: [ring] });
-    this.trace = new TraceEndpoint({ ring, mode: 'on', runDir: this.root, log: silentLogger });
+    const access = new DebuggerAccess({ runDir: this.root });
+    this.trace = new TraceEndpoint({ ring, mode: 'on', access, log: silentLogger });
     recorder.observe((record) => this.records.push(record));
     const options = resolveDiscoveryOptions(
       {
@@ -85,6 +87,7 @@ export class ControlPlane {
       log,
       recorder,
       version: 'test',
+      access,
       trace: this.trace,
       signals: this.#signals as never,
       ...more,
@@ -115,8 +118,16 @@ export class ControlPlane {
     writeFileSync(join(this.root, 'config', name), text);
   }
 
-  async get(path: string, method = 'GET'): Promise<{ status: number; text: string; json: () => never }> {
-    const response = await fetch(`http://${this.#address('http.listening')}${path}`, { method });
+  /** Headers of a caller that may read the token file of the HTTP port. */
+  get operator(): Record<string, string> {
+    return { authorization: `Bearer ${readDebuggerToken(this.port('http.listening'), { runDir: this.root })}` };
+  }
+
+  async get(
+    path: string,
+    { method = 'GET', headers = this.operator }: { method?: string; headers?: Record<string, string> } = {},
+  ): Promise<{ status: number; text: string; json: () => never }> {
+    const response = await fetch(`http://${this.#address('http.listening')}${path}`, { method, headers });
     const text = await response.text();
     return {
       status: response.status,
@@ -157,9 +168,7 @@ export class ControlPlane {
 
   /** The stream of the trace, as it is given to who has the token. */
   async watch(query = ''): Promise<Response> {
-    const address = this.#address('http.listening');
-    const token = readDebuggerToken(Number(address.split(':').at(-1)), { runDir: this.root });
-    return fetch(`http://${address}/debug/trace${query}`, { headers: { authorization: `Bearer ${token}` } });
+    return fetch(`http://${this.#address('http.listening')}/debug/trace${query}`, { headers: this.operator });
   }
 
   troubles(): string[] {

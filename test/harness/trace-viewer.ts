@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 
 /** A debugger without a picture: keeps what it is sent. */

@@ -31,6 +31,7 @@ export interface ProxyFlags {
   readonly runDir?: string;
   readonly delta?: boolean;
   readonly profiling?: string | boolean;
+  readonly heapSnapshots?: string | boolean;
   readonly stsPort?: string;
   readonly applicationPorts?: string;
   readonly templateFile?: string;

@@ -114,6 +114,7 @@ export function resolveProxyOptions({
     status: statusOptions({
       role,
       profiling: flags.profiling === undefined ? undefined : String(flags.profiling),
+      heapSnapshots: flags.heapSnapshots === undefined ? undefined : String(flags.heapSnapshots),
       applicationPorts: flags.applicationPorts,
       env,
       address: addresses[0]!,

@@ -19,8 +19,10 @@ export interface StatusOptions {
   readonly http2Probes: boolean;
   readonly keepsProbeConnections: boolean;
   readonly applicationMetrics: readonly MetricsTarget[];
-  /** Whether this host may ask for profiles of the agent. */
+  /** Whether profiles of the agent are served, to callers with the debugger's token. */
   readonly profiling: boolean;
+  /** Whether heap snapshots are among them: they hold the workload's private key. */
+  readonly heapSnapshots: boolean;
   /** Nobody but this host may ask for metrics. */
   readonly metricsForThisHost: boolean;
   /** Ports of the application: before this proxy is ready, Envoy must serve one of them; none: that is not asked. */
@@ -32,6 +34,8 @@ export interface StatusSources {
   readonly env: NodeJS.ProcessEnv;
   /** `--profiling`; undefined: not said. */
   readonly profiling: string | undefined;
+  /** `--heapSnapshots`, default false. */
+  readonly heapSnapshots?: string | undefined;
   /** `--applicationPorts`; undefined: not said. */
   readonly applicationPorts?: string | undefined;
   /** The pod's own one. */
@@ -62,6 +66,7 @@ export function statusOptions(given: StatusSources): StatusOptions {
     keepsProbeConnections: switchOf('ENABLE_PROBE_KEEPALIVE_CONNECTIONS', env, errors),
     applicationMetrics: applicationMetrics(given),
     profiling: switchOf('--profiling', { '--profiling': given.profiling }, errors, true),
+    heapSnapshots: switchOf('--heapSnapshots', { '--heapSnapshots': given.heapSnapshots }, errors),
     metricsForThisHost: switchOf('METRICS_LOCALHOST_ACCESS_ONLY', env, errors),
     applicationPorts: applicationPorts(given.applicationPorts, errors),
   };

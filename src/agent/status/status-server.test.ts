@@ -6,100 +6,19 @@ import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { createActor, type EventObject, setup } from 'xstate';
-import type { EnvoyAsk, HttpOrder, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
+import type { EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
 import { header } from '../../../test/fixtures/random-records.ts';
-import { adminAt, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
-import { createLogger, silentLogger } from '../../runtime/output/log.ts';
-import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
+import { authorizationFor, servingStatus, type Told } from '../../../test/harness/status-port.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
+import { readDebuggerToken } from '../../runtime/trace/debugger-token.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import { atOnce } from '../../runtime/turns.ts';
-import type { ApplicationPorts } from '../admin/application-listeners.ts';
 import { DnsNames } from '../dns/dns-names.ts';
 import type { NameInfo } from '../dns/name-table.ts';
-import { AgentMetrics } from './agent-metrics.ts';
-import { ApplicationProber } from './application-prober.ts';
-import type { ApplicationProbes } from './application-probes.ts';
-import type { MetricsTarget } from './merged-metrics.ts';
-import { statusServer } from './status-server.ts';
-
-type Told = EventObject & Record<string, unknown>;
-
-/** The effect below a machine that answers readiness as the test wants, by way of Envoy or by itself. */
-async function serving(options: {
-  answer?: (event: Told) => EnvoyAsk | ReadinessAnswer;
-  port?: number;
-  host?: string;
-  adminPort?: number;
-  trace?: TraceEndpoint;
-  newest?: () => string | undefined;
-  metrics?: AgentMetrics;
-  probes?: ApplicationProbes;
-  applicationMetrics?: readonly MetricsTarget[];
-  profiling?: boolean;
-  runsEnvoy?: boolean;
-  metricsForThisHost?: boolean;
-  application?: ApplicationPorts;
-  names?: () => DnsNames | undefined;
-  orderSuccessor?: () => void;
-}): Promise<{
-  url: string;
-  told: Told[];
-  log: string[];
-  order: (order: HttpOrder) => void;
-  stop: () => void;
-}> {
-  const told: Told[] = [];
-  const log: string[] = [];
-  const http = statusServer({
-    adminAt,
-    adminPort: options.adminPort ?? (await freePort()),
-    runsEnvoy: options.runsEnvoy ?? true,
-    metrics: options.metrics ?? new AgentMetrics(),
-    ports: { host: '127.0.0.1', port: undefined },
-    newest: options.newest ?? (() => undefined),
-    applicationMetrics: options.applicationMetrics ?? [],
-    drain: 'inboundonly',
-    profiling: options.profiling ?? true,
-    metricsForThisHost: options.metricsForThisHost ?? false,
-    application: options.application ?? { ports: [], addresses: [] },
-    ...(options.names && { names: options.names }),
-    ...(options.orderSuccessor && { orderSuccessor: options.orderSuccessor }),
-    prober: new ApplicationProber(
-      options.probes ?? new Map(),
-      { destination: '127.0.0.1', source: undefined, http2: true },
-      silentLogger,
-    ),
-    log: createLogger({ write: (line) => log.push(line) }).scope('status'),
-    host: options.host ?? '127.0.0.1',
-    ...(options.trace && { trace: options.trace }),
-  });
-  const parent = setup({ actors: { http } }).createMachine({
-    invoke: { id: 'http', src: 'http', input: { port: options.port ?? 0 } },
-    on: {
-      '*': {
-        actions: ({ event, self }) => {
-          told.push(event as Told);
-          const answer = options.answer?.(event as Told);
-          if (answer !== undefined) self.getSnapshot().children.http?.send(answer);
-        },
-      },
-    },
-  });
-  const actor = createActor(parent).start();
-  onTestFinished(() => void actor.stop());
-  while (!told.some((event) => event.type.startsWith('http.'))) await sleep(5);
-  const { port } = told[0] as { port?: number };
-  return {
-    url: `http://127.0.0.1:${port}`,
-    told,
-    log,
-    order: (order) => actor.getSnapshot().children.http?.send(order),
-    stop: () => void actor.stop(),
-  };
-}
 
 const ready = (event: Told): ReadinessAnswer => ({
   type: 'readiness.answer',
@@ -115,7 +34,7 @@ const onReadiness = (answer: (event: Told) => EnvoyAsk | ReadinessAnswer) => (ev
 
 test('§6.2 /healthz/ready: readiness is what the status actor answers, without a body', async () => {
   let isReady = true;
-  const { url, log } = await serving({
+  const { url, log } = await servingStatus({
     answer: onReadiness((event) => ({ ...ready(event), ready: isReady, reason: isReady ? '' : 'no epoch serves' })),
   });
   const first = await fetch(`${url}/healthz/ready`);
@@ -130,7 +49,7 @@ test('§6.2 /healthz/ready: readiness is what the status actor answers, without 
 });
 
 test('§6.3: when told to, Envoy’s admin interface is asked, and its silence is an answer', async () => {
-  const { url, told } = await serving({
+  const { url, told } = await servingStatus({
     answer: (event) => {
       if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number, at: 'admin' };
       if (event.type !== 'envoy.answered') return undefined as never;
@@ -159,7 +78,7 @@ test('§6.3: an answer holds without an event, while Envoy says the same when it
   const child = spawn('sleep', ['60']);
   onTestFinished(() => void child.kill('SIGKILL'));
   const { port: adminPort } = envoy.address() as { port: number };
-  const { url, told, order } = await serving({
+  const { url, told, order } = await servingStatus({
     adminPort,
     answer: onReadiness((event) => ({ ...ready(event), ready: state === 'LIVE', heldMs })),
   });
@@ -203,7 +122,7 @@ test('an answer that is outdated while Envoy is asked whether it holds is put to
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
-  const { url, told, order } = await serving({
+  const { url, told, order } = await servingStatus({
     adminPort,
     answer: onReadiness((event) => ({ ...ready(event), ready: event.request === 1, heldMs: 1 })),
   });
@@ -232,7 +151,7 @@ test('§6.3: the admin interface that counts is the first one’s until another 
     }),
   );
   const [first, spare] = envoys as [number, number];
-  const { url, order, log } = await serving({ adminPort: first });
+  const { url, order, log } = await servingStatus({ adminPort: first });
   const { pid } = process;
   const envoy = async (): Promise<string | undefined> =>
     /envoy_of_(\w+)/.exec(await (await fetch(`${url}/stats/prometheus`)).text())?.[1];
@@ -263,7 +182,7 @@ test('what was asked of an Envoy that serves no more is not reported: who serves
   );
   const held: (() => void)[] = [];
   const { pid } = process;
-  const { url, order, told } = await serving({
+  const { url, order, told } = await servingStatus({
     adminPort: former!,
     answer: (event) => {
       if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: 1, at: 'admin' };
@@ -295,7 +214,7 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
   let held = { heldMs: 0, listenersHeldMs: 0 };
-  const { url, told, order } = await serving({
+  const { url, told, order } = await servingStatus({
     adminPort,
     answer: (event) => {
       if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number, at };
@@ -342,7 +261,7 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
 });
 
 test('§6.4: metrics are the agent’s own when Envoy has none to give, and the failure is counted', async () => {
-  const { url } = await serving({});
+  const { url } = await servingStatus({});
   await fetch(`${url}/metrics`);
   const response = await fetch(`${url}/stats/prometheus`);
   const body = await response.text();
@@ -354,7 +273,7 @@ test('§6.4: metrics are the agent’s own when Envoy has none to give, and the 
 });
 
 test('§6.2 /quitquitquit is asked with POST', async () => {
-  const { url, told } = await serving({});
+  const { url, told } = await servingStatus({});
   expect((await fetch(`${url}/quitquitquit`)).status).toBe(405);
   expect(told.some((event) => event.type === 'quit.requested')).toBe(false);
   const response = await fetch(`${url}/quitquitquit`, { method: 'POST' });
@@ -372,7 +291,7 @@ test('§6.2 /drain is asked with POST, and done by the Envoy that serves, which 
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
-  const { url, told, order } = await serving({
+  const { url, told, order } = await servingStatus({
     adminPort,
   });
   expect((await fetch(`${url}/drain`)).status).toBe(405);
@@ -388,7 +307,7 @@ test('§6.2 /drain is asked with POST, and done by the Envoy that serves, which 
 });
 
 test('§6.2: what is for this host alone is refused to others, through Envoy, by another name and from a web page: first of all', async () => {
-  const { url, told } = await serving({});
+  const { url, told } = await servingStatus({});
   const port = Number(new URL(url).port);
   const status = async (path: string, headers: Record<string, string>, host = '127.0.0.1'): Promise<number> => {
     const outgoing = request({ host, port, path, headers, agent: false, method: 'POST' }).end();
@@ -416,14 +335,18 @@ test('§6.2: what is for this host alone is refused to others, through Envoy, by
 
 test('POST /upgrade/agent has a newer agent started, once for each order, and where nobody could it says so', async () => {
   const orders: string[] = [];
-  const { url } = await serving({ orderSuccessor: () => orders.push('a newer one') });
+  const { url } = await servingStatus({ orderSuccessor: () => orders.push('a newer one') });
   expect((await fetch(`${url}/upgrade/agent`)).status).toBe(405);
   expect(orders).toEqual([]);
-  const response = await fetch(`${url}/upgrade/agent`, { method: 'POST' });
+  const response = await fetch(`${url}/upgrade/agent`, {
+    method: 'POST',
+    headers: { authorization: authorizationFor(url) },
+  });
   expect([response.status, await response.text()]).toEqual([200, 'OK']);
   await eventually('it is ordered', () => orders.length === 1);
-  const { url: alone } = await serving({});
-  const refused = await fetch(`${alone}/upgrade/agent`, { method: 'POST' });
+  const { url: alone } = await servingStatus({});
+  const headers = { authorization: authorizationFor(alone) };
+  const refused = await fetch(`${alone}/upgrade/agent`, { method: 'POST', headers });
   expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('LIVE_RESTORE=true')]);
 });
 
@@ -433,8 +356,9 @@ test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before t
     ...more,
   });
   let names: DnsNames | undefined;
-  const { url } = await serving({ names: () => names });
-  const before = await fetch(`${url}/debug/ndsz`);
+  const { url } = await servingStatus({ names: () => names });
+  const headers = { authorization: authorizationFor(url) };
+  const before = await fetch(`${url}/debug/ndsz`, { headers });
   expect([before.status, await before.json()]).toEqual([404, {}]);
   const many = Object.fromEntries(Array.from({ length: 1_200 }, (_, i) => [`host-${i}.example`, info(['10.0.0.1'])]));
   const web = info(['10.1.2.3', 'fd00::1:2'], { shortname: 'web', namespace: 'shop' });
@@ -446,26 +370,27 @@ test('§6.2 /debug/ndsz: the names that are answered, derived ones too; before t
       search: '',
     }),
   );
-  const answer = await fetch(`${url}/debug/ndsz`);
+  const answer = await fetch(`${url}/debug/ndsz`, { headers });
   const { table: told } = (await answer.json()) as { table: Record<string, object> };
   expect(Object.keys(told)).toHaveLength(1_204);
   for (const name of ['web.', 'web.shop.', 'web.shop.svc.', 'web.shop.svc.cluster.local.']) {
     expect(told[name]).toEqual({ ips: ['10.1.2.3', 'fd00::1:2'] });
   }
   names = atOnce(DnsNames.of(new Map(), { namespace: '', domain: '', search: '' }));
-  expect(await (await fetch(`${url}/debug/ndsz`)).json()).toEqual({ table: {} });
-  expect((await fetch(`${url}/debug/ndsz`, { method: 'POST' })).status).toBe(405);
+  expect(await (await fetch(`${url}/debug/ndsz`, { headers })).json()).toEqual({ table: {} });
+  expect((await fetch(`${url}/debug/ndsz`, { headers, method: 'POST' })).status).toBe(405);
 });
 
 test('§6.2 /debug/pprof, §1.2 --profiling: profiles are there unless they are switched off', async () => {
-  const { url } = await serving({});
-  expect(await (await fetch(`${url}/debug/pprof/goroutine`)).text()).toMatch(/open handles/);
-  const off = await serving({ profiling: false });
+  const { url } = await servingStatus({});
+  const headers = { authorization: authorizationFor(url) };
+  expect(await (await fetch(`${url}/debug/pprof/goroutine`, { headers })).text()).toMatch(/open handles/);
+  const off = await servingStatus({ profiling: false });
   expect((await fetch(`${off.url}/debug/pprof/goroutine`)).status).toBe(404);
 });
 
 test('§6.2: quitting from IPv4 loopback is allowed on a dual-stack port', async () => {
-  const { told } = await serving({ host: '::' });
+  const { told } = await servingStatus({ host: '::' });
   const { port } = told[0] as unknown as { port: number };
   const status = await new Promise((resolve, reject) => {
     const outgoing = request({ host: '127.0.0.1', port, path: '/quitquitquit', method: 'POST', agent: false });
@@ -479,7 +404,7 @@ test('§6.2: quitting from IPv4 loopback is allowed on a dual-stack port', async
 test('§6.2 /app-health/, /app-lifecycle/: unknown paths are 404, unknown probes 400 with a text, known ones are put to the application by any method', async () => {
   const path = '/app-health/web/livez';
   const closed = await freePort();
-  const { url } = await serving({ probes: new Map([[path, { kind: 'tcp', port: closed, timeoutMs: 1_000 }]]) });
+  const { url } = await servingStatus({ probes: new Map([[path, { kind: 'tcp', port: closed, timeoutMs: 1_000 }]]) });
   expect((await fetch(`${url}/nothing`)).status).toBe(404);
   expect((await fetch(`${url}/app-health`)).status).toBe(404);
   for (const unknown of ['/app-health/other/livez', `${path}/more`, '/app-lifecycle/web/prestopz']) {
@@ -500,12 +425,12 @@ test('§6.1, §6.2: a port that is in use is told with what to do', async () => 
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void other.close());
   const { port } = other.address() as { port: number };
-  const { told } = await serving({ port });
+  const { told } = await servingStatus({ port });
   expect(told).toEqual([{ type: 'http.failed', reason: expect.stringContaining(`status port ${port} is in use`) }]);
 });
 
 test('§6.3: a readiness call that nobody answers is answered when the server ends', async () => {
-  const { url, told, stop } = await serving({});
+  const { url, told, stop } = await servingStatus({});
   const answer = fetch(`${url}/healthz/ready`).then((response) => response.status);
   while (!told.some((event) => event.type === 'readiness.asked')) await sleep(5);
   stop();
@@ -517,8 +442,9 @@ test('the trace is streamed to who has the token, beyond the end of the status p
   onTestFinished(() => folder[Symbol.dispose]());
   const ring = new TraceRing(10);
   ring.write(header);
-  const trace = new TraceEndpoint({ ring, mode: 'on', runDir: folder.path, log: silentLogger });
-  const { url, stop } = await serving({ trace });
+  const access = new DebuggerAccess({ runDir: folder.path });
+  const trace = new TraceEndpoint({ ring, mode: 'on', access, log: silentLogger });
+  const { url, stop } = await servingStatus({ trace, access });
   const refused = await fetch(`${url}/debug/trace`);
   expect([refused.status, await refused.text()]).toEqual([401, expect.stringContaining(folder.path)]);
 
@@ -532,6 +458,7 @@ test('the trace is streamed to who has the token, beyond the end of the status p
   await sleep(50);
   // What happens while the agent goes down is what one wants to see.
   ring.write({ seq: 1, t: 0, kind: 'effect', actor: 'agent', effect: 'last' });
+  access.withdraw();
   await trace.end();
   expect(await live).toContain('"last"');
   expect(readDebuggerToken(Number(new URL(url).port), { runDir: folder.path })).toBeUndefined();
@@ -540,8 +467,9 @@ test('the trace is streamed to who has the token, beyond the end of the status p
 test('at most four debuggers watch', async () => {
   const ring = new TraceRing(10);
   ring.write(header);
-  const trace = new TraceEndpoint({ ring, mode: 'open', runDir: '/nonexistent', log: silentLogger });
-  const { url } = await serving({ trace });
+  const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
+  const trace = new TraceEndpoint({ ring, mode: 'open', access, log: silentLogger });
+  const { url } = await servingStatus({ trace, access });
   const stopped = new AbortController();
   const watch = () => fetch(`${url}/debug/trace`, { signal: stopped.signal });
   const answers = await Promise.all([watch(), watch(), watch(), watch()]);
@@ -553,12 +481,12 @@ test('at most four debuggers watch', async () => {
 });
 
 test('without the debugger there is no such path', async () => {
-  const { url } = await serving({});
+  const { url } = await servingStatus({});
   expect((await fetch(`${url}/debug/trace`)).status).toBe(404);
 });
 
 test('§6.3: the log has one line for all who hear the same of readiness', async () => {
-  const { url, log } = await serving({
+  const { url, log } = await servingStatus({
     answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no epoch serves' })),
   });
   const ask = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
@@ -570,7 +498,7 @@ test('§6.3: the log has one line for all who hear the same of readiness', async
 
 test('§6.3: many who ask at once for readiness are one question', async () => {
   const waiting: Told[] = [];
-  const { url, told, order } = await serving({
+  const { url, told, order } = await servingStatus({
     answer: onReadiness((event) => void waiting.push(event) as never),
   });
   let arrived = 0;
@@ -595,7 +523,7 @@ test('§6.2 /stats/prometheus, /metrics, §6.4: metrics are asked with GET; the 
       return (server.address() as { port: number }).port;
     }),
   );
-  const { url } = await serving({
+  const { url } = await servingStatus({
     adminPort: envoy!,
     applicationMetrics: [{ port: application!, path: '/metrics' }],
   });
@@ -605,7 +533,7 @@ test('§6.2 /stats/prometheus, /metrics, §6.4: metrics are asked with GET; the 
 });
 
 test('what is no request is answered or cut off, and the port goes on', async () => {
-  const { url } = await serving({ answer: onReadiness(ready) });
+  const { url } = await servingStatus({ answer: onReadiness(ready) });
   for (const target of ['//', 'http://a:99999999/', '*', '/%', 'x']) {
     const said = await new Promise<string>((resolve) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1', () =>
@@ -625,7 +553,7 @@ test('what is no request is answered or cut off, and the port goes on', async ()
 
 test('§6.3: before an Envoy has served it says whether one is on its way', async () => {
   let newest: string | undefined;
-  const { url, log } = await serving({
+  const { url, log } = await servingStatus({
     newest: () => newest,
     answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no Envoy has served yet' })),
   });
@@ -639,7 +567,7 @@ test('§6.3: before an Envoy has served it says whether one is on its way', asyn
 test('§6.2: METRICS_LOCALHOST_ACCESS_ONLY keeps metrics from other hosts, and readiness from nobody', async () => {
   const outside = Object.values(networkInterfaces()).flatMap((all) => all?.filter(({ internal }) => !internal) ?? []);
   const address = outside.find(({ family }) => family === 'IPv4')?.address ?? '127.0.0.1';
-  const { url } = await serving({ metricsForThisHost: true, host: '0.0.0.0', answer: onReadiness(ready) });
+  const { url } = await servingStatus({ metricsForThisHost: true, host: '0.0.0.0', answer: onReadiness(ready) });
   const { port } = new URL(url);
   expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
   if (address === '127.0.0.1') return;
@@ -694,7 +622,7 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     return path.includes('virtualInbound') ? inbound : {};
   });
   const application = { ports: [80, 81], addresses: ['10.0.0.1'] };
-  const { url, told } = await serving({
+  const { url, told } = await servingStatus({
     adminPort,
     application,
     answer: (event) => {
@@ -711,7 +639,7 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
 });
 
 test('§1.3 DISABLE_ENVOY: metrics are the agent’s and the application’s, and no Envoy is missed', async () => {
-  const { url } = await serving({ runsEnvoy: false });
+  const { url } = await servingStatus({ runsEnvoy: false });
   const text = await (await fetch(`${url}/metrics`)).text();
   expect(text).toContain('istio_agent_scrapes_total 1');
   expect(text).toContain('istio_agent_scrape_failures_total{type="envoy"} 0');

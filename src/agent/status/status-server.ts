@@ -18,8 +18,8 @@ import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { Profiler, profilingPath } from '../../runtime/profiler.ts';
-import { foreignness } from '../../runtime/trace/debugger-access.ts';
+import { type ProfileAnswer, Profiler, profilingPath } from '../../runtime/profiler.ts';
+import type { AccessRule, DebuggerAccess, Refusal } from '../../runtime/trace/debugger-access.ts';
 import { type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import type { AdminClient, AdminConnector } from '../admin/admin-client.ts';
 import { type ApplicationPorts, whyNoApplicationPort } from '../admin/application-listeners.ts';
@@ -31,6 +31,7 @@ import { keptTcp } from '../ports/kept-socket.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
 import type { ApplicationProber } from './application-prober.ts';
 import { MergedMetrics, type MetricsTarget } from './merged-metrics.ts';
+import { nameTableText } from './name-table-text.ts';
 import { SaidLines } from './said-lines.ts';
 
 export interface StatusServerEnvironment {
@@ -52,8 +53,12 @@ export interface StatusServerEnvironment {
   readonly drain: 'inboundonly' | 'all';
   /** The control plane's names, where the workload asks here for them; undefined before the first table. */
   readonly names?: () => DnsNames | undefined;
-  /** Whether this host may ask for profiles. */
+  /** Of the pages that are for callers with the debugger's token, and of those for any local user. */
+  readonly access: DebuggerAccess;
+  /** Whether profiles are served. */
   readonly profiling: boolean;
+  /** Whether heap snapshots are among them. */
+  readonly heapSnapshots: boolean;
   /** Whether nobody else may ask for metrics. */
   readonly metricsForThisHost: boolean;
   /** What Envoy must serve of the workload before this proxy is ready. */
@@ -115,7 +120,7 @@ class StatusEndpoint {
   /** The answer "ready", as the status actor gave it, until it says otherwise; from `until` on Envoy is asked whether it still holds. */
   #held: Held | undefined;
   readonly #merged: MergedMetrics;
-  readonly #profiler = new Profiler({});
+  readonly #profiler: Profiler;
   /** The admin interface of the serving epoch. */
   #admin: AdminClient;
   #serving: ServingProcess | undefined;
@@ -130,6 +135,7 @@ class StatusEndpoint {
 
   constructor(environment: StatusServerEnvironment, report: (event: HttpReport) => void) {
     this.#environment = environment;
+    this.#profiler = new Profiler(environment);
     this.#admin = environment.adminAt(environment.adminPort);
     this.#report = report;
     const { metrics, ports, log, applicationMetrics } = environment;
@@ -169,6 +175,7 @@ class StatusEndpoint {
     this.#server.on('listening', () => {
       const address = this.#server.address();
       const bound = typeof address === 'object' && address !== null ? address.port : port;
+      this.#environment.access.opened(bound);
       this.#environment.trace?.opened(bound);
       kept?.keep('status', [keptTcp(this.#server)], {
         takeConnection: (connection) => this.#server.emit('connection', connection),
@@ -291,14 +298,14 @@ class StatusEndpoint {
         await this.#metrics(request, response);
         return;
       case '/quitquitquit':
-        this.#ordered(request, response, { type: 'quit.requested' });
+        this.#ordered(request, response, { type: 'quit.requested' }, 'any local user');
         return;
       case '/drain':
-        this.#ordered(request, response, { type: 'drain.requested' });
+        this.#ordered(request, response, { type: 'drain.requested' }, 'any local user');
         return;
       case '/upgrade':
         // What comes of it is told in the log and the metrics: a check and a restart take seconds.
-        this.#ordered(request, response, { type: 'upgrade.requested' });
+        this.#ordered(request, response, { type: 'upgrade.requested' }, 'token');
         return;
       case '/upgrade/agent':
         this.#replaced(request, response);
@@ -393,15 +400,16 @@ class StatusEndpoint {
     request: IncomingMessage,
     response: ServerResponse,
     event: QuitRequested | DrainRequested | UpgradeRequested,
+    caller: 'any local user' | 'token',
   ): void {
-    if (isRefused(request, response, ['POST'])) return;
+    if (this.#isRefused(request, response, { methods: ['POST'], needsToken: caller === 'token' })) return;
     send(response, 200, 'OK');
     this.#report(event);
   }
 
   /** The launcher decides, as after a SIGUSR2: what comes of it is told in the log. */
   #replaced(request: IncomingMessage, response: ServerResponse): void {
-    if (isRefused(request, response, ['POST'])) return;
+    if (this.#isRefused(request, response, { methods: ['POST'] })) return;
     const { orderSuccessor, log } = this.#environment;
     if (orderSuccessor === undefined) {
       send(response, 409, 'no agent is replaced here: that needs LIVE_RESTORE=true and a container\n');
@@ -414,46 +422,33 @@ class StatusEndpoint {
 
   /** The control plane's names with all that is derived of them: what the DNS server answers. */
   #names(request: IncomingMessage, response: ServerResponse): void {
-    if (isRefused(request, response, ['GET', 'HEAD'])) return;
+    if (this.#isRefused(request, response, { methods: ['GET', 'HEAD'] })) return;
     const names = this.#environment.names?.();
     response.writeHead(names === undefined ? 404 : 200, { 'content-type': 'application/json' });
     if (names === undefined) response.end('{}\n');
-    else Readable.from(tableText(names)).pipe(response);
+    else Readable.from(nameTableText(names)).pipe(response);
   }
 
   #profile(path: string, request: IncomingMessage, response: ServerResponse): void {
-    if (isRefused(request, response, ['GET', 'HEAD'])) return;
-    const { headers, socket, url = '' } = request;
+    const { method = 'GET', headers, socket, url = '' } = request;
     const query = new URLSearchParams(url.split('?', 2)[1]);
-    const answer = this.#profiler.answer({ path, headers, peer: socket, query });
+    const answer = this.#profiler.answer({ method, path, headers, peer: socket, query });
     if ('stream' in answer) answer.stream(response);
-    else response.writeHead(answer.status, { 'content-type': answer.contentType ?? 'text/plain' }).end(answer.body);
+    else response.writeHead(answer.status, headersOf(answer)).end(answer.body);
+  }
+
+  /** Envoy passes on requests from outside, a browser those of any page, and any user of this host can connect to loopback. */
+  #isRefused(request: IncomingMessage, response: ServerResponse, rule: AccessRule): boolean {
+    const { method = 'GET', headers, socket } = request;
+    const refusal = this.#environment.access.refusalOf({ method, headers, peer: socket }, rule);
+    if (refusal !== undefined) response.writeHead(refusal.status, refusal.headers).end(refusal.body);
+    return refusal !== undefined;
   }
 }
 
-/** What is for this host alone: Envoy passes on requests from outside, and a browser those of any page. */
-function isRefused(request: IncomingMessage, response: ServerResponse, methods: readonly string[]): boolean {
-  const foreign = foreignness({ headers: request.headers, peer: request.socket });
-  if (foreign !== undefined) send(response, 403, `${foreign}\n`);
-  else if (!methods.includes(request.method ?? '')) send(response, 405, `${methods[0]} only\n`);
-  else return false;
-  return true;
-}
-
-const namesAtOnce = 500;
-
-/** `{"table":{name:{"ips":[…]}}}`, a few hundred names at a time: a large mesh has tens of thousands. */
-function* tableText(names: DnsNames): Generator<string> {
-  let lines: string[] = [];
-  let separator = '{"table":{\n';
-  for (const [name, ips] of names.entries()) {
-    lines.push(`${JSON.stringify(name)}:${JSON.stringify({ ips })}`);
-    if (lines.length < namesAtOnce) continue;
-    yield `${separator}${lines.join(',\n')}`;
-    separator = ',\n';
-    lines = [];
-  }
-  yield `${lines.length > 0 || separator.startsWith('{') ? separator : ''}${lines.join(',\n')}\n}}\n`;
+function headersOf(answer: ProfileAnswer | Refusal): Readonly<Record<string, string>> {
+  const contentType = 'contentType' in answer ? answer.contentType : undefined;
+  return { ...('headers' in answer && answer.headers), 'content-type': contentType ?? 'text/plain' };
 }
 
 function noSuchPath(path: string): string {

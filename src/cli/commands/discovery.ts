@@ -79,7 +79,8 @@ export function discoveryCommand(): Command {
     .option('--keepaliveTimeout <duration>', 'for the answer to a ping, default 10s')
     .option('--keepaliveMaxServerConnectionAge <duration>', 'then a proxy must connect anew, default never');
   command.optionsGroup('What is told:');
-  command.option('--profile [on]', 'serve /debug/pprof, default true');
+  command.option('--profile [on]', 'serve /debug/pprof with the token, default true; heap: --heapSnapshots');
+  command.addOption(new Option('--heapSnapshots [on]').hideHelp());
   addLogFlags(addRecordingFlags(command));
   for (const option of flagsWithoutEffect) command.addOption(option);
   return command

@@ -48,6 +48,7 @@ const rareFlags = [
   '--id <id>',
   '--ip <address>',
   '--profiling [on]',
+  '--heapSnapshots [on]',
   '--stsPort <port>',
   '--applicationPorts <port,…>',
   '--serviceregistry <registry>',

@@ -5,7 +5,7 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { chooseRunDir } from '../../runtime/files/run-dir.ts';
 import type { SinkLines, SinkListener } from '../../runtime/output/line-sink.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { type DebuggerMode, debuggerModes } from '../../runtime/trace/debugger-access.ts';
+import { DebuggerAccess, type DebuggerMode, debuggerModes } from '../../runtime/trace/debugger-access.ts';
 import { createRecorder, type Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceLevel, TraceSink } from '../../runtime/trace/trace.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
@@ -22,12 +22,14 @@ export function addRecordingFlags(command: Command): Command {
   return command
     .option('--trace <file>', 'record what the statecharts do')
     .option('--traceLevel <level>', 'standard (default), or full: nothing is cut, no routine left out')
-    .option('--debugger <mode>', 'who may watch from this host: on (with a token, default), open, off');
+    .option('--debugger <mode>', 'the trace for local users: on (with a token, default), open, off');
 }
 
 export interface Recording {
   readonly level: TraceLevel;
   readonly recorder: Recorder;
+  /** Of pages that need the token. */
+  readonly access: DebuggerAccess;
   /** Absent with `--debugger off`. */
   readonly trace?: TraceEndpoint;
   /** Records that are not in the trace file. */
@@ -58,20 +60,21 @@ export function openRecording(options: {
   const sinks: TraceSink[] = file === undefined ? [] : [file];
   const unwritten = (): SinkLines => file?.lines ?? { lost: 0, waiting: 0 };
   const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
-  if (mode === 'off') {
-    const recorder = createRecorder({ ...settings, sinks });
-    return { level, recorder, unwritten, close: async () => recorder.close() };
-  }
-  const ring = new TraceRing(recordsKept);
-  const recorder = createRecorder({ ...settings, sinks: [...sinks, ring] });
-  const trace = new TraceEndpoint({ ring, mode, runDir: chooseRunDir(options.runDir), log: log.scope('debugger') });
+  const debuggerLog = log.scope('debugger');
+  const access = new DebuggerAccess({ runDir: chooseRunDir(options.runDir), log: debuggerLog });
+  const ring = mode === 'off' ? undefined : new TraceRing(recordsKept);
+  const recorder = createRecorder({ ...settings, sinks: ring === undefined ? sinks : [...sinks, ring] });
+  const trace =
+    ring === undefined || mode === 'off' ? undefined : new TraceEndpoint({ ring, mode, access, log: debuggerLog });
   return {
     level,
     recorder,
-    trace,
+    access,
+    ...(trace && { trace }),
     unwritten,
     async close() {
-      await trace.end();
+      access.withdraw();
+      await trace?.end();
       recorder.close();
     },
   };

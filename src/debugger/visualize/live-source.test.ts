@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { servedHttp } from '../../../test/fixtures/served-http.ts';
 import { event, header, traceText } from '../../../test/fixtures/traces.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
+import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import { liveSource } from './live-source.ts';
@@ -165,7 +166,8 @@ interface LiveProgram {
 async function start({ port = 0 } = {}) {
   const ring = new TraceRing(1_000);
   ring.write(header);
-  const endpoint = new TraceEndpoint({ ring, mode: 'on', runDir, log: silentLogger });
+  const access = new DebuggerAccess({ runDir });
+  const endpoint = new TraceEndpoint({ ring, mode: 'on', access, log: silentLogger });
   const server: Server = createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://program');
     const caller = { method: request.method ?? '', headers: request.headers, peer: request.socket };
@@ -179,10 +181,12 @@ async function start({ port = 0 } = {}) {
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const bound = (server.address() as AddressInfo).port;
+  access.opened(bound);
   endpoint.opened(bound);
   program = {
     port: bound,
     end: async () => {
+      access.withdraw();
       await endpoint.end();
       server.close();
     },

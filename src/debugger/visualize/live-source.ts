@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
+import { connectToProgram, type ProgramConnection } from '../../runtime/trace/debugger-token.ts';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import { LineSplitter, LineTooLong } from '../trace/line-splitter.ts';
@@ -12,9 +12,9 @@ import type { PageSource } from './page-source.ts';
 
 export interface LiveSourceOptions {
   readonly name?: string;
-  /** What the program asks for; what it has left for its user in its run directory unless given. */
+  /** Default: the token in the program's run directory, if the file belongs to the program's user. */
   readonly token?: string;
-  /** Where it leaves that; looked for unless given. */
+  /** The program's run directory, default each that programs choose by themselves. */
   readonly runDir?: string;
 }
 
@@ -41,40 +41,51 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
   };
 }
 
-/** The answer with the trace. The caller reads or destroys it. */
+/** The response with the trace. The caller reads or destroys it. */
 async function request(address: LiveAddress, options: LiveSourceOptions, follow: boolean): Promise<IncomingMessage> {
-  // Asked each time: a program that was started again has another one.
-  const token =
-    options.token ?? readDebuggerToken(address.port, options.runDir === undefined ? {} : { runDir: options.runDir });
+  const { runDir } = options;
+  // For each request: a program that was started again has another token.
+  const connection = await connectToProgram(address, runDir === undefined ? {} : { runDir }).catch((error: unknown) => {
+    throw unreachable(address, error);
+  });
+  const token = options.token ?? connection.token;
   const asked = get({
     ...address,
     path: follow ? tracePath : `${tracePath}?follow=false`,
-    // A connection of its own: it ends with the answer, and the answer with it.
-    agent: false,
+    // The connection whose owner was checked; node takes it only where no agent is named. It ends with the response.
+    createConnection: () => connection.socket,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
-  // Once the answer has begun, what goes wrong is told by it; the request's own word would end the program.
+  // Once the response has begun, its own events report errors.
   asked.on('error', () => {});
   const limit = setTimeout(() => asked.destroy(new Error(`no answer in ${answerLimitMs} ms`)), answerLimitMs);
   let answer: IncomingMessage;
   try {
     [answer] = (await once(asked, 'response')) as [IncomingMessage];
   } catch (error) {
-    throw new ChartpilotError('REQUEST_FAILED', `${formatLiveAddress(address)}: ${messageOf(error)}`, {
-      hint: 'Is the program running, and is this its port (--statusPort of pilot-agent, --monitoringAddr of pilot-discovery)?',
-      cause: error,
-    });
+    throw unreachable(address, error);
   } finally {
     clearTimeout(limit);
   }
-  if (answer.statusCode !== 200) throw await refusal(answer, address, token);
+  if (answer.statusCode !== 200) throw await refusal(answer, address, { token, rejected: connection.rejected });
   return answer;
+}
+
+function unreachable(address: LiveAddress, error: unknown): ChartpilotError {
+  return new ChartpilotError('REQUEST_FAILED', `${formatLiveAddress(address)}: ${messageOf(error)}`, {
+    hint: 'Is the program running, and is this its port (--statusPort of pilot-agent, --monitoringAddr of pilot-discovery)?',
+    cause: error,
+  });
+}
+
+interface TokenSearchResult extends Pick<ProgramConnection, 'rejected'> {
+  readonly token: string | undefined;
 }
 
 async function refusal(
   answer: IncomingMessage,
   address: LiveAddress,
-  token: string | undefined,
+  search: TokenSearchResult,
 ): Promise<ChartpilotError> {
   const status = answer.statusCode ?? 0;
   const said = (await text(answer).catch(() => '')).slice(0, 500).trim();
@@ -82,16 +93,17 @@ async function refusal(
     'REQUEST_FAILED',
     `${formatLiveAddress(address)} answers ${status}${said === '' ? '' : `: ${said}`}`,
     {
-      hint: hintFor(status, address, token),
+      hint: hintFor(status, address, search),
     },
   );
 }
 
-function hintFor(status: number, { port }: LiveAddress, token: string | undefined): string {
+function hintFor(status: number, { port }: LiveAddress, { token, rejected }: TokenSearchResult): string {
   if (status === 401) {
     const what =
       token === undefined ? 'It wants a token, and none that this user may read was found' : 'It has another token';
-    return `${what}: give the text of debugger-${port}.token in the program's run directory with --token or CHARTPILOT_TOKEN.`;
+    const why = rejected.length === 0 || token !== undefined ? '' : ` (not used: ${rejected.join('; ')})`;
+    return `${what}${why}: give the text of debugger-${port}.token in the program's run directory with CHARTPILOT_TOKEN, or with --token, which other users of this host can read.`;
   }
   if (status === 404)
     return 'Nothing shows a trace there: is it the right port, and was the program not started with --debugger off?';

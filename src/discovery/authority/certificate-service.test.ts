@@ -238,7 +238,7 @@ describe('what an operator takes back', () => {
     await eventually('it is in the list', () => Promise.resolve(verified(stolen).includes('certificate revoked')));
     expect(verified(good)).toContain('OK');
     const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz`;
-    await fetch(`${url}?order=rotate`, { method: 'POST' });
+    await fetch(`${url}?order=rotate`, { method: 'POST', headers: plane.operator });
     const lists = (): number =>
       readFileSync(join(given.directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
     await eventually('two roots are given out', async () => {
@@ -262,7 +262,12 @@ describe('/debug/authorityz', () => {
 
   const page = async (plane: ControlPlane): Promise<Page> => (await plane.get('/debug/authorityz')).json();
   const order = async (plane: ControlPlane, what: string, method = 'POST') =>
-    (await fetch(`http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${what}`, { method })).status;
+    (
+      await fetch(`http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${what}`, {
+        method,
+        headers: plane.operator,
+      })
+    ).status;
 
   it('has the root rotated, which goes through where nobody could be cut off', async () => {
     const plane = await serving();
@@ -311,7 +316,7 @@ describe('/debug/authorityz', () => {
     await eventually('somebody is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect(await page(plane)).toMatchObject({ stage: 'trusting', signer, tainted: signer.id });
     const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=proceed`;
-    const refused = await fetch(url, { method: 'POST' });
+    const refused = await fetch(url, { method: 'POST', headers: plane.operator });
     expect(refused.status).toBe(409);
     expect(await refused.text()).toContain(`1 would be cut off: ${cartUri}`);
     expect(await order(plane, 'proceed&force=true', 'GET')).toBe(405);

@@ -114,7 +114,7 @@ interface Page {
 const page = async (plane: ControlPlane): Promise<Page> => (await plane.get('/debug/authorityz')).json();
 async function order(plane: ControlPlane, what: 'rotate' | 'taint' | 'revert'): Promise<void> {
   const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${what}`;
-  expect((await fetch(url, { method: 'POST' })).status).toBe(202);
+  expect((await fetch(url, { method: 'POST', headers: plane.operator })).status).toBe(202);
 }
 const rotate = (plane: ControlPlane) => order(plane, 'rotate');
 const stage = (plane: ControlPlane, wanted: string) =>

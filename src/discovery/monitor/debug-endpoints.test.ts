@@ -66,7 +66,15 @@ function plane(more = ''): GivenPlane {
   return made;
 }
 
-const open: DebugAccess = { checksNamespace: true, rootNamespace: () => 'istio-system', allowedNamespaces: ['ops'] };
+const operator = { headers: { authorization: 'Bearer of-this-run' } };
+
+const open: DebugAccess = {
+  token: { isTokenOf: ({ headers }) => headers.authorization === operator.headers.authorization },
+  localNeedsToken: false,
+  checksNamespace: true,
+  rootNamespace: () => 'istio-system',
+  allowedNamespaces: ['ops'],
+};
 
 const fromHere = { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' };
 
@@ -206,9 +214,9 @@ describe('debug pages', () => {
     expect(await body(plane(), '/debug/endpointz?brief=1')).toContain('cart.example.com|http shop 10.0.0.1:8080');
   });
 
-  it('push, clear the cache and cut a stream when told to, the last only with the unsafe switch', async () => {
+  it('push, clear the cache and cut a stream for an operator, the last only with the unsafe switch', async () => {
     const sources = plane();
-    const post = async (path: string, at = sources) => await ask(at, path, { method: 'POST' });
+    const post = async (path: string, at = sources) => await ask(at, path, { method: 'POST', ...operator });
     expect(await post('/debug/adsz?push=true')).toMatchObject({ body: 'Pushed to 1 servers\n' });
     expect(await post('/debug/cachez?clear=true')).toMatchObject({ body: 'Cache cleared\n' });
     const cut = '/debug/force_disconnect?proxyID=web-0.shop';
@@ -291,6 +299,22 @@ describe('the connection view', () => {
 });
 
 describe('access to debug pages', () => {
+  it('of any local user ends where a page changes something: that needs the token', async () => {
+    const sources = { ...plane(), unsafeAdmin: true };
+    const changes = ['adsz?push=true', 'cachez?clear=true', 'force_disconnect?proxyID=web-0.shop'];
+    for (const page of changes) expect(await ask(sources, `/debug/${page}`, { method: 'POST' })).toMatchObject({ status: 401 });
+    expect(sources.deeds).toEqual([]);
+    expect((await ask(sources, '/debug/configz')).status).toBe(200);
+  });
+
+  it('of any local user ends everywhere with DEBUG_ENDPOINT_AUTH_LOCALHOST', async () => {
+    const access = { ...open, localNeedsToken: true };
+    for (const page of ['/debug/configz', '/debug/syncz', '/debug', '/v1/registration']) {
+      expect((await ask(plane(), page, { access })).status).toBe(401);
+      expect((await ask(plane(), page, { access, ...operator })).status).toBe(200);
+    }
+  });
+
   const elsewhere = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };
   const known = (namespace: string | undefined): DebugAccess => ({ ...open, namespaceOf: async () => namespace });
   const statusOf = async (page: string, access: DebugAccess): Promise<number> =>

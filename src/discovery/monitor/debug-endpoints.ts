@@ -1,8 +1,7 @@
 /** `/debug/…`: what the control plane knows, for people and tools (spec/discovery.md §9.1). */
-import { foreignness } from '../../runtime/trace/debugger-access.ts';
 import { authorityPages } from './debug/authority-pages.ts';
 import { type DebugAccess, type Permission, permissionOf, refusalOf } from './debug/debug-access.ts';
-import { type DebugPage, type DebugSources, ok, type PageRequest } from './debug/debug-page.ts';
+import { type DebugPage, type DebugSources, ok, type PageRequest, tokenWanted } from './debug/debug-page.ts';
 import { meshPages } from './debug/mesh-pages.ts';
 import { proxyConfigPages } from './debug/proxy-config-pages.ts';
 import { proxyPages } from './debug/proxy-pages.ts';
@@ -46,7 +45,7 @@ export async function answerDebug(
   const { query, headers, method } = request;
   return await answerPage(sources, permission, name, {
     ...{ query, headers, method },
-    isLocal: foreignness(request) === undefined,
+    caller: permitted.caller,
   });
 }
 
@@ -61,17 +60,18 @@ export async function answerPage(
   if (page === undefined) return undefined;
   return (
     refusalOf(page, permission) ??
-    methodRefusal(page, request) ??
+    changeRefusal(page, request) ??
     (await page.answer(sources, { ...request, ...permission }))
   );
 }
 
-/** Any page of a browser sends a GET, by a link or an image: it changes nothing. */
-function methodRefusal(
+/** Any page of a browser sends a GET, by a link or an image, and any local user can connect to loopback: neither changes anything. */
+function changeRefusal(
   { changes }: DebugPage,
-  { query, method }: Pick<PageRequest, 'query' | 'method'>,
+  { query, method, caller }: Pick<PageRequest, 'query' | 'method' | 'caller'>,
 ): HttpAnswer | undefined {
-  if (changes?.(query) !== true || method === 'POST') return undefined;
+  if (changes?.(query) !== true) return undefined;
+  if (method === 'POST') return caller === 'local user' ? tokenWanted : undefined;
   return { status: 405, body: 'this changes something: send it with the method POST\n', headers: { allow: 'POST' } };
 }
 

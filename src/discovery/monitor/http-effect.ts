@@ -5,6 +5,7 @@ import type { HttpOrder, OperatorOrder } from '../../../machines/discovery/proto
 import { relay } from '../../runtime/actors/relay-event.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { Profiler, profilingPath } from '../../runtime/profiler.ts';
+import type { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
 import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { answerDebug, type DebugAccess, type DebugSources } from './debug-endpoints.ts';
@@ -24,8 +25,12 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly waitsFor?: () => string;
   /** Files of configuration in which nobody can tell what is there, each with the reason. */
   readonly unreadable?: () => ReadonlyMap<string, string>;
-  /** Whether profiles of the program may be asked for (`--profile`). */
+  /** Of profiles, and of debug pages that change something. */
+  readonly access: DebuggerAccess;
+  /** Whether profiles are served (`--profile`). */
   readonly profile?: boolean;
+  /** Whether heap snapshots are among them (`--heapSnapshots`). */
+  readonly heapSnapshots?: boolean;
   readonly trace?: TraceEndpoint;
 }
 
@@ -43,7 +48,9 @@ export function httpEffect(options: HttpEffectOptions) {
       pushAll: () => sendBack({ type: 'push.wanted' }),
       rotateRoot: (type) => relay(self as AnyActorRef, peer('authority')({ system }), { type }),
     });
-    const profiler = options.profile === true ? new Profiler({ connectionStates: () => statesOf(options) }) : undefined;
+    const { access, heapSnapshots = false } = options;
+    const connectionStates = () => statesOf(options);
+    const profiler = options.profile === true ? new Profiler({ access, heapSnapshots, connectionStates }) : undefined;
     const servers = new HttpServers(
       (request) => answer(options, request, { isServing, ...(profiler && { profiler }) }),
       {
@@ -55,7 +62,10 @@ export function httpEffect(options: HttpEffectOptions) {
     const open = async (): Promise<void> => {
       try {
         const opened = await servers.open(options.addresses);
-        if (options.debug !== undefined) for (const { port } of opened) options.trace?.opened(port);
+        for (const { port } of opened) {
+          access.opened(port);
+          if (options.debug !== undefined) options.trace?.opened(port);
+        }
         sendBack({ type: 'http.listening', addresses: opened.map(formatAddress) });
       } catch (error) {
         sendBack({ type: 'http.failed', reason: explainInOneLine(error) });

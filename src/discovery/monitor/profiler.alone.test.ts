@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { Profiler } from '../../runtime/profiler.ts';
+import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
 import { HttpServers } from './http-server.ts';
 
 const opened: { servers: HttpServers; profiler: Profiler }[] = [];
@@ -14,7 +15,11 @@ afterEach(() => {
 });
 
 async function serve(): Promise<{ url: string; profiler: Profiler; servers: HttpServers }> {
-  const profiler = new Profiler({ connectionStates: () => ['streaming', 'streaming', 'draining'] });
+  const profiler = new Profiler({
+    access: { refusalOf: () => undefined },
+    heapSnapshots: true,
+    connectionStates: () => ['streaming', 'streaming', 'draining'],
+  });
   const servers = new HttpServers((asked) => profiler.answer(asked));
   opened.push({ servers, profiler });
   const [address] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
@@ -99,8 +104,9 @@ describe('profiles', () => {
     await expect(waiting).rejects.toThrow();
   });
 
-  it('are for callers on this host', () => {
-    const profiler = new Profiler({ connectionStates: () => [] });
+  it('are for callers on this host with the token', () => {
+    const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
+    const profiler = new Profiler({ access, heapSnapshots: true });
     const peer = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };
     const asked = {
       method: 'GET',
@@ -111,5 +117,11 @@ describe('profiles', () => {
       peer,
     };
     expect(profiler.answer(asked)).toMatchObject({ status: 403 });
+    const local = {
+      ...asked,
+      headers: { host: 'localhost' },
+      peer: { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' },
+    };
+    expect(profiler.answer(local)).toMatchObject({ status: 401 });
   });
 });

@@ -16,7 +16,13 @@ spec:
   ports: [{number: 80, name: http, protocol: HTTP}]
   endpoints: [{address: 10.0.0.1}]
 `;
-const access: DebugAccess = { checksNamespace: true, rootNamespace: () => 'istio-system', allowedNamespaces: [] };
+const access: DebugAccess = {
+  token: { isTokenOf: () => false },
+  localNeedsToken: false,
+  checksNamespace: true,
+  rootNamespace: () => 'istio-system',
+  allowedNamespaces: [],
+};
 
 function debug(): XdsDebug {
   const plane = givenPlane(mesh);

@@ -93,7 +93,7 @@ export class XdsDebug {
       return { error: `${debugType} wants exactly one resource name, such as syncz; ${known()}` };
     }
     const url = new URL(command, 'http://localhost/');
-    const request = { query: url.searchParams, headers: {}, method: 'GET', isLocal: false };
+    const request = { query: url.searchParams, headers: {}, method: 'GET', caller: 'authenticated' as const };
     const answer = await answerPage(this.#options.sources, permission, url.pathname.slice(1), request);
     if (answer === undefined) return { error: `unknown command ${JSON.stringify(command)}; ${known()}` };
     const { status, body } = answer;
@@ -131,7 +131,7 @@ export class XdsDebug {
     const query = new URLSearchParams({ proxyID, include_eds: 'true' });
     const answer = await withProxy(
       this.#options.sources,
-      { query, headers: {}, method: 'GET', isLocal: false, ...permission },
+      { query, headers: {}, method: 'GET', caller: 'authenticated' as const, ...permission },
       async (connection, node) => {
         const { configDumpParts } = await import('./config-dump.ts');
         parts = configDumpParts(connection, node, query).map(({ typeUrl, value }) => ({

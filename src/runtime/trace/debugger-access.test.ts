@@ -11,7 +11,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Caller, DebuggerAccess, readDebuggerToken } from './debugger-access.ts';
+import { createLogger } from '../output/log.ts';
+import { type Caller, DebuggerAccess } from './debugger-access.ts';
+import { readDebuggerToken } from './debugger-token.ts';
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-access-'));
@@ -23,8 +25,8 @@ const port = 15_020;
 
 /** An access whose port is open, and its token. */
 function opened(runDir = temporaryFolder()): { access: DebuggerAccess; token: string; file: string } {
-  const access = new DebuggerAccess({ mode: 'on', runDir });
-  access.announce(port);
+  const access = new DebuggerAccess({ runDir });
+  access.opened(port);
   const file = join(runDir, `debugger-${port}.token`);
   return { access, token: readFileSync(file, 'utf8').trim(), file };
 }
@@ -39,7 +41,8 @@ function caller(headers: Caller['headers'] = {}, peer: Caller['peer'] = {}): Cal
 }
 
 describe('without a token', () => {
-  const access = new DebuggerAccess({ mode: 'open', runDir: '/nonexistent' });
+  const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
+  const open = { needsToken: false };
 
   test.each([
     ['by name', { host: 'localhost' }, {}],
@@ -50,7 +53,7 @@ describe('without a token', () => {
     ['from the address bar of a browser', { 'sec-fetch-site': 'none' }, {}],
     ['from a page of the same origin', { 'sec-fetch-site': 'same-origin' }, {}],
   ])('this host may read: %s', (_, headers, peer) => {
-    expect(access.refusalOf(caller(headers, peer))).toBeUndefined();
+    expect(access.refusalOf(caller(headers, peer), open)).toBeUndefined();
   });
 
   test.each([
@@ -70,13 +73,13 @@ describe('without a token', () => {
     ['a page of a sibling site', { 'sec-fetch-site': 'same-site' }, {}, /web site/],
     ['a proxy', { 'x-forwarded-for': '192.0.2.7' }, {}, /proxy/],
   ])('%s may not, and is told why', (_, headers, peer, why) => {
-    const refusal = access.refusalOf(caller(headers as Caller['headers'], peer));
+    const refusal = access.refusalOf(caller(headers as Caller['headers'], peer), open);
     expect(refusal).toMatchObject({ status: 403, body: expect.stringMatching(why) });
     expect(refusal?.body.trimEnd()).not.toContain('\n');
   });
 
   test('nobody may do anything but read', () => {
-    expect(access.refusalOf({ ...caller(), method: 'POST' })).toMatchObject({ status: 405 });
+    expect(access.refusalOf({ ...caller(), method: 'POST' }, open)).toMatchObject({ status: 405 });
   });
 });
 
@@ -134,16 +137,19 @@ describe('the token file', () => {
   test('is written for every port', () => {
     const runDir = temporaryFolder();
     const { access, token } = opened(runDir);
-    access.announce(8_080);
+    access.opened(8_080);
     expect(readDebuggerToken(8_080, { runDir })).toBe(token);
     access.withdraw();
     expect(readDebuggerToken(8_080, { runDir })).toBeUndefined();
   });
 
-  test('is not there for a program that wants none', () => {
-    const runDir = temporaryFolder();
-    new DebuggerAccess({ mode: 'open', runDir }).announce(port);
-    expect(readDebuggerToken(port, { runDir })).toBeUndefined();
+  test('that cannot be written leaves pages that need the token closed, and the log says so', () => {
+    const lines: string[] = [];
+    const log = createLogger({ write: (line) => lines.push(line) });
+    const access = new DebuggerAccess({ runDir: '/proc/nowhere', log });
+    access.opened(port);
+    expect(access.refusalOf(caller())).toMatchObject({ status: 401, body: expect.stringContaining('see the log') });
+    expect(lines.join('')).toContain('token file cannot be written');
   });
 
   test('is found without being told where, the newest of all that this user may read', () => {
@@ -151,7 +157,7 @@ describe('the token file', () => {
     const own = join(tmpdir(), `chartpilot-${process.getuid!()}`);
     mkdirSync(own, { recursive: true, mode: 0o700 });
     const { access, token } = opened(own);
-    access.announce(unused);
+    access.opened(unused);
     onTestFinished(() => access.withdraw());
     const other = join(tmpdir(), 'chartpilot-4294967294');
     mkdirSync(other);

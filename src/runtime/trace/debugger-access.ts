@@ -1,16 +1,17 @@
 /**
- * Who may read the trace of a running program: somebody on this host who may read a file of the program's user. No other
- * host, no web site in a browser of this host, nobody who comes through a proxy.
+ * Access to pages of a running program that hold secrets or configuration, or that change what it does: for callers on this host who can
+ * read a file of the program's user. Any local user can connect to loopback; other hosts, pages of a browser and proxies are refused.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { ensureRunDir, sharedRunDir } from '../files/run-dir.ts';
+import { messageOf } from '../errors.ts';
+import { ensureRunDir } from '../files/run-dir.ts';
 import { isLoopback } from '../loopback.ts';
+import type { Logger } from '../output/log.ts';
+import { readDebuggerToken, tokenFile } from './debugger-token.ts';
 
-/** `on`: with a token. `open`: without one, from this host all the same. `off`: nobody. */
+/** Who may read the trace. `on`: callers with the token. `open`: any local user. `off`: no caller. */
 export const debuggerModes = ['on', 'open', 'off'] as const;
 export type DebuggerMode = (typeof debuggerModes)[number];
 
@@ -22,55 +23,88 @@ export interface Caller {
   readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
 
-/** An answer that says no, and why, in one line. */
+/** A response that refuses the request, with the reason in one line. */
 export interface Refusal {
   readonly status: 401 | 403 | 405 | 503;
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+export interface AccessRule {
+  /** Methods that the page has; default GET. */
+  readonly methods?: readonly string[];
+  /** False: any local user may use the page. Default true. */
+  readonly needsToken?: boolean;
+}
+
+/** `www-authenticate` of a page that needs the token. */
+export const tokenChallenge = 'Bearer realm="chartpilot debugger"';
+
 export class DebuggerAccess {
   readonly #runDir: string;
-  readonly #token: string | undefined;
-  readonly #files = new Set<string>();
+  readonly #log: Logger | undefined;
+  readonly #token = randomBytes(32).toString('base64url');
+  readonly #files = new Map<number, string>();
 
   /** @param runDir directory of the token files */
-  constructor({ mode, runDir }: { mode: Exclude<DebuggerMode, 'off'>; runDir: string }) {
+  constructor({ runDir, log }: { runDir: string; log?: Logger }) {
     this.#runDir = runDir;
-    this.#token = mode === 'open' ? undefined : randomBytes(32).toString('base64url');
+    this.#log = log;
   }
 
-  /** A port at which this access holds is open: whoever may read its token finds it. Throws what the file system throws. */
-  announce(port: number): void {
-    if (this.#token === undefined) return;
+  /** A port with pages under this access is open. Writes its token file; if that fails, the pages stay closed and the log has the reason. */
+  opened(port: number): void {
+    try {
+      this.#announce(port);
+    } catch (error) {
+      this.#log?.warn('token file cannot be written, so pages that need the token are closed; name another --runDir', {
+        port,
+        reason: messageOf(error),
+      });
+    }
+  }
+
+  /** Whether callers can find the token of this port. */
+  isAnnounced(port: number): boolean {
+    return this.#files.has(port);
+  }
+
+  /** Never half written, never with the mode of a file or link that was there. */
+  #announce(port: number): void {
     const file = tokenFile(this.#runDir, port);
     const draft = `${file}.${process.pid}`;
     ensureRunDir(this.#runDir);
-    // Beside and then in its place: never half written, never with the rights of a file or link that was there.
     rmSync(draft, { force: true });
     writeFileSync(draft, `${this.#token}\n`, { mode: 0o600, flag: 'wx' });
     renameSync(draft, file);
-    this.#files.add(file);
+    this.#files.set(port, file);
   }
 
-  /** Removes the token files, but for those that another program has put in their place. */
+  /** Removes the token files, except those that another program has replaced. */
   withdraw(): void {
-    for (const file of this.#files) if (readToken(file) === this.#token) rmSync(file, { force: true });
+    for (const [port, file] of this.#files)
+      if (readDebuggerToken(port, { runDir: this.#runDir }) === this.#token) rmSync(file, { force: true });
     this.#files.clear();
   }
 
-  /** Why a caller is not answered; undefined: it may read. */
-  refusalOf(caller: Caller): Refusal | undefined {
+  /** Why a caller is refused; `undefined` if it may use the page. */
+  refusalOf(caller: Caller, { methods = ['GET'], needsToken = true }: AccessRule = {}): Refusal | undefined {
     const reason = foreignness(caller);
     if (reason !== undefined) return { status: 403, body: `refused: ${reason}\n` };
-    if (caller.method !== 'GET') return { status: 405, body: 'GET only\n', headers: { allow: 'GET' } };
-    if (this.#token === undefined || isToken(this.#token, caller.headers.authorization)) return undefined;
-    const where = [...this.#files].join(' or ') || 'a file that could not be written (see the log)';
+    if (!methods.includes(caller.method))
+      return { status: 405, body: `${methods[0]} only\n`, headers: { allow: methods.join(', ') } };
+    if (!needsToken || this.isTokenOf(caller)) return undefined;
+    const where = [...this.#files.values()].join(' or ') || 'a file that could not be written (see the log)';
     return {
       status: 401,
-      body: `refused: send "Authorization: Bearer TOKEN" with the token in ${where}; chartpilot visualize --attach does\n`,
-      headers: { 'www-authenticate': 'Bearer realm="chartpilot debugger"' },
+      body: `refused: send "Authorization: Bearer TOKEN" with the token in ${where}\n`,
+      headers: { 'www-authenticate': tokenChallenge },
     };
+  }
+
+  /** Whether a caller has sent the token. */
+  isTokenOf({ headers }: Pick<Caller, 'headers'>): boolean {
+    return isToken(this.#token, headers.authorization);
   }
 }
 
@@ -134,42 +168,4 @@ function isToken(token: string, authorization: string | undefined): boolean {
 export function isSameSecret(given: string, secret: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(secret));
-}
-
-function tokenFile(runDir: string, port: number): string {
-  return join(runDir, `debugger-${port}.token`);
-}
-
-/**
- * The token for the program of this host whose port this is; undefined when there is none that this user may read: the
- * program does not run, wants none, or is another user's. Without `runDir` it is looked for wherever
- * {@link chooseRunDir} may have sent the program, whoever it runs as.
- */
-export function readDebuggerToken(port: number, { runDir }: { runDir?: string } = {}): string | undefined {
-  const directories = runDir === undefined ? [sharedRunDir, ...runDirsOfUsers()] : [runDir];
-  const found = directories.flatMap((directory) => {
-    const file = tokenFile(directory, port);
-    const token = readToken(file);
-    return token === undefined ? [] : [{ token, writtenAt: statSync(file).mtimeMs }];
-  });
-  // One of a program that was killed may lie where another user's runs now.
-  return found.sort((a, b) => b.writtenAt - a.writtenAt)[0]?.token;
-}
-
-/** Below the temporary directory, where everybody may write: only those of this user, or any for root. */
-function runDirsOfUsers(): string[] {
-  const self = process.getuid?.() ?? 0;
-  return readdirSync(tmpdir())
-    .filter((name) => /^chartpilot-\d+$/.test(name))
-    .map((name) => join(tmpdir(), name))
-    .filter((directory) => self === 0 || statSync(directory, { throwIfNoEntry: false })?.uid === self);
-}
-
-function readToken(file: string): string | undefined {
-  try {
-    const token = readFileSync(file, 'utf8').trim();
-    return token === '' ? undefined : token;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,8 +1,7 @@
 /** `GET /debug/trace` of a running program, on whichever of its ports: who asks is looked at, then streamed to. */
 import type { ServerResponse } from 'node:http';
-import { messageOf } from '../errors.ts';
 import type { Logger } from '../output/log.ts';
-import { type Caller, DebuggerAccess, type DebuggerMode, type Refusal } from './debugger-access.ts';
+import type { Caller, DebuggerAccess, DebuggerMode, Refusal } from './debugger-access.ts';
 import type { TraceRing } from './trace-ring.ts';
 import { TraceStream } from './trace-stream.ts';
 
@@ -16,38 +15,32 @@ export interface StreamAnswer {
 export interface TraceEndpointOptions {
   readonly ring: TraceRing;
   readonly mode: Exclude<DebuggerMode, 'off'>;
-  /** Directory of the token files. */
-  readonly runDir: string;
+  readonly access: DebuggerAccess;
   readonly log: Logger;
 }
 
 export class TraceEndpoint {
   readonly #access: DebuggerAccess;
+  readonly #needsToken: boolean;
   readonly #stream: TraceStream;
   readonly #log: Logger;
 
-  constructor({ ring, mode, runDir, log }: TraceEndpointOptions) {
-    this.#access = new DebuggerAccess({ mode, runDir });
+  constructor({ ring, mode, access, log }: TraceEndpointOptions) {
+    this.#access = access;
+    this.#needsToken = mode === 'on';
     this.#stream = new TraceStream(ring);
     this.#log = log;
   }
 
-  /** A port that answers with {@link answer} is open now. */
+  /** A port that responds with {@link answer} is open, and its access knows it. */
   opened(port: number): void {
-    try {
-      this.#access.announce(port);
-      this.#log.info(`the debugger may attach: chartpilot visualize --attach 127.0.0.1:${port}`);
-    } catch (error) {
-      // The program does its work all the same.
-      const what =
-        'the debugger cannot attach: its token could not be written; name another --runDir, or --debugger open';
-      this.#log.warn(what, { reason: messageOf(error) });
-    }
+    if (this.#needsToken && !this.#access.isAnnounced(port)) return;
+    this.#log.info(`the debugger may attach: chartpilot visualize --attach 127.0.0.1:${port}`);
   }
 
   /** What a request is answered. */
   answer(caller: Caller, query: URLSearchParams): Refusal | StreamAnswer {
-    const refusal = this.#access.refusalOf(caller);
+    const refusal = this.#access.refusalOf(caller, { needsToken: this.#needsToken });
     if (refusal !== undefined) {
       this.#log.debug('a reader of the trace was refused', { status: refusal.status, peer: caller.peer.remoteAddress });
       return refusal;
@@ -56,9 +49,8 @@ export class TraceEndpoint {
     return { stream: (response) => this.#stream.attach(response, { follow: query.get('follow') !== 'false' }) };
   }
 
-  /** The program is over: whoever is attached gets the rest, and nobody finds the token any more. */
+  /** The program ends: attached debuggers get the rest. */
   async end(): Promise<void> {
-    this.#access.withdraw();
     await this.#stream.end();
   }
 }

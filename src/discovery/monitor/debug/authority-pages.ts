@@ -29,10 +29,10 @@ export const authorityPages: readonly DebugPage[] = [
 ];
 
 /** The root is rotated from this host only. */
-function refusalOf(order: string, { isLocal }: PageRequest) {
+function refusalOf(order: string, { caller }: PageRequest) {
   if (!Object.hasOwn(orders, order))
     return text(`no order ${JSON.stringify(order.slice(0, 40))}: ${Object.keys(orders).join(', ')}`, 400);
-  return isLocal ? undefined : text('refused: the root is rotated from this host only', 403);
+  return caller === 'operator' ? undefined : text('refused: the root is rotated from this host only', 403);
 }
 
 /** Where nobody would be cut off, a rotation goes on by itself. */

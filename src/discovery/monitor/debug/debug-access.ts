@@ -1,7 +1,7 @@
-/** Who may look at debug pages (spec/discovery.md §9.1): this host freely, others when they are known and entitled. */
-import { foreignness } from '../../../runtime/trace/debugger-access.ts';
+/** Who may see debug pages (spec/discovery.md §9.1): local users, and callers from elsewhere whose identity permits it. */
+import { type DebuggerAccess, foreignness } from '../../../runtime/trace/debugger-access.ts';
 import type { HttpAnswer, HttpRequest } from '../http-server.ts';
-import type { DebugPage } from './debug-page.ts';
+import { type DebugPage, type PageCaller, tokenWanted } from './debug-page.ts';
 
 export interface DebugAccess {
   /**
@@ -12,6 +12,10 @@ export interface DebugAccess {
   /** `ENABLE_DEBUG_ENDPOINT_AUTH`: false lets everybody who is known see everything. */
   readonly checksNamespace: boolean;
   readonly rootNamespace: () => string;
+  /** Proves that a local caller may read files of this program's user. */
+  readonly token: Pick<DebuggerAccess, 'isTokenOf'>;
+  /** `DEBUG_ENDPOINT_AUTH_LOCALHOST`: local callers need the token for every page, not only for those that change something. */
+  readonly localNeedsToken: boolean;
   /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`: may see everything, as the root namespace does. */
   readonly allowedNamespaces: readonly string[];
 }
@@ -23,15 +27,17 @@ export type Permission = { readonly onlyNamespace?: string };
 export async function permissionOf(
   access: DebugAccess,
   request: HttpRequest,
-): Promise<{ readonly permission: Permission } | { readonly refusal: HttpAnswer }> {
+): Promise<{ readonly permission: Permission; readonly caller: PageCaller } | { readonly refusal: HttpAnswer }> {
   const foreign = foreignness(request);
-  if (foreign === undefined) return { permission: {} };
+  if (foreign === undefined && access.token.isTokenOf(request)) return { permission: {}, caller: 'operator' };
+  if (foreign === undefined && !access.localNeedsToken) return { permission: {}, caller: 'local user' };
   const namespace = await access.namespaceOf?.(request);
   if (namespace === undefined) {
+    if (foreign === undefined) return { refusal: tokenWanted };
     const why = access.namespaceOf === undefined ? 'as nobody else can be authenticated' : 'and you are not known';
     return { refusal: { status: 401, body: `refused: without authentication ${foreign}, ${why}\n` } };
   }
-  return { permission: permissionOfNamespace(access, namespace) };
+  return { permission: permissionOfNamespace(access, namespace), caller: 'authenticated' };
 }
 
 /** What a workload of a namespace may see. */

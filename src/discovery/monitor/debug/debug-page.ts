@@ -1,5 +1,6 @@
 /** What a debug page is, and what it may look at (spec/discovery.md §9.1). */
 import type { OperatorOrder } from '../../../../machines/discovery/protocol.ts';
+import { tokenChallenge } from '../../../runtime/trace/debugger-access.ts';
 import type { ConnectionView } from '../../ads/ads-observer.ts';
 import type { Missing } from '../../authority/workload-ledger.ts';
 import type { EncodedCache } from '../../push/encoded-cache.ts';
@@ -36,11 +37,16 @@ export interface AuthorityPageSource {
   readonly orderedBy?: string;
 }
 
+/**
+ * `operator`: on this host, with the debugger's token. `local user`: on this host, any user. `authenticated`: from elsewhere, with an
+ * identity that may see the page.
+ */
+export type PageCaller = 'operator' | 'local user' | 'authenticated';
+
 export type PageRequest = Pick<HttpRequest, 'headers'> & {
   readonly query: URLSearchParams;
   readonly method: string;
-  /** The caller is on this host. */
-  readonly isLocal: boolean;
+  readonly caller: PageCaller;
   /** The only namespace whose proxies the caller may look at; absent: all. */
   readonly onlyNamespace?: string;
 };
@@ -67,6 +73,13 @@ export function ok(body: object): HttpAnswer {
 export function text(body: string, status = 200): HttpAnswer {
   return { status, body: `${body}\n` };
 }
+
+/** Without the token, on this host. */
+export const tokenWanted: HttpAnswer = {
+  status: 401,
+  body: "refused: this needs the debugger's token (debugger-PORT.token in the run directory); pilot-discovery request sends it\n",
+  headers: { 'www-authenticate': tokenChallenge },
+};
 
 /** A proxy is named by its node id, by the workload in it (`web-0.shop`), or by a connection's id or how that begins. */
 export function isMeant({ id, node }: ConnectionView, wanted: string): boolean {

@@ -1,0 +1,68 @@
+/** Issue 33, item 2: what another user of this host gets from the status port. */
+import { expect, test } from 'vitest';
+import { asOtherUser } from '../../../test/harness/other-user.ts';
+import { authorizationFor, servingStatus } from '../../../test/harness/status-port.ts';
+
+/** Held as a string by this process: what a heap snapshot would show. */
+const secret = `-----BEGIN PRIVATE KEY-----\n${'c2VjcmV0'.repeat(8)}\n-----END PRIVATE KEY-----`;
+
+const curl = (url: string, words = ''): Promise<string> =>
+  asOtherUser(`curl -sS -m 20 ${words} -w '\n%{http_code}' '${url}' 2>&1`);
+
+const protectedPages: readonly (readonly [string, string])[] = [
+  ['GET', '/debug/pprof/'],
+  ['GET', '/debug/pprof/heap'],
+  ['GET', '/debug/pprof/profile?seconds=1'],
+  ['GET', '/debug/pprof/allocs?seconds=1'],
+  ['GET', '/debug/pprof/goroutine'],
+  ['GET', '/debug/ndsz'],
+  ['GET', '/debug/trace?follow=false'],
+  ['POST', '/upgrade'],
+  ['POST', '/upgrade/agent'],
+];
+
+test.each(protectedPages)(
+  'another local user is refused at %s %s, with heap snapshots enabled too',
+  async (method, path) => {
+    const { url, told, runDir } = await servingStatus({
+      heapSnapshots: true,
+      withTrace: true,
+      orderSuccessor: () => {},
+    });
+    const answer = await curl(`${url}${path}`, `-X ${method}`);
+    expect(answer).toMatch(/\n401$/);
+    expect(answer).not.toContain(secret);
+    expect(told.filter(({ type }) => type.endsWith('.requested'))).toEqual([]);
+    // The response names the file, which the other user cannot read.
+    const port = new URL(url).port;
+    expect(answer).toContain(`debugger-${port}.token`);
+    expect(await asOtherUser(`cat ${runDir}/debugger-${port}.token`)).toMatch(/Permission denied/);
+  },
+);
+
+test.each(['/quitquitquit', '/drain'])(
+  'another local user may POST %s, which returns nothing of the agent',
+  async (path) => {
+    const { url } = await servingStatus({});
+    expect(await curl(`${url}${path}`, '-X POST')).toBe('OK\n200');
+  },
+);
+
+test('heap snapshots are disabled by default, for callers with the token too', async () => {
+  const { url } = await servingStatus({});
+  const headers = { authorization: authorizationFor(url) };
+  const refused = await fetch(`${url}/debug/pprof/heap`, { headers });
+  expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('--heapSnapshots')]);
+});
+
+test('other profiles are served to callers with the token', async () => {
+  const { url } = await servingStatus({});
+  const headers = { authorization: authorizationFor(url) };
+  expect(await (await fetch(`${url}/debug/pprof/goroutine`, { headers })).text()).toContain('open handles');
+});
+
+test('the token opens nothing through a proxy', async () => {
+  const { url } = await servingStatus({});
+  const headers = { authorization: authorizationFor(url), 'x-forwarded-for': '192.0.2.1' };
+  expect((await fetch(`${url}/debug/pprof/goroutine`, { headers })).status).toBe(403);
+});

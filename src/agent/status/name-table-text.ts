@@ -1,0 +1,17 @@
+import type { DnsNames } from '../dns/dns-names.ts';
+
+const namesAtOnce = 500;
+
+/** `{"table":{name:{"ips":[…]}}}`, a few hundred names at a time: a large mesh has tens of thousands. */
+export function* nameTableText(names: DnsNames): Generator<string> {
+  let lines: string[] = [];
+  let separator = '{"table":{\n';
+  for (const [name, ips] of names.entries()) {
+    lines.push(`${JSON.stringify(name)}:${JSON.stringify({ ips })}`);
+    if (lines.length < namesAtOnce) continue;
+    yield `${separator}${lines.join(',\n')}`;
+    separator = ',\n';
+    lines = [];
+  }
+  yield `${lines.length > 0 || separator.startsWith('{') ? separator : ''}${lines.join(',\n')}\n}}\n`;
+}

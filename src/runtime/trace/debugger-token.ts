@@ -1,0 +1,165 @@
+/** The token files of running programs: the proof that a caller on this host may read files of the program's user. */
+import { closeSync, constants, fstatSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isSystemError, messageOf } from '../errors.ts';
+import { readRegularFile } from '../files/regular-file.ts';
+import { isRunDirNameOf, sharedRunDir } from '../files/run-dir.ts';
+import { ownerOfPeer, type PeerOwner } from '../socket-owner.ts';
+
+/** A token with a newline. */
+const maxTokenBytes = 64;
+const tokenFormat = /^[\w-]{43}$/;
+const rootUid = 0;
+/** How long a program has to accept a connection; only then the kernel knows whose it is. */
+const acceptLimitMsDefault = 5_000;
+const acceptPollMs = 10;
+
+export function tokenFile(runDir: string, port: number): string {
+  return join(runDir, `debugger-${port}.token`);
+}
+
+export interface TokenSearch {
+  /** Directory of the file; absent: each that {@link chooseRunDir} may have returned in the program. */
+  readonly runDir?: string;
+  /** Uid of the program, default that of this process. */
+  readonly owner?: number;
+}
+
+export interface FoundToken {
+  readonly token?: string;
+  /** Files of this name that were not used, each with the reason. */
+  readonly rejected: readonly string[];
+}
+
+/**
+ * Finds the token that the program at a port has written. Only a regular file of the program's user counts, in a directory that belongs to
+ * that user or to root: other users can write files and links of this name, and what is in the file is sent to the program.
+ */
+export function findDebuggerToken(port: number, { runDir, owner = currentUid() }: TokenSearch = {}): FoundToken {
+  const rejected: string[] = [];
+  const found = candidateDirectories(runDir, owner).flatMap((directory) => {
+    try {
+      return [readToken(directory, port, owner)];
+    } catch (error) {
+      if (!isSystemError(error, 'ENOENT')) rejected.push(`${tokenFile(directory, port)}: ${messageOf(error)}`);
+      return [];
+    }
+  });
+  // A program that was killed leaves its file.
+  const newest = found.sort((a, b) => b.mtimeMs - a.mtimeMs)[0];
+  return { ...(newest && { token: newest.token }), rejected };
+}
+
+/** As {@link findDebuggerToken}. @returns `undefined` if there is no usable file */
+export function readDebuggerToken(port: number, search?: TokenSearch): string | undefined {
+  return findDebuggerToken(port, search).token;
+}
+
+export interface ConnectOptions extends Pick<TokenSearch, 'runDir'> {
+  /** How long the program has to accept the connection, default 5 s. Without that no token is used. */
+  readonly acceptLimitMs?: number;
+}
+
+export interface ProgramConnection {
+  readonly socket: Socket;
+  readonly token?: string;
+  /** Why no token is used although there may be one. */
+  readonly rejected: readonly string[];
+}
+
+/**
+ * Connects to a program of this host and finds its token. The token is that of the user who has accepted this connection: another
+ * program may listen at the port by now.
+ *
+ * @throws Error of the connection
+ */
+export async function connectToProgram(
+  address: { readonly host: string; readonly port: number },
+  { runDir, acceptLimitMs = acceptLimitMsDefault }: ConnectOptions = {},
+): Promise<ProgramConnection> {
+  const socket = await connected(address);
+  const owner = await acceptedBy(socket, acceptLimitMs);
+  if (typeof owner === 'object') {
+    const search = { owner: owner.uid, ...(runDir !== undefined && { runDir }) };
+    return { socket, ...findDebuggerToken(address.port, search) };
+  }
+  const reason =
+    owner === 'no table'
+      ? 'this system has no /proc/net/tcp, so the user of the program is unknown'
+      : `no process has accepted the connection within ${acceptLimitMs} ms`;
+  return { socket, rejected: [reason] };
+}
+
+function connected(address: { readonly host: string; readonly port: number }): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ ...address });
+    socket.once('connect', () => {
+      socket.off('error', reject);
+      // What uses the socket has its own listener; the error may come before or after that.
+      socket.on('error', () => {});
+      resolve(socket);
+    });
+    socket.once('error', reject);
+  });
+}
+
+async function acceptedBy(socket: Socket, limitMs: number): Promise<PeerOwner> {
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const owner = ownerOfPeer(socket);
+    if (owner !== 'no process' || performance.now() > deadline || socket.destroyed) return owner;
+    await sleep(acceptPollMs);
+  }
+}
+
+function currentUid(): number {
+  return process.geteuid?.() ?? rootUid;
+}
+
+function candidateDirectories(runDir: string | undefined, owner: number): string[] {
+  if (runDir !== undefined) return [existingPath(runDir)];
+  return [sharedRunDir, ...runDirsBelowTemporary(owner)];
+}
+
+function runDirsBelowTemporary(owner: number): string[] {
+  try {
+    const names = readdirSync(tmpdir()).filter((name) => isRunDirNameOf(owner, name));
+    return names.map((name) => join(tmpdir(), name));
+  } catch {
+    return [];
+  }
+}
+
+/** A directory that was named may be a link. */
+function existingPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/** The directory stays open: another one could be moved to its path between the two checks. */
+function readToken(directory: string, port: number, owner: number): { token: string; mtimeMs: number } {
+  const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    const { uid } = fstatSync(fd);
+    if (uid !== owner && uid !== rootUid)
+      throw new Error(`owner of the directory must be uid ${owner} or root, got uid ${uid}`);
+    const file = readRegularFile(tokenFile(pathOf(fd) ?? directory, port), { maxBytes: maxTokenBytes, owner });
+    const token = file.content.toString('latin1').trim();
+    if (!tokenFormat.test(token)) throw new Error('must hold a token, got something else');
+    return { token, mtimeMs: file.mtimeMs };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** @returns `undefined` where /proc has no open files (not Linux) */
+function pathOf(fd: number): string | undefined {
+  const path = `/proc/self/fd/${fd}`;
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : undefined;
+}
