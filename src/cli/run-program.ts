@@ -1,5 +1,7 @@
+import { delimiter } from 'node:path';
 import { type Command, CommanderError } from 'commander';
 import { explainError } from '../runtime/errors.ts';
+import { absoluteFolders } from '../runtime/files/executable.ts';
 import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
 import { plainSwitches } from './plain-switches.ts';
 import { speakThroughSinks } from './speak-through-sinks.ts';
@@ -12,6 +14,9 @@ export interface FailureCodes {
   readonly failed: (error: unknown) => number;
 }
 
+/** For a PATH without an absolute folder: an empty one means the working directory. */
+const usualPath = '/usr/bin:/bin';
+
 /**
  * Runs a program's command line, tells what went wrong, and ends the process once its last words are out: nothing that
  * still has a handle open keeps it alive. The exit code is `process.exitCode` where a command has set it.
@@ -21,6 +26,8 @@ export async function runProgram(
   { misused, failed }: FailureCodes,
   args: readonly string[] = process.argv.slice(2),
 ): Promise<never> {
+  // What this program starts by name is never found in its working directory, which another user may own.
+  if (process.env.PATH !== undefined) process.env.PATH = absoluteFolders(process.env.PATH).join(delimiter) || usualPath;
   try {
     await speakThroughSinks(program).parseAsync(plainSwitches(program, args), { from: 'user' });
   } catch (error) {

@@ -363,7 +363,7 @@ describe('the trace of the control plane', () => {
 
   it('is offered at its HTTP ports to who has the token', async () => {
     const plane = await ControlPlane.serving();
-    expect((await plane.get('/debug/trace')).status).toBe(401);
+    expect((await plane.get('/debug/trace', { headers: {} })).status).toBe(401);
     const response = await plane.watch('?follow=false');
     expect(response.headers.get('content-type')).toBe('application/x-ndjson');
     const [first, ...records] = linesOf(await response.text());

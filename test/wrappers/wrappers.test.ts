@@ -104,6 +104,22 @@ describe.each(programs)('%s is run', (program) => {
     expect(said).not.toContain('Debugger listening');
   });
 
+  test('without programs of the working directory, whatever PATH says', () => {
+    const parent = emptyFolder();
+    packageIn(join(parent, 'chartpilot'));
+    nodeIn(join(parent, 'tools'), 'in PATH');
+    const cwd = emptyFolder();
+    nodeIn(cwd, 'hostile');
+    for (const name of ['dirname', 'readlink']) cpSync(join(cwd, 'node'), join(cwd, name));
+    const absolute = `${join(parent, 'tools')}:/usr/bin:/bin`;
+    const environments = ['.:', ':', '::', `../${cwd.split('/').at(-1)}:`].map((first) => ({ PATH: first + absolute }));
+    for (const env of environments) {
+      const { stdout, stderr } = spawnSync(join(parent, 'chartpilot/bin', program), { cwd, encoding: 'utf8', env });
+      expect(stderr).toBe('');
+      expect(stdout.trimEnd()).toMatch(new RegExp(`^in PATH: .*/dist/${program}\\.mjs$`));
+    }
+  });
+
   test('by nobody where there is no Node at all: that is told', () => {
     const root = packageIn(join(emptyFolder(), 'chartpilot'));
     const tools = emptyFolder();

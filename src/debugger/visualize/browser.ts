@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
-import { delimiter, join } from 'node:path';
-import { isExecutable } from '../../runtime/files/executable.ts';
+import { findInPath } from '../../runtime/files/executable.ts';
 
 /** Opens an address in the person's browser, where the desktop has a way to do that. @returns whether it has. */
 export function openInBrowser(address: string, env: NodeJS.ProcessEnv = process.env): boolean {
   const opener = process.platform === 'darwin' ? 'open' : 'xdg-open';
-  if (!(env.PATH ?? '').split(delimiter).some((folder) => isExecutable(join(folder, opener)))) return false;
-  const child = spawn(opener, [address], { env, stdio: 'ignore', detached: true });
+  const program = findInPath(opener, env);
+  if (program === undefined) return false;
+  const child = spawn(program, [address], { env, stdio: 'ignore', detached: true });
   child.on('error', () => {});
   child.unref();
   return true;

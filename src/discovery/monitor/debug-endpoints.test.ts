@@ -250,7 +250,7 @@ describe('debug pages', () => {
     const sources = plane();
     for (const page of await body<string[]>(sources, '/debug/list')) {
       const method = page === 'force_disconnect' ? 'POST' : 'GET';
-      const { status } = await ask(sources, `/debug/${page}?proxyID=web-0.shop`, { method });
+      const { status } = await ask(sources, `/debug/${page}?proxyID=web-0.shop`, { method, ...operator });
       expect([200, 404], page).toContain(status);
     }
     await expect(ask(sources, '/debug/nothing')).rejects.toThrow('no page');
@@ -302,7 +302,8 @@ describe('access to debug pages', () => {
   it('of any local user ends where a page changes something: that needs the token', async () => {
     const sources = { ...plane(), unsafeAdmin: true };
     const changes = ['adsz?push=true', 'cachez?clear=true', 'force_disconnect?proxyID=web-0.shop'];
-    for (const page of changes) expect(await ask(sources, `/debug/${page}`, { method: 'POST' })).toMatchObject({ status: 401 });
+    for (const page of changes)
+      expect(await ask(sources, `/debug/${page}`, { method: 'POST' })).toMatchObject({ status: 401 });
     expect(sources.deeds).toEqual([]);
     expect((await ask(sources, '/debug/configz')).status).toBe(200);
   });

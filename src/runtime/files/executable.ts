@@ -1,4 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
 /** Whether there is a file that this user may run. */
@@ -14,4 +15,20 @@ export function whyNotExecutable(path: string): string | undefined {
   } catch (error) {
     return isSystemError(error, 'ENOENT') ? 'does not exist' : 'is not an executable file';
   }
+}
+
+/**
+ * The first program of this name in PATH. Relative folders do not count: another user may own the working directory.
+ *
+ * @returns an absolute path; `undefined` if no folder has it
+ */
+export function findInPath(name: string, { PATH }: NodeJS.ProcessEnv): string | undefined {
+  return absoluteFolders(PATH)
+    .map((folder) => join(folder, name))
+    .find(isExecutable);
+}
+
+/** The absolute folders of a PATH. An empty entry means the working directory. */
+export function absoluteFolders(path: string | undefined): string[] {
+  return (path ?? '').split(delimiter).filter((folder) => isAbsolute(folder));
 }
