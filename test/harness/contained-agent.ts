@@ -3,6 +3,7 @@ import { chmodSync, copyFileSync, linkSync, mkdirSync, readFileSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import { envoyBinary, temporaryFolder, writeAdminOnlyBootstrap } from '../fixtures/real-envoy.ts';
 import { Container, type ContainerOptions } from './container.ts';
 import { eventually } from './eventually.ts';
@@ -14,7 +15,7 @@ export interface ContainedAgent {
   readonly ready: () => Promise<boolean>;
   /** Somebody answers at the status port, whatever the answer. */
   readonly answers: () => Promise<boolean>;
-  /** An order at the status port. @returns the status of the answer */
+  /** An order at the status port, with the debugger's token. @returns the status of the answer */
   readonly post: (path: string) => Promise<number>;
   /** The signals that the agent heard, as its trace tells. */
   readonly signals: () => string[];
@@ -76,7 +77,11 @@ export async function startAgent(
     container,
     ready: async () => (await ask()) === 200,
     answers: async () => (await ask()) !== undefined,
-    post: async (path) => (await fetch(`http://127.0.0.1:${statusPort}${path}`, { method: 'POST' })).status,
+    post: async (path) => {
+      const token = readDebuggerToken(statusPort, { runDir: join(folder, 'run') });
+      const headers = { authorization: `Bearer ${token}` };
+      return (await fetch(`http://127.0.0.1:${statusPort}${path}`, { method: 'POST', headers })).status;
+    },
     signals: () =>
       [...readFileSync(trace, 'utf8').matchAll(/"signal\.received","signal":"(\w+)"/g)].map(([, name]) => name!),
   };
