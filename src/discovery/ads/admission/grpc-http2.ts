@@ -8,6 +8,7 @@ import type { EventEmitter } from 'node:events';
 import { constants } from 'node:http2';
 import { type Server, type ServerCredentials, status } from '@grpc/grpc-js';
 import { repeatedHeader } from '../../../runtime/fences/repeated-header.ts';
+import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { ClientConnection, SecurePortCredentials } from '../../server-certificates.ts';
 import { isEnded, type PacedSession } from './session-pace.ts';
 
@@ -161,7 +162,7 @@ function refuse(stream: Stream, reason: string): void {
   stream.respond(
     {
       ...{ ':status': 200, 'content-type': 'application/grpc' },
-      ...{ 'grpc-status': status.UNAUTHENTICATED, 'grpc-message': reason },
+      ...{ 'grpc-status': status.UNAUTHENTICATED, 'grpc-message': encodeURIComponent(visibleLine(reason)) },
     },
     { endStream: true },
   );
