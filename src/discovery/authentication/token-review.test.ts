@@ -37,20 +37,57 @@ it.each<[string, unknown]>([
   expect(answer).toEqual({ failure: expect.any(String) });
 });
 
-it('many tokens at once are not all asked about: those beyond are told to come again', async () => {
-  let asked = 0;
+/** Reviews that end when `gate` does; `asked`: tokens in the order of their reviews. */
+function slowReviewer() {
+  const asked: string[] = [];
   const gate = Promise.withResolvers<void>();
-  const one = reviewer(async () => {
-    asked++;
-    await gate.promise;
-    return { metadata: { name: '' }, status: good };
+  const options = { clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td' };
+  const one = tokenReview({
+    server: {
+      request: async ({ body }) => {
+        asked.push((body as { spec: { token: string } }).spec.token);
+        await gate.promise;
+        return { metadata: { name: '' }, status: good };
+      },
+    },
+    ...options,
   });
-  const answers = Array.from({ length: 100 }, () => one.authenticate(peer));
-  expect(asked).toBe(64);
+  const from = (host: string, token: string) =>
+    one.authenticate({
+      ...{ host, address: `${host}:1`, certificate: undefined },
+      metadata: (name) => (name === 'authorization' ? [`Bearer ${token}`] : []),
+    });
+  return { asked, gate, from };
+}
+
+const tokenFor = (account: string, n: number): string =>
+  ['{}', JSON.stringify({ sub: `system:serviceaccount:${account}`, n }), 'x']
+    .map((part) => Buffer.from(part).toString('base64url'))
+    .join('.');
+
+it('a flood of tokens from one address delays a review for another address by no other review', async () => {
+  const { asked, gate, from } = slowReviewer();
+  // It may claim to be of the other one's account.
+  const flood = Array.from({ length: 2_000 }, (_, n) => from('10.0.0.66', tokenFor('bank:pay', n)));
+  const own = tokenFor('bank:pay', -1);
+  const answer = from('10.0.0.1', own);
+  expect([asked.length, asked.at(-1)]).toEqual([49, own]);
   gate.resolve();
-  const unavailable = (await Promise.all(answers)).filter((answer) => 'isUnavailable' in answer);
-  expect(unavailable.length).toBe(36);
-  expect(await one.authenticate(peer)).toMatchObject({ identities: [expect.any(String)] });
+  expect(await answer).toHaveProperty('identities');
+  const unavailable = (await Promise.all(flood)).filter((one) => 'isUnavailable' in one);
+  expect(unavailable.length).toBe(2_000 - 48 - 1_000);
+  expect(await from('10.0.0.66', own)).toHaveProperty('identities');
+});
+
+it('a flood of tokens that claim one account delays a review for another one behind the same address by one turn', async () => {
+  const { asked, gate, from } = slowReviewer();
+  const flood = Array.from({ length: 500 }, (_, n) => from('10.0.0.66', tokenFor('mallory:one', n)));
+  const own = tokenFor('bank:pay', 0);
+  const answer = from('10.0.0.66', own);
+  gate.resolve();
+  expect(await answer).toHaveProperty('identities');
+  await Promise.all(flood);
+  expect(asked.indexOf(own)).toBeLessThanOrEqual(48 + 1);
 });
 
 /** Of a client that says of which clusters it is. */
@@ -89,7 +126,7 @@ it('a cluster that does not answer keeps nobody of another from being let in', a
     server: { request: async () => ({ metadata: { name: '' }, status: good }) },
     ...{ clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td', remoteServer: () => silent },
   });
-  for (let index = 0; index < 64; index++) void one.authenticate(peerOf('c2'));
-  expect(await one.authenticate(peerOf('c2'))).toMatchObject({ isUnavailable: true });
+  const waiting = Array.from({ length: 1_100 }, () => one.authenticate(peerOf('c2')));
+  expect(await waiting.at(-1)).toMatchObject({ isUnavailable: true });
   expect(await one.authenticate(peer)).toEqual({ identities: ['spiffe://td/ns/shop/sa/cart'] });
 });

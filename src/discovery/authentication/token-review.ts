@@ -1,6 +1,10 @@
 /** The service account of a bearer token, by the word of the API server that signed it (spec/discovery.md §7.7, Kubernetes). */
 
+import { decodeJwt } from 'jose';
+import type { ShareKey } from '../../model/collections/fair-queue.ts';
+import { FairTasks } from '../../model/collections/fair-tasks.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { addressGroup } from '../../runtime/fences/connection-bounds.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
 import type { Authentication, Authenticator } from '../ads/authentication.ts';
@@ -28,8 +32,16 @@ export interface TokenReviewOptions {
 
 /** The caller waits for the answer, as long as for a handshake. */
 const answerMs = 5_000;
-/** Questions to one API server at a time: strangers must not keep it busy, nor what else is asked of it; one that does not answer holds up no other. */
-const mostQuestions = 64;
+/** Reviews by one API server at a time: unknown clients must not keep it busy; a server that does not respond delays no other. */
+const maxReviews = 64;
+/** Of one address: slots are left for other addresses while the API server is slow. */
+const maxReviewsOfAddress = 48;
+/** Reviews that wait for one API server, of all addresses; beyond it the address with the most gives one up. */
+const maxWaitingReviews = 1_000;
+/** Its client has given up by then. */
+const maxWaitMs = 10_000;
+/** Characters of a claimed subject: those of Kubernetes have at most 340. */
+const maxSubject = 400;
 /** By which agents say of which cluster they are. */
 const clusterHeader = 'clusterid';
 /** It has its limit. */
@@ -37,19 +49,24 @@ const never = new AbortController().signal;
 const idOfToken = 'authentication.kubernetes.io/credential-id';
 
 export function tokenReview(options: TokenReviewOptions): Authenticator {
-  const questions = new WeakMap<Reviewer, number>();
-  const ask = async (server: Reviewer, token: string): Promise<Authentication> => {
-    const before = questions.get(server) ?? 0;
-    if (before >= mostQuestions) return { failure: 'too many tokens are being reviewed', isUnavailable: true };
-    questions.set(server, before + 1);
+  const reviews = new WeakMap<Reviewer, FairTasks>();
+  const review = async (server: Reviewer, token: string): Promise<Authentication> => {
     try {
       return identityIn(await reviewed(server, token, options), options);
     } catch (error) {
       // That it could not be asked says nothing of the token.
       return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
-    } finally {
-      questions.set(server, questions.get(server)! - 1);
     }
+  };
+  const ask = (server: Reviewer, token: string, host: string): Promise<Authentication> => {
+    const tasks = reviews.get(server) ?? newTasks();
+    reviews.set(server, tasks);
+    const until = performance.now() + maxWaitMs;
+    return tasks.do<Authentication>({
+      key: shareOf(host, token),
+      run: async (settle) => settle(performance.now() > until ? tooMany : await review(server, token)),
+      reject: () => tooMany,
+    });
   };
   return {
     name: 'TokenReview',
@@ -63,9 +80,37 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
       const server = cluster === undefined ? options.server : options.remoteServer?.(cluster);
       if (server === undefined || more.length > 0)
         return { failure: `cluster ${JSON.stringify(foreign.join().slice(0, 100))} is not known here` };
-      return ask(server, shown.token);
+      return ask(server, shown.token, peer.host);
     },
   };
+}
+
+const tooMany: Authentication = { failure: 'too many tokens are being reviewed', isUnavailable: true };
+
+function newTasks(): FairTasks {
+  return new FairTasks({
+    maxRunning: maxReviews,
+    maxRunningOfKey: maxReviewsOfAddress,
+    maxWaiting: maxWaitingReviews,
+  });
+}
+
+/**
+ * Addresses take turns, as nothing else of the client is verified yet; behind an address that many clients share, the namespaces and accounts
+ * that their tokens claim.
+ */
+function shareOf(host: string, token: string): ShareKey {
+  const subject = claimedSubject(token);
+  return [addressGroup(host), subject.split(':')[2] ?? '', subject];
+}
+
+/** Not verified. */
+function claimedSubject(token: string): string {
+  try {
+    return decodeJwt(token).sub?.slice(0, maxSubject) ?? '';
+  } catch {
+    return '';
+  }
 }
 
 async function reviewed(server: Reviewer, token: string, { audience }: TokenReviewOptions): Promise<unknown> {

@@ -64,23 +64,28 @@ export class FairTasks {
       if (cancelled !== undefined && this.#queue.remove(waiting)) resolve(cancelled());
     };
     signal?.addEventListener('abort', leave, { once: true });
-    this.#queue.add(waiting, key)?.reject();
-    this.#begin();
+    // With a free slot there is no task that waits for one.
+    if (this.#hasSlot(key)) this.#start(waiting);
+    else this.#queue.add(waiting, key)?.reject();
     return promise.finally(() => signal?.removeEventListener('abort', leave));
   }
 
-  #begin(): void {
+  #beginNext(): void {
+    const next = this.#queue.next(({ key }) => this.#hasSlot(key));
+    if (next !== undefined) this.#start(next);
+  }
+
+  #hasSlot([whose = '']: ShareKey): boolean {
     const { maxRunning, maxRunningOfKey = maxRunning } = this.#options;
-    while (this.#running < maxRunning) {
-      const next = this.#queue.next(({ key }) => (this.#runningOf.get(key[0]!) ?? 0) < maxRunningOfKey);
-      if (next === undefined) return;
-      const [whose = ''] = next.key;
-      this.#count(whose, 1);
-      void next.begin().finally(() => {
-        this.#count(whose, -1);
-        this.#begin();
-      });
-    }
+    return this.#running < maxRunning && (this.#runningOf.get(whose) ?? 0) < maxRunningOfKey;
+  }
+
+  #start({ key: [whose = ''], begin }: Waiting): void {
+    this.#count(whose, 1);
+    void begin().finally(() => {
+      this.#count(whose, -1);
+      this.#beginNext();
+    });
   }
 
   #count(whose: string, more: number): void {
