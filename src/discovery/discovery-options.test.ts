@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import { maxServedStreamsWithin } from './ads/stream/stream-shares.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from './discovery-options.ts';
 
 const resolve = (flags: DiscoveryFlags = {}, env: NodeJS.ProcessEnv = {}, openFiles = Number.POSITIVE_INFINITY) =>
@@ -71,6 +72,7 @@ describe('resolveDiscoveryOptions', () => {
 
   it('bounds what clients take of it as it is told, and never to nothing', () => {
     expect(resolve().clientLimits).toEqual({
+      maxServedStreams: maxServedStreamsWithin(),
       maxNames: 200_000,
       strangers: { maxInWhole: 60_000, maxIdleInWhole: 4_096, maxPerAddress: 10_000, maxIdlePerAddress: 512 },
       addressPace: { perSecond: 200, most: 2_000 },
@@ -82,10 +84,12 @@ describe('resolveDiscoveryOptions', () => {
         PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS: '500',
         PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS: '0',
         PILOT_XDS_MAX_NAMES_PER_STREAM: '1e400',
+        PILOT_XDS_MAX_STREAMS: '2000',
         PILOT_XDS_MAX_CONNECTIONS: '-1',
       },
     );
     expect(told.clientLimits).toMatchObject({
+      maxServedStreams: 2_000,
       maxNames: 200_000,
       strangers: { maxInWhole: 60_000, maxPerAddress: 20_000, maxIdlePerAddress: 512 },
       addressPace: { perSecond: 500, most: 5_000 },

@@ -14,6 +14,7 @@ import { openFilesLimit } from '../runtime/fences/open-files.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
 import { strangerLimits } from './ads/admission/strangers.ts';
 import { type AdsLimits, defaultMaxNames } from './ads/ads-limits.ts';
+import { maxServedStreamsWithin } from './ads/stream/stream-shares.ts';
 import {
   type AuthoritySettings,
   authoritySettingsOf,
@@ -114,7 +115,7 @@ export interface DiscoveryOptions {
   readonly maxConcurrentStreams: number;
   readonly maxRequestBytes: number;
   /** What one stream, one address and all of them may take of the server. */
-  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'strangers' | 'addressPace'>;
+  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'strangers' | 'addressPace'>;
   /** Connections of each HTTP port. */
   readonly httpConnections: number;
   /** What files of configuration may be. */
@@ -334,6 +335,7 @@ function clientLimitsOf(
   }
   const perSecond = from.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
   return {
+    maxServedStreams: from.number('PILOT_XDS_MAX_STREAMS', maxServedStreamsWithin(), 1),
     maxNames: from.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
     strangers: {
       maxInWhole,

@@ -15,6 +15,7 @@ import { atOnce } from '../../src/discovery/ads/requests/request-turns.ts';
 import { SharedBodies } from '../../src/discovery/ads/responses/ads-response.ts';
 import { AdsStream } from '../../src/discovery/ads/stream/ads-stream.ts';
 import type { AdsCall } from '../../src/discovery/ads/stream/ads-transport.ts';
+import { StreamShares } from '../../src/discovery/ads/stream/stream-shares.ts';
 import { type Node, NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,
@@ -147,6 +148,7 @@ export class AdsWorld {
           nonceExpired: (typeUrl) => void this.judged.push(`stale ${typeUrl}`),
         },
         logger: options.logger ?? silentLogger,
+        shares: new StreamShares(1_000, () => {}),
         bodies: new SharedBodies(),
         lists: new NameLists(),
         turns: atOnce,

@@ -97,6 +97,7 @@ response which node it is counts as identified):
   PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS         default 10000; raise it where more proxies share an address (NAT)
   PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS        connections that have not said who they are, default 512
   PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS       streams a second that come to nothing, ten times as many at once, default 200
+  PILOT_XDS_MAX_STREAMS                         streams served, a fair share for each namespace, default by heap size
   PILOT_XDS_MAX_NAMES_PER_STREAM                resource names subscribed to, default 200000
 
 Limits for files of configuration (environment; what goes beyond is refused,

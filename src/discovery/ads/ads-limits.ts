@@ -10,6 +10,8 @@ export interface AdsLimits {
   readonly maxRequestBytes?: number;
   /** Streams of one TCP connection, once nodes have said by it who they are. Default 100 000. */
   readonly maxConcurrentStreams?: number;
+  /** Streams that are served at the same time, with a fair share for each namespace. Default: what half of the heap has room for. */
+  readonly maxServedStreams?: number;
   /** Names that a stream may be subscribed to, of all types together. Default 200 000. */
   readonly maxNames?: number;
   /** Characters in those names. Default 16 Mi. */

@@ -29,6 +29,7 @@ import { AdsStream, type StreamKind, type StreamSecurity } from './stream/ads-st
 import { type AdsCall, endOpenSide } from './stream/ads-transport.ts';
 import { shortened } from './stream/client-text.ts';
 import { RepeatedLines } from './stream/repeated-lines.ts';
+import { maxServedStreamsWithin, StreamShares } from './stream/stream-shares.ts';
 import type { StreamSurroundings } from './stream/stream-surroundings.ts';
 import { PushRounds } from './turns/push-rounds.ts';
 
@@ -112,6 +113,7 @@ class GrpcAdsServer implements AdsServer {
     const { resendsEndpoints = true, hearsLateNames = true, limits = {}, recorder } = options;
     this.#around = {
       source,
+      shares: new StreamShares(limits.maxServedStreams ?? maxServedStreamsWithin(), () => this.#noteDisplaced()),
       logger,
       observer,
       rules: { resendsEndpoints, hearsLateNames, ...nameLimits(limits) },
@@ -327,6 +329,11 @@ class GrpcAdsServer implements AdsServer {
     if (why !== 'too many connections') return;
     const clients = this.#joined.size;
     this.#lines.warn(why, 'a connection is refused: as many are open as may be, of all or of its address', { clients });
+  }
+
+  #noteDisplaced(): void {
+    const why = 'xDS stream limit reached, ending streams of the namespace with the most';
+    this.#lines.warn(why, why, { clients: this.#joined.size });
   }
 
   #noteHeldOff(address: string, forMs: number): void {

@@ -13,6 +13,7 @@ import { atOnce } from '../requests/request-turns.ts';
 import { SharedBodies } from '../responses/ads-response.ts';
 import { AdsStream } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
+import { StreamShares } from './stream-shares.ts';
 
 /** A stream of which a test is both ends. */
 function opened({ departures = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
@@ -51,6 +52,7 @@ function opened({ departures = atOnce, stream: http2 = undefined as EventEmitter
       source,
       observer: { streamClosed: (_, code) => void closed.push(code) },
       logger: silentLogger,
+      shares: new StreamShares(1_000, () => {}),
       bodies: new SharedBodies(),
       lists: new NameLists(),
       turns: atOnce,

@@ -248,6 +248,7 @@ export class AdsStream {
     } else if (client === undefined) this.#transport.finish();
     else if (!this.#transport.isDone) this.#transport.cut();
     this.#lines.end();
+    this.#around.shares.remove(this);
     if (client !== undefined) this.#contained(() => client.resources.close());
   }
 
@@ -298,15 +299,21 @@ export class AdsStream {
     const known = unverified ? { ...identity, secretsUnverified: true as const } : identity;
     const authorized = this.#authorized(known, identities);
     if (authorized === undefined) return false;
+    const exhausted = this.#around.shares.rejectionOf(this, identities);
+    if (exhausted !== undefined) {
+      this.reject(exhausted);
+      return false;
+    }
     const opened = this.#openSource(identities.length === 0 ? authorized : { ...authorized, identities });
     if ('error' in opened) {
       const { error, code } = opened;
       if (code === undefined) this.#tell({ type: 'node.refused', reason: shortened(error) });
-      else this.#reject({ code, reason: error });
+      else this.reject({ code, reason: error });
       return false;
     }
     const { resources } = opened;
     this.#life = { is: 'serving', client: { node: authorized, resources } };
+    this.#around.shares.add(this, identities);
     resources.watched?.(() => this.watches);
     const { isSecure } = this.#security;
     this.responder.meet({ node: authorized, resources, identities, isSecure });
@@ -314,9 +321,10 @@ export class AdsStream {
     return true;
   }
 
-  #reject({ code, reason }: Refused): void {
+  /** Ends the stream with a status. */
+  reject({ code, reason }: Refused): void {
     const text = shortened(reason);
-    this.#lines.warn('rejected', `a workload cannot register itself: ${text}`, { peer: this.peer, code });
+    this.#lines.warn('rejected', `xDS stream rejected: ${text}`, { peer: this.peer, code });
     this.#tell({ type: 'workload.rejected', code, reason: text });
   }
 
@@ -341,7 +349,7 @@ export class AdsStream {
 
   #openSource(identity: NodeIdentity): ReturnType<ResourceSource['open']> {
     try {
-      return this.#around.source.open(identity, (why) => this.#reject(why));
+      return this.#around.source.open(identity, (why) => this.reject(why));
     } catch (error) {
       this.#sourceFailed(error);
       return { error: `the node cannot be served: ${messageOf(error)}` };

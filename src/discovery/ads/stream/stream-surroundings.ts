@@ -6,10 +6,13 @@ import type { NameLists } from '../requests/request-names.ts';
 import type { Turns } from '../requests/request-turns.ts';
 import type { ResourceSource } from '../resource-source.ts';
 import type { SharedBodies } from '../responses/ads-response.ts';
+import type { StreamShares } from './stream-shares.ts';
 
 /** What all streams of a server share. */
 export interface StreamSurroundings {
   readonly source: ResourceSource;
+  /** Streams that are served, with a fair share for each namespace. */
+  readonly shares: StreamShares;
   readonly observer: AdsObserver;
   readonly logger: Logger;
   readonly bodies: SharedBodies;
