@@ -51,9 +51,11 @@ function isOfHosts({ resource, part }: Effect, hosts: readonly string[]): boolea
   const named = [resource.split('|').at(-1)!, resource.split('_.').at(-1)!, resource, part].map((name) =>
     name.replace(/:\d+$/, ''),
   );
-  return hosts.some(
-    (host) => named.includes(host) || named.some((name) => name.endsWith(`.${host}`)) || part.includes(`.${host}"`),
-  );
+  return hosts.some((host) => {
+    const name = host.replace(/^\*\./, '');
+    const isNamed = named.some((one) => one === host || one === name || one.endsWith(`.${name}`));
+    return isNamed || part.includes(`.${name}"`);
+  });
 }
 
 const isAtPorts = ({ resource }: Effect, ports: readonly number[]): boolean =>

@@ -8,7 +8,7 @@ const foreignHosts = [
   ...['ledger.bank.svc.cluster.local', 'vault.bank.svc.cluster.local', 'alias.bank.svc.cluster.local', 'ledger.bank'],
   ...['cart.shop.svc.cluster.local', 'ingressgateway.istio-system.svc.cluster.local', 'rates.example.com'],
   ...['audit.example.com', 'machines.example.com', 'allocated.example.com', 'root.example.com', 'a.wild.example.com'],
-  ...['bank.example.com', 'ledger.example.com', 'shop.example.com'],
+  ...['bank.example.com', 'ledger.example.com', 'shop.example.com', 'terse.bank.svc.cluster.local'],
 ];
 const foreignWildcards = [
   '*.bank.svc.cluster.local',

@@ -123,6 +123,8 @@ export interface IsolationSettings {
   readonly meshConfig?: string;
   /** Of which namespaces a listener of the Gateway API's gateway takes routes; `All` unless given. */
   readonly allowedRoutes?: 'All' | 'Same';
+  /** As `--registries` names them; absent: services are those of Kubernetes. */
+  readonly registries?: readonly string[];
   readonly features?: Partial<Features>;
 }
 
@@ -148,8 +150,8 @@ export class VictimMesh {
   constructor(settings: IsolationSettings = {}) {
     this.configs = victimConfigs(settings.allowedRoutes ?? 'All');
     this.#settings = settings;
-    const { meshConfig, features } = settings;
-    this.#world = new GivenWorld([...this.configs], undefined, undefined, features, meshConfig);
+    const { meshConfig, features, registries } = settings;
+    this.#world = new GivenWorld([...this.configs], undefined, registries, features, meshConfig);
     this.#nodes = victims.map(({ name: _, ip, ...about }) => this.#world.connect(ip, about));
     const resources = this.#nodes.flatMap((node) =>
       all.flatMap((type) => [...node.get(type, '*')!.resources.values()]),

@@ -89,13 +89,13 @@ export class HostNames {
   readonly domain: string;
   /** What a name means does not depend on which services there are. */
   readonly isFixed: boolean;
-  private readonly isKnown: (hostname: string) => boolean;
+  private readonly isKnown: (hostname: string, namespace: string) => boolean;
 
   /**
    * @param domain `cluster.local`
-   * @param isKnown whether there is a service of the name; absent: services are those of Kubernetes
+   * @param isKnown whether a namespace sees a service of the name; absent: services are those of Kubernetes
    */
-  constructor(domain: string, isKnown?: (hostname: string) => boolean) {
+  constructor(domain: string, isKnown?: (hostname: string, namespace: string) => boolean) {
     this.domain = domain;
     this.isFixed = isKnown === undefined;
     this.isKnown = isKnown ?? (() => true);
@@ -105,6 +105,6 @@ export class HostNames {
   qualified(host: string, namespace: string): string {
     if (!isShortName(host)) return host;
     const inKubernetes = `${host}.${namespace}.svc.${this.domain}`;
-    return this.isKnown(inKubernetes) ? inKubernetes : `${host}.${namespace}`;
+    return this.isKnown(inKubernetes, namespace) ? inKubernetes : `${host}.${namespace}`;
   }
 }

@@ -322,8 +322,8 @@ class IndexedPushContext implements PushContext {
  * A function that is kept for later contexts holds all that is in sight where it is made: what is in the sight of this one
  * is no context.
  */
-function knownIn(services: ServiceIndex): (hostname: string) => boolean {
-  return (hostname) => services.has(hostname);
+function knownIn(services: ServiceIndex): (hostname: string, namespace: string) => boolean {
+  return (hostname, namespace) => services.meaningOf(hostname, namespace) !== undefined;
 }
 
 /** As {@link knownIn}. */

@@ -91,11 +91,6 @@ export class ServiceIndex {
     return this.byHost.get(hostname) ?? [];
   }
 
-  /** Whether any namespace has a service of the host. */
-  has(hostname: string): boolean {
-    return this.byHost.has(hostname);
-  }
-
   of(hostname: string, namespace: string): readonly Service[] {
     return this.named(hostname).filter((service) => service.namespace === namespace);
   }

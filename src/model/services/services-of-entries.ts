@@ -23,6 +23,7 @@ import {
   servicesOfEntry,
   workloadOfEntry,
 } from './service-entry-services.ts';
+import { mayExport } from './visibility.ts';
 import { byWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, workloadId } from './workload.ts';
 
 /** One ServiceEntry and what it gives. */
@@ -177,7 +178,10 @@ export class ServiceEntryServices {
       if (names.length > 0) named.push({ id, entry, names });
       yield;
     }
-    const eligible = yield* sorting(named, (a, b) => byAge(a.entry, b.entry));
+    // An entry that may not affect other namespaces takes what theirs leave.
+    const isLast = ({ entry }: { readonly entry: Config }): number =>
+      mayExport(entry.namespace, this.#options) ? 0 : 1;
+    const eligible = yield* sorting(named, (a, b) => isLast(a) - isLast(b) || byAge(a.entry, b.entry));
     const allocated = yield* allocatingAddresses(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
       yield;

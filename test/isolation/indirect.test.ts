@@ -1,0 +1,44 @@
+/** Attacks that hit by a name that random objects do not find. */
+import { expect, it } from 'vitest';
+import type { Config } from '../../src/model/config/config.ts';
+import { readConfigFile } from '../../src/model/config/config-file.ts';
+import { allocateAddresses } from '../../src/model/services/auto-allocate.ts';
+import { effectsOf, effectText } from './effects.ts';
+import { changesBetween, type IsolationSettings, VictimMesh } from './victims.ts';
+
+const closed: IsolationSettings = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' };
+
+function entry(host: string, exportTo: string): readonly Config[] {
+  const text = JSON.stringify({
+    ...{ apiVersion: 'networking.istio.io/v1', kind: 'ServiceEntry' },
+    metadata: { name: 'attack', namespace: 'mallory', creationTimestamp: '2019-01-01T00:00:00Z' },
+    spec: {
+      ...{ hosts: [host], exportTo: [exportTo], resolution: 'STATIC', endpoints: [{ address: '10.66.0.1' }] },
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    },
+  });
+  return readConfigFile('attack.yaml', text, { creationTimestamp: 0 }).configs;
+}
+
+function effects(settings: IsolationSettings, objects: readonly Config[]): readonly string[] {
+  const mesh = new VictimMesh(settings);
+  return effectsOf(changesBetween(mesh.baseline, mesh.servedWith(objects))).map(effectText);
+}
+
+it('a service that a namespace does not see decides nothing about the short names of its objects', () => {
+  const withoutKubernetes = { ...closed, registries: [] };
+  expect(effects(withoutKubernetes, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
+  expect(effects(withoutKubernetes, entry('terse.bank.svc.cluster.local', '*'))).toEqual([]);
+  expect(effects({ registries: [] }, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
+});
+
+it('the stand-in address of a ServiceEntry is not taken by an older one of a namespace that may not export', () => {
+  const victim = 'shop/allocated.example.com';
+  const addressOf = (names: readonly string[]): string => allocateAddresses(names).get(victim)!.ipv4;
+  const own = addressOf([victim]);
+  const hosts = Array.from({ length: 400_000 }, (_, index) => `x${index}.example.org`);
+  const host = hosts.find((one) => allocateAddresses([`mallory/${one}`]).get(`mallory/${one}`)!.ipv4 === own)!;
+  expect(addressOf([`mallory/${host}`, victim])).not.toBe(own);
+  expect(effects({}, entry(host, '.'))).toContainEqual(expect.stringContaining('allocated.example.com'));
+  expect(effects(closed, entry(host, '.'))).toEqual([]);
+});
